@@ -1,0 +1,38 @@
+"""Canonical metric names: which printed names mean the same quantity, and the factor to the unit in the name.
+
+The table is data (`names.tsv`: printed name, canonical name, scale), with the source of each row; this module reads it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from forensics.dialects.spec import Name
+
+
+@cache
+def table() -> dict[str, Name]:
+    """Printed name (lower case) → canonical name and scale."""
+    rows = (files("forensics.dialects") / "names.tsv").read_text(encoding="utf-8").splitlines()
+    cells = [row.split("\t") for row in rows if row and not row.startswith("#")]
+    return {printed.lower(): Name(canonical, float(scale)) for printed, canonical, scale, *_ in cells}
+
+
+def canonical(printed: str) -> Name:
+    """Canonical name of a printed one: exact (case-blind), then without a `train/`-like prefix, else itself, unscaled.
+
+    A prefix that names a split (`val`, `valid`, `validation`, `eval`, `test`) makes `loss` an `eval_loss`.
+    """
+    known = table()
+    key = printed.strip().lower()
+    if key in known:
+        return known[key]
+    head, _, last = key.replace(".", "/").rpartition("/")
+    if last in known:
+        split = head.split("/")[0]
+        if split in {"val", "valid", "validation", "eval", "test"}:
+            return Name(f"eval_{known[last].canonical}", known[last].scale)
+        if split in {"train", "training", "optim", "actor", "perf", ""}:
+            return known[last]
+    return Name(printed.strip())

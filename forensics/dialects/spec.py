@@ -1,0 +1,97 @@
+"""What a dialect is: lines that a trainer prints, as patterns with named groups, and what each group means.
+
+Patterns are run over millions of lines at once by the Rust regex engine, so they keep to its subset: no look-around, no
+back-references, named groups as `(?P<name>…)`. They are applied to one printed segment (text between `\\n`, `\\r` or a
+run of backspaces; ANSI sequences and rank prefixes removed), and are searched, not anchored, unless they begin with `^`.
+
+Names of groups with a fixed meaning: `step epoch epochs iter iters max_steps rank path t`. Every other group of a
+`metrics` line is a metric; its printed name is canonicalised by `names.canonical` unless `Line.names` says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: A printed number: sign, thousands separators, exponents, nan and inf. Use it inside a group: `(?P<loss>{N})`.
+N = r"[-+]?(?:\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN]|[iI]nf(?:inity)?E?)"
+#: The same with a magnitude suffix (k K M G B T P E), as human_format writers print it.
+NS = N + r"[kKMGBTPE]?"
+
+RESERVED = ("step", "epoch", "epochs", "iter", "iters", "max_steps", "rank", "path", "t", "tail")
+
+#: Key-value tails, each a pattern with the groups `key` and `value`, applied repeatedly to the group `tail`.
+TAILS: Mapping[str, str] = MappingProxyType(
+    {
+        "eq": rf"(?P<key>[A-Za-z_][\w./%()-]*)\s*=\s*(?P<value>{NS})",
+        "colon": rf"(?P<key>[A-Za-z_][\w ./%()-]*?)\s*:\s*(?P<value>{NS})",
+        "pydict": rf"'(?P<key>[^']+)': (?:np\.float\d+\()?'?(?P<value>{N})",
+        "json": rf'"(?P<key>[^"]+)"\s*:\s*"?(?P<value>{N})',
+        "tight": rf"(?P<key>[A-Za-z_][\w./@%-]*):(?:np\.float\d+\()?(?P<value>{NS})",
+    }
+)
+
+Meaning = Literal[
+    "metrics", "progress", "saved", "committed", "removed", "resumed", "started", "ended", "overflow", "nan"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A printed name's canonical name, and the factor that brings its number to the unit in that name."""
+
+    canonical: str
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One kind of line.
+
+    `needle` is a literal that stands in every such line (case-sensitive); it decides speed, so choose a rare one.
+    `meaning` says what a match is: `metrics` rows; `progress` only gives the step to lines that have none; `saved` …
+    `resumed` go to the checkpoints table; `started`, `ended`, `overflow` (a skipped update) and `nan` (a detector's own
+    message) become events with the code `<dialect>.<meaning>`; `step_offset` is added to the printed step so that `step`
+    counts optimizer updates the way the metric lines of the same dialect do.
+    `names` overrides the canonical names of groups and tail keys; a key mapped to None is dropped.
+    `carry`: a match without a step takes the step of the nearest earlier match of this dialect that has one.
+    """
+
+    meaning: Meaning
+    needle: str
+    pattern: str
+    tail: str | None = None
+    names: Mapping[str, Name | None] = field(default_factory=dict)
+    step_offset: int = 0
+    carry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The lines of one trainer.
+
+    `sniff`: patterns, any of which marks a sampled line as this dialect's; by default the patterns of `metrics` lines.
+    `finish`: frame → frame over all matches of one file in order (columns: seq, line, meaning, step, epoch, epochs, iter,
+    iters, max_steps, rank, all Int64 but epoch Float64; null where not printed); it returns the frame with `step` filled
+    where the dialect derives it (`(epoch-1)*iters+iter`, or from the progress bar beside it).
+    `hides_nan`: the writer's own filter prints a zero or a stale loss for a NaN step.
+    `loses_column`: a missing `loss` beside other columns means a NaN or skipped window.
+    `skips_update_on_nan`: a detected NaN leaves the weights as they were.
+    `metric_rank`: which rank prints the metrics (`first`, `last`, `any`).
+    """
+
+    name: str
+    title: str
+    lines: tuple[Line, ...]
+    sniff: tuple[str, ...] = ()
+    finish: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+    hides_nan: bool = False
+    loses_column: bool = False
+    skips_update_on_nan: bool = False
+    metric_rank: Literal["first", "last", "any"] = "first"
+    doc: str = ""

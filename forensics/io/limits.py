@@ -1,0 +1,31 @@
+"""Every bound on what an input may cost, in one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds per run and per file; bytes unless the name says otherwise.
+
+    `block_bytes` is the unit of streaming; a text line is kept up to `line_bytes` and the rest is counted as lost.
+    `expanded_ratio` and `expanded_bytes` bound what a compressed file may grow to.
+    """
+
+    block_bytes: int = 16 << 20
+    line_bytes: int = 1 << 20
+    quote_chars: int = 400
+    files: int = 1_000_000
+    depth: int = 64
+    expanded_bytes: int = 64 << 30
+    expanded_ratio: int = 1_000
+    json_bytes: int = 512 << 20
+    json_depth: int = 200
+    record_bytes: int = 256 << 20
+    events: int = 200_000
+    issues: int = 1_000
+    traceback_lines: int = 400
+
+
+DEFAULT = Limits()

@@ -1,0 +1,253 @@
+"""The values that travel through forensics: frozen, slotted, and free of any I/O."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+Number = float | int | str
+_EMPTY: Mapping[str, Number] = MappingProxyType({})
+
+
+class Shape(StrEnum):
+    """What kind of failure a finding speaks of; the first five are the failure shapes."""
+
+    NAN = "nan"
+    OOM = "oom"
+    HANG = "hang"
+    SLOWDOWN = "slowdown"
+    BAD_EVAL = "bad_eval"
+    LEARNING = "learning"
+    CRASH = "crash"
+    STOPPED = "stopped"
+
+
+class Severity(StrEnum):
+    """How bad it is if true; `rank` orders them."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+    @property
+    def rank(self) -> int:
+        """0 for info, 1 for warning, 2 for error."""
+        return ("info", "warning", "error").index(self.value)
+
+
+class Confidence(StrEnum):
+    """How sure the rule is; kept apart from severity."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+    @property
+    def rank(self) -> int:
+        """0 for low, 1 for medium, 2 for high."""
+        return ("low", "medium", "high").index(self.value)
+
+
+class Outcome(StrEnum):
+    """The answer in one word; never healthy by default."""
+
+    FAILED = "failed"
+    HEALTHY = "healthy"
+    CANNOT_SAY = "cannot_say"
+
+
+class EvidenceRole(StrEnum):
+    """How a piece of evidence bears on its finding."""
+
+    PRIMARY = "primary"
+    RELATED = "related"
+    CONTRADICTS = "contradicts"
+
+
+class Causal(StrEnum):
+    """Where a finding stands on the causal line: a root explains symptoms; context explains neither."""
+
+    ROOT = "root"
+    SYMPTOM = "symptom"
+    CONTEXT = "context"
+
+
+@dataclass(frozen=True, slots=True)
+class Locator:
+    """A place inside a source; lines are 1-based and counted by newline, bytes and records are 0-based."""
+
+    line: int | None = None
+    byte: int | None = None
+    record: int | None = None
+    path: str | None = None
+
+    def __str__(self) -> str:
+        """Render what follows the file name: `:412`, `@1024`, `#17`, `[a.b]`, or nothing."""
+        if self.line is not None:
+            return f":{self.line}"
+        if self.record is not None:
+            return f"#{self.record}"
+        if self.byte is not None:
+            return f"@{self.byte}"
+        return f"[{self.path}]" if self.path else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One thing that can be looked up in the run: where it stands, and what it says there."""
+
+    source: str
+    locator: Locator = field(default_factory=Locator)
+    quote: str = ""
+    step: int | None = None
+    rank: int | None = None
+    t_ns: int | None = None
+    name: str | None = None
+    value: float | None = None
+    role: EvidenceRole = EvidenceRole.PRIMARY
+
+    @property
+    def place(self) -> str:
+        """`file:line`, as an editor understands it."""
+        return f"{self.source}{self.locator}"
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """Where it started; `step_lo` is the last step known to be good when only a bracket is known."""
+
+    step: int | None = None
+    t_ns: int | None = None
+    rank: int | None = None
+    step_lo: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One claim of one rule, with what proves it.
+
+    Raises:
+        ValueError: when `evidence` is empty; a claim without evidence cannot be made.
+    """
+
+    rule: str
+    shape: Shape
+    severity: Severity
+    confidence: Confidence
+    title: str
+    because: str
+    evidence: tuple[Evidence, ...]
+    onset: Onset = field(default_factory=Onset)
+    culprits: tuple[int, ...] = ()
+    cause: str = ""
+    causal: Causal = Causal.ROOT
+    numbers: Mapping[str, Number] = _EMPTY
+    likely: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a claim without evidence."""
+        if not self.evidence:
+            msg = f"{self.rule}: a finding needs evidence"
+            raise ValueError(msg)
+
+    @property
+    def fingerprint(self) -> str:
+        """Stable over runs that failed the same way: rule, cause and the digit-masked first quote (12 hex digits)."""
+        masked = re.sub(r"\d+", "0", self.evidence[0].quote)[:160]
+        return hashlib.sha256(f"{self.rule}|{self.cause}|{masked}".encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """Something of the input that could not be read, as a row: the loss is stated, never silent."""
+
+    source: str
+    code: str
+    message: str
+    byte: int = 0
+    line: int | None = None
+    count: int = 1
+
+
+class FileStatus(StrEnum):
+    """What became of a file."""
+
+    READ = "read"
+    PARTIAL = "partial"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of the run as discovered; `path` is relative to the run with `/`, made printable for display only.
+
+    `rank` and `attempt` come from the path where a launcher puts them there (torchrun's per-rank folders).
+    """
+
+    path: str
+    size_bytes: int
+    mtime_ns: int = 0
+    rank: int | None = None
+    attempt: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileCoverage:
+    """How much of one file was understood; `read_bytes + skipped_bytes == size_bytes`, always."""
+
+    source: str
+    size_bytes: int
+    read_bytes: int
+    skipped_bytes: int
+    status: FileStatus
+    ingester: str = ""
+    reason: str = ""
+    records: int = 0
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Every file of the run, and the kinds of evidence that were absent, so what could not be checked."""
+
+    files: tuple[FileCoverage, ...] = ()
+    absent: tuple[str, ...] = ()
+
+    @property
+    def lost_bytes(self) -> int:
+        """Bytes of files that an ingester claimed but could not understand."""
+        return sum(f.skipped_bytes for f in self.files if f.status is FileStatus.PARTIAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer: one shape, where it began, what leads to what, and what else it could have been."""
+
+    outcome: Outcome
+    headline: str
+    shape: Shape | None = None
+    onset: Onset = field(default_factory=Onset)
+    culprits: tuple[int, ...] = ()
+    cause: str = ""
+    confidence: Confidence = Confidence.LOW
+    chain: tuple[str, ...] = ()
+    runner_up: str | None = None
+    against: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that a renderer may show of one run."""
+
+    run: str
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+    coverage: Coverage = field(default_factory=Coverage)
+    issues: tuple[Issue, ...] = ()
+    suppressed: int = 0
+    plugins: tuple[str, ...] = ()

@@ -1,0 +1,184 @@
+"""The four kinds of plugin, and the walk that finds them: one new file is one new plugin, nothing else edited.
+
+A decorator marks a function (`@rule`, `@ingester`, `@renderer`); a dialect is a module-level value named `DIALECT`.
+`load()` walks the package folders in sorted order, then the entry points `forensics.rules`, `.ingesters`,
+`.dialects` and `.renderers`. Nothing is ever loaded from a run directory.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from forensics.model import Shape
+
+Kind = Literal["rules", "ingesters", "dialects", "renderers"]
+_FOLDERS: dict[Kind, str] = {
+    "rules": "forensics.rules",
+    "ingesters": "forensics.ingest",
+    "dialects": "forensics.dialects",
+    "renderers": "forensics.report",
+}
+_MARK = "__forensics__"
+
+
+@dataclass(frozen=True, slots=True)
+class Sniff:
+    """What makes a file look like a format: shell globs on the base name, magic bytes at the start.
+
+    A file is offered to the ingesters whose `glob` or `magic` matches, magic first; `fallback` is asked last.
+    """
+
+    glob: tuple[str, ...] = ()
+    magic: tuple[bytes, ...] = ()
+    fallback: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ingester:
+    """A reader of one format on disk: `read(opened, out, limits)`; raises `NotMine` for another's content."""
+
+    name: str
+    version: int
+    sniff: Sniff
+    emits: tuple[str, ...]
+    read: Callable[..., None]
+    doc: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A symptom and the function that finds it: `check(run, config) -> Iterator[Finding]`."""
+
+    id: str
+    slug: str
+    shape: Shape
+    needs: tuple[str, ...]
+    check: Callable[..., Any]
+    config: type | None
+    doc: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Renderer:
+    """A way to write a report: `render(report) -> Iterator[str]`."""
+
+    name: str
+    render: Callable[..., Iterator[str]]
+    doc: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A plugin that could not be loaded, kept so that the report can say why."""
+
+    kind: Kind
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """All plugins, by kind; built once and never changed."""
+
+    rules: tuple[Rule, ...] = ()
+    ingesters: tuple[Ingester, ...] = ()
+    dialects: tuple[Any, ...] = ()
+    renderers: tuple[Renderer, ...] = ()
+    broken: tuple[Broken, ...] = field(default=())
+
+
+def rule(
+    rule_id: str, *, shape: Shape, needs: tuple[str, ...], config: type | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Mark a function as a rule; its module docstring starts with `ID slug: one sentence`."""
+
+    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
+        doc = _module_doc(function)
+        slug = doc.split(":", 1)[0].split()[-1] if doc else ""
+        value = Rule(rule_id, slug, shape, needs, function, config, doc, function.__module__)
+        setattr(function, _MARK, value)
+        return function
+
+    return mark
+
+
+def ingester(
+    name: str, *, version: int, sniff: Sniff, emits: tuple[str, ...]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Mark a function as the reader of one format."""
+
+    def mark(function: Callable[..., None]) -> Callable[..., None]:
+        value = Ingester(name, version, sniff, emits, function, _module_doc(function), function.__module__)
+        setattr(function, _MARK, value)
+        return function
+
+    return mark
+
+
+def renderer(name: str) -> Callable[[Callable[..., Iterator[str]]], Callable[..., Iterator[str]]]:
+    """Mark a function as a way to write a report."""
+
+    def mark(function: Callable[..., Iterator[str]]) -> Callable[..., Iterator[str]]:
+        setattr(function, _MARK, Renderer(name, function, _module_doc(function), function.__module__))
+        return function
+
+    return mark
+
+
+def _module_doc(function: Callable[..., Any]) -> str:
+    return str(function.__globals__.get("__doc__") or "")
+
+
+def _modules(kind: Kind) -> Iterator[tuple[str, ModuleType | Exception]]:
+    root = importlib.import_module(_FOLDERS[kind])
+    names = sorted(m.name for m in pkgutil.walk_packages(root.__path__, root.__name__ + ".") if not m.ispkg)
+    for name in names:
+        if not name.rsplit(".", 1)[-1].startswith("_"):
+            yield name, importlib.import_module(name)
+    for entry in sorted(entry_points(group=f"forensics.{kind}"), key=lambda e: e.name):
+        try:
+            loaded = entry.load()
+        except Exception as error:  # noqa: BLE001 - a third party's plugin may fail in any way; it is shown, not hidden
+            yield entry.value, error
+        else:
+            yield entry.value, loaded if isinstance(loaded, ModuleType) else importlib.import_module(entry.module)
+
+
+def _plugins(module: ModuleType) -> Iterator[Any]:
+    if (dialect := getattr(module, "DIALECT", None)) is not None:
+        yield dialect
+    for value in vars(module).values():
+        plugin = getattr(value, _MARK, None)
+        if plugin is not None and plugin.origin == module.__name__:
+            yield plugin
+
+
+@cache
+def load(*kinds: Kind) -> Registry:
+    """Find the plugins of the given kinds (all four when none is named), in a stable order."""
+    found: dict[Kind, list[Any]] = {kind: [] for kind in _FOLDERS}
+    broken: list[Broken] = []
+    for kind in kinds or tuple(_FOLDERS):
+        for name, module in _modules(kind):
+            if isinstance(module, Exception):
+                broken.append(Broken(kind, name, f"{type(module).__name__}: {module}"))
+            else:
+                found[kind].extend(_plugins(module))
+    return Registry(
+        rules=tuple(sorted(found["rules"], key=lambda r: r.id)),
+        ingesters=tuple(found["ingesters"]),
+        dialects=tuple(found["dialects"]),
+        renderers=tuple(sorted(found["renderers"], key=lambda r: r.name)),
+        broken=tuple(broken),
+    )

@@ -1,0 +1,43 @@
+"""A run as tables in memory or on disk, behind one interface: `run.scan(table)`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from forensics.store.schema import TABLES, conform
+
+
+@dataclass(frozen=True)
+class Run:
+    """The tables of one run; a table that nothing wrote is empty, with its schema.
+
+    `name` is what the user called the run. Frames are sorted by (source, seq) where the table has a `seq`.
+    """
+
+    name: str
+    frames: Mapping[str, pl.LazyFrame] = field(default_factory=dict)
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """Give one table lazily.
+
+        Raises:
+            KeyError: for a table that the schema does not name.
+        """
+        columns = TABLES[table]
+        return self.frames[table] if table in self.frames else pl.LazyFrame(schema=dict(columns))
+
+    def collect(self, table: str) -> pl.DataFrame:
+        """Give one table whole."""
+        return self.scan(table).collect()
+
+    def without(self, *tables: str) -> Run:
+        """The same run as if nothing had written these tables."""
+        return Run(self.name, {name: frame for name, frame in self.frames.items() if name not in tables})
+
+
+def run_of(name: str, tables: Mapping[str, pl.DataFrame]) -> Run:
+    """Build an in-memory run from frames that may lack columns; they are conformed to the schema."""
+    return Run(name, {table: conform(table, frame).lazy() for table, frame in tables.items()})
