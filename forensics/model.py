@@ -184,9 +184,9 @@ class FileStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file of the run as discovered; `path` is relative to the run with `/`, made printable for display only.
+    """A file of the run as discovered; `path` is relative to the run, with `/`, and always valid Unicode.
 
-    `rank` and `attempt` come from the path where a launcher puts them there (torchrun's per-rank folders).
+    `disk_path` is the name on disk where that is not valid Unicode (surrogate-escaped), else None. `rank` and `attempt` come from the path where a launcher puts them there (torchrun's per-rank folders).
     """
 
     path: str
@@ -194,6 +194,7 @@ class Source:
     mtime_ns: int = 0
     rank: int | None = None
     attempt: int | None = None
+    disk_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""One file per command; the only folder that knows terminals and exit codes."""

@@ -1,0 +1,1 @@
+"""One file per log style: text in, rows out, no I/O."""

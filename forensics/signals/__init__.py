@@ -1,0 +1,1 @@
+"""Derived tables that rules share: frame to frame, no thresholds."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import polars as pl
 
 from forensics.store.schema import TABLES, conform
+
+_NO_FRAMES: Mapping[str, pl.LazyFrame] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class Run:
     """
 
     name: str
-    frames: Mapping[str, pl.LazyFrame] = field(default_factory=dict)
+    frames: Mapping[str, pl.LazyFrame] = _NO_FRAMES
 
     def scan(self, table: str) -> pl.LazyFrame:
         """Give one table lazily.
@@ -34,7 +37,7 @@ class Run:
         return self.scan(table).collect()
 
     def without(self, *tables: str) -> Run:
-        """The same run as if nothing had written these tables."""
+        """Give the same run as if nothing had written these tables."""
         return Run(self.name, {name: frame for name, frame in self.frames.items() if name not in tables})
 
 

@@ -85,7 +85,7 @@ TABLES: Mapping[str, Mapping[str, pl.DataType]] = MappingProxyType(
             "fewshot": _I64,
             "settings": _STR,
         },
-        # kind: saved, committed, resumed, removed (log lines) or directory (on disk); complete: null when it cannot be known
+        # kind: saved, committed, resumed, removed (log) or directory (disk); complete: null when it cannot be known
         "checkpoints": {
             "source": _STR,
             "seq": _I64,

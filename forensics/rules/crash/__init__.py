@@ -1,0 +1,1 @@
+"""Rules for errors that are none of the five shapes."""

@@ -1,0 +1,1 @@
+"""Rules for runs ended from outside."""

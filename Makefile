@@ -1,0 +1,50 @@
+# Everything a user or a contributor runs. `make help` lists the targets.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+N      ?= 2000
+STAMP  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fuzz bench docs lock fixtures
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m compileall -q $(VENV)/lib forensics || true
+	@touch $@
+
+setup: $(STAMP) ## make .venv with the locked dependencies
+
+demo: setup ## the verdict of a bundled failed run
+	@$(BIN)/forensics triage fixtures/runs/nan-blowup-kempnerforge --exit-zero
+
+test: setup ## run the test suite
+	$(BIN)/python -m pytest
+
+check: setup ## format, lint, types, tests: what CI runs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	$(MAKE) test
+
+fuzz: setup ## mutate inputs of every ingester: make fuzz N=2000
+	$(BIN)/python tests/fuzz/harness.py --n $(N)
+
+bench: setup ## speed and memory as ratios against peers
+	$(BIN)/python bench/startup.py
+	$(BIN)/python bench/text_log.py
+
+docs: setup ## write docs/reference from the code
+	$(BIN)/python -m forensics.cli._reference docs/reference
+
+fixtures: setup ## make the fixtures anew
+	@for script in fixtures/make/*.py; do $(BIN)/python $$script || exit 1; done
+
+lock: setup ## resolve the dependencies anew
+	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --group dev --group build \
+		-o requirements.lock pyproject.toml

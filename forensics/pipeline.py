@@ -1,0 +1,152 @@
+"""The one place where the order is written: discover, ingest, signals and rules, verdict."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+
+from forensics import registry
+from forensics.errors import ForensicsError, UsageError
+from forensics.io.discover import discover
+from forensics.io.limits import DEFAULT, Limits
+from forensics.io.reading import Opened, open_source, opened_bytes
+from forensics.model import FileCoverage, Finding, Issue, Report, Source
+from forensics.store import disk
+from forensics.store.fill import fill
+from forensics.store.gather import coverage_of, issues_frame, issues_of, run_from, sources_frame
+from forensics.store.run import Run
+from forensics.verdict import decide
+
+#: A run of more bytes than this is spilled to the store on disk instead of staying in memory.
+IN_MEMORY_BYTES = 256 << 20
+
+
+class RuleConfig(Protocol):
+    """What the pipeline asks of a configuration."""
+
+    @property
+    def ignore(self) -> tuple[str, ...]:
+        """Ids of the rules whose findings are suppressed."""
+        ...
+
+    def for_rule(self, rule: registry.Rule) -> Any:  # noqa: ANN401 - the thresholds type is the rule's own
+        """Thresholds of one rule, or None when it has none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """The configuration of nobody: no rule ignored, every threshold as shipped."""
+
+    ignore: tuple[str, ...] = ()
+
+    def for_rule(self, rule: registry.Rule) -> Any:  # noqa: ANN401 - the thresholds type is the rule's own
+        """Give the rule's thresholds as its author set them."""
+        return rule.config() if rule.config is not None else None
+
+
+@dataclass
+class _Gathered:
+    frames: dict[str, list[pl.LazyFrame]] = field(default_factory=dict[str, list[pl.LazyFrame]])
+    files: list[FileCoverage] = field(default_factory=list[FileCoverage])
+    issues: list[Issue] = field(default_factory=list[Issue])
+
+    def add(self, tables: Mapping[str, pl.LazyFrame], file: FileCoverage, issues: Iterable[Issue]) -> None:
+        for table, frame in tables.items():
+            self.frames.setdefault(table, []).append(frame)
+        self.files.append(file)
+        self.issues.extend(issues)
+
+    def run(self, name: str, sources: Iterable[Source]) -> Run:
+        by_path = {s.path: s for s in sources}
+        files = sorted(self.files, key=lambda f: f.source)
+        self.frames["sources"] = [sources_frame(files, by_path).lazy()]
+        self.frames["issues"] = [issues_frame(self.issues).lazy()]
+        return run_from(name, self.frames)
+
+
+def ingest_run(path: Path, *, store: Path | None = None, limits: Limits = DEFAULT) -> Run:
+    """Read a run directory, or one file, into tables.
+
+    With `store`, or for a run above `IN_MEMORY_BYTES`, the tables lie on disk and only files whose content changed are
+    read again; otherwise they stay in memory.
+
+    Raises:
+        UsageError: when the path does not exist.
+    """
+    if not path.exists():
+        message = f"no such file or directory: {path}"
+        raise UsageError(message, help="forensics triage RUN_DIR")
+    found = discover(path, limits)
+    gathered = _Gathered(files=list(found.skipped), issues=list(found.issues))
+    ingesters = registry.load("ingesters").ingesters
+    if store is not None or sum(s.size_bytes for s in found.sources) > IN_MEMORY_BYTES:
+        where = store if store is not None else disk.default_place()
+        job = disk.Job(found.root, found.sources, ingesters, limits)
+        for tables, file, issues in disk.ingest_to_disk(job, where, path):
+            gathered.add(tables, file, issues)
+        return gathered.run(str(path), found.sources)
+    for source in found.sources:
+        sink, file = fill(open_source(found.root, source, limits), source, ingesters, limits)
+        gathered.add({t: f.lazy() for t, f in sink.frames().items()}, file, sink.issues)
+    return gathered.run(str(path), found.sources)
+
+
+def ingest_bytes(name: str, data: bytes, *, limits: Limits = DEFAULT) -> Run:
+    """Read one file's content, as from a pipe, into tables in memory."""
+    source = Source(name, len(data))
+
+    @contextlib.contextmanager
+    def opening() -> Iterator[Opened]:
+        yield opened_bytes(name, data)
+
+    sink, file = fill(opening(), source, registry.load("ingesters").ingesters, limits)
+    gathered = _Gathered()
+    gathered.add({t: f.lazy() for t, f in sink.frames().items()}, file, sink.issues)
+    return gathered.run(name, [source])
+
+
+def findings_of(run: Run, config: RuleConfig) -> Iterator[Finding]:
+    """Ask every rule; a rule that fails is a bug of ours and is raised with its name."""
+    for rule in registry.load("rules").rules:
+        try:
+            yield from rule.check(run, config.for_rule(rule))
+        except Exception as error:
+            error.add_note(f"in rule {rule.id} ({rule.origin})")
+            raise
+
+
+def report_of(run: Run, config: RuleConfig | None = None) -> Report:
+    """Judge a run that has been read."""
+    config = config if config is not None else Defaults()
+    every = tuple(findings_of(run, config))
+    kept = tuple(f for f in every if f.rule not in config.ignore)
+    coverage = coverage_of(run)
+    return Report(
+        run=run.name,
+        verdict=decide(kept, run, coverage),
+        findings=kept,
+        coverage=coverage,
+        issues=issues_of(run),
+        suppressed=len(every) - len(kept),
+        plugins=tuple(f"{b.kind}: {b.name}: {b.why}" for b in registry.load().broken),
+    )
+
+
+def triage(
+    path: Path, *, config: RuleConfig | None = None, store: Path | None = None, limits: Limits = DEFAULT
+) -> Report:
+    """Read a run and judge it.
+
+    Raises:
+        ForensicsError: when the path cannot be read at all.
+    """
+    return report_of(ingest_run(path, store=store, limits=limits), config)
+
+
+__all__ = ["Defaults", "ForensicsError", "findings_of", "ingest_bytes", "ingest_run", "report_of", "triage"]

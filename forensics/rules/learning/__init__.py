@@ -1,0 +1,1 @@
+"""Rules for finite but wrong learning."""

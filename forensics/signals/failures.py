@@ -1,0 +1,163 @@
+"""Errors of a run, judged: which events are failures, what each one is, and which were survived.
+
+An error is cleared when the run went on after it: later training steps by the same rank, or the run's own success
+marker. A complaint or a stop after a success marker is the noise of a tear-down. Judging sets no severity; rules do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from forensics.signals._classify import Weight, of_exception, of_signature
+from forensics.signals.endings import Ending, Mark, ending_of
+from forensics.store.run import Run
+
+#: A rank that logs this many later steps has survived its error; fewer may be output that was still in a buffer.
+SURVIVED_STEPS = 3
+_MAX_EVENTS = 20_000
+_TRACEBACK_LINES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One error of the run; `cleared` says why it is not the run's failure, and is empty when it may be."""
+
+    source: str
+    line: int | None
+    byte: int | None
+    t_ns: int | None
+    rank: int | None
+    step: int | None
+    code: str
+    shape: str
+    weight: Weight
+    cause: str
+    exception: str
+    message: str
+    quote: str
+    where: str = ""
+    cleared: str = ""
+
+    @property
+    def at(self) -> int:
+        """Place inside its source."""
+        return self.line if self.line is not None else self.byte or 0
+
+
+def failures(run: Run) -> tuple[Failure, ...]:
+    """List the judged errors of a run in the order of their sources and lines, survived ones included."""
+    end = ending_of(run)
+    merged = _merge(_judged(run))
+    return tuple(replace(failure, cleared=_cleared(failure, end)) for failure in merged)
+
+
+def standing(run: Run) -> tuple[Failure, ...]:
+    """List the errors that were not survived."""
+    return tuple(failure for failure in failures(run) if not failure.cleared)
+
+
+def _events(run: Run) -> pl.DataFrame:
+    frame = run.scan("events").filter(pl.col("code") != "last_line").collect()
+    frame = frame.with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0)).sort("source", "order", "seq")
+    times = pl.col("t_ns").forward_fill().over("source")
+    frame = frame.with_columns(t_ns=times)
+    judged = frame.filter(
+        (pl.col("code") == "traceback") | pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"').fill_null(value=False)
+    )
+    return judged.head(_MAX_EVENTS)
+
+
+def _judged(run: Run) -> Iterator[Failure]:
+    for row in _events(run).iter_rows(named=True):
+        attrs = _attrs(row["attrs"])
+        if attrs.get("role") == "benign":
+            continue
+        exception, message = attrs.get("exc", ""), attrs.get("message", "")
+        if row["code"] == "traceback":
+            if not exception:
+                continue
+            weight, shape, cause = of_exception(exception, message)
+        else:
+            found = of_signature(row["code"], attrs.get("role", ""), attrs.get("shape", ""))
+            if found is None:
+                continue
+            weight, shape = found
+            cause = attrs.get("cause", "") if attrs.get("cause", "").isidentifier() else str(row["code"]).replace("-", "_")
+        yield Failure(
+            source=row["source"],
+            line=row["line"],
+            byte=row["byte"],
+            t_ns=row["t_ns"],
+            rank=row["rank"],
+            step=row["step"],
+            code=row["code"],
+            shape=shape,
+            weight=weight,
+            cause=cause,
+            exception=exception,
+            message=message,
+            quote=row["text"] or (f"{exception}: {message}" if message else exception),
+            where=attrs.get("frame", "") or attrs.get("frames", ""),
+        )
+
+
+def _attrs(text: str | None) -> dict[str, str]:
+    try:
+        found: object = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _merge(found: Iterator[Failure]) -> tuple[Failure, ...]:
+    """Give a traceback the judgement of a signature that stands in its own last line, and drop that signature."""
+    rows = list(found)
+    taken: set[int] = set()
+    out: list[Failure] = []
+    for i, failure in enumerate(rows):
+        if i in taken:
+            continue
+        if failure.code == "traceback":
+            failure = _with_signature(failure, i, rows, taken)  # noqa: PLW2901 - the same error, better named
+        out.append(failure)
+    return tuple(out)
+
+
+def _with_signature(failure: Failure, i: int, rows: list[Failure], taken: set[int]) -> Failure:
+    said = (failure.message or failure.exception)[:60]
+    for j in range(max(0, i - 8), min(i + 40, len(rows))):
+        other = rows[j]
+        near = other.source == failure.source and abs(other.at - failure.at) <= _TRACEBACK_LINES
+        if j == i or j in taken or not near or other.code == "traceback" or not said or said not in other.quote:
+            continue
+        taken.add(j)
+        if failure.cause == "uncaught_exception" and other.weight >= Weight.CLOSED:
+            failure = replace(failure, shape=other.shape, weight=other.weight, cause=other.cause, code=other.code)
+    return failure
+
+
+def _cleared(failure: Failure, end: Ending) -> str:
+    if _survived(failure, end):
+        return "progress"
+    success = end.success_for(failure.source, failure.at, failure.t_ns)
+    if success is None:
+        return ""
+    return _after_success(failure, success)
+
+
+def _after_success(failure: Failure, success: Mark) -> str:
+    before = success.source == failure.source and success.at < failure.at
+    noise = failure.weight <= Weight.STOP
+    if before or success.source != failure.source:
+        return "teardown" if noise else ""
+    return "" if failure.weight == Weight.STOP else "success"
+
+
+def _survived(failure: Failure, end: Ending) -> bool:
+    """Whether the same rank (or, when ranks are not told apart, the same file) trained on for some steps."""
+    needed = SURVIVED_STEPS if failure.rank is not None or failure.weight >= Weight.STOP else 1
+    return end.steps_after(failure.source, failure.at, failure.rank) >= needed

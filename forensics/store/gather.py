@@ -1,0 +1,89 @@
+"""From the sinks of all sources to one run: frames concatenated, with what was read and lost as tables beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+
+from forensics.model import Coverage, FileCoverage, FileStatus, Issue, Source
+from forensics.store.run import Run
+from forensics.store.schema import TABLES, conform
+
+#: Kinds of evidence a run may leave, and the table that shows each was there.
+EVIDENCE = {
+    "metrics (loss, grad norm, timings)": "metrics",
+    "log events": "events",
+    "checkpoints": "checkpoints",
+    "configuration": "facts",
+    "profiler traces": "spans",
+    "evaluation results": "evals",
+}
+
+
+def sources_frame(files: Iterable[FileCoverage], sources: Mapping[str, Source]) -> pl.DataFrame:
+    """One row per file: what it was taken for, and how much of it was understood."""
+    rows = [
+        {
+            "source": f.source,
+            "path": f.source,
+            "format": f.format,
+            "ingester": f.ingester,
+            "size": f.size_bytes,
+            "read": f.read_bytes,
+            "records": f.records,
+            "status": f.status.value,
+            "reason": f.reason,
+            "mtime_ns": sources[f.source].mtime_ns if f.source in sources else None,
+            "rank": sources[f.source].rank if f.source in sources else None,
+            "attempt": sources[f.source].attempt if f.source in sources else None,
+        }
+        for f in files
+    ]
+    return conform("sources", pl.DataFrame(rows, infer_schema_length=None) if rows else _empty("sources"))
+
+
+def issues_frame(issues: Iterable[Issue]) -> pl.DataFrame:
+    """One row per loss."""
+    rows = [
+        {"source": i.source, "byte": i.byte, "line": i.line, "code": i.code, "message": i.message, "count": i.count}
+        for i in issues
+    ]
+    return conform("issues", pl.DataFrame(rows, infer_schema_length=None) if rows else _empty("issues"))
+
+
+def run_from(name: str, frames: Mapping[str, list[pl.LazyFrame]]) -> Run:
+    """Concatenate the parts of each table, in the order of the sources."""
+    return Run(name, {table: pl.concat(parts) for table, parts in frames.items() if parts})
+
+
+def coverage_of(run: Run) -> Coverage:
+    """Read the coverage back from the tables, with the kinds of evidence that no file gave."""
+    files = tuple(
+        FileCoverage(
+            source=r["source"],
+            size_bytes=r["size"],
+            read_bytes=r["read"],
+            skipped_bytes=r["size"] - r["read"],
+            status=FileStatus(r["status"]),
+            ingester=r["ingester"] or "",
+            reason=r["reason"] or "",
+            records=r["records"] or 0,
+            format=r["format"] or "",
+        )
+        for r in run.collect("sources").iter_rows(named=True)
+    )
+    absent = tuple(kind for kind, table in EVIDENCE.items() if run.scan(table).head(1).collect().height == 0)
+    return Coverage(files, absent)
+
+
+def issues_of(run: Run) -> tuple[Issue, ...]:
+    """Read the issues back from their table."""
+    return tuple(
+        Issue(r["source"], r["code"], r["message"], r["byte"] or 0, r["line"], r["count"] or 1)
+        for r in run.collect("issues").iter_rows(named=True)
+    )
+
+
+def _empty(table: str) -> pl.DataFrame:
+    return pl.DataFrame(schema=dict(TABLES[table]))

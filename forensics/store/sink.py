@@ -1,0 +1,119 @@
+"""The sink that an ingester writes one source to: frames in memory, or Parquet parts once they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from forensics.io.limits import DEFAULT, Limits
+from forensics.model import FileCoverage, FileStatus, Issue, Source
+from forensics.store.schema import TABLES, conform
+
+#: Rows of one table that are buffered before a part is written; 250,000 metric rows are about 30 MB.
+BATCH_ROWS = 250_000
+#: zstd level 1 writes twice as fast as 3 and is 5 % larger on metric rows; reading is the same.
+COMPRESSION_LEVEL = 1
+
+
+class SourceSink:
+    """Collects what one ingester says about one source; implements `ingest._out.Out`.
+
+    With `folder`, a table that reaches `BATCH_ROWS` is written there as `<table>-<n>.parquet`; without, all stays in
+    memory.
+    """
+
+    def __init__(self, source: Source, limits: Limits = DEFAULT, *, folder: Path | None = None) -> None:
+        """Start empty."""
+        self.source = source
+        self.limits = limits
+        self.folder = folder
+        self.variant = ""
+        self.issues: list[Issue] = []
+        self.parts: list[tuple[str, Path, int]] = []
+        self._frames: dict[str, list[pl.DataFrame]] = {}
+        self._buffered: dict[str, int] = {}
+        self._read = self._skipped = self._records = 0
+        self._reasons: dict[str, int] = {}
+
+    def rows(self, table: str, columns: Mapping[str, Sequence[Any]] | pl.DataFrame) -> None:
+        """Add rows, given as columns; `source` is filled in and missing columns become null."""
+        if isinstance(columns, pl.DataFrame):
+            frame = columns
+        else:
+            known = TABLES[table]
+            frame = pl.DataFrame({n: pl.Series(n, v, dtype=known.get(n), strict=False) for n, v in columns.items()})
+        if frame.height == 0:
+            return
+        frame = conform(table, frame.with_columns(source=pl.lit(self.source.path)))
+        self._frames.setdefault(table, []).append(frame)
+        self._buffered[table] = self._buffered.get(table, 0) + frame.height
+        if self.folder is not None and self._buffered[table] >= BATCH_ROWS:
+            self._flush(table)
+
+    def issue(self, code: str, message: str, *, byte: int = 0, line: int | None = None, count: int = 1) -> None:
+        """State a loss; beyond `limits.issues` the last row counts the rest."""
+        if len(self.issues) < self.limits.issues:
+            self.issues.append(Issue(self.source.path, code, message, byte, line, count))
+        else:
+            last = self.issues[-1]
+            self.issues[-1] = Issue(
+                last.source, "more-issues", "further issues of this file", byte, line, last.count + count
+            )
+
+    def account(self, *, read_bytes: int = 0, skipped_bytes: int = 0, reason: str = "", records: int = 0) -> None:
+        """Add to the account of bytes on disk."""
+        self._read += read_bytes
+        self._skipped += skipped_bytes
+        self._records += records
+        if reason:
+            self._reasons[reason] = self._reasons.get(reason, 0) + skipped_bytes
+
+    def format(self, name: str) -> None:
+        """Name the variant that was recognised."""
+        self.variant = name
+
+    def coverage(self, ingester: str) -> FileCoverage:
+        """Balance the account: read + skipped is the size of the file, the unaccounted is skipped and says so."""
+        size = self.source.size_bytes
+        read = min(self._read, size)
+        skipped = size - read
+        reasons = dict(self._reasons)
+        unexplained = skipped - sum(reasons.values())
+        if unexplained > 0:
+            reasons["not accounted for"] = unexplained
+        incomplete = FileStatus.PARTIAL if read else FileStatus.SKIPPED
+        status = FileStatus.READ if skipped == 0 else incomplete
+        return FileCoverage(
+            source=self.source.path,
+            size_bytes=size,
+            read_bytes=read,
+            skipped_bytes=skipped,
+            status=status,
+            ingester=ingester,
+            reason="; ".join(reasons),
+            records=self._records,
+            format=self.variant,
+        )
+
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """Give what is still in memory, one frame per table."""
+        return {table: pl.concat(frames) for table, frames in self._frames.items() if frames}
+
+    def flush(self) -> None:
+        """Write all that is buffered to parts; needs a folder."""
+        for table in list(self._frames):
+            self._flush(table)
+
+    def _flush(self, table: str) -> None:
+        frames = self._frames.pop(table, [])
+        self._buffered[table] = 0
+        if not frames or self.folder is None:
+            return
+        number = sum(1 for name, _, _ in self.parts if name == table)
+        path = self.folder / f"{table}-{number:04d}.parquet"
+        frame = pl.concat(frames)
+        frame.write_parquet(path, compression="zstd", compression_level=COMPRESSION_LEVEL)
+        self.parts.append((table, path, frame.height))

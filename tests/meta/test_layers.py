@@ -1,0 +1,80 @@
+"""Imports go only downwards, modules stay small, and every public thing is documented."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "forensics"
+LAYERS = (
+    ("forensics.cli", "forensics.__main__"),
+    ("forensics.report",),
+    ("forensics.pipeline", "forensics.config"),
+    ("forensics.verdict", "forensics.nan_origin", "forensics.compare"),
+    ("forensics.rules",),
+    ("forensics.signals",),
+    ("forensics.store",),
+    ("forensics.ingest",),
+    ("forensics.dialects",),
+    ("forensics.io",),
+    ("forensics.registry",),
+    ("forensics.model", "forensics.errors"),
+)
+MODULES = sorted(PACKAGE.rglob("*.py"))
+MAX_MODULE_LINES = 300
+MEDIAN_MODULE_LINES = 140
+MAX_FUNCTION_LINES = 80
+
+
+def level(module: str) -> int | None:
+    for number, names in enumerate(LAYERS):
+        if any(module == n or module.startswith((n + ".", n + "_")) for n in names):
+            return number
+    hidden = module.replace("forensics._", "forensics.")
+    return level(hidden) if hidden != module else None
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("forensics"):
+            found |= {f"{node.module}.{a.name}" if node.module == "forensics" else node.module for a in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {a.name for a in node.names if a.name.startswith("forensics.")}
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_a_module_imports_only_from_its_own_layer_or_below(path: Path) -> None:
+    own = level(module_name(path))
+    if own is None:
+        assert module_name(path) == "forensics", f"{module_name(path)} belongs to no layer"
+        return
+    upward = {name for name in imports(path) if (there := level(name)) is not None and there < own}
+    assert not upward, f"{module_name(path)} imports upwards: {sorted(upward)}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_a_module_is_small_and_so_are_its_functions(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= MAX_MODULE_LINES
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < MAX_FUNCTION_LINES, f"{node.name} is too long"
+
+
+def test_the_median_module_fits_on_two_screens() -> None:
+    lengths = sorted(p.read_text(encoding="utf-8").count("\n") for p in MODULES if p.name != "__init__.py")
+    assert lengths[len(lengths) // 2] <= MEDIAN_MODULE_LINES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_a_module_says_what_it_is(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))

@@ -1,0 +1,49 @@
+"""What the source may not contain: unpickling, the network, fork, and names of this or that machine."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted((ROOT / "forensics").rglob("*.py"))
+FORBIDDEN_IMPORTS = {
+    "pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib",  # they run code from data
+    "socket", "ssl", "http", "urllib.request", "requests", "httpx", "ftplib", "smtplib",  # the network
+}  # fmt: skip
+FORBIDDEN_CALLS = {"eval", "exec", "os.fork", "os.system", "pickle.loads", "pickle.load", "torch.load"}
+HOSTS = re.compile(
+    "|".join(("py" + "pi.org", "pythonhosted", "registry.npm", "deb.debian", "/ro" + "ot/", "/wo" + "rk/"))
+)
+
+
+def called(node: ast.Call) -> str:
+    return ast.unparse(node.func)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_module_neither_unpickles_nor_forks_nor_speaks_to_a_network(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            assert not {a.name for a in node.names} & FORBIDDEN_IMPORTS
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module not in FORBIDDEN_IMPORTS
+        elif isinstance(node, ast.Call):
+            assert called(node) not in FORBIDDEN_CALLS
+
+
+def test_no_file_of_the_project_names_a_registry_or_a_path_of_one_machine() -> None:
+    listed = [
+        p for g in ("forensics", "tests", "docs", "fixtures", "bench") for p in (ROOT / g).rglob("*") if p.is_file()
+    ]
+    listed += [p for p in ROOT.iterdir() if p.is_file()]
+    told = [
+        p for p in listed
+        if p.suffix in {".py", ".md", ".toml", ".lock", ".json", ".jsonl", ".tsv", ".log", ".txt", ""}
+        and HOSTS.search(p.read_text(encoding="utf-8", errors="replace"))
+    ]  # fmt: skip
+    assert told == []
