@@ -186,7 +186,8 @@ class FileStatus(StrEnum):
 class Source:
     """A file of the run as discovered; `path` is relative to the run, with `/`, and always valid Unicode.
 
-    `disk_path` is the name on disk where that is not valid Unicode (surrogate-escaped), else None. `rank` and `attempt` come from the path where a launcher puts them there (torchrun's per-rank folders).
+    `disk_path` is the name on disk where that is not valid Unicode (surrogate-escaped), else None. `rank` and
+    `attempt` come from the path where a launcher puts them there (torchrun's per-rank folders).
     """
 
     path: str

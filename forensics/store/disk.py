@@ -57,7 +57,7 @@ class Job:
 def ingest_to_disk(
     job: Job, place: Path, run: Path
 ) -> Iterator[tuple[dict[str, pl.LazyFrame], FileCoverage, tuple[Issue, ...]]]:
-    """Bring the store of `run` under `place` up to date, then give each source's tables, coverage and issues in order."""
+    """Bring the store of `run` under `place` up to date, then give each source's tables, coverage and issues."""
     home = place / run_key(run)
     home.mkdir(parents=True, exist_ok=True)
     known = {e.source: e for e in manifest.latest(home) if e.versions == job.versions}

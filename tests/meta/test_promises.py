@@ -16,7 +16,9 @@ FORBIDDEN_IMPORTS = {
 }  # fmt: skip
 FORBIDDEN_CALLS = {"eval", "exec", "os.fork", "os.system", "pickle.loads", "pickle.load", "torch.load"}
 HOSTS = re.compile(
-    "|".join(("py" + "pi.org", "pythonhosted", "registry.npm", "deb.debian", "/ro" + "ot/", "/wo" + "rk/"))
+    "|".join(
+        ("py" + "pi.org", "python" + "hosted", "registry" + ".npm", "deb" + ".debian", "/ro" + "ot/", "/wo" + "rk/")
+    )
 )
 
 

@@ -1,0 +1,38 @@
+"""What it costs to start: `forensics --help` and a small triage, as ratios to `python -c pass`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RUNS = 9
+
+
+def cpu_s(command: list[str]) -> float:
+    """CPU seconds (user + system) of a child process, the minimum over `RUNS` runs."""
+    best = float("inf")
+    for _ in range(RUNS):
+        before = os.times()
+        subprocess.run(command, check=False, capture_output=True)
+        after = os.times()
+        best = min(best, after.children_user + after.children_system - before.children_user - before.children_system)
+    return best
+
+
+def main() -> None:
+    """Print the ratios."""
+    run = ROOT / "fixtures" / "runs" / "nan-blowup-kempnerforge"
+    bare = cpu_s([sys.executable, "-c", "pass"])
+    for name, arguments in {"forensics --help": ["--help"], "forensics triage": ["triage", str(run)]}.items():
+        spent = cpu_s([sys.executable, "-m", "forensics", *arguments])
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "forensics", *arguments], check=False, capture_output=True)
+        print(f"{name}: {spent / bare:.1f} x python -c pass (CPU), {time.perf_counter() - begun:.2f} s wall")
+
+
+if __name__ == "__main__":
+    main()

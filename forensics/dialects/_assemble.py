@@ -1,0 +1,128 @@
+"""Matches of one dialect to rows of the store: steps filled in, restarts counted, metrics laid out long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from forensics.dialects import _attempts
+from forensics.dialects._match import Batch
+from forensics.dialects.spec import Dialect
+
+CHECKPOINTS = ("saved", "committed", "removed", "resumed")
+_EVENTS = {"started": "context", "ended": "benign", "overflow": "context", "nan": "symptom"}
+_CONTEXT_ROWS = 256
+
+
+@dataclass(slots=True)
+class Memory:
+    """What one dialect remembers of a file from chunk to chunk."""
+
+    streams: dict[int | None, _attempts.Stream] = field(default_factory=dict)
+    starts: dict[int | None, list[int]] = field(default_factory=dict)
+    before: pl.DataFrame | None = None
+
+
+def needs_whole_file(dialect: Dialect) -> bool:
+    """Whether steps depend on other lines, so that matches are held back and resolved together."""
+    return dialect.finish is not None or any(line.carry or line.meaning == "progress" for line in dialect.lines)
+
+
+def assemble(dialect: Dialect, batches: Sequence[Batch], memory: Memory) -> dict[str, pl.DataFrame]:
+    """Tables metrics, checkpoints and events of matches in hand, in order of `seq`."""
+    if not batches:
+        return {}
+    meanings = [line.meaning for line in dialect.lines]
+    flat = pl.concat(
+        b.meta.with_columns(kind=pl.lit(b.kind, dtype=pl.Int32), meaning=pl.lit(meanings[b.kind])) for b in batches
+    ).with_row_index("at")
+    ordered = _with_steps(dialect, flat.sort("seq", "kind", maintain_order=True), memory)
+    ordered = _with_attempts(ordered, memory)
+    metrics = _metrics(ordered.sort("at") if len(batches) > 1 else ordered, batches)
+    return {"metrics": metrics, "checkpoints": _checkpoints(ordered), "events": _events(dialect, ordered)}
+
+
+def _with_steps(dialect: Dialect, frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
+    if not needs_whole_file(dialect):
+        return frame
+    joined = frame if memory.before is None else pl.concat([memory.before, frame], how="diagonal")
+    carried = [k for k, line in enumerate(dialect.lines) if line.carry]
+    nearest = pl.col("step").forward_fill()
+    joined = joined.with_columns(
+        step=pl.when(pl.col("step").is_null() & pl.col("kind").is_in(carried)).then(nearest).otherwise(pl.col("step"))
+    )
+    if dialect.finish is not None:
+        joined = joined.drop("step").join(dialect.finish(joined).select("at", "step"), on="at", how="left").sort(
+            "seq", "kind", maintain_order=True
+        )
+    elif any(line.meaning == "progress" for line in dialect.lines):
+        joined = joined.with_columns(
+            step=pl.when(pl.col("meaning") == "metrics").then(pl.coalesce("step", nearest)).otherwise(pl.col("step"))
+        )
+    memory.before = joined.tail(_CONTEXT_ROWS).with_columns(at=pl.lit(None, dtype=joined["at"].dtype))
+    return joined.filter(pl.col("at").is_not_null())
+
+
+def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
+    """Add `attempt`: restarts of the busiest kind of metrics line, per rank, laid over all its lines by position."""
+    attempt = np.zeros(frame.height, np.int64)
+    seqs = frame["seq"].to_numpy()
+    ranks = frame["rank"].fill_null(-1).to_numpy()
+    metric = ((frame["meaning"] == "metrics") & frame["step"].is_not_null()).to_numpy()
+    kinds, steps = frame["kind"].to_numpy(), frame["step"].fill_null(0).to_numpy()
+    for rank in np.unique(ranks):
+        mine = ranks == rank
+        stream = memory.streams.setdefault(int(rank), _attempts.Stream())
+        starts = memory.starts.setdefault(int(rank), [])
+        own = mine & metric
+        if stream.kind is None and own.any():
+            values, counts = np.unique(kinds[own], return_counts=True)
+            stream.kind = int(values[np.argmax(counts)])
+        own &= kinds == (-1 if stream.kind is None else stream.kind)
+        numbers = _attempts.advance(stream, steps[own])
+        fresh = np.flatnonzero(np.diff(numbers, prepend=len(starts)))
+        starts.extend(seqs[own][fresh].tolist())
+        attempt[mine] = np.searchsorted(np.asarray(starts, np.int64), seqs[mine], side="right")
+    return frame.with_columns(attempt=pl.Series(attempt, dtype=pl.Int32))
+
+
+def _metrics(flat: pl.DataFrame, batches: Sequence[Batch]) -> pl.DataFrame:
+    parts: list[pl.DataFrame] = []
+    base = 0
+    keep = ("attempt", "rank", "seq", "line", "byte", "step", "epoch", "t_ns")
+    for batch in batches:
+        if batch.values is not None and batch.values.height:
+            owners = flat.select(keep)[(batch.values["row"] + base)]
+            parts.append(pl.concat([owners, batch.values.drop("row")], how="horizontal"))
+        base += batch.meta.height
+    if not parts:
+        return flat.select(keep).clear().with_columns(
+            raw_name=pl.lit(None, dtype=pl.String), name=pl.lit(None, dtype=pl.String), value=pl.lit(None, dtype=pl.Float64)
+        )
+    return parts[0] if len(parts) == 1 else pl.concat(parts).sort("seq", maintain_order=True)
+
+
+def _checkpoints(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.filter(pl.col("meaning").is_in(CHECKPOINTS)).select(
+        "seq", "line", "step", "path", "t_ns", "attempt", kind=pl.col("meaning")
+    )
+
+
+def _events(dialect: Dialect, frame: pl.DataFrame) -> pl.DataFrame:
+    found = frame.filter(pl.col("meaning").is_in(list(_EVENTS)))
+    role = pl.col("meaning").replace_strict(_EVENTS, default="context", return_dtype=pl.String)
+    shape = pl.when(pl.col("meaning").is_in(["nan", "overflow"])).then(pl.lit("nan")).otherwise(pl.lit(""))
+    head = pl.format('{"role":"{}","shape":"{}"', role, shape) if False else pl.concat_str(
+        pl.lit('{"role":"'), role, pl.lit('","shape":"'), shape, pl.lit('"')
+    )
+    said = pl.when(pl.col("said").is_null() | (pl.col("said") == "{}")).then(pl.lit("}")).otherwise(
+        pl.concat_str(pl.lit(","), pl.col("said").str.slice(1))
+    )
+    return found.select(
+        "seq", "line", "byte", "t_ns", "rank", "step", "text",
+        code=pl.concat_str(pl.lit(dialect.name + "."), pl.col("meaning")),
+        attrs=pl.concat_str(head, said),
+    )

@@ -1,0 +1,223 @@
+"""The dialect of a log nobody has seen: learned from sampled lines.
+
+Lines whose numbers carry the same keys in the same order, again and again, are a trainer's metric lines; prose, source
+code, argument dumps and profiler tables are not. A group of lines is trusted when it repeats at least 5 times (3 in a
+tiny file), names a loss-like quantity or counts steps beside another named number, and its counter grows. `nan` counts
+only as the value of a key: one whose other rows are numbers, or a loss or a gradient norm. Units are unknown, so numbers
+are kept as printed; names still go through the table of canonical names.
+
+The step is, in order of preference: a growing counter; `(epoch - first) * batches + batch` where the counter starts
+again in each epoch; a counter that wraps at `M` of `N/M`; the epoch. Which one, the values decide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from forensics.dialects._generic_tables import tables
+from forensics.dialects._learned import Column, Family, as_line, finish
+from forensics.dialects._masking import Slot, slots
+from forensics.dialects.spec import Dialect, Line
+
+_STEP = frozenset(
+    "step steps iter iters iteration iterations it global_step globalstep update updates num_updates timestep timesteps "
+    "total_timesteps batch batches batch_idx minibatch mb batch_id num_steps nsteps train_step training_step".split()
+)
+_WITHIN = frozenset("batch batches batch_idx minibatch mb batch_id iter iters it iteration i".split())
+_EPOCH = frozenset("epoch epochs ep".split())
+_METRIC = re.compile(
+    r"(?i)(?:^|[\W_\d])(?:\w*loss(?:es)?|err(?:or)?|acc(?:uracy)?|ppl|perplexity|rewards?|returns?|grad\w*|gnorm|lr|"
+    r"learning|mae|[rn]*mse|b[pi]b|bpc|nll|kl|entropy|auc|auroc|f1|dice|m?iou|map|bleu|[wc]er|psnr|ssim|fid|elbo|score|"
+    r"precision|recall|top[ -]?[15]|l[12])(?:$|[\W_\d])"
+)
+_LOSS = re.compile(r"(?i)loss|grad.?norm|gnorm|nll|ppl|perplexity|cross.?entropy")
+_JUNK = re.compile(
+    r"(?i)^(?:.*\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh)|line|port|pid|seed|version|file|eta|worker|rank|gpu|device|node)$"
+)
+_CODE = re.compile(r"[;{]\s*$|^\s*(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|^\s*(?:#|//|@)")
+_MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
+_MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
+
+
+def learn(lines: Sequence[str]) -> Dialect | None:
+    """Find the metric lines among sampled lines and describe them as a dialect; None when nothing repeats that way.
+
+    `lines` are printed segments in file order, without line ends, colour codes and rank prefixes.
+    """
+    repeats = _MIN_TINY if len(lines) < _TINY_LINES else _MIN_REPEATS
+    found = [*_families(lines, repeats), *tables(lines, repeats)][:_MAX_FAMILIES]
+    if not any(family.is_metric for family in found):
+        return None
+    learned = tuple(as_line(family) for family in found)
+    return Dialect(
+        name="generic",
+        title="Learned from the log itself",
+        lines=learned + CHECKPOINT_LINES,
+        sniff=tuple(line.pattern for line in learned if line.meaning == "metrics"),
+        finish=finish,
+        metric_rank="any",
+        doc=__doc__ or "",
+    )
+
+
+def _families(lines: Sequence[str], repeats: int) -> Iterator[Family]:
+    """Groups of lines with the same keys in the same order, the commonest first."""
+    groups: dict[tuple[str, ...], list[tuple[Slot, ...]]] = {}
+    for line in lines:
+        if len(line) <= _MAX_CHARS and not _CODE.search(line):
+            row = slots(line)
+            signature = tuple(_label(slot) for slot in row if _kept(slot))
+            if signature and len(signature) <= _MAX_COLUMNS and len(set(signature)) == len(signature):
+                groups.setdefault(signature, []).append(row)
+    for signature, rows in sorted(_merged(groups).items(), key=lambda kv: -len(kv[1])):
+        if len(rows) >= repeats and (family := _family(signature, rows)) is not None:
+            yield family
+
+
+def _kept(slot: Slot) -> bool:
+    return slot.over or (bool(slot.key) and not _JUNK.match(slot.key))
+
+
+def _label(slot: Slot) -> str:
+    return slot.key or "/"
+
+
+def _is_subsequence(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
+    rest = iter(long)
+    return all(key in rest for key in short)
+
+
+def _merged(groups: dict[tuple[str, ...], list[tuple[Slot, ...]]]) -> dict[tuple[str, ...], list[tuple[Slot, ...]]]:
+    """Fold a group into one with more columns that begins the same way and keeps its order (an optional `val_loss`)."""
+    out: dict[tuple[str, ...], list[tuple[Slot, ...]]] = {}
+    for signature in sorted(groups, key=len, reverse=True):
+        metric = any(_METRIC.search(key) for key in signature)
+        home = next(
+            (long for long in out if metric and long[0] == signature[0] and _is_subsequence(signature, long)), signature
+        )
+        out.setdefault(home, []).extend(groups[signature])
+    return out
+
+
+def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]]) -> Family | None:
+    """Decide what each column is; None when the group is not a trainer's."""
+    columns = [_column(key, rows) for key in signature if key != "/"]
+    columns.extend(_progress(rows))
+    roles = _roles(columns)
+    named = [c for c in columns if c.key and roles.get(c.key) is None]
+    metric = [c for c in named if _METRIC.search(c.key) and _is_value(c)]
+    if not roles and not (metric and _varies(metric)):
+        return None
+    if not metric and not (named and any(r in {"step", "iter"} for r in roles.values())):
+        return Family(tuple(columns), roles, is_metric=False) if roles and not named else None
+    return Family(tuple(columns), roles, is_metric=True)
+
+
+def _column(key: str, rows: list[tuple[Slot, ...]]) -> Column:
+    """All values of one key, with the texts before them and the maximum printed beside them."""
+    cells: list[Slot] = []
+    maxima: list[Slot] = []
+    place = 0
+    for row in rows:
+        for i, slot in enumerate(row):
+            if slot.key == key:
+                cells.append(slot)
+                place = max(place, i)
+                maxima.extend(row[i + 1 : i + 2] if i + 1 < len(row) and row[i + 1].over else ())
+                break
+    return Column(key, tuple(cells), tuple(maxima) if len(maxima) == len(cells) else (), len(cells) < len(rows), place)
+
+
+def _progress(rows: list[tuple[Slot, ...]]) -> Iterator[Column]:
+    """The first `N/M` that has no key of its own, if every row has it."""
+    pairs = [next(((i, a, b) for i, (a, b) in enumerate(pairwise(row)) if b.over and not a.key), None) for row in rows]
+    whole = [pair for pair in pairs if pair is not None]
+    if whole and len(whole) == len(rows):
+        yield Column("", tuple(a for _, a, _ in whole), tuple(b for _, _, b in whole), False, whole[0][0])
+
+
+def _is_value(column: Column) -> bool:
+    finite = [v for v in column.values if v == v]  # noqa: PLR0124 - NaN is the value that differs from itself
+    return bool(finite) or bool(_LOSS.search(column.key))
+
+
+def _varies(columns: list[Column]) -> bool:
+    """A quantity that is never printed twice alike (or is NaN all along), not a setting repeated."""
+    return any(len({slot.text for slot in c.cells}) > 1 or _LOSS.search(c.key) for c in columns)
+
+
+def _last_word(key: str) -> str:
+    return re.split(r"[\s/.]", key.lower())[-1]
+
+
+def _counter(column: Column, names: frozenset[str]) -> bool:
+    word = _last_word(column.key)
+    spaced = column.key.lower().replace(" ", "_")
+    whole = all(v == v and v == int(v) for v in column.values if abs(v) < 2**53)  # noqa: PLR0124
+    return (word in names or spaced in names) and whole and not column.optional
+
+
+def _roles(columns: list[Column]) -> dict[str, str]:
+    """Which columns are the step, the batch within an epoch, and the epoch (key → role)."""
+    roles: dict[str, str] = {}
+    epoch = next((c for c in columns if _last_word(c.key) in _EPOCH and not c.optional and _grows(c.values)), None)
+    same = next((c for c in columns if _last_word(c.key) in _EPOCH and not c.optional), None)
+    steps = sorted((c for c in columns if _counter(c, _STEP)), key=lambda c: "step" not in _last_word(c.key))
+    steps += [c for c in columns if not c.key]
+    for column in steps:
+        role = _step_role(column, same)
+        if role:
+            roles[column.key] = role
+            break
+    if same is not None and (epoch is not None or roles):
+        roles[same.key] = "epoch"
+    return roles
+
+
+def _step_role(column: Column, epoch: Column | None) -> str:
+    """`step` for a counter of the whole run, `iter` for one that starts again in each epoch, empty for neither."""
+    values = column.values
+    falls = [i for i, (a, b) in enumerate(pairwise(values), 1) if b < a]
+    if epoch is not None and len(epoch.values) == len(values):
+        turns = [i for i, (a, b) in enumerate(pairwise(epoch.values), 1) if b > a]
+        if falls and all(i in turns for i in falls):
+            return "iter"
+        within = _last_word(column.key) in _WITHIN or bool(column.maxima)
+        if within and not falls and not turns and _grows(values):
+            return "iter"
+    elif falls and column.maxima and all(values[i - 1] >= 0.8 * column.maxima[i - 1].value for i in falls):
+        return "iter"
+    return "step" if _grows(values) else ""
+
+
+def _grows(values: tuple[float, ...]) -> bool:
+    """Rises, and falls only where a run began again."""
+    rises = sum(b > a for a, b in pairwise(values))
+    return rises > 0 and sum(b < a for a, b in pairwise(values)) <= max(1, rises // 5)
+
+
+_SAVE = r"(?i)\bsav(?:ed|ing)\b"
+_THING = r"(?:checkpoint|ckpt|model|weights|state|snapshot)"
+_PATH = r"[^\s'\",]*"
+#: Save lines as custom loops print them; the step stands in the path, in the text, or on the nearest earlier line.
+CHECKPOINT_LINES: tuple[Line, ...] = (
+    Line(
+        "saved",
+        "av",
+        rf"{_SAVE}.*?(?P<path>{_PATH}(?:step|iter|update|checkpoint|ckpt|model|state)[a-z]*[-_=/]?(?P<step>\d+){_PATH})",
+    ),
+    Line(
+        "saved",
+        "av",
+        rf"{_SAVE}[^/]*?{_THING}[^/]*?\b(?:step|iter(?:ation)?|update)s?[ :=#]*(?P<step>\d+)"
+        rf"(?:.*?(?P<path>{_PATH}[/\\]{_PATH}))?",
+    ),
+    Line(
+        "saved",
+        "av",
+        rf"{_SAVE}.*?(?P<path>{_PATH}(?:[/\\]{_PATH}{_THING}{_PATH}|\.(?:pth?|ckpt|safetensors|h5|keras|tar)\b))",
+        carry=True,
+    ),
+)

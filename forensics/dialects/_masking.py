@@ -1,0 +1,110 @@
+"""A printed line with its numbers taken out: the literal text between them, the numbers, and what each number is called.
+
+This is the first half of learning an unknown log format. A line is cut at its numbers into `pieces`; the piece before a
+number usually ends with the number's key (`loss: `, `"lr": `, `Train loss `, `acc=`). Progress bars, clocks, dates and
+dotted versions are opaque: they are neither numbers nor literal text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.dialects.names import table
+from forensics.dialects.spec import N
+
+OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
+_UNIT = r"(?:%|[kKMGT]i?B(?:/s)?|[kKMGBT]|[mun\u00b5]?s(?:/it|/step|/iter|/batch)?|[mh]|x|[a-z]+/s(?:ec)?)"
+#: What stands for each placeholder in a learned pattern; none needs look-around.
+SOURCE = {
+    OPAQUE: r"\d[-\d:.,TZ/ ]*",
+    BAR: r"\d+%\|[^|]*\|",
+    CLOCK: r"\[[\d:?]+<[^,\]]*(?:, *[\d.?]+ ?[A-Za-z]+/[A-Za-z]+)?",
+    NUMBER: rf"(?:{N}){_UNIT}?",
+}
+UNIT_SOURCE = _UNIT + "?"
+_TOKEN = re.compile(
+    rf"(?P<bar>{SOURCE[BAR]})|(?P<clock>{SOURCE[CLOCK]})"
+    r"|(?P<opaque>\d{4}[-/.]\d\d[-/.]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?"
+    r"|\d+(?::\d\d)+(?:[.,]\d+)?|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
+    r"|(?<![\w.+@\-\\])(?<![^\d\s\]]/)(?P<number>[-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?"
+    r"|\.\d+(?:[eE][-+]?\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?![\w.]))"
+    rf")(?P<unit>{_UNIT})?(?![\w@]|\.\d|-[A-Za-z])"
+)
+_KEY_WORD = r"[A-Za-z_][^\s,|;:=(){}\[\]<>\"'\x01-\x04]*"
+_KEY = re.compile(
+    rf"(?P<key>{_KEY_WORD}(?: [A-Za-z_@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04]*){{0,3}})"
+    r"(?P<sep>['\"]?\)?\s*(?:->|=>|:=|[:=]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
+)
+_STOP = frozenset("the with at of is and a an in to on for current new final best so far".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One number of a line: its key (empty when it has none), its text, its unit, and the masked text before it."""
+
+    key: str
+    text: str
+    unit: str
+    before: str
+    over: bool
+
+    @property
+    def value(self) -> float:
+        """The number; NaN for a printed nan."""
+        return float(self.text.replace(",", ""))
+
+
+def _tokens(line: str) -> Iterator[tuple[str, re.Match[str] | None]]:
+    """Masked text up to each number, with the number's match; last the text after the final number."""
+    text, start = "", 0
+    for found in _TOKEN.finditer(line):
+        text += line[start : found.start()]
+        start = found.end()
+        if found["number"] is not None:
+            yield text, found
+            text = ""
+        else:
+            text += {"bar": BAR, "clock": CLOCK, "opaque": OPAQUE}[found.lastgroup or "opaque"]
+    yield text + line[start:], None
+
+
+def key_of(before: str) -> str:
+    """The key at the end of the text before a number, without filler words; empty when there is none."""
+    found = _KEY.search(before[-120:])
+    if found is None:
+        return ""
+    words = found["key"].split(" ")
+    while len(words) > 1 and (words[0].lower() in _STOP or (words[0].lower() == "epoch" and len(words) > 2)):
+        words = words[1:]
+    if len(words) == 1 or " ".join(words).lower() in table():
+        return " ".join(words)
+    stops = [i for i, word in enumerate(words) if word.lower() in _STOP]
+    return " ".join(words[stops[-1] + 1 :] if stops and stops[-1] + 1 < len(words) else words)
+
+
+def slots(line: str) -> tuple[Slot, ...]:
+    """The numbers of a line in order; `over` marks the second number of `N/M` (or `N of M`)."""
+    found: list[Slot] = []
+    for before, match in _tokens(line):
+        if match is None:
+            break
+        over = bool(found) and before.strip() in {"/", "of"}
+        key = "" if over else key_of(before)
+        found.append(Slot(key, match["number"], match["unit"] or "", before, over))
+    return tuple(found)
+
+
+def source(piece: str) -> str:
+    """A masked piece as a pattern: runs of blanks stretch, placeholders match what they stand for."""
+    parts = re.split(r"(\s+|[\x01-\x04])", piece)
+    out: list[str] = []
+    for i, part in enumerate(parts):
+        if part in SOURCE:
+            out.append(SOURCE[part])
+        elif part.strip():
+            out.append(re.escape(part))
+        elif part:
+            out.append(r"\s*" if i in {1, len(parts) - 2} else r"\s+")
+    return "".join(out)

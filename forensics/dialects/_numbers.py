@@ -1,0 +1,47 @@
+"""Printed numbers to floats, a column at a time."""
+
+from __future__ import annotations
+
+import polars as pl
+
+_SUFFIX = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
+
+
+def _spelled(text: pl.Expr) -> pl.Expr:
+    """Read what the plain cast refuses: thousands separators, magnitude suffixes, odd spellings of nan and inf."""
+    bare = text.str.replace_all(r"[,\s']", "")
+    low = bare.str.to_lowercase()
+    sign = pl.when(bare.str.starts_with("-")).then(-1.0).otherwise(1.0)
+    suffix = bare.str.extract(r"\d\.?([kKMGBTP])$", 1).replace_strict(
+        list(_SUFFIX), list(_SUFFIX.values()), default=None, return_dtype=pl.Float64
+    )
+    return (
+        pl.when(low.str.contains("nan", literal=True))
+        .then(float("nan"))
+        .when(low.str.contains("inf", literal=True))
+        .then(sign * float("inf"))
+        .when(suffix.is_not_null())
+        .then(bare.str.head(-1).cast(pl.Float64, strict=False) * suffix)
+        .otherwise(bare.str.strip_suffix("E").cast(pl.Float64, strict=False))
+    )
+
+
+def floats(text: pl.Series) -> pl.Series:
+    """Printed numbers as Float64; null stays null, what is no number becomes null, nan and ±inf are kept."""
+    plain = text.cast(pl.Float64, strict=False)
+    if plain.null_count() == text.null_count():
+        return plain
+    odd = plain.is_null() & text.is_not_null()
+    read = text.filter(odd).to_frame("v").select(v=_spelled(pl.col("v")))["v"]
+    return plain.scatter(odd.arg_true(), read)
+
+
+def integers(text: pl.Series) -> pl.Series:
+    """Printed counts as Int64: `1,000`, `1200.0` and ` 12` are counts; anything else becomes null."""
+    plain = text.cast(pl.Int64, strict=False)
+    if plain.null_count() == text.null_count():
+        return plain
+    wide = floats(text)
+    safe = wide.is_finite() & (wide.abs() < 2.0**62)
+    whole = wide.to_frame("w").select(w=pl.when(safe).then(pl.col("w")).otherwise(None))["w"]
+    return whole.cast(pl.Int64, strict=False)

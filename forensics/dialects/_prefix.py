@@ -1,0 +1,62 @@
+"""Launchers' prefixes: who printed the line. They stack (`7: [rank7]: …`); the innermost global rank wins.
+
+kubectl `[pod/x/y] `, mpirun `[1,3]<stdout>: `, srun -l `  3: `, torchrun `[default3]:`, PyTorch `[rank3]:`, Ray
+`(Worker pid=7, ip=1.2.3.4) `, multi-node `[12345] `.
+"""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+_PARTS = (
+    r"(?:\[pod/\S+\] |pod/\S+ )?"
+    r"(?:\[\d+,(?P<mpi>\d+)\]<(?:stdout|stderr|stddiag)>: ?)?"
+    r"(?: {0,4}(?P<srun>\d{1,5}): )?"
+    r"(?:\[default(?P<local>\d+)\]:\s?)?"
+    r"(?:\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d+)\][: ] ?)?"
+    r"(?:\(\w+(?: pid=\d+)?(?:, ip=[\d.]+)?\) )?"
+    r"(?:\[\d{5,}\] )?"
+)
+PATTERN = rf"^{_PARTS}"
+_PREFIX = re.compile(PATTERN)
+_MAYBE = r"^(?:\[(?:pod/|\d|default\d|[Rr]ank|RANK)|pod/| {0,4}\d{1,5}: |\(\w+ pid=)"
+_LEARNED = 16
+
+
+def split(line: str) -> tuple[str, int | None]:
+    """Length-preserving view of one line: its prefix, and the rank it names (None when it names none)."""
+    found = _PREFIX.match(line)
+    assert found is not None
+    ranks = [found[name] for name in ("rank", "mpi", "srun", "local") if found[name] is not None]
+    return found[0], int(ranks[0]) if ranks else None
+
+
+def strip(frame: pl.DataFrame) -> pl.DataFrame:
+    """Take the prefixes off the column `text` and add `rank` (Int64, null where no prefix named one).
+
+    Few ranks write most lines, so prefixes are learned from the first line that has an unknown one and then compared
+    as literals; after 16 of them the pattern does the rest.
+    """
+    rank = pl.Series("rank", [None] * 0, dtype=pl.Int64).extend_constant(None, frame.height)
+    text = frame["text"]
+    todo = text.str.contains(_MAYBE).arg_true()
+    for _ in range(_LEARNED):
+        if todo.is_empty():
+            return frame.with_columns(text=text, rank=rank)
+        lines = text.gather(todo)
+        prefix, number = split(lines[0])
+        same = lines.str.starts_with(prefix) if prefix else lines == lines[0]
+        if prefix:
+            hit = todo.filter(same)
+            stripped = lines.filter(same).str.slice(len(prefix))
+            text = stripped.rename("text") if len(hit) == len(text) else text.scatter(hit, stripped)
+            if number is not None:
+                rank = rank.scatter(hit, number)
+        todo = todo.filter(~same)
+    lines = text.gather(todo)
+    parts = lines.str.extract_groups(PATTERN).struct.unnest()
+    found = parts.select(pl.coalesce("rank", "mpi", "srun", "local").cast(pl.Int64, strict=False)).to_series()
+    text = text.scatter(todo, lines.str.replace(PATTERN, ""))
+    return frame.with_columns(text=text, rank=rank.scatter(todo, found))

@@ -1,0 +1,177 @@
+"""The walk over a run: which files there are, which of them can be read, and why the others cannot."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from forensics.errors import InputError, UsageError
+from forensics.io.limits import DEFAULT, Limits
+from forensics.io.opening import kind_of, open_regular
+from forensics.io.path_rank import attempt_of, rank_of
+from forensics.model import FileCoverage, FileStatus, Issue, Source
+
+#: First line of a pointer file, from the git-lfs specification, which also bounds it to 1,024 bytes.
+_LFS = b"version https://git-lfs.github.com/spec/"
+_LFS_BYTES = range(len(_LFS), 1025)
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What lies in a run: sources in the order of their paths, what was passed over with its reason, and issues."""
+
+    root: Path
+    sources: tuple[Source, ...] = ()
+    skipped: tuple[FileCoverage, ...] = ()
+    issues: tuple[Issue, ...] = ()
+
+
+@dataclass(slots=True)
+class _Found:
+    files: list[tuple[str, os.stat_result]] = field(default_factory=list[tuple[str, os.stat_result]])
+    skipped: list[FileCoverage] = field(default_factory=list[FileCoverage])
+    issues: list[Issue] = field(default_factory=list[Issue])
+
+    def skip(self, path: str, size_bytes: int, reason: str) -> None:
+        self.skipped.append(FileCoverage(path, size_bytes, 0, size_bytes, FileStatus.SKIPPED, reason=reason))
+
+
+def _why(error: OSError) -> str:
+    return f"unreadable: {error.strerror or type(error).__name__}"
+
+
+def _link_reason(path: str, top: str) -> str:
+    try:
+        target = os.path.realpath(path, strict=True)
+    except OSError as error:
+        return f"link that leads nowhere: {error.strerror}"
+    return "link" if target == top or target.startswith(top.rstrip("/") + "/") else "link out of the run"
+
+
+def _look_at(entry: os.DirEntry[str], path: str, top: str, found: _Found) -> bool:
+    """Note one entry; true when it is a folder to walk into."""
+    try:
+        seen = entry.stat(follow_symlinks=False)
+    except OSError as error:
+        found.skip(path, 0, _why(error))
+        return False
+    if stat.S_ISDIR(seen.st_mode):
+        return True
+    if stat.S_ISLNK(seen.st_mode):
+        found.skip(path, 0, _link_reason(entry.path, top))
+    elif not stat.S_ISREG(seen.st_mode):
+        found.skip(path, 0, kind_of(seen.st_mode))
+    else:
+        found.files.append((path, seen))
+    return False
+
+
+def _walk(root: Path, limits: Limits) -> _Found:
+    found = _Found()
+    top = os.path.realpath(root)
+    folders = [("", 0)]
+    while folders:
+        folder, depth = folders.pop()
+        try:
+            with os.scandir(f"{top}/{folder}") as entries:
+                names = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            found.skip(folder or ".", 0, _why(error))
+            continue
+        below: list[tuple[str, int]] = []
+        for entry in names:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if len(found.files) + len(found.skipped) >= limits.files:
+                message = f"stopped after {limits.files} files; the rest of the run was not looked at"
+                found.issues.append(Issue(path, "too-many-files", message))
+                return found
+            if not _look_at(entry, path, top, found):
+                continue
+            if depth + 1 > limits.depth:
+                found.skip(path, 0, f"deeper than {limits.depth} folders")
+            else:
+                below.append((path, depth + 1))
+        folders.extend(reversed(below))
+    return found
+
+
+def _is_pointer(path: str, size_bytes: int, *, follow: bool) -> bool:
+    if size_bytes not in _LFS_BYTES:
+        return False
+    fd, _ = open_regular(path, follow=follow)
+    try:
+        return os.pread(fd, len(_LFS), 0) == _LFS
+    finally:
+        os.close(fd)
+
+
+def _reason(path: str, seen: os.stat_result, *, follow: bool = False) -> str:
+    """Why a regular file is passed over, or nothing."""
+    if seen.st_size == 0:
+        return "empty"
+    if not os.access(path, os.R_OK):
+        return "unreadable: Permission denied"
+    try:
+        return "git-lfs pointer" if _is_pointer(path, seen.st_size, follow=follow) else ""
+    except InputError as error:
+        return f"unreadable: {error.message}"
+    except OSError as error:
+        return _why(error)
+
+
+def _source(path: str, seen: os.stat_result) -> Source:
+    return Source(path, seen.st_size, seen.st_mtime_ns, rank_of(path), attempt_of(path))
+
+
+def _once(files: Iterable[tuple[str, os.stat_result]], found: _Found) -> Iterator[tuple[str, os.stat_result]]:
+    """Each file once: a second name of the same file would count its records twice."""
+    seen_as: dict[tuple[int, int], str] = {}
+    for path, seen in files:
+        key = (seen.st_dev, seen.st_ino)
+        if seen.st_nlink > 1 and seen_as.setdefault(key, path) != path:
+            found.skip(path, seen.st_size, "link")
+        else:
+            yield path, seen
+
+
+def _discover_file(root: Path, seen: os.stat_result) -> Discovery:
+    found = _Found()
+    if not stat.S_ISREG(seen.st_mode):
+        found.skip(root.name, 0, kind_of(seen.st_mode))
+    elif reason := _reason(os.fspath(root), seen, follow=True):
+        found.skip(root.name, seen.st_size, reason)
+    else:
+        return Discovery(root, (_source(root.name, seen),))
+    return Discovery(root, (), tuple(found.skipped))
+
+
+def discover(root: Path, limits: Limits = DEFAULT) -> Discovery:
+    """Find the files of a run without following links or opening anything but regular files.
+
+    `root` is a folder, or one file, which then is the only source and is called by its name. Links, pipes, sockets,
+    devices, empty files, git-lfs pointers and what cannot be read are `skipped` rows with a reason; a link inside the
+    run is skipped because its target is read where it stands.
+
+    Raises:
+        UsageError: when `root` does not exist or cannot be looked at.
+    """
+    try:
+        seen = root.stat()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{os.fspath(root)!r}: {why}", help="forensics triage --help") from error
+    if not stat.S_ISDIR(seen.st_mode):
+        return _discover_file(root, seen)
+    found = _walk(root, limits)
+    top = os.path.realpath(root)
+    sources: list[Source] = []
+    for path, stats in _once(sorted(found.files, key=lambda pair: pair[0]), found):
+        if reason := _reason(f"{top}/{path}", stats):
+            found.skip(path, stats.st_size, reason)
+        else:
+            sources.append(_source(path, stats))
+    skipped = sorted(found.skipped, key=lambda row: row.source)
+    return Discovery(root, tuple(sources), tuple(skipped), tuple(found.issues))

@@ -1,0 +1,84 @@
+"""What the rules that read errors share: from judged failures to the parts of a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from forensics.model import Evidence, EvidenceRole, Locator, Onset
+from forensics.signals.failures import Failure
+from forensics.store.run import Run
+
+_RELATED = 4
+_TITLE_CHARS = 160
+
+
+def evidence_of(failures: Sequence[Failure]) -> tuple[Evidence, ...]:
+    """Turn errors into evidence: the first is primary, a few more are related."""
+    return tuple(
+        Evidence(
+            source=f.source,
+            locator=Locator(line=f.line, byte=f.byte),
+            quote=f.quote,
+            step=f.step,
+            rank=f.rank,
+            t_ns=f.t_ns,
+            name=f.code,
+            role=EvidenceRole.RELATED if i else EvidenceRole.PRIMARY,
+        )
+        for i, f in enumerate(failures[: 1 + _RELATED])
+    )
+
+
+def onset_of(run: Run, failure: Failure) -> Onset:
+    """Say where an error began: its own step, or the last step its source had logged before it."""
+    last = last_step(run, failure)
+    step = failure.step if failure.step is not None else last
+    return Onset(step=step, t_ns=failure.t_ns, rank=failure.rank, step_lo=last)
+
+
+def last_step(run: Run, failure: Failure) -> int | None:
+    """Give the last step that the same source logged before an error; None when it logged none."""
+    rows = (
+        run.scan("metrics")
+        .filter((pl.col("source") == failure.source) & pl.col("step").is_not_null())
+        .with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0))
+        .filter(pl.col("at") < failure.at)
+        .sort("at", maintain_order=True)
+        .select("step")
+        .tail(1)
+        .collect()
+    )
+    return int(rows.item()) if rows.height else None
+
+
+def ranks_of(failures: Sequence[Failure]) -> tuple[int, ...]:
+    """List the different ranks that errors name, in order."""
+    return tuple(sorted({f.rank for f in failures if f.rank is not None}))
+
+
+def world(run: Run) -> frozenset[int]:
+    """List every rank that left a line or a metric row."""
+    seen = {
+        rank
+        for table in ("events", "metrics")
+        for rank in run.scan(table).select(pl.col("rank").unique()).collect()["rank"].to_list()
+    }
+    return frozenset(rank for rank in seen if rank is not None)
+
+
+def who(rank: int | None) -> str:
+    """Name a rank at the start of a sentence, or the run when there is none."""
+    return f"rank {rank}" if rank is not None else "the run"
+
+
+def when(onset: Onset) -> str:
+    """Say at or after which step, or nothing."""
+    return f" after step {onset.step}" if onset.step is not None else ""
+
+
+def short(text: str) -> str:
+    """Cut a message to what fits a title: its first line, at most 160 characters."""
+    line = text.strip().splitlines()[0].strip() if text.strip() else ""
+    return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1] + "…"

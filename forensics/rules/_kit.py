@@ -1,0 +1,86 @@
+"""Small helpers that rules share: evidence from table rows, and readable numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from forensics.model import Evidence, EvidenceRole, Locator
+
+Row = Mapping[str, Any]
+
+
+def metric_evidence(row: Row, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
+    """Evidence of one row of the metrics table; the quote is the printed name and number."""
+    value, name = row["value"], str(row["raw_name"] or row["name"])
+    shown = number(value) if row["value_class"] != "filtered-by-writer" else "hidden by the writer"
+    step = row["step"] if row["step"] is not None else row["gstep"]
+    where = "" if step is None else f" at step {step}"
+    return Evidence(
+        source=row["source"],
+        locator=locator(row),
+        quote=f"{name} = {shown}{where}",
+        step=step,
+        rank=row["rank"],
+        t_ns=row["t_ns"],
+        name=row["name"],
+        value=value,
+        role=role,
+    )
+
+
+def event_evidence(row: Row, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
+    """Evidence of one row of the events table; the quote is the line as printed."""
+    return Evidence(
+        source=row["source"],
+        locator=locator(row),
+        quote=row["text"] or row["code"] or "",
+        step=row["step"],
+        rank=row["rank"],
+        t_ns=row["t_ns"],
+        name=row["code"],
+        role=role,
+    )
+
+
+def fact_evidence(row: Row, role: EvidenceRole = EvidenceRole.RELATED) -> Evidence:
+    """Evidence of one row of the facts table: a key and its value."""
+    return Evidence(
+        source=row["source"],
+        locator=Locator(line=row["line"], path=row["key"]),
+        quote=f"{row['key']} = {row['value']}",
+        name=row["key"],
+        role=role,
+    )
+
+
+def checkpoint_evidence(row: Row, role: EvidenceRole = EvidenceRole.RELATED) -> Evidence:
+    """Evidence of one known checkpoint: its step and path."""
+    quote = f"checkpoint of step {row['step']}: {row['path'] or 'path not printed'}"
+    return Evidence(source=row["source"] or "", locator=Locator(line=row["line"]), quote=quote, step=row["step"], role=role)
+
+
+def locator(row: Row) -> Locator:
+    """Where a row of the store was read: its line if it has one, else its record."""
+    line, byte = row["line"], row.get("byte")
+    return Locator(line=line, byte=byte, record=None if line is not None else row.get("seq"))
+
+
+def attributes(row: Row) -> dict[str, str]:
+    """The `attrs` of an event; empty when absent or damaged."""
+    try:
+        found = json.loads(row["attrs"] or "{}")
+    except ValueError:
+        return {}
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+
+
+def number(value: float | None) -> str:
+    """A number in at most six significant digits; `nan`, `inf` and `-inf` as such."""
+    return "nothing" if value is None else f"{value:.6g}"
+
+
+def at_step(step: int | None) -> str:
+    """`step 12`, or what to say when the step is not printed."""
+    return "an unnumbered step" if step is None else f"step {step}"

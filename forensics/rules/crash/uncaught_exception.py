@@ -1,0 +1,85 @@
+"""CRH001 uncaught-exception: an exception of the program's own ended the run.
+
+What it detects: a traceback (or a root error signature) that is not about memory, not about a lost peer, not a launcher
+repeating a worker's error, and not somebody's stop.
+
+Why it matters: the first such error names the line to fix; the errors of other ranks are usually its echo.
+
+How it decides: the earliest one over all ranks that the run did not survive: no later training steps by the same rank,
+and no success marker after it.
+
+What else looks like this: tracebacks that a library logs and catches (optional imports, compile fall-backs), and
+exceptions raised while a stopped or finished run is torn down.
+
+What to do next: open the last frame of the program's own code that the evidence names.
+
+References: Python documentation, "Errors and Exceptions"; torch.distributed.elastic "Error Propagation".
+
+Example:
+    ```events source,line,code,text,attrs
+    train.log,9,traceback,ValueError: bad width,"{""role"":""root"",""exc"":""ValueError"",""message"":""bad width""}"
+    ```
+    => CRH001 error
+Not this:
+    ```events source,line,code,text,attrs
+    train.log,9,traceback,KeyboardInterrupt,"{""role"":""root"",""exc"":""KeyboardInterrupt"",""message"":""""}"
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._errors import evidence_of, onset_of, ranks_of, short, when, who, world
+from forensics.rules.crash.signal_death import SIGNALS
+from forensics.signals._classify import Weight
+from forensics.signals.failures import Failure, standing
+from forensics.signals.timeline import in_order
+from forensics.store.run import Run
+
+
+@rule("CRH001", shape=Shape.CRASH, needs=("events", "metrics"))
+def uncaught_exception(run: Run) -> Iterator[Finding]:
+    """Find the first exception of the program's own that the run did not survive."""
+    found = in_order(
+        f for f in standing(run) if f.shape == "crash" and f.weight >= Weight.ECHO and f.code not in SIGNALS
+    )
+    own = tuple(f for f in found if f.weight == Weight.OWN) or found
+    if not own:
+        return
+    first = own[0]
+    onset = onset_of(run, first)
+    several = len(world(run)) > 1
+    yield Finding(
+        rule="CRH001",
+        shape=Shape.CRASH,
+        severity=Severity.ERROR,
+        confidence=Confidence.HIGH if first.weight == Weight.OWN else Confidence.MEDIUM,
+        title=f"{who(first.rank)} raised {short(_said(first))}{when(onset)}",
+        because="the error is the program's own, and neither later steps nor a success marker follow it",
+        evidence=evidence_of(own),
+        onset=onset,
+        culprits=ranks_of(own[:1]),
+        cause=_cause(first, several=several),
+        causal=Causal.ROOT if first.weight == Weight.OWN else Causal.SYMPTOM,
+        numbers={"errors": len(own)},
+        likely=(first.where,) if first.where else (),
+        next=("open the last frame of your own code in the traceback that the evidence names",),
+    )
+
+
+def _said(failure: Failure) -> str:
+    if failure.exception:
+        return f"{failure.exception}: {failure.message}" if failure.message else failure.exception
+    return failure.quote
+
+
+def _cause(failure: Failure, *, several: bool) -> str:
+    if failure.cause in {"eaddrinuse", "port_in_use"}:
+        return "port_in_use"
+    if failure.cause == "uncaught_exception" and several and failure.rank is not None:
+        return "exception_one_rank"
+    return failure.cause

@@ -1,0 +1,76 @@
+"""HNG001 log-says-hang: a watchdog or a time-out in the log says that ranks waited for each other in vain.
+
+What it detects: NCCL and gloo time-outs, desync and heartbeat monitors, rendezvous and barrier time-outs.
+
+Why it matters: the rank that complains is a victim; the culprit is the rank that reported nothing, or failed earlier.
+
+How it decides: at least one time-out that was not followed by further steps. Silence alone never makes a hang. When the
+ranks that report are a strict majority of the ranks seen, the silent ones are named as culprits.
+
+What else looks like this: time-outs after an out-of-memory error or an exception of one rank (a consequence), and
+watchdog noise while a finished run is torn down.
+
+What to do next: read the last lines of the rank that did not complain; next time set TORCH_NCCL_TRACE_BUFFER_SIZE and
+collect a py-spy dump.
+
+References: PyTorch, torch.distributed, "Debugging"; ProcessGroupNCCL watchdog.
+
+Example:
+    ```events source,line,rank,code,text,attrs
+    train.log,9,0,nccl-watchdog,Watchdog caught collective operation timeout,"{""role"":""symptom"",""shape"":""hang""}"
+    train.log,10,1,nccl-watchdog,Watchdog caught collective operation timeout,"{""role"":""symptom"",""shape"":""hang""}"
+    train.log,3,2,last_line,step 5,"{""role"":""context""}"
+    ```
+    => HNG001 error
+Not this:
+    ```events source,line,code,text,attrs
+    train.log,9,fsdp-prefetch-hang,async_prefetch: true,"{""role"":""context"",""shape"":""hang""}"
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, world
+from forensics.signals._classify import Weight
+from forensics.signals.failures import standing
+from forensics.signals.timeline import in_order
+from forensics.store.run import Run
+
+
+@rule("HNG001", shape=Shape.HANG, needs=("events", "metrics"))
+def log_says_hang(run: Run) -> Iterator[Finding]:
+    """Find time-outs that ended the run, and the ranks that did not report one."""
+    found = in_order(f for f in standing(run) if f.shape == "hang")
+    if not found:
+        return
+    first = found[0]
+    onset = onset_of(run, first)
+    victims = set(ranks_of(found))
+    silent = tuple(sorted(world(run) - victims))
+    named = silent if victims and silent and len(silent) < len(victims) else ()
+    waited = f"rank(s) {_listed(sorted(victims))}" if victims else "the run"
+    blame = f"; rank(s) {_listed(named)} reported nothing" if named else ""
+    yield Finding(
+        rule="HNG001",
+        shape=Shape.HANG,
+        severity=Severity.ERROR,
+        confidence=Confidence.MEDIUM,
+        title=f"{waited} timed out waiting for the others{when(onset)}{blame}",
+        because="a watchdog or a time-out reported it, and no later step was logged",
+        evidence=evidence_of(found),
+        onset=onset,
+        culprits=named,
+        cause="never_entered" if named else first.cause,
+        causal=Causal.ROOT if first.weight >= Weight.ECHO else Causal.SYMPTOM,
+        numbers={"reports": len(found), "ranks_reporting": len(victims), "ranks_silent": len(silent)},
+        next=("read the last lines of the silent ranks; set TORCH_NCCL_TRACE_BUFFER_SIZE for the next run",),
+    )
+
+
+def _listed(ranks: tuple[int, ...] | list[int]) -> str:
+    return ",".join(str(rank) for rank in ranks[:16]) + (",…" if len(ranks) > 16 else "")

@@ -1,0 +1,82 @@
+"""OOM001 log-says-oom: the log says that memory ran out, and the run did not go on.
+
+What it detects: an allocator's own message (GPU allocator, cuBLAS or cuDNN handle, host allocator), the kernel's or the
+scheduler's out-of-memory kill, or an exception of those classes.
+
+Why it matters: the first rank that runs out is the cause; the time-outs and closed connections of the others follow.
+
+How it decides: the earliest such error over all ranks that was not survived. An error is survived when the same rank
+logs later steps. A bare SIGKILL (-9, 137 without a scheduler's word) proves nothing and is not counted here.
+
+What else looks like this: a trainer that catches the error and retries with a smaller batch; other processes on the same
+GPU that fail to start beside a healthy run; an exit code -9 sent by a person.
+
+What to do next: read which allocation failed and how much was free; `forensics memory RUN` once snapshots are there.
+
+References: PyTorch, CUDA semantics, "Memory management"; c10/cuda/CUDACachingAllocator.cpp.
+
+Example:
+    ```metrics step,name,value,source,seq,line
+    40,loss,2.75,train.log,1,5
+    ```
+    ```events source,line,code,text,attrs
+    train.log,9,cuda-oom,torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.25 GiB,"{""role"":""root"",""shape"":""oom""}"
+    ```
+    => OOM001 error
+Not this:
+    ```metrics step,name,value,source,seq,line
+    41,loss,2.75,train.log,1,10
+    42,loss,2.74,train.log,2,11
+    43,loss,2.72,train.log,3,12
+    ```
+    ```events source,line,code,text,attrs
+    train.log,9,cuda-oom,CUDA out of memory. Tried to allocate 1.25 GiB,"{""role"":""root"",""shape"":""oom""}"
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
+from forensics.signals._classify import Weight
+from forensics.signals.failures import standing
+from forensics.signals.timeline import in_order
+from forensics.store.run import Run
+
+_TRIED = re.compile(r"Tried to allocate ([\d.]+ (?:bytes|[KMGT]i?B))")
+_HOST = re.compile(r"oom[-_ ]?kill|OOMKilled|MEMLIMIT|MemoryError|DefaultCPUAllocator|bad_alloc|Cannot allocate|Out Of Memory")
+
+
+@rule("OOM001", shape=Shape.OOM, needs=("events", "metrics"))
+def log_says_oom(run: Run) -> Iterator[Finding]:
+    """Find the first out-of-memory error that the run did not survive."""
+    found = in_order(f for f in standing(run) if f.shape == "oom" and f.weight >= Weight.ECHO)
+    if not found:
+        return
+    first = found[0]
+    onset = onset_of(run, first)
+    tried = _TRIED.search(first.quote) or _TRIED.search(first.message)
+    host = bool(_HOST.search(first.quote)) and not tried
+    memory = "host memory" if host else "GPU memory"
+    size = f" (tried to allocate {tried[1]})" if tried else ""
+    yield Finding(
+        rule="OOM001",
+        shape=Shape.OOM,
+        severity=Severity.ERROR,
+        confidence=Confidence.HIGH,
+        title=f"{who(first.rank)} ran out of {memory}{size}{when(onset)}",
+        because="the allocator, the kernel or the scheduler said so, and no later step of that rank was logged",
+        evidence=evidence_of(found),
+        onset=onset,
+        culprits=ranks_of(found[:1]),
+        cause="host_out_of_memory" if host else "gpu_out_of_memory",
+        causal=Causal.ROOT,
+        numbers={"messages": len(found)},
+        likely=("the batch, the sequence or an evaluation needs more than is free", "another process holds the device"),
+        next=("lower the micro-batch or the sequence length, or shard more; check who else is on the device",),
+    )

@@ -1,0 +1,24 @@
+"""One step axis and one order of records, whichever of `step` and `gstep` a file carries."""
+
+from __future__ import annotations
+
+import polars as pl
+
+#: What makes a series: the same printed name, by one rank, in one attempt, in one source.
+SERIES = ("source", "attempt", "rank", "raw_name")
+
+
+def at() -> pl.Expr:
+    """The file's own step, else the optimizer step; null when neither is printed."""
+    return pl.coalesce("step", "gstep").alias("at")
+
+
+def ordered(metrics: pl.LazyFrame) -> pl.LazyFrame:
+    """Metric rows with `at`, in the order of their sources' records; a missing attempt is attempt 0."""
+    return metrics.with_columns(at(), pl.col("attempt").fill_null(0)).sort("source", "attempt", "seq", maintain_order=True)
+
+
+def last_attempts(rows: pl.DataFrame) -> dict[str, int]:
+    """Each source's highest attempt among the given rows."""
+    found = rows.group_by("source", maintain_order=True).agg(pl.col("attempt").max())
+    return dict(found.iter_rows())
