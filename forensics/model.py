@@ -145,7 +145,7 @@ class Finding:
     culprits: tuple[int, ...] = ()
     cause: str = ""
     causal: Causal = Causal.ROOT
-    numbers: Mapping[str, Number] = _EMPTY
+    numbers: Mapping[str, Number] = field(default_factory=lambda: _EMPTY)
     likely: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
 

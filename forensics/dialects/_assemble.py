@@ -13,6 +13,12 @@ from forensics.dialects._match import Batch
 from forensics.dialects.spec import Dialect
 
 CHECKPOINTS = ("saved", "committed", "removed", "resumed")
+_I64, _I32, _F64, _STR = pl.Int64(), pl.Int32(), pl.Float64(), pl.String()
+_PLACE = {"seq": _I64, "line": _I64}
+_METRICS = {"attempt": _I32, "rank": _I64} | _PLACE | {"byte": _I64, "step": _I64, "epoch": _F64, "t_ns": _I64}
+_METRICS = _METRICS | {"raw_name": _STR, "name": _STR, "value": _F64}
+_CHECKPOINTS = _PLACE | {"step": _I64, "path": _STR, "t_ns": _I64, "attempt": _I32, "kind": _STR}
+_EVENT_ROWS = _PLACE | {"byte": _I64, "t_ns": _I64, "rank": _I64, "step": _I64, "text": _STR, "code": _STR, "attrs": _STR}
 _EVENTS = {"started": "context", "ended": "benign", "overflow": "context", "nan": "symptom"}
 _CONTEXT_ROWS = 256
 
@@ -24,6 +30,12 @@ class Memory:
     streams: dict[int | None, _attempts.Stream] = field(default_factory=dict)
     starts: dict[int | None, list[int]] = field(default_factory=dict)
     before: pl.DataFrame | None = None
+
+
+def empty() -> dict[str, pl.DataFrame]:
+    """The tables without rows."""
+    schemas = {"metrics": _METRICS, "checkpoints": _CHECKPOINTS, "events": _EVENT_ROWS}
+    return {name: pl.DataFrame(schema=schema) for name, schema in schemas.items()}
 
 
 def needs_whole_file(dialect: Dialect) -> bool:
@@ -92,16 +104,14 @@ def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
 def _metrics(flat: pl.DataFrame, batches: Sequence[Batch]) -> pl.DataFrame:
     parts: list[pl.DataFrame] = []
     base = 0
-    keep = ("attempt", "rank", "seq", "line", "byte", "step", "epoch", "t_ns")
+    keep = list(_METRICS)[:8]
     for batch in batches:
         if batch.values is not None and batch.values.height:
             owners = flat.select(keep)[(batch.values["row"] + base)]
             parts.append(pl.concat([owners, batch.values.drop("row")], how="horizontal"))
         base += batch.meta.height
     if not parts:
-        return flat.select(keep).clear().with_columns(
-            raw_name=pl.lit(None, dtype=pl.String), name=pl.lit(None, dtype=pl.String), value=pl.lit(None, dtype=pl.Float64)
-        )
+        return pl.DataFrame(schema=_METRICS)
     return parts[0] if len(parts) == 1 else pl.concat(parts).sort("seq", maintain_order=True)
 
 
@@ -115,7 +125,7 @@ def _events(dialect: Dialect, frame: pl.DataFrame) -> pl.DataFrame:
     found = frame.filter(pl.col("meaning").is_in(list(_EVENTS)))
     role = pl.col("meaning").replace_strict(_EVENTS, default="context", return_dtype=pl.String)
     shape = pl.when(pl.col("meaning").is_in(["nan", "overflow"])).then(pl.lit("nan")).otherwise(pl.lit(""))
-    head = pl.format('{"role":"{}","shape":"{}"', role, shape) if False else pl.concat_str(
+    head = pl.concat_str(
         pl.lit('{"role":"'), role, pl.lit('","shape":"'), shape, pl.lit('"')
     )
     said = pl.when(pl.col("said").is_null() | (pl.col("said") == "{}")).then(pl.lit("}")).otherwise(

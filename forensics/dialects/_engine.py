@@ -3,22 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from forensics.dialects import _lines, _prefix
-from forensics.dialects._assemble import Memory, assemble
-from forensics.dialects._match import matches
+from forensics.dialects._assemble import Memory, assemble, empty, needs_whole_file
+from forensics.dialects._match import Batch, claims, matches
 from forensics.dialects.spec import Dialect
 
+Tables = dict[str, pl.DataFrame]
+#: Matches that are held back for a dialect whose steps depend on other lines.
+HELD_MATCHES = 200_000
 
-def parse_text(dialects: Dialect | Sequence[Dialect], text: bytes | str) -> dict[str, pl.DataFrame]:
+
+@dataclass(slots=True)
+class _Held:
+    dialect: Dialect
+    memory: Memory = field(default_factory=Memory)
+    batches: list[Batch] = field(default_factory=list)
+    rows: int = 0
+
+
+class Matcher:
+    """Several dialects over the blocks of one file, in order; the first that reads a segment's metrics keeps it."""
+
+    __slots__ = ("_held", "_year", "pattern")
+
+    def __init__(self, dialects: Sequence[Dialect], *, year: int = 1970) -> None:
+        """`year` is taken for timestamps that print none."""
+        self._held = [_Held(d) for d in dialects]
+        self._year = year
+        needles = [line.needle for d in dialects for line in d.lines]
+        #: Finds every line that any of the dialects may read; None when one of them has no literal.
+        self.pattern = None if "" in needles else _lines.alternation(needles)
+
+    def feed(self, found: pl.DataFrame) -> list[Tables]:
+        """Match segments (columns seq, line, byte, text, raw, rank); give the rows that are final."""
+        claimed = claims([])
+        ready: list[Tables] = []
+        for held in self._held:
+            batches = matches(held.dialect, found, claimed=claimed, year=self._year)
+            if len(self._held) > 1:
+                claimed = _lines.union(claimed, claims(batches))
+            held.batches.extend(batches)
+            held.rows += sum(b.meta.height for b in batches)
+            if held.batches and (held.rows >= HELD_MATCHES or not needs_whole_file(held.dialect)):
+                ready.append(_drain(held))
+        return ready
+
+    def close(self) -> list[Tables]:
+        """Give the rows that were held back."""
+        return [_drain(held) for held in self._held if held.batches]
+
+
+def _drain(held: _Held) -> Tables:
+    tables = assemble(held.dialect, held.batches, held.memory)
+    held.batches, held.rows = [], 0
+    return tables
+
+
+def parse_text(dialects: Dialect | Sequence[Dialect], text: bytes | str) -> Tables:
     """Read a text held in memory with the given dialects; tables metrics, checkpoints and events, without `source`."""
     many = [dialects] if isinstance(dialects, Dialect) else list(dialects)
     data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
-    found = _prefix.strip(_lines.segments(data, None)).with_columns(t_ns=pl.lit(None, dtype=pl.Int64))
-    tables: dict[str, list[pl.DataFrame]] = {"metrics": [], "checkpoints": [], "events": []}
-    for dialect in many:
-        for table, frame in assemble(dialect, matches(dialect, found), Memory()).items():
-            tables[table].append(frame)
-    return {name: pl.concat(frames, how="diagonal") if frames else pl.DataFrame() for name, frames in tables.items()}
+    matcher = Matcher(many)
+    ready = matcher.feed(_prefix.strip(_lines.segments(data, matcher.pattern))) + matcher.close()
+    return {name: pl.concat([frame, *(t[name] for t in ready)]) for name, frame in empty().items()}

@@ -29,12 +29,13 @@ _WITHIN = frozenset("batch batches batch_idx minibatch mb batch_id iter iters it
 _EPOCH = frozenset("epoch epochs ep".split())
 _METRIC = re.compile(
     r"(?i)(?:^|[\W_\d])(?:\w*loss(?:es)?|err(?:or)?|acc(?:uracy)?|ppl|perplexity|rewards?|returns?|grad\w*|gnorm|lr|"
-    r"learning|mae|[rn]*mse|b[pi]b|bpc|nll|kl|entropy|auc|auroc|f1|dice|m?iou|map|bleu|[wc]er|psnr|ssim|fid|elbo|score|"
+    r"learning.?rate|mae|[rn]*mse|b[pi]b|bpc|nll|kl|entropy|auc|auroc|f1|dice|m?iou|map|bleu|[wc]er|psnr|ssim|fid|elbo|score|"
     r"precision|recall|top[ -]?[15]|l[12])(?:$|[\W_\d])"
 )
 _LOSS = re.compile(r"(?i)loss|grad.?norm|gnorm|nll|ppl|perplexity|cross.?entropy")
 _JUNK = re.compile(
-    r"(?i)^(?:.*\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh)|line|port|pid|seed|version|file|eta|worker|rank|gpu|device|node)$"
+    r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/"
+    r"|(?:^|\W)(?:line|port|pid|seed|version|file|eta|worker|rank|gpu|device|node|v_num)$"
 )
 _CODE = re.compile(r"[;{]\s*$|^\s*(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|^\s*(?:#|//|@)")
 _MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
@@ -68,7 +69,7 @@ def _families(lines: Sequence[str], repeats: int) -> Iterator[Family]:
     for line in lines:
         if len(line) <= _MAX_CHARS and not _CODE.search(line):
             row = slots(line)
-            signature = tuple(_label(slot) for slot in row if _kept(slot))
+            signature = _signature(row)
             if signature and len(signature) <= _MAX_COLUMNS and len(set(signature)) == len(signature):
                 groups.setdefault(signature, []).append(row)
     for signature, rows in sorted(_merged(groups).items(), key=lambda kv: -len(kv[1])):
@@ -76,12 +77,16 @@ def _families(lines: Sequence[str], repeats: int) -> Iterator[Family]:
             yield family
 
 
-def _kept(slot: Slot) -> bool:
-    return slot.over or (bool(slot.key) and not _JUNK.match(slot.key))
-
-
-def _label(slot: Slot) -> str:
-    return slot.key or "/"
+def _signature(row: tuple[Slot, ...]) -> tuple[str, ...]:
+    """The keys of a line in order; `key/` marks that a maximum stands beside the number, `/` alone one without a key."""
+    out: list[str] = []
+    for i, slot in enumerate(row):
+        over = i + 1 < len(row) and row[i + 1].over
+        if slot.key and not _JUNK.search(slot.key):
+            out.append(slot.key + "/" * over)
+        elif over and "/" not in out:
+            out.append("/")
+    return tuple(out)
 
 
 def _is_subsequence(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
@@ -94,16 +99,15 @@ def _merged(groups: dict[tuple[str, ...], list[tuple[Slot, ...]]]) -> dict[tuple
     out: dict[tuple[str, ...], list[tuple[Slot, ...]]] = {}
     for signature in sorted(groups, key=len, reverse=True):
         metric = any(_METRIC.search(key) for key in signature)
-        home = next(
-            (long for long in out if metric and long[0] == signature[0] and _is_subsequence(signature, long)), signature
-        )
+        longer = (long for long in out if metric and long[0] == signature[0] and _is_subsequence(signature, long))
+        home = next(longer, signature)
         out.setdefault(home, []).extend(groups[signature])
     return out
 
 
 def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]]) -> Family | None:
     """Decide what each column is; None when the group is not a trainer's."""
-    columns = [_column(key, rows) for key in signature if key != "/"]
+    columns = [_column(key.removesuffix("/"), rows) for key in signature if key != "/"]
     columns.extend(_progress(rows))
     roles = _roles(columns)
     named = [c for c in columns if c.key and roles.get(c.key) is None]
@@ -111,7 +115,7 @@ def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]]) -> Family 
     if not roles and not (metric and _varies(metric)):
         return None
     if not metric and not (named and any(r in {"step", "iter"} for r in roles.values())):
-        return Family(tuple(columns), roles, is_metric=False) if roles and not named else None
+        return Family(tuple(columns), roles, is_metric=False) if any(roles) and not named else None
     return Family(tuple(columns), roles, is_metric=True)
 
 
@@ -218,6 +222,5 @@ CHECKPOINT_LINES: tuple[Line, ...] = (
         "saved",
         "av",
         rf"{_SAVE}.*?(?P<path>{_PATH}(?:[/\\]{_PATH}{_THING}{_PATH}|\.(?:pth?|ckpt|safetensors|h5|keras|tar)\b))",
-        carry=True,
     ),
 )

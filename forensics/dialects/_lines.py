@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+Ints = npt.NDArray[np.int64]
 _BREAKS = bytes.maketrans(b"\r\x08", b"\n\n")
 _ASCII = bytes(range(128)) + b"?" * 128
 _MAX_REPAIRS = 10_000
@@ -86,3 +88,8 @@ def segments(data: bytes, pattern: str | None, *, first_line: int = 1, offset: i
 def count(data: bytes) -> int:
     """Segments that `segments` numbers in this block; the part after a final break belongs to the next block."""
     return data.count(b"\n") + data.count(b"\r") + data.count(b"\x08")
+
+
+def union(one: Ints, other: Ints) -> Ints:
+    """Both sets of segment numbers."""
+    return np.concatenate([one, other]) if len(one) and len(other) else (one if len(one) else other)

@@ -15,7 +15,7 @@ from forensics.dialects.names import table
 from forensics.dialects.spec import N
 
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
-_UNIT = r"(?:%|[kKMGT]i?B(?:/s)?|[kKMGBT]|[mun\u00b5]?s(?:/it|/step|/iter|/batch)?|[mh]|x|[a-z]+/s(?:ec)?)"
+_UNIT = r"(?:%|[kKMGT]i?B(?:/s)?|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x|[a-z]+/s(?:ec)?)"
 #: What stands for each placeholder in a learned pattern; none needs look-around.
 SOURCE = {
     OPAQUE: r"\d[-\d:.,TZ/ ]*",
@@ -78,6 +78,8 @@ def key_of(before: str) -> str:
     words = found["key"].split(" ")
     while len(words) > 1 and (words[0].lower() in _STOP or (words[0].lower() == "epoch" and len(words) > 2)):
         words = words[1:]
+    while len(words) > 1 and words[-1].lower() in _STOP:
+        words = words[:-1]
     if len(words) == 1 or " ".join(words).lower() in table():
         return " ".join(words)
     stops = [i for i, word in enumerate(words) if word.lower() in _STOP]

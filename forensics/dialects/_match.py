@@ -6,14 +6,17 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from forensics.dialects import _numbers, _tails
+from forensics.dialects import _numbers, _tails, _times
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import RESERVED, Dialect, Line, Name
 
+Ints = npt.NDArray[np.int64]
+_NONE: Ints = np.zeros(0, np.int64)
 _COUNTS = ("step", "epochs", "iter", "iters", "max_steps")
-KEPT = ("seq", "line", "byte", "text", "rank", "t_ns")
+KEPT = ("seq", "line", "byte", "rank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +33,26 @@ def groups_of(line: Line) -> tuple[str, ...]:
     return tuple(re.compile(line.pattern).groupindex)
 
 
-def matches(dialect: Dialect, found: pl.DataFrame) -> list[Batch]:
-    """All matches of a dialect's lines in `found` (columns seq, line, byte, text, rank, t_ns).
+def matches(dialect: Dialect, found: pl.DataFrame, *, claimed: Ints = _NONE, year: int = 1970) -> list[Batch]:
+    """All matches of a dialect's lines in `found` (columns seq, line, byte, text, rank, raw).
 
     Of the `metrics` lines the first that fits takes the segment; the other meanings are read independently.
+    `claimed`: segments whose metrics another dialect has read; `year`: for timestamps that print none.
     """
     batches: list[Batch] = []
-    taken = np.zeros(0, np.int64)
+    taken = claimed
     for kind, line in enumerate(dialect.lines):
         lines = found.filter(pl.col("text").str.contains(line.needle, literal=True)) if line.needle else found
         if line.meaning == "metrics" and len(taken) and lines.height:
             lines = lines.filter(~pl.Series(np.isin(lines["seq"].to_numpy(), taken)))
-        if lines.height and (batch := _batch(kind, line, lines)) is not None:
+        if lines.height and (batch := _batch(kind, line, lines, year)) is not None:
             batches.append(batch)
             if line.meaning == "metrics":
                 taken = np.concatenate([taken, batch.meta["seq"].to_numpy()])
     return batches
 
 
-def _batch(kind: int, line: Line, lines: pl.DataFrame) -> Batch | None:
+def _batch(kind: int, line: Line, lines: pl.DataFrame, year: int) -> Batch | None:
     names = groups_of(line)
     if names:
         groups = lines["text"].str.extract_groups(line.pattern).struct.unnest()
@@ -60,11 +64,11 @@ def _batch(kind: int, line: Line, lines: pl.DataFrame) -> Batch | None:
         return None
     if not fits.all():
         lines, groups = lines.filter(fits), groups.filter(fits) if names else groups
-    meta = _meta(line, lines, groups)
+    meta = _meta(line, lines, groups, year)
     return Batch(kind, meta, _values(line, groups) if line.meaning == "metrics" else None)
 
 
-def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
+def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame, year: int) -> pl.DataFrame:
     columns = {name: lines[name] for name in KEPT}
     height = lines.height
     for name in _COUNTS:
@@ -73,7 +77,8 @@ def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame
         columns["step"] = columns["step"] + line.step_offset
     columns["epoch"] = _numbers.floats(groups["epoch"]) if "epoch" in groups.columns else _nulls(height, pl.Float64())
     columns["path"] = groups["path"] if "path" in groups.columns else _nulls(height, pl.String())
-    columns["t"] = groups["t"] if "t" in groups.columns else _nulls(height, pl.String())
+    columns["t_ns"] = _times.of_groups(groups["t"], year) if "t" in groups.columns else _times.read(lines["raw"], year)
+    columns["text"] = lines["raw"] if line.meaning != "metrics" else _nulls(height, pl.String())
     if "rank" in groups.columns:
         own = _numbers.integers(groups["rank"])
         columns["rank"] = own.zip_with(own.is_not_null(), lines["rank"])
@@ -142,3 +147,9 @@ def _pairs(line: Line, pairs: pl.DataFrame, taken: tuple[str, ...]) -> pl.DataFr
             "value": value,
         }
     ).drop_nulls("value")
+
+
+def claims(batches: list[Batch]) -> Ints:
+    """Segments (`seq`) whose metrics these matches have read."""
+    read = [b.meta["seq"].to_numpy() for b in batches if b.values is not None]
+    return np.concatenate(read) if read else _NONE

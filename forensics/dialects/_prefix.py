@@ -34,12 +34,13 @@ def split(line: str) -> tuple[str, int | None]:
 
 
 def strip(frame: pl.DataFrame) -> pl.DataFrame:
-    """Take the prefixes off the column `text` and add `rank` (Int64, null where no prefix named one).
+    """Take the prefixes off the column `text`; add `raw` (as printed) and `rank` (Int64, null where none was named).
 
     Few ranks write most lines, so prefixes are learned from the first line that has an unknown one and then compared
     as literals; after 16 of them the pattern does the rest.
     """
     rank = pl.Series("rank", [None] * 0, dtype=pl.Int64).extend_constant(None, frame.height)
+    frame = frame.with_columns(raw=pl.col("text"))
     text = frame["text"]
     todo = text.str.contains(_MAYBE).arg_true()
     for _ in range(_LEARNED):

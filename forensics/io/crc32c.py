@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 _POLYNOMIAL = 0x82F63B78
 _ONES = 0xFFFFFFFF
 _MASK_DELTA = 0xA282EAD8
-_SHORT_BYTES = 192
+_SHORT_BYTES = 8_192
 _LONG_BYTES = 16_384
 _MATRIX_BYTES = 1 << 20
 _MARGIN_BYTES = _LONG_BYTES
+_FEW_ROWS = 32
 
 
 @cache
@@ -91,7 +92,7 @@ def _long(data: bytes) -> int:
     """Remainder of a long buffer whose first four bytes are already inverted."""
     import numpy as np  # noqa: PLC0415
 
-    lane = 2 * max(256, int(len(data) ** 0.5) // 2)
+    lane = max(512, 1 << len(data).bit_length() // 2)
     lanes, rest = divmod(len(data), lane)
     first, second, third, fourth = _zeros_operator(lane)
     crc = _serial(data[:rest], 0)
@@ -124,27 +125,31 @@ def masked_many(data: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int6
     import numpy as np  # noqa: PLC0415
 
     out = np.zeros(len(starts), np.uint32)
-    single = (lengths < 4) | (lengths > _LONG_BYTES)
-    for i in np.flatnonzero(single).tolist():
-        start = int(starts[i])
-        out[i] = masked(crc32c(data[start : start + int(lengths[i])]))
-    order = np.flatnonzero(~single)
-    order = order[np.argsort(lengths[order], kind="stable")]
+    order = np.argsort(lengths, kind="stable")
     array = np.frombuffer(bytes(_MARGIN_BYTES) + data, np.uint8)
     while len(order):
         take = _batch(lengths[order])
         chosen, order = order[:take], order[take:]
-        crc = _remainders(_rows(array, starts[chosen], lengths[chosen])) ^ np.uint32(_ONES)
-        out[chosen] = (crc >> np.uint32(15) | crc << np.uint32(17)) + np.uint32(_MASK_DELTA)
+        if take < _FEW_ROWS or lengths[chosen[0]] < 4:
+            for i in chosen.tolist():
+                start = int(starts[i])
+                out[i] = masked(crc32c(data[start : start + int(lengths[i])]))
+        else:
+            crc = _remainders(_rows(array, starts[chosen], lengths[chosen])) ^ np.uint32(_ONES)
+            out[chosen] = (crc >> np.uint32(15) | crc << np.uint32(17)) + np.uint32(_MASK_DELTA)
     return out
 
 
 def _batch(lengths: NDArray[np.int64]) -> int:
-    """How many of these rising lengths share a matrix: little padding, and not more than the memory bound."""
+    """How many of these rising lengths share a matrix: not too much padding, and not more than the memory bound."""
     import numpy as np  # noqa: PLC0415
 
-    similar = int(np.searchsorted(lengths, int(lengths[0]) * 5 // 4 + 8, side="right"))
-    return max(1, min(similar, _MATRIX_BYTES // (int(lengths[similar - 1]) + 2)))
+    shortest = int(lengths[0])
+    if shortest > _LONG_BYTES:
+        return 1
+    widest = 3 if shortest < 4 else min(max(64, 2 * shortest), _LONG_BYTES)
+    similar = int(np.searchsorted(lengths, widest, side="right"))
+    return max(1, min(similar, _MATRIX_BYTES // (widest + 2)))
 
 
 def _rows(array: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:

@@ -9,7 +9,9 @@ _BEFORE = re.compile(r"([a-z0-9]+)[_.=-]*$", re.IGNORECASE)
 _ATTEMPT = re.compile(r"(?:attempt|restart)[_-]?(\d{1,6})", re.IGNORECASE)
 _LOCAL = re.compile(r"\d{1,6}")
 #: `lora_rank16` is the rank of a matrix and `node_rank_1` counts machines.
-_OTHER_RANKS = frozenset({"lora", "dora", "galore", "low", "full", "svd", "peft", "node", "machine", "matrix", "adapter"})
+_OTHER_RANKS = frozenset(
+    {"lora", "dora", "galore", "low", "full", "svd", "peft", "node", "machine", "matrix", "adapter"}
+)
 
 
 def _rank_in(part: str) -> int | None:

@@ -22,33 +22,110 @@ class Weight(IntEnum):
 
 #: Signatures of a launcher or an outer layer that repeats what an inner one said.
 _WRAPPERS = frozenset(
-    ("childfailed", "srun-exit", "srun-aborted", "exit134", "ray-actor-died", "ray-eof", "ray-worker-died")
-    + ("vllm-engine-dead", "nccl-taking-down", "watchdog-cuda-exc", "cuda-oom-fragmentation")
+    (
+        "childfailed",
+        "srun-exit",
+        "srun-aborted",
+        "exit134",
+        "ray-actor-died",
+        "ray-eof",
+        "ray-worker-died",
+        "vllm-engine-dead",
+        "nccl-taking-down",
+        "watchdog-cuda-exc",
+        "cuda-oom-fragmentation",
+    )
 )
 #: Signatures of a rank that lost a peer: the peer is gone, the speaker is a victim.
 _CLOSED = frozenset(
-    ("nccl-aborted", "nccl-remote-error", "nccl-broken-pipe", "nccl-internal", "nccl-should-dump", "ib-flush")
-    + ("jax-heartbeat", "dist-network")
+    (
+        "nccl-aborted",
+        "nccl-remote-error",
+        "nccl-broken-pipe",
+        "nccl-internal",
+        "nccl-should-dump",
+        "ib-flush",
+        "jax-heartbeat",
+        "dist-network",
+    )
 )
 #: Signatures of a person or a scheduler that ended the job.
 _STOPS = frozenset(
-    ("sighup", "sigterm15", "sigint2", "exit143", "slurm-timelimit", "slurm-preempt", "slurm-cancel")
-    + ("lsf-runlimit", "lsf-owner", "lsf-admin")
+    (
+        "sighup",
+        "sigterm15",
+        "sigint2",
+        "exit143",
+        "slurm-timelimit",
+        "slurm-preempt",
+        "slurm-cancel",
+        "lsf-runlimit",
+        "lsf-owner",
+        "lsf-admin",
+    )
 )
-_STOP_SHAPES = frozenset(("stopped",))
+#: Signatures of a death whose sender is unknown.
+_UNSAID = frozenset(("exitcode-9",))
 _CRASH_SHAPES = frozenset(("crash", "data", "env", "ckpt", "infra"))
 
+_NETWORK = r"(?:gloo|nccl|hccl|c10d|collective|barrier|rendezvous|store|socket|prefetch)"
+_LATE = r"(?:timed? ?out|timeout)"
+
+#: Pattern over `Class: message`, weight, shape and cause; the first that matches is the answer.
 _EXCEPTIONS: tuple[tuple[str, Weight, str, str], ...] = (
-    # pattern over "Class: message", weight, shape, cause
     (r"^KeyboardInterrupt\b", Weight.STOP, "stopped", "interrupted_by_user"),
-    (r"SignalException|got signal: (?:1|2|15)\b|^SystemExit: (?:130|143)\b|\bSIGTERM\b", Weight.STOP, "stopped", "external_termination"),
-    (r"ChildFailedError|CalledProcessError|ProcessExitedException|ActorDiedError|RayActorError|EngineDeadError", Weight.WRAPPER, "crash", "child_failed"),
-    (r"OutOfMemoryError|ResourceExhaustedError|RESOURCE_EXHAUSTED: (?:Out|Att|Err)|(?:CUDA|HIP|XPU|NPU|backend) out of memory|CU\w+_STATUS_ALLOC_FAILED", Weight.OWN, "oom", "gpu_out_of_memory"),
-    (r"^MemoryError\b|DefaultCPUAllocator|Cannot allocate memory|std::bad_alloc", Weight.OWN, "oom", "host_out_of_memory"),
+    (
+        r"SignalException|got signal: (?:1|2|15)\b|^SystemExit: (?:130|143)\b|\bSIGTERM\b",
+        Weight.STOP,
+        "stopped",
+        "external_termination",
+    ),
+    (
+        r"ChildFailedError|CalledProcessError|ProcessExitedException|ActorDiedError|RayActorError|EngineDeadError",
+        Weight.WRAPPER,
+        "crash",
+        "child_failed",
+    ),
+    (
+        (
+            r"OutOfMemoryError|ResourceExhaustedError|RESOURCE_EXHAUSTED: (?:Out|Att|Err)"
+            r"|(?:CUDA|HIP|XPU|NPU|backend) out of memory|CU\w+_STATUS_ALLOC_FAILED"
+        ),
+        Weight.OWN,
+        "oom",
+        "gpu_out_of_memory",
+    ),
+    (
+        r"^MemoryError\b|DefaultCPUAllocator|Cannot allocate memory|std::bad_alloc",
+        Weight.OWN,
+        "oom",
+        "host_out_of_memory",
+    ),
     (r"probability tensor contains either", Weight.ECHO, "nan", "nan"),
-    (r"(?i)returned nan values in|^FloatingPointError|loss (?:is|became) (?:nan|inf|not finite)|non-?finite (?:loss|grad)|nan/inf|(?:loss|gradients?) (?:contains?|has) (?:a )?nan", Weight.OWN, "nan", "nan"),
-    (r"(?i)(?:gloo|nccl|hccl|c10d|collective|barrier|rendezvous|store|socket|prefetch).*(?:timed? ?out|timeout)|(?:timed? ?out|timeout).*(?:gloo|nccl|collective|barrier|recv|send|store|clients|worker)|DEADLINE_EXCEEDED|RendezvousTimeout", Weight.TIMEOUT, "hang", "collective_timeout"),
-    (r"(?i)connection (?:closed by peer|reset by peer|refused)|broken pipe|communicator was aborted|ncclRemoteError|DistNetworkError|RendezvousConnectionError|RendezvousClosedError", Weight.CLOSED, "crash", "peer_gone"),
+    (
+        (
+            r"(?i)returned nan values in|^FloatingPointError|loss (?:is|became) (?:nan|inf|not finite)"
+            r"|non-?finite (?:loss|grad)|nan/inf|(?:loss|gradients?) (?:contains?|has) (?:a )?nan"
+        ),
+        Weight.OWN,
+        "nan",
+        "nan",
+    ),
+    (
+        rf"(?i){_NETWORK}.*{_LATE}|{_LATE}.*(?:{_NETWORK}|recv|send|clients|worker)|DEADLINE_EXCEEDED",
+        Weight.TIMEOUT,
+        "hang",
+        "collective_timeout",
+    ),
+    (
+        (
+            r"(?i)connection (?:closed by peer|reset by peer|refused)|broken pipe|communicator was aborted"
+            r"|ncclRemoteError|DistNetworkError|RendezvousConnectionError|RendezvousClosedError"
+        ),
+        Weight.CLOSED,
+        "crash",
+        "peer_gone",
+    ),
 )
 _COMPILED = tuple((re.compile(pattern), weight, shape, cause) for pattern, weight, shape, cause in _EXCEPTIONS)
 
@@ -68,15 +145,12 @@ def of_signature(code: str, role: str, shape: str) -> tuple[Weight, str] | None:
     """Judge a signature's hit: weight and shape; None when it is context or harmless and judges nothing."""
     if role not in {"root", "symptom"}:
         return None
-    if code in _STOPS or shape in _STOP_SHAPES:
-        return Weight.STOP if role == "root" else Weight.WRAPPER, "stopped"
-    if code in _WRAPPERS:
-        return Weight.WRAPPER, "crash"
-    if code in _CLOSED:
-        return Weight.CLOSED, "crash"
-    if code == "exitcode-9":
-        return Weight.ECHO, "crash"
+    root = role == "root"
+    if code in _STOPS or shape == "stopped":
+        return Weight.STOP if root else Weight.WRAPPER, "stopped"
+    for codes, weight in ((_WRAPPERS, Weight.WRAPPER), (_CLOSED, Weight.CLOSED), (_UNSAID, Weight.ECHO)):
+        if code in codes:
+            return weight, "crash"
     if shape == "hang":
         return Weight.TIMEOUT, "hang"
-    weight = Weight.OWN if role == "root" else Weight.ECHO
-    return weight, "crash" if shape in _CRASH_SHAPES else shape
+    return Weight.OWN if root else Weight.ECHO, "crash" if shape in _CRASH_SHAPES else shape

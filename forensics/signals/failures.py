@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import polars as pl
 
@@ -50,8 +51,10 @@ class Failure:
 
 def failures(run: Run) -> tuple[Failure, ...]:
     """List the judged errors of a run in the order of their sources and lines, survived ones included."""
-    end = ending_of(run)
     merged = _merge(_judged(run))
+    if not merged:
+        return ()
+    end = ending_of(run)
     return tuple(replace(failure, cleared=_cleared(failure, end)) for failure in merged)
 
 
@@ -61,32 +64,27 @@ def standing(run: Run) -> tuple[Failure, ...]:
 
 
 def _events(run: Run) -> pl.DataFrame:
-    frame = run.scan("events").filter(pl.col("code") != "last_line").collect()
-    frame = frame.with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0)).sort("source", "order", "seq")
-    times = pl.col("t_ns").forward_fill().over("source")
-    frame = frame.with_columns(t_ns=times)
-    judged = frame.filter(
-        (pl.col("code") == "traceback") | pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"').fill_null(value=False)
+    """Events that may be errors, in order, each with the last time that its source had printed."""
+    blamed = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"').fill_null(value=False)
+    return (
+        run.scan("events")
+        .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
+        .sort("source", "order", "seq")
+        .with_columns(t_ns=pl.col("t_ns").forward_fill().over("source"))
+        .filter((pl.col("code") == "traceback") | blamed)
+        .head(_MAX_EVENTS)
+        .collect()
     )
-    return judged.head(_MAX_EVENTS)
 
 
 def _judged(run: Run) -> Iterator[Failure]:
     for row in _events(run).iter_rows(named=True):
         attrs = _attrs(row["attrs"])
-        if attrs.get("role") == "benign":
-            continue
         exception, message = attrs.get("exc", ""), attrs.get("message", "")
-        if row["code"] == "traceback":
-            if not exception:
-                continue
-            weight, shape, cause = of_exception(exception, message)
-        else:
-            found = of_signature(row["code"], attrs.get("role", ""), attrs.get("shape", ""))
-            if found is None:
-                continue
-            weight, shape = found
-            cause = attrs.get("cause", "") if attrs.get("cause", "").isidentifier() else str(row["code"]).replace("-", "_")
+        judged = _judge(str(row["code"]), attrs)
+        if judged is None:
+            continue
+        weight, shape, cause = judged
         yield Failure(
             source=row["source"],
             line=row["line"],
@@ -105,12 +103,25 @@ def _judged(run: Run) -> Iterator[Failure]:
         )
 
 
+def _judge(code: str, attrs: dict[str, str]) -> tuple[Weight, str, str] | None:
+    role, exception = attrs.get("role", ""), attrs.get("exc", "")
+    if role == "benign":
+        return None
+    if code == "traceback":
+        return of_exception(exception, attrs.get("message", "")) if exception else None
+    found = of_signature(code, role, attrs.get("shape", ""))
+    slug = attrs.get("cause", "")
+    return (*found, slug if slug.isidentifier() else code.replace("-", "_")) if found else None
+
+
 def _attrs(text: str | None) -> dict[str, str]:
     try:
-        found: object = json.loads(text or "{}")
+        found: Any = json.loads(text or "{}")
     except ValueError:
         return {}
-    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if not isinstance(found, dict):
+        return {}
+    return {str(key): str(value) for key, value in cast("dict[object, object]", found).items()}
 
 
 def _merge(found: Iterator[Failure]) -> tuple[Failure, ...]:

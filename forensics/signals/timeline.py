@@ -1,6 +1,6 @@
 """One time line over all sources: which of two places came first, when that can be known.
 
-In one source the order is that of its lines. Between sources it is that of their clocks, and unknown when either has none.
+In one source the order is that of its lines. Between sources it is that of their clocks, unknown when either has none.
 """
 
 from __future__ import annotations

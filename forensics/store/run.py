@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import polars as pl
@@ -21,7 +21,7 @@ class Run:
     """
 
     name: str
-    frames: Mapping[str, pl.LazyFrame] = _NO_FRAMES
+    frames: Mapping[str, pl.LazyFrame] = field(default_factory=lambda: _NO_FRAMES)
 
     def scan(self, table: str) -> pl.LazyFrame:
         """Give one table lazily.

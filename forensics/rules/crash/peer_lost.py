@@ -39,7 +39,7 @@ from forensics.store.run import Run
 
 
 @rule("CRH003", shape=Shape.CRASH, needs=("events", "metrics"))
-def peer_lost(run: Run) -> Iterator[Finding]:
+def peer_lost(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find complaints that a process is gone."""
     found = in_order(f for f in standing(run) if f.shape == "crash" and f.weight <= Weight.CLOSED)
     if not found:

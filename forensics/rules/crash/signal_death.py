@@ -48,7 +48,7 @@ SIGNALS = {
 
 
 @rule("CRH002", shape=Shape.CRASH, needs=("events", "metrics"))
-def signal_death(run: Run) -> Iterator[Finding]:
+def signal_death(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find the first process that died of a signal."""
     found = in_order(f for f in standing(run) if f.code in SIGNALS)
     if not found:

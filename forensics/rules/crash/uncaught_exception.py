@@ -22,7 +22,7 @@ Example:
     => CRH001 error
 Not this:
     ```events source,line,code,text,attrs
-    train.log,9,traceback,KeyboardInterrupt,"{""role"":""root"",""exc"":""KeyboardInterrupt"",""message"":""""}"
+    train.log,9,traceback,KeyboardInterrupt,"{""role"":""root"",""exc"":""KeyboardInterrupt""}"
     ```
     => nothing
 """
@@ -42,7 +42,7 @@ from forensics.store.run import Run
 
 
 @rule("CRH001", shape=Shape.CRASH, needs=("events", "metrics"))
-def uncaught_exception(run: Run) -> Iterator[Finding]:
+def uncaught_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find the first exception of the program's own that the run did not survive."""
     found = in_order(
         f for f in standing(run) if f.shape == "crash" and f.weight >= Weight.ECHO and f.code not in SIGNALS

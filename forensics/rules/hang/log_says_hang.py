@@ -17,8 +17,8 @@ References: PyTorch, torch.distributed, "Debugging"; ProcessGroupNCCL watchdog.
 
 Example:
     ```events source,line,rank,code,text,attrs
-    train.log,9,0,nccl-watchdog,Watchdog caught collective operation timeout,"{""role"":""symptom"",""shape"":""hang""}"
-    train.log,10,1,nccl-watchdog,Watchdog caught collective operation timeout,"{""role"":""symptom"",""shape"":""hang""}"
+    train.log,9,0,nccl-watchdog,Watchdog caught collective timeout,"{""role"":""symptom"",""shape"":""hang""}"
+    train.log,10,1,nccl-watchdog,Watchdog caught collective timeout,"{""role"":""symptom"",""shape"":""hang""}"
     train.log,3,2,last_line,step 5,"{""role"":""context""}"
     ```
     => HNG001 error
@@ -43,7 +43,7 @@ from forensics.store.run import Run
 
 
 @rule("HNG001", shape=Shape.HANG, needs=("events", "metrics"))
-def log_says_hang(run: Run) -> Iterator[Finding]:
+def log_says_hang(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find time-outs that ended the run, and the ranks that did not report one."""
     found = in_order(f for f in standing(run) if f.shape == "hang")
     if not found:

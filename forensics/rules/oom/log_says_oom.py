@@ -8,8 +8,8 @@ Why it matters: the first rank that runs out is the cause; the time-outs and clo
 How it decides: the earliest such error over all ranks that was not survived. An error is survived when the same rank
 logs later steps. A bare SIGKILL (-9, 137 without a scheduler's word) proves nothing and is not counted here.
 
-What else looks like this: a trainer that catches the error and retries with a smaller batch; other processes on the same
-GPU that fail to start beside a healthy run; an exit code -9 sent by a person.
+What else looks like this: a trainer that catches the error and retries with a smaller batch; other processes on the
+same GPU that fail to start beside a healthy run; an exit code -9 sent by a person.
 
 What to do next: read which allocation failed and how much was free; `forensics memory RUN` once snapshots are there.
 
@@ -20,7 +20,7 @@ Example:
     40,loss,2.75,train.log,1,5
     ```
     ```events source,line,code,text,attrs
-    train.log,9,cuda-oom,torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.25 GiB,"{""role"":""root"",""shape"":""oom""}"
+    train.log,9,cuda-oom,CUDA out of memory. Tried to allocate 1.25 GiB,"{""role"":""root"",""shape"":""oom""}"
     ```
     => OOM001 error
 Not this:
@@ -49,11 +49,13 @@ from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
 _TRIED = re.compile(r"Tried to allocate ([\d.]+ (?:bytes|[KMGT]i?B))")
-_HOST = re.compile(r"oom[-_ ]?kill|OOMKilled|MEMLIMIT|MemoryError|DefaultCPUAllocator|bad_alloc|Cannot allocate|Out Of Memory")
+_HOST = re.compile(
+    r"oom[-_ ]?kill|OOMKilled|MEMLIMIT|MemoryError|DefaultCPUAllocator|bad_alloc|Cannot allocate|Out Of Memory"
+)
 
 
 @rule("OOM001", shape=Shape.OOM, needs=("events", "metrics"))
-def log_says_oom(run: Run) -> Iterator[Finding]:
+def log_says_oom(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find the first out-of-memory error that the run did not survive."""
     found = in_order(f for f in standing(run) if f.shape == "oom" and f.weight >= Weight.ECHO)
     if not found:

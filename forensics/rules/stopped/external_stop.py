@@ -17,13 +17,13 @@ References: Slurm, scancel(1) and `--time`; LSF exit reasons; torch.distributed.
 
 Example:
     ```events source,line,code,text,attrs
-    job.out,9,slurm-timelimit,CANCELLED AT 2031-02-03T04:05:06 DUE TO TIME LIMIT,"{""role"":""root"",""shape"":""stopped""}"
+    job.out,9,slurm-timelimit,CANCELLED AT 2031-02-03 DUE TO TIME LIMIT,"{""role"":""root"",""shape"":""stopped""}"
     ```
     => STP001 error
 Not this:
     ```events source,line,code,text,attrs
     job.out,5,success,training finished,"{""role"":""context""}"
-    job.out,9,slurm-timelimit,CANCELLED AT 2031-02-03T04:05:06 DUE TO TIME LIMIT,"{""role"":""root"",""shape"":""stopped""}"
+    job.out,9,slurm-timelimit,CANCELLED AT 2031-02-03 DUE TO TIME LIMIT,"{""role"":""root"",""shape"":""stopped""}"
     ```
     => nothing
 """
@@ -53,7 +53,7 @@ _WORDS = {
 
 
 @rule("STP001", shape=Shape.STOPPED, needs=("events", "metrics"))
-def external_stop(run: Run) -> Iterator[Finding]:
+def external_stop(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find the first stop from outside that ended the run."""
     found = in_order(f for f in standing(run) if f.weight == Weight.STOP)
     if not found:

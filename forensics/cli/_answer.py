@@ -1,0 +1,25 @@
+"""What a command gives back: text, an exit code, and where the text goes. Only `main.run` writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from forensics.errors import ExitCode
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a command; `notes` go to stderr, `text` to stdout or to the file `out`."""
+
+    text: str
+    code: ExitCode = ExitCode.OK
+    out: Path | None = None
+    force: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def lines(parts: Iterable[str]) -> str:
+    """Join lines, each ended by a newline."""
+    return "".join(f"{part}\n" for part in parts)

@@ -1,0 +1,39 @@
+"""The file that a bug leaves: what was asked, on what set-up, and the traceback; nothing of the run itself."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+import traceback
+from collections.abc import Sequence
+from importlib import metadata
+
+from forensics.io.safe_text import printable
+
+DISTRIBUTION = "ml-run-forensics"
+
+
+def version() -> str:
+    """Give the installed version of forensics."""
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def write_crash_file(error: BaseException, args: Sequence[str]) -> str:
+    """Write the crash file into the temporary folder and give its path, or say why there is none."""
+    trace = "".join(traceback.format_exception(error))
+    page = [
+        f"forensics {version()}, Python {platform.python_version()}, {platform.platform()}",
+        "command: forensics " + " ".join(printable(arg) for arg in args),
+        *(printable(line) for line in trace.splitlines()),
+    ]
+    try:
+        handle, path = tempfile.mkstemp(prefix="forensics-crash-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write("\n".join(page) + "\n")
+    except OSError as refused:
+        return f"(could not be written: {refused.strerror})"
+    return path

@@ -1,0 +1,97 @@
+"""Options that several commands share, and what they mean together."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forensics.config import FAIL_ON, suggestion
+from forensics.errors import UsageError
+from forensics.report._style import Style
+
+FormatOption = Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json or markdown.")]
+OutOption = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE, not stdout.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Let -o replace a file that exists.")]
+ColorOption = Annotated[str, typer.Option("--color", metavar="WHEN", help="auto, always or never.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Show every finding, file and issue.")]
+FailOnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-on",
+        metavar="LEVEL|SHAPE",
+        help="Exit 1 at findings of this severity or above, or of this shape: " + ", ".join(FAIL_ON) + ".",
+        show_default="error",
+    ),
+]
+ExitZeroOption = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever was found.")]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 4 when a part of the input was lost.")]
+IgnoreOption = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="RULE", help="Suppress a rule; may be repeated.")
+]
+StoreOption = Annotated[
+    Path | None, typer.Option("--store", metavar="DIR", help="Keep the tables in DIR; unchanged files are not read again.")
+]
+
+_AUTO = ("auto", "always", "never")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """In which format, where to, and how it looks."""
+
+    format: str = "text"
+    out: Path | None = None
+    force: bool = False
+    color: str = "auto"
+    verbose: bool = False
+
+    def checked(self, formats: Iterable[str]) -> Output:
+        """Give the same, after asking that the format is one of `formats` and that `out` may be written.
+
+        Raises:
+            UsageError: when one of them is not as it should be, before any work is done.
+        """
+        one_of("--format", self.format, tuple(formats))
+        one_of("--color", self.color, _AUTO)
+        if self.out is not None and self.out.exists() and not self.force:
+            message = f"{self.out} exists"
+            raise UsageError(message, help="give --force to replace it, or another name to -o")
+        return self
+
+    @property
+    def style(self) -> Style:
+        """How text is to look: the terminal's width on a terminal, else 80 columns; no colour in a file."""
+        to_terminal = self.out is None and sys.stdout.isatty()
+        width = max(40, shutil.get_terminal_size().columns) if to_terminal else 80
+        color = self.out is None and wants_color(self.color, os.environ, terminal=to_terminal)
+        return Style(width=width, color=color, verbose=self.verbose)
+
+
+def wants_color(when: str, env: Mapping[str, str], *, terminal: bool) -> bool:
+    """Decide on colour: the option, then NO_COLOR, then FORCE_COLOR, then TERM=dumb, then whether it is a terminal."""
+    if when != "auto":
+        return when == "always"
+    if env.get("NO_COLOR"):
+        return False
+    if env.get("FORCE_COLOR"):
+        return True
+    return terminal and env.get("TERM") != "dumb"
+
+
+def one_of(option: str, value: str, known: tuple[str, ...]) -> str:
+    """Give `value` back if it is known.
+
+    Raises:
+        UsageError: with the nearest known value, when it is not.
+    """
+    if value not in known:
+        message = f"{option}: {value!r} is not one of {', '.join(known)}{suggestion(value, known)}"
+        raise UsageError(message, help="forensics COMMAND --help")
+    return value

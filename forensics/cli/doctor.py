@@ -1,0 +1,95 @@
+"""Show the set-up: versions, plugins, the configuration and where each value comes from, the cache."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from forensics.cli import _options as opt
+from forensics.cli._answer import Answer, lines
+from forensics.cli._crash import version
+from forensics.errors import ExitCode, UsageError
+
+PACKAGES = ("typer", "polars", "pandas", "plotly", "tensorboard", "wandb", "orjson", "zstandard")
+_FORMATS = ("text", "json")
+
+Sections = dict[str, dict[str, str]]
+
+
+def command(
+    *,
+    format_: opt.FormatOption = "text",
+    out: opt.OutOption = None,
+    force: opt.ForceOption = False,
+) -> Answer:
+    """Show the set-up; exit 2 when something in it is broken."""
+    output = opt.Output(format_, out, force).checked(_FORMATS)
+    sections, broken = _plugins()
+    settings, wrong = _settings()
+    every: Sections = {"versions": _versions(), **sections, "configuration": settings, "cache": _cache()}
+    code = ExitCode.USAGE if broken or wrong else ExitCode.OK
+    if output.format == "json":
+        from forensics.report._payload import tool  # noqa: PLC0415 - not needed for text
+        from forensics.report.json_v1 import encoded  # noqa: PLC0415 - same
+
+        return Answer(encoded({"schema": "forensics.doctor/1", "tool": tool(), **every}) + "\n", code, out, force)
+    return Answer(lines(_table(every)), code, out, force)
+
+
+def _versions() -> dict[str, str]:
+    found = {"forensics": version(), "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "missing"
+    return found
+
+
+def _plugins() -> tuple[Sections, bool]:
+    from forensics import registry  # noqa: PLC0415 - plugins load polars
+
+    found = registry.load()
+    counts = {kind: str(len(getattr(found, kind))) for kind in ("rules", "ingesters", "dialects", "renderers")}
+    broken = {f"{b.kind}: {b.name}": b.why for b in found.broken}
+    return ({"plugins": counts, "broken plugins": broken} if broken else {"plugins": counts}), bool(broken)
+
+
+def _settings() -> tuple[dict[str, str], bool]:
+    from forensics import config, registry  # noqa: PLC0415 - rules load polars
+
+    try:
+        settings = config.load(cwd=Path.cwd())
+        settings.checked(registry.load("rules").rules)
+    except UsageError as error:
+        return {"error": f"{error.message}; {error.help}"}, True
+    origins = settings.origins
+    shown = {
+        "ignore": f"{', '.join(settings.ignore) or 'none'} ({origins['ignore']})",
+        "fail-on": f"{settings.fail_on} ({origins['fail-on']})",
+    }
+    for rule, table in sorted(settings.rule_tables.items()):
+        values = ", ".join(f"{key} = {value}" for key, value in sorted(table.items()))
+        shown[f"rules.{rule}"] = f"{values} ({origins[f'rules.{rule}']})"
+    return shown, False
+
+
+def _cache() -> dict[str, str]:
+    from forensics.store.disk import default_place  # noqa: PLC0415 - it loads polars
+
+    place = default_place()
+    nearest = next((p for p in (place, *place.parents) if p.exists()), place)
+    state = "writable" if os.access(nearest, os.W_OK) else "not writable"
+    return {"place": str(place), "state": state if place.exists() else f"{state}, not made yet"}
+
+
+def _table(sections: Sections) -> Iterator[str]:
+    from forensics.io.safe_text import printable  # noqa: PLC0415 - only for text
+
+    for title, rows in sections.items():
+        yield title
+        for name, value in rows.items():
+            yield f"  {name:<12}  {printable(value)}"

@@ -1,0 +1,63 @@
+"""Say what went wrong in a run, where it started and what proves it.
+
+RUN is a run directory or one file of it. Several runs give one table, in which runs that failed the same way stand
+together.
+
+Exit codes: 0 nothing at or above --fail-on; 1 findings; 3 cannot say; 4 input was lost and --strict was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forensics.cli import _options as opt
+from forensics.cli._answer import Answer, lines
+from forensics.cli._exit import Gate
+
+if TYPE_CHECKING:
+    from forensics.model import Report
+
+RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
+
+
+def command(  # noqa: PLR0913 - each is an option of the command line
+    runs: RunsArgument,
+    *,
+    format_: opt.FormatOption = "text",
+    out: opt.OutOption = None,
+    force: opt.ForceOption = False,
+    fail_on: opt.FailOnOption = None,
+    ignore: opt.IgnoreOption = None,
+    exit_zero: opt.ExitZeroOption = False,
+    strict: opt.StrictOption = False,
+    store: opt.StoreOption = None,
+    color: opt.ColorOption = "auto",
+    verbose: opt.VerboseOption = False,
+) -> Answer:
+    """Judge each run and lay out the verdicts."""
+    from forensics import config, pipeline, registry  # noqa: PLC0415 - polars is not on the path of --help
+
+    output = opt.Output(format_, out, force, color, verbose)
+    output.checked(r.name for r in registry.load("renderers").renderers)
+    settings = config.load(cwd=Path.cwd(), runs=runs, options={"fail-on": fail_on, "ignore": ignore or None})
+    settings = settings.checked(registry.load("rules").rules)
+    reports = [pipeline.triage(run, config=settings, store=store) for run in runs]
+    gate = Gate(settings.fail_on, exit_zero, strict)
+    return Answer(lines(rendered(reports, output)), gate.of_reports(reports), out, force, settings.notes)
+
+
+def rendered(reports: Sequence[Report], output: opt.Output) -> Iterator[str]:
+    """Lay out one report by its renderer, several by the table of their format."""
+    from forensics import registry  # noqa: PLC0415 - not on the path of --help
+    from forensics.report import _many, text  # noqa: PLC0415 - same
+
+    if output.format == "text":
+        return text.render(reports[0], output.style) if len(reports) == 1 else _many.text(reports, output.style)
+    if len(reports) > 1 and output.format in _many.BY_FORMAT:
+        return _many.BY_FORMAT[output.format](reports)
+    by_name = {r.name: r for r in registry.load("renderers").renderers}
+    return (line for report in reports for line in by_name[output.format].render(report))

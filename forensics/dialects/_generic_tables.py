@@ -1,0 +1,75 @@
+"""Tables whose names stand once, in a header row: `| step | loss |` or `epoch  train_loss  accuracy`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from forensics.dialects._learned import Column, Family, group_names
+from forensics.dialects._masking import Slot
+from forensics.dialects.spec import N
+
+_NUMBER = re.compile(rf"^(?:{N})%?$")
+_CLOCK = re.compile(r"^\d+(?::\d\d)+$")
+_STEP = re.compile(r"(?i)^(?:step|iter|iteration|epoch|update|batch)s?\W?$")
+_METRIC = re.compile(r"(?i)loss|acc|err|ppl|perplex|reward|score|mae|mse|auc|f1")
+_MAX_CELLS = 24
+
+
+def _cells(line: str) -> list[str]:
+    line = line.strip()
+    if "|" in line:
+        return [cell.strip() for cell in line.strip("|").split("|")]
+    return re.split(r"\s{2,}|\t", line) if re.search(r"\S(?:\s{2,}|\t)\S", line) else line.split()
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    named = all(re.match(r"[A-Za-z]", cell) and len(cell) <= 32 for cell in cells)
+    return (
+        2 <= len(cells) <= _MAX_CELLS
+        and len(set(cells)) == len(cells)
+        and named
+        and any(_STEP.match(cell) for cell in cells)
+        and any(_METRIC.search(cell) for cell in cells)
+    )
+
+
+def tables(lines: Sequence[str], repeats: int) -> Iterator[Family]:
+    """Families of rows under a header that names a counter and a metric; the counter grows from row to row."""
+    seen: set[tuple[str, ...]] = set()
+    for i, line in enumerate(lines):
+        header = tuple(_cells(line)) if len(line) <= 1000 else ()
+        if header in seen or not header or not _is_header(header):
+            continue
+        seen.add(header)
+        rows = [cells for text in lines[i + 1 :] if len(cells := _cells(text)) == len(header) and _is_row(cells)]
+        if len(rows) >= repeats and (family := _family(header, rows, bars="|" in line)) is not None:
+            yield family
+
+
+def _is_row(cells: Sequence[str]) -> bool:
+    return all(_NUMBER.match(cell) or _CLOCK.match(cell) for cell in cells)
+
+
+def _family(header: tuple[str, ...], rows: list[list[str]], *, bars: bool) -> Family | None:
+    counter = next(i for i, cell in enumerate(header) if _STEP.match(cell))
+    role = "epoch" if header[counter].lower().startswith("epoch") else "step"
+    kept = [i for i in range(len(header)) if all(_NUMBER.match(row[i]) for row in rows)]
+    counts = [float(row[counter].replace(",", "")) for row in rows] if counter in kept else []
+    if not counts or "%" in rows[0][counter] or any(b < a for a, b in pairwise(counts)):
+        return None
+    columns = tuple(
+        Column(header[i], tuple(Slot(header[i], row[i].rstrip("%"), "", "", over=False) for row in rows), (), False, i)
+        for i in kept
+    )
+    groups = _groups(header, counter, role)
+    gap = r"\s*\|\s*" if bars else r"\s+"
+    cells = [rf"(?P<{groups[i]}>{N})%?" if i in kept else r"[\d:]+" for i in range(len(header))]
+    pattern = (r"^\s*\|?\s*" if bars else r"^\s*") + gap.join(cells) + (r"\s*\|?\s*$" if bars else r"\s*$")
+    return Family(columns, {header[counter]: role}, is_metric=True, pattern=pattern, needle="|" if bars else ".")
+
+
+def _groups(header: tuple[str, ...], counter: int, role: str) -> dict[int, str]:
+    named = group_names(header)
+    return {i: role if i == counter else named[cell] for i, cell in enumerate(header)}

@@ -1,0 +1,154 @@
+"""A learned family of lines as a `Line`: one pattern with a group per column, and the step of each match."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.dialects._masking import SOURCE, UNIT_SOURCE, Slot, source
+from forensics.dialects.names import canonical
+from forensics.dialects.spec import NS, RESERVED, Line, N, Name
+
+_MAX_FIRST, _MAX_GAP = 120, 60
+_COUNT = r"[\d,]*\d"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One key of a family: its numbers row by row, the maxima of `N/M`, and whether some rows lack it."""
+
+    key: str
+    cells: tuple[Slot, ...]
+    maxima: tuple[Slot, ...]
+    optional: bool
+    place: int
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The printed numbers in file order."""
+        return tuple(cell.value for cell in self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Lines with the same keys in the same order: columns, and which of them count (key → step, iter or epoch)."""
+
+    columns: tuple[Column, ...]
+    roles: Mapping[str, str]
+    is_metric: bool
+    #: for tables with a header row, where no key stands beside a number
+    pattern: str = ""
+    needle: str = ""
+
+
+def as_line(family: Family) -> Line:
+    """The family's pattern: literal text as far as all rows agree, gaps elsewhere, a group per number."""
+    names: dict[str, Name | None] = {}
+    parts: list[str] = []
+    literals: list[str] = []
+    groups = group_names([column.key for column in family.columns])
+    ordered = sorted(family.columns, key=lambda c: c.place)
+    for i, column in enumerate(ordered):
+        role = family.roles.get(column.key)
+        if role is None and not column.key:
+            continue
+        group = role or groups[column.key]
+        if role is None:
+            names[group] = canonical(column.key)
+        text, literal = _lead(column, first=i == 0)
+        part = text + _number(column, group)
+        if column.maxima and role:
+            limit = {"step": "max_steps", "iter": "iters", "epoch": "epochs"}[role]
+            part += source(_shared([cell.before for cell in column.maxima])) + rf"(?P<{limit}>{_COUNT})"
+        if column.optional:
+            parts.append(f"(?:{part})?")
+        else:
+            parts.append(part)
+            literals.append(literal)
+    meaning = "metrics" if family.is_metric else "progress"
+    if family.pattern:
+        return Line("metrics", family.needle, family.pattern, names=names)
+    return Line(meaning, _needle(literals), "".join(parts), names=names)
+
+
+def group_names(keys: Sequence[str]) -> dict[str, str]:
+    """Each printed key as the name of a group: ASCII word characters, no fixed meaning, no name twice."""
+    taken = {*RESERVED}
+    out: dict[str, str] = {}
+    for key in keys:
+        base = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_") or "value"
+        base = f"n_{base}" if base[0].isdigit() else base
+        name, n = base, 2
+        while name in taken:
+            name, n = f"{base}_{n}", n + 1
+        taken.add(name)
+        out[key] = name
+    return out
+
+
+def _number(column: Column, group: str) -> str:
+    if group in {"step", "iter"}:
+        return rf"(?P<{group}>{_COUNT})(?:\.0+)?"
+    suffixed = any(cell.unit in {"k", "K", "M", "G", "B", "T", "P"} for cell in column.cells)
+    return rf"(?P<{group}>{NS})" if suffixed else rf"(?P<{group}>{N}){UNIT_SOURCE}"
+
+
+def _shared(texts: Sequence[str]) -> str:
+    """The longest end that all texts share, blanks counted as one."""
+    flat = [re.sub(r"\s+", " ", text) for text in set(texts)]
+    return os.path.commonprefix([text[::-1] for text in flat])[::-1]
+
+
+def _lead(column: Column, *, first: bool) -> tuple[str, str]:
+    """The pattern before a number, and the literal in it: anchored when all rows agree on it from the line's start."""
+    texts = [cell.before for cell in column.cells]
+    shared = _shared(texts)
+    whole = all(re.sub(r"\s+", " ", text) == shared for text in set(texts))
+    if whole and first and column.place == 0 and not column.optional and len(shared) <= _MAX_FIRST and not set(shared) & set(SOURCE):
+        return r"^\s*" + source(shared).removeprefix(r"\s*"), shared
+    clipped = re.split("[\x01-\x04]", shared)[-1] if first else shared
+    clipped = clipped if len(clipped) <= _MAX_GAP else clipped[-_MAX_GAP:]
+    needed = len(column.key)
+    if len(clipped.strip()) < needed:
+        clipped = ""
+    text = source(clipped) if clipped.strip() else rf"{re.escape(column.key)}\W{{0,6}}?" if column.key else ""
+    edge = r"\b" if (clipped or column.key)[:1].isalnum() else ""
+    gap = "" if first else r".*?"
+    return f"{gap}{edge}{text}", clipped or column.key
+
+
+def _needle(literals: Sequence[str]) -> str:
+    """The longest word that stands in every line: no blanks, whose number may differ, and no placeholders."""
+    words = [word for literal in literals for word in re.split(r"[\s\x01-\x04]+", literal) if word]
+    return max(words, key=len, default="")
+
+
+def finish(frame: pl.DataFrame) -> pl.DataFrame:
+    """Fill `step`: printed, else `(epoch - first) * batches + batch`, else the epoch, else the last one before.
+
+    `first` is 0 where an epoch 0 is printed and 1 elsewhere; a batch counter without an epoch starts a new epoch where
+    it falls. A line that names only an epoch takes the last step before it when other lines count finer.
+    """
+    first = 0.0 if frame["epoch"].eq(0).any() else 1.0
+    batch = pl.col("iter")
+    frame = frame.with_columns(_turn=_turns(frame["iter"]))
+    per_epoch = pl.coalesce("iters", batch.max())
+    turn = pl.coalesce(pl.col("epoch") - first, pl.col("_turn"))
+    fine = (turn * per_epoch + batch).cast(pl.Int64, strict=False)
+    same_line = pl.col("step").max().over("seq")
+    frame = frame.with_columns(step=pl.coalesce(pl.col("step"), same_line, fine)).drop("_turn")
+    if frame["step"].null_count() == frame.height:
+        whole = pl.col("epoch").is_not_nan() & (pl.col("epoch") == pl.col("epoch").floor())
+        frame = frame.with_columns(step=pl.when(whole).then(pl.col("epoch").cast(pl.Int64, strict=False)))
+    return frame.with_columns(step=pl.col("step").forward_fill())
+
+
+def _turns(batch: pl.Series) -> pl.Series:
+    """How often a counter has begun again, row by row."""
+    filled = batch.forward_fill()
+    return (filled < filled.shift(1)).fill_null(value=False).cum_sum().cast(pl.Float64)
+

@@ -1,0 +1,164 @@
+"""Error signatures: the lines by which a known failure shows, from `signatures.jsonl`.
+
+Each row has id, shape, family, role (root, symptom, context, benign), cause (a slug), why and fix (one sentence each),
+pattern, needles (literals of which one stands in every hit) and source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import orjson
+import polars as pl
+
+from forensics.dialects import _lines
+from forensics.dialects._code import SOURCE
+
+#: Of one signature in one file the first 200 and the last 50 hits are kept; the rest is counted.
+FIRST_KEPT, LAST_KEPT = 200, 50
+#: Few short literals, at least one of which stands in every needle: one vectorised pass over all lines looks for these.
+STEMS = (
+    "rror", "ERROR", "xception", "EXCE", "xit", "ignal", "SIG", "out of memory", "Out of memory", "Out Of Memory",
+    "not enough memory", "OOM", "oom", "NCCL", "nccl", "atchdog", "imeout", "imed out", "time out", "Time out", "TIME",
+    "bort", "illed", "CANCELLED", "DUE TO", "TERM_", "NET/", "Xid", "ECC ", "GPU has fallen", "handle for GPU",
+    "DataLoader worker", "shared memory", "o space left", "quota", "osed", "cale already", "OVERFLOW", "verflow",
+    "NaN", " nan", "INF", "Invalid loss", "infinite", "prob", "onfinite", "STATUS_", "CUDA", "HIP ", "MPS ",
+    "Segmentation", "efused", "eset by", "roken pipe", "rdzv", "endezvous", "interrupt", "Interrupt", "reempt",
+    "ailed", "FAILED", "ailure", "fatal", "Fatal", "Traceback", "EADDRINUSE", "already in use", "orrupt", "uccess",
+    "omplete", "inished", "train_runtime", "RESOURCE_EXHAUSTED", "UR_RESULT", "Cannot allocate", "can't allocate",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One row of the table; `pattern` is searched in a line that holds one of `needles`."""
+
+    id: str
+    shape: str
+    role: str
+    cause: str
+    why: str
+    fix: str
+    pattern: str
+    needles: tuple[str, ...]
+    family: str = ""
+    source: str = ""
+
+    @property
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern for Python's engine."""
+        return re.compile(self.pattern)
+
+
+@cache
+def table() -> tuple[Signature, ...]:
+    """All signatures, in the order of the file."""
+    rows = (files("forensics.dialects") / "signatures.jsonl").read_bytes().splitlines()
+    return tuple(Signature(**(row | {"needles": tuple(row["needles"])})) for row in map(orjson.loads, rows))
+
+
+@cache
+def pattern() -> str:
+    """Finds every line that may hold a signature."""
+    return _lines.alternation(STEMS)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A signature in a line."""
+
+    signature: Signature
+    place: dict[str, Any]
+
+
+class Scanner:
+    """Signatures over the blocks of one file."""
+
+    __slots__ = ("_chars", "_counts", "_last", "_needles", "_signatures")
+
+    def __init__(self, *, quote_chars: int = 400) -> None:
+        """`quote_chars` cuts the text of an event."""
+        self._signatures = table()
+        self._needles: dict[str, list[int]] = {}
+        for number, signature in enumerate(self._signatures):
+            for needle in signature.needles:
+                self._needles.setdefault(needle, []).append(number)
+        self._counts = [0] * len(self._signatures)
+        self._last: dict[int, deque[dict[str, Any]]] = {}
+        self._chars = quote_chars
+
+    def feed(self, found: pl.DataFrame) -> list[dict[str, Any]]:
+        """Events of the lines in `found` (columns seq, line, byte, text, raw, rank), those to be kept now."""
+        if not found.height:
+            return []
+        needles = list(self._needles)
+        present = (
+            found["text"].str.extract_many(needles, overlapping=True).to_frame("needle").with_row_index("row")
+            .explode("needle").drop_nulls().unique(maintain_order=True)
+        )  # fmt: skip
+        if not present.height:
+            return []
+        rows_of: dict[int, set[int]] = {}
+        for (needle,), part in present.group_by("needle", maintain_order=True):
+            for number in self._needles[str(needle)]:
+                rows_of.setdefault(number, set()).update(part["row"].to_list())
+        events = [e for number in sorted(rows_of) for e in self._verified(number, found[sorted(rows_of[number])])]
+        return sorted(events, key=lambda event: event["seq"])
+
+    def close(self) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
+        """The last hits of each signature that flooded, and how many of each were left out between."""
+        events = [event for kept in self._last.values() for event in kept]
+        lost = [
+            (self._signatures[number].id, count - FIRST_KEPT - len(self._last.get(number, ())))
+            for number, count in enumerate(self._counts)
+        ]
+        return sorted(events, key=lambda event: event["seq"]), [(name, n) for name, n in lost if n > 0]
+
+    def _verified(self, number: int, rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
+        signature = self._signatures[number]
+        if "(?!" not in signature.pattern:
+            rows = rows.filter(pl.col("text").str.contains(signature.pattern))
+        if rows.height:
+            rows = rows.filter(~pl.col("text").str.contains(SOURCE))
+        before = self._counts[number]
+        free = max(0, FIRST_KEPT - before)
+        for row in rows.head(free).iter_rows(named=True):
+            yield from self._event(number, row)
+        rest = rows.slice(free)
+        self._counts[number] += rest.height
+        if rest.height:
+            kept = self._last.setdefault(number, deque(maxlen=LAST_KEPT))
+            for row in rest.tail(LAST_KEPT).iter_rows(named=True):
+                kept.extend(self._event(number, row, counted=True))
+
+    def _event(self, number: int, row: dict[str, Any], *, counted: bool = False) -> Iterator[dict[str, Any]]:
+        signature = self._signatures[number]
+        hit = signature.compiled.search(row["text"][:20_000])
+        if hit is None:
+            return
+        self._counts[number] += not counted
+        attrs = {"role": signature.role, "shape": signature.shape, "family": signature.family, "cause": signature.cause}
+        attrs |= {k: v for k, v in hit.groupdict().items() if v is not None}
+        rank = attrs.get("rank", "")
+        yield {
+            "seq": row["seq"],
+            "line": row["line"],
+            "byte": row["byte"],
+            "rank": int(rank) if rank.isdigit() and len(rank) < 8 else row["rank"],
+            "step": int(attrs["step"]) if attrs.get("step", "").isdigit() and len(attrs["step"]) < 18 else None,
+            "level": {"root": "error", "symptom": "error"}.get(signature.role, "info"),
+            "code": signature.id,
+            "text": quote(row["raw"], hit.start(), self._chars),
+            "attrs": orjson.dumps({k: v for k, v in attrs.items() if v}).decode(),
+        }
+
+
+def quote(raw: str, at: int, chars: int) -> str:
+    """The line cut to `chars`, keeping the place `at` inside when the line is longer."""
+    return raw if len(raw) <= chars else raw[max(0, min(at - chars // 4, len(raw) - chars)) :][:chars]

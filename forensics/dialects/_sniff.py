@@ -1,0 +1,41 @@
+"""Which dialects a file speaks, from a sample of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from forensics.dialects import _lines
+from forensics.dialects.spec import Dialect
+
+
+def score(dialect: Dialect, sample: pl.Series) -> int:
+    """How many sampled segments a pattern of `sniff` (by default of the metrics lines) fits."""
+    if dialect.sniff:
+        hit = sum(int(sample.str.contains(pattern).sum()) for pattern in dialect.sniff)
+        if not hit:
+            return 0
+    else:
+        hit = 0
+    for line in dialect.lines:
+        if line.meaning == "metrics":
+            near = sample.filter(sample.str.contains(line.needle, literal=True)) if line.needle else sample
+            hit += int(near.str.contains(line.pattern).sum()) if len(near) else 0
+    return hit
+
+
+def active(dialects: Sequence[Dialect], sample: pl.Series) -> list[Dialect]:
+    """The dialects that at least one sampled segment fits, best first; ties keep their order."""
+    scored = [(score(d, sample), d) for d in dialects]
+    return [d for n, d in sorted(scored, key=lambda pair: -pair[0]) if n > 0]
+
+
+def has_loss(names: Sequence[str]) -> bool:
+    """Whether one of the canonical names is a training loss."""
+    return any(name == "loss" or name.endswith("loss") for name in names if not name.startswith("eval"))
+
+
+def sample_of(parts: Sequence[bytes]) -> pl.Series:
+    """Segments of sampled bytes, without ANSI sequences; the caller cuts at line ends."""
+    return _lines.segments(b"\n".join(parts), None)["text"]

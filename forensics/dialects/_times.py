@@ -1,0 +1,101 @@
+"""Timestamps of matched lines to nanoseconds since the epoch, read as UTC.
+
+Forms: `2026-03-28 18:24:52,645` (also `/` and `T`), `12/11/2023 05:18:52` (month first), `W0328 18:24:52.645000`,
+`[E404 23:52:16.843` (month not padded), `[11/07 14:28:51`, `01-02 03:04:05`. Where no year is printed, the given one
+is taken. A zone behind the time is not applied: all lines of one file share it, and differences are what counts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import polars as pl
+
+_ROUNDS = 3
+_LOOKED_AT = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to print a time: where it is found, its width up to the seconds, and its parts as groups."""
+
+    pattern: re.Pattern[str]
+    width: int
+    spelled: str
+    year: bool
+
+
+_FORMS = (
+    Form(re.compile(r"(?<!\d)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"), 19, "%Y-%m-%d %H:%M:%S", year=True),
+    Form(re.compile(r"(?<!\d)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"), 19, "%Y-%m-%dT%H:%M:%S", year=True),
+    Form(re.compile(r"(?<!\d)\d{4}/\d\d/\d\d \d\d:\d\d:\d\d"), 19, "%Y/%m/%d %H:%M:%S", year=True),
+    Form(re.compile(r"(?<!\d)\d\d/\d\d/\d{4} \d\d:\d\d:\d\d"), 19, "%m/%d/%Y %H:%M:%S", year=True),
+    Form(re.compile(r"(?<=[IWEFD])\d{4} \d\d:\d\d:\d\d"), 13, "%m%d %H:%M:%S", year=False),
+    Form(re.compile(r"(?<=\[[IWEFD])\d{3} \d\d:\d\d:\d\d"), 12, "%m%d %H:%M:%S", year=False),
+    Form(re.compile(r"(?<=\[)\d\d/\d\d \d\d:\d\d:\d\d"), 14, "%m/%d %H:%M:%S", year=False),
+    Form(re.compile(r"(?<= )\d\d-\d\d \d\d:\d\d:\d\d"), 14, "%m-%d %H:%M:%S", year=False),
+)
+
+
+def _nulls(height: int) -> pl.Series:
+    return pl.Series("t_ns", [None], dtype=pl.Int64).new_from_index(0, height)
+
+
+def _first(lines: list[str]) -> tuple[int, Form, int, bool] | None:
+    for index, line in enumerate(lines):
+        head = line[:400]
+        for form in _FORMS:
+            if (found := form.pattern.search(head)) is not None:
+                after = head[found.end() : found.end() + 2]
+                return index, form, found.start(), len(after) == 2 and after[0] in ".," and after[1].isdigit()
+    return None
+
+
+def read(text: pl.Series, year: int) -> pl.Series:
+    """Time of each line in ns, null where none is found; the layout of the first line that has one is tried on all."""
+    times = _nulls(len(text))
+    todo = text.is_not_null().arg_true()
+    for _ in range(_ROUNDS):
+        if todo.is_empty() or (first := _first(text.gather(todo.head(_LOOKED_AT)).to_list())) is None:
+            return times
+        _, form, at, fraction = first
+        lines = text if len(todo) == len(text) else text.gather(todo)
+        found = _parsed(lines, form, at, year, fraction=fraction)
+        hit = found.is_not_null()
+        if not hit.any():
+            return times
+        if len(todo) == len(text) and hit.all():
+            return found.rename("t_ns")
+        times = times.scatter(todo.filter(hit), found.filter(hit))
+        todo = todo.filter(~hit)
+    return times
+
+
+def _parsed(lines: pl.Series, form: Form, at: int, year: int, *, fraction: bool) -> pl.Series:
+    stamp = lines.str.slice(at, form.width)
+    if not form.year:
+        stamp = f"{year:04d} " + (stamp.str.zfill(13) if form.width == 12 else stamp)
+    spelled = form.spelled if form.year else f"%Y {form.spelled}"
+    whole = stamp.str.to_datetime(spelled, strict=False, time_unit="ns").cast(pl.Int64)
+    if not fraction:
+        return whole
+    digits = lines.str.slice(at + form.width + 1, 9).str.extract(r"^(\d{1,9})", 1)
+    return whole + digits.str.pad_end(9, "0").cast(pl.Int64, strict=False).fill_null(0)
+
+
+def of_groups(printed: pl.Series, year: int) -> pl.Series:
+    """Times that a dialect's group `t` captured: epoch seconds or milliseconds, or any form that `read` knows."""
+    number = printed.cast(pl.Float64, strict=False)
+    if number.null_count() == len(number):
+        return read(printed, year)
+    scaled = number.to_frame("v").select(
+        v=pl.when(pl.col("v") > 1e17)
+        .then(pl.col("v"))
+        .when(pl.col("v") > 1e11)
+        .then(pl.col("v") * 1e6)
+        .when(pl.col("v") > 1e8)
+        .then(pl.col("v") * 1e9)
+        .otherwise(None)
+    )["v"]
+    return scaled.cast(pl.Int64, strict=False)

@@ -1,0 +1,118 @@
+"""Collects metric points as columns and hands them to the sink in batches."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from forensics.dialects.names import canonical
+from forensics.dialects.spec import Name
+from forensics.ingest._out import Out
+
+_BATCH = 100_000
+_NAMES = 100_000
+COLUMNS = (
+    "attempt",
+    "rank",
+    "seq",
+    "line",
+    "byte",
+    "step",
+    "epoch",
+    "t_ns",
+    "name",
+    "raw_name",
+    "value",
+    "value_class",
+)
+INT64 = range(-(1 << 63), 1 << 63)
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Where and when a record stands: everything that its metrics share."""
+
+    seq: int
+    attempt: int = 0
+    rank: int | None = None
+    line: int | None = None
+    byte: int | None = None
+    step: int | None = None
+    epoch: float | None = None
+    t_ns: int | None = None
+
+
+def class_of(value: float | None) -> str:
+    """Class of one value, as `store.schema.VALUE_CLASSES` names them."""
+    if value is None:
+        return "null"
+    if math.isfinite(value):
+        return "finite"
+    return "nan" if math.isnan(value) else "+inf" if value > 0 else "-inf"
+
+
+def int64(value: float | None) -> int | None:
+    """A whole number that fits 64 bits, or None: `12`, `12.0` and `12.7` all give 12, NaN and 1e30 give None."""
+    if value is None or not math.isfinite(value):
+        return None
+    whole = int(value)
+    return whole if whole in INT64 else None
+
+
+def nanoseconds(seconds: float | None) -> int | None:
+    """Unix seconds as nanoseconds, or None where they are no time (NaN, infinite, before 1970, after 2262)."""
+    if seconds is None or not math.isfinite(seconds) or not 0 < seconds < 9.2e9:
+        return None
+    return round(seconds * 1e9)
+
+
+@dataclass(slots=True)
+class MetricRows:
+    """Metric points on their way to the sink; `close` hands over the rest."""
+
+    out: Out
+    count: int = 0
+    _columns: tuple[list[Any], ...] = field(default_factory=partial(lambda: tuple([] for _ in COLUMNS)))
+    _names: dict[str, Name] = field(default_factory=dict[str, Name])
+
+    def name(self, raw: str) -> Name:
+        """Canonical name of a printed one, remembered."""
+        found = self._names.get(raw)
+        if found is None:
+            found = canonical(raw)
+            if len(self._names) < _NAMES:
+                self._names[raw] = found
+        return found
+
+    def add(self, at: At, raw_name: str, value: float | None, *, value_class: str | None = None) -> None:
+        """Add one point; the value is brought to the unit of its canonical name, NaN and infinities stay."""
+        name = self.name(raw_name)
+        if value is not None and name.scale != 1:
+            value *= name.scale
+        row = (
+            at.attempt,
+            at.rank,
+            at.seq,
+            at.line,
+            at.byte,
+            at.step,
+            at.epoch,
+            at.t_ns,
+            name.canonical,
+            raw_name,
+            value,
+            value_class or class_of(value),
+        )
+        for column, cell in zip(self._columns, row, strict=True):
+            column.append(cell)
+        self.count += 1
+        if len(self._columns[0]) >= _BATCH:
+            self.close()
+
+    def close(self) -> None:
+        """Hand what is collected to the sink."""
+        if self._columns[0]:
+            self.out.rows("metrics", dict(zip(COLUMNS, self._columns, strict=True)))
+            self._columns = tuple([] for _ in COLUMNS)

@@ -1,0 +1,134 @@
+"""TensorBoard event files: every scalar of every record, with its place; damage is passed over and reported.
+
+Nothing is purged or sampled: a restart begins the next attempt, and the points it overwrites stay. A record whose
+checksum fails is dropped, because its number could be the one that was hit.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from forensics.errors import NotMine
+from forensics.ingest import _tf_notes as notes
+from forensics.ingest._attempts import Attempts
+from forensics.ingest._metric_rows import At, MetricRows, nanoseconds
+from forensics.ingest._out import Out
+from forensics.ingest._tf_event import SESSION_START, Event, Value, WireError, parse_event, values
+from forensics.io import tfrecord
+from forensics.io.limits import Limits
+from forensics.io.reading import Opened
+from forensics.registry import Sniff, ingester
+
+_WHY = {
+    "header-crc": "the length of a record fails its checksum; reading goes on at the next sound record",
+    "payload-crc": "a record fails its checksum and is dropped",
+    "truncated": "the file ends inside a record",
+    "record-too-long": "a record is longer than the limit",
+}
+_TEXTS = 1_000
+_TAGS = 100_000
+
+
+@dataclass(slots=True)
+class _State:
+    rows: MetricRows
+    attempts: Attempts
+    plugins: dict[str, str] = field(default_factory=dict[str, str])
+    texts: int = 0
+    version: str = ""
+
+
+@ingester(
+    "tfevents",
+    version=1,
+    sniff=Sniff(glob=("*tfevents*",)),
+    emits=("metrics", "facts", "events"),
+)
+def read(opened: Opened, out: Out, limits: Limits) -> None:
+    """Read one event file.
+
+    Raises:
+        NotMine: when the content is printable text that merely has such a name.
+    """
+    head = opened.head(4096)
+    if not tfrecord.has_header(head) and b"\0" not in head:
+        raise NotMine("no record at the start, and no binary file")
+    state = _State(MetricRows(out), Attempts(opened.source.attempt or 0))
+    for item in tfrecord.read(opened.raw(), limits):
+        if isinstance(item, tfrecord.Damage):
+            message = f"{_WHY[item.code]} ({item.size_bytes} bytes)"
+            out.issue(item.code, message, byte=item.byte)
+            out.account(skipped_bytes=item.size_bytes, reason=item.code)
+        else:
+            _record(item, opened.source.rank, state, out)
+    state.rows.close()
+    out.format(state.version or "tfevents")
+
+
+def _record(record: tfrecord.Record, rank: int | None, state: _State, out: Out) -> None:
+    size = len(record.payload) + tfrecord.FRAME_BYTES
+    try:
+        event = parse_event(record.payload)
+        for value in values(record.payload, event):
+            _value(value, event, record, rank, state, out)
+    except WireError as error:
+        out.issue("not-an-event", f"record {record.index} is sound but no event message: {error}", byte=record.byte)
+        out.account(skipped_bytes=size, reason="not an event message")
+        return
+    out.account(read_bytes=size, records=1)
+    state.version = state.version or event.file_version
+    if event.session == SESSION_START:
+        state.attempts.restart()
+
+
+def _value(value: Value, event: Event, record: tfrecord.Record, rank: int | None, state: _State, out: Out) -> None:
+    plugin = value.plugin or state.plugins.get(value.tag, "")
+    if value.plugin and len(state.plugins) < _TAGS:
+        state.plugins[value.tag] = value.plugin
+    if value.scalar is not None:
+        attempt = state.attempts.see(value.tag, event.step)
+        at = At(
+            record.index,
+            attempt=attempt,
+            rank=rank,
+            byte=record.byte,
+            step=event.step,
+            t_ns=nanoseconds(event.wall_time),
+        )
+        state.rows.add(at, value.tag, value.scalar)
+    elif plugin == "hparams":
+        _facts(list(notes.hparams_of(value.raw)), out)
+    elif value.is_text and (plugin == "text" or value.tag.endswith("/text_summary")):
+        _text(value, event, record, state, out)
+
+
+def _facts(facts: list[tuple[str, str, str]], out: Out) -> None:
+    if facts:
+        keys, texts, families = zip(*facts, strict=True)
+        out.rows("facts", {"key": keys, "value": texts, "family": families})
+
+
+def _text(value: Value, event: Event, record: tfrecord.Record, state: _State, out: Out) -> None:
+    state.texts += 1
+    if state.texts > _TEXTS:
+        return
+    text = notes.text_of(value.raw)
+    if text is None:
+        out.issue("text-not-read", f"the text of {value.tag[:100]!r} is too long or no text", byte=record.byte)
+        return
+    facts = list(notes.config_of(value.tag, text))
+    if facts:
+        _facts(facts, out)
+        return
+    row = {
+        "seq": record.index,
+        "byte": record.byte,
+        "t_ns": nanoseconds(event.wall_time),
+        "step": event.step,
+        "level": "info",
+        "code": "text",
+        "text": text[:400],
+        "attrs": json.dumps({"role": "benign", "tag": value.tag}),
+    }
+    out.rows("events", {name: [cell] for name, cell in row.items()})

@@ -1,0 +1,202 @@
+"""Streams of bytes from plain, gzip and zstd files: bounded in memory, and what stands before damage is kept."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from forensics.io.disk import Disk, Ledger, Piece
+from forensics.io.limits import Limits
+
+GZIP = b"\x1f\x8b\x08"
+ZSTD = b"\x28\xb5\x2f\xfd"
+_OUTPUT_BYTES = 1 << 20
+#: Below this size a high ratio is ordinary (a short log of one repeated line).
+_RATIO_FROM_BYTES = 64 << 20
+
+
+def compression_of(head: bytes) -> str:
+    """`gzip`, `zstd` or nothing, by the first bytes on disk."""
+    if head.startswith(GZIP):
+        return "gzip"
+    return "zstd" if head.startswith(ZSTD) else ""
+
+
+class _Damaged(Exception):  # noqa: N818 - internal: carries what came out before the damage
+    def __init__(self, why: str, out: bytes, used_bytes: int) -> None:
+        super().__init__(why)
+        self.out = out
+        self.used_bytes = used_bytes
+
+
+class _Member(Protocol):
+    """One gzip member or zstd frame, fed step by step."""
+
+    def step(self, data: bytes) -> tuple[bytes, bytes, bool]:
+        """Take compressed bytes, return what they became, what was not used, and whether the member is over."""
+        ...
+
+
+@dataclass(slots=True)
+class _Gzip:
+    inflate: zlib._Decompress = field(default_factory=lambda: zlib.decompressobj(wbits=31))
+
+    def step(self, data: bytes) -> tuple[bytes, bytes, bool]:
+        before = self.inflate.copy()
+        try:
+            out = self.inflate.decompress(data, _OUTPUT_BYTES)
+        except zlib.error as error:
+            raise _salvage(before, data, str(error)) from error
+        if self.inflate.eof:
+            return out, self.inflate.unused_data, True
+        return out, self.inflate.unconsumed_tail, False
+
+
+def _salvage(before: zlib._Decompress, data: bytes, why: str) -> _Damaged:
+    """Feed single bytes to a copy made before the damage, to keep all that comes out before it."""
+    kept: list[bytes] = []
+    for at in range(len(data)):
+        try:
+            kept.append(before.decompress(data[at : at + 1]))
+        except zlib.error:
+            return _Damaged(why, b"".join(kept), at)
+    return _Damaged(why, b"".join(kept), len(data))
+
+
+class _Zstd:
+    __slots__ = ("_error", "_frame")
+
+    def __init__(self) -> None:
+        import zstandard  # noqa: PLC0415 - few runs hold zstd files
+
+        self._error = zstandard.ZstdError
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+
+    def step(self, data: bytes) -> tuple[bytes, bytes, bool]:
+        try:
+            out = self._frame.decompress(data)
+        except self._error as error:
+            raise _Damaged(str(error), b"", 0) from error
+        return out, self._frame.unused_data if self._frame.eof else b"", self._frame.eof
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """`step_bytes` is how much is fed at once: zstd has no bound on what comes out of it, and 4 bytes can stand for
+    128 KiB, so 2 KiB in is at most 64 MiB out.
+    """
+
+    name: str
+    magic: bytes
+    member: Callable[[], _Member]
+    step_bytes: int
+
+
+_FORMATS = {
+    "gzip": _Format("gzip", GZIP, _Gzip, 32 << 10),
+    "zstd": _Format("zstd", ZSTD, _Zstd, 2 << 10),
+}
+
+
+def _read(disk: Disk, ledger: Ledger, count: int, offset: int) -> bytes:
+    """Read from disk; a failing disk ends the stream with an issue instead of an exception."""
+    if offset >= disk.size_bytes:
+        return b""
+    try:
+        data = disk.pread(count, offset)
+    except OSError as error:
+        ledger.problem("read-error", f"the disk refused to read on: {error.strerror}", byte=offset)
+        return b""
+    if not data:
+        ledger.problem("shrank", "the file became shorter while it was read", byte=offset)
+    return data
+
+
+def plain(disk: Disk, ledger: Ledger, limits: Limits) -> Iterator[Piece]:
+    """Read a file as it is, in pieces of `block_bytes`; holes of that size or more are passed over."""
+    at = 0
+    while at < disk.size_bytes:
+        data_at = disk.next_data(at)
+        if data_at - at >= limits.block_bytes:
+            ledger.problem("hole", "the file has a hole: bytes that were never written", byte=at)
+            ledger.gap_bytes += data_at - at
+            ledger.disk_bytes = at = data_at
+            continue
+        data = _read(disk, ledger, limits.block_bytes, at)
+        if not data:
+            return
+        ledger.disk_bytes = at + len(data)
+        yield Piece(at, data)
+        at += len(data)
+
+
+@dataclass(slots=True)
+class _Input:
+    """Compressed bytes that are not used yet; `ledger.disk_bytes` is the position of the first of them."""
+
+    disk: Disk
+    ledger: Ledger
+    step_bytes: int
+    data: bytes = b""
+
+    def fill(self) -> bool:
+        if not self.data:
+            self.data = _read(self.disk, self.ledger, self.step_bytes, self.ledger.disk_bytes)
+        return bool(self.data)
+
+    def use(self, rest: bytes) -> None:
+        self.ledger.disk_bytes += len(self.data) - len(rest)
+        self.data = rest
+
+    def at_member(self, magic: bytes) -> bool:
+        """Skip the padding of zeros that may stand between members; true at the begin of another one."""
+        while self.fill():
+            if rest := self.data.lstrip(b"\0"):
+                self.use(rest)
+                break
+            self.use(b"")
+        if not self.data:
+            return False
+        if len(self.data) < len(magic):
+            self.data += _read(self.disk, self.ledger, len(magic), self.ledger.disk_bytes + len(self.data))
+        if magic.startswith(self.data[: len(magic)]):
+            return True
+        self.ledger.problem("trailing", "bytes after the compressed data", byte=self.ledger.disk_bytes)
+        return False
+
+
+def _member(source: _Input, kind: _Format) -> Iterator[bytes]:
+    """The content of one member; damage and a missing end are problems of the ledger."""
+    member, ended = kind.member(), False
+    while not ended and source.fill():
+        try:
+            out, rest, ended = member.step(source.data)
+        except _Damaged as damage:
+            source.use(source.data[damage.used_bytes :])
+            source.ledger.problem(kind.name, f"damaged: {damage}", byte=source.ledger.disk_bytes)
+            yield damage.out
+            return
+        source.use(rest)
+        yield out
+    if not ended and not source.ledger.issues:
+        message = "the compressed data stop before their end mark"
+        source.ledger.problem(f"{kind.name}-cut", message, byte=source.ledger.disk_bytes)
+
+
+def expanded(disk: Disk, ledger: Ledger, limits: Limits, compression: str) -> Iterator[Piece]:
+    """Decompress all members of a gzip or zstd file, up to its end, its damage, or the bounds of `limits`."""
+    kind = _FORMATS[compression]
+    source = _Input(disk, ledger, kind.step_bytes)
+    size_bytes = 0
+    while not ledger.issues and source.at_member(kind.magic):
+        for out in _member(source, kind):
+            size_bytes += len(out)
+            ratio_over = size_bytes > max(_RATIO_FROM_BYTES, ledger.disk_bytes * limits.expanded_ratio)
+            if ratio_over or size_bytes > limits.expanded_bytes:
+                what = f"{limits.expanded_ratio} times the file" if ratio_over else f"{limits.expanded_bytes} bytes"
+                ledger.problem("expansion", f"grows to more than {what}; the rest was not read", byte=ledger.disk_bytes)
+                return
+            if out:
+                yield Piece(size_bytes - len(out), out)

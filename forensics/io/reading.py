@@ -1,0 +1,185 @@
+"""A file of the run, opened: its bytes as they are on disk, or as a bounded stream of text blocks.
+
+Nothing here raises for what a file contains. Losses are values: `problems()` are the issues of the last pass over
+`blocks()`, `account()` is its account of bytes on disk.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from forensics.errors import InputError, LimitExceeded
+from forensics.io.blocks import Block, cut_blocks
+from forensics.io.decompress import compression_of, expanded, plain
+from forensics.io.disk import Disk, HeldBytes, Ledger, OpenFile, Piece
+from forensics.io.limits import DEFAULT, Limits
+from forensics.io.opening import inside, open_regular
+from forensics.io.text_stream import as_utf8, gathered
+from forensics.model import Issue, Source
+
+__all__ = ["Block", "Opened", "ReadAccount", "open_source", "opened_bytes", "opened_stream"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAccount:
+    """What one pass did with the bytes on disk: `read_bytes + skipped_bytes` is the size of the file."""
+
+    read_bytes: int
+    skipped_bytes: int
+    reason: str = ""
+
+
+class Opened:
+    """One source, open for reading; made by `open_source`, `opened_bytes` and `opened_stream`."""
+
+    __slots__ = ("_disk", "_ledger", "_limits", "_map", "source")
+
+    def __init__(self, source: Source, disk: Disk, limits: Limits) -> None:
+        """Take an open disk; `source.size_bytes` becomes what the file measured when it was opened."""
+        self.source = replace(source, size_bytes=disk.size_bytes)
+        self._disk = disk
+        self._limits = limits
+        self._ledger = Ledger(source.path)
+        self._map: mmap.mmap | bytes | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes on disk when it was opened."""
+        return self._disk.size_bytes
+
+    @property
+    def compression(self) -> str:
+        """`gzip`, `zstd` or nothing, by content and never by name."""
+        return compression_of(self.head(4))
+
+    def head(self, n: int) -> bytes:
+        """The first `n` bytes on disk."""
+        return self.span(0, n)
+
+    def tail(self, n: int) -> bytes:
+        """The last `n` bytes on disk."""
+        return self.span(max(self.size_bytes - n, 0), n)
+
+    def span(self, offset: int, n: int) -> bytes:
+        """Up to `n` bytes on disk from `offset` on.
+
+        Raises:
+            InputError: when the disk refuses.
+        """
+        try:
+            return self._disk.pread(n, offset)
+        except OSError as error:
+            raise InputError(f"the disk refused to read at {offset}: {error.strerror}") from error
+
+    def raw(self) -> mmap.mmap | bytes:
+        """All bytes on disk without a copy, valid while the source is open; `b""` for an empty file.
+
+        Raises:
+            InputError: when the file cannot be mapped.
+        """
+        if self._map is None:
+            self._map = self._disk.map()
+        return self._map
+
+    def text_head(self, n: int) -> bytes:
+        """The first `n` bytes of the decoded stream: what `blocks` would give, whole lines or not."""
+        if n <= 0:
+            return b""
+        limits = replace(self._limits, block_bytes=max(n + 4, 4096))
+        return next((piece.data[:n] for piece in self._pieces(limits, Ledger(self.source.path)) if piece.data), b"")
+
+    def blocks(self) -> Iterator[Block]:
+        """The decoded stream in blocks of whole lines: gzip and zstd expanded, UTF-16 turned into UTF-8."""
+        self._ledger = ledger = Ledger(self.source.path)
+        yield from cut_blocks(self._pieces(self._limits, ledger), self._limits, ledger)
+
+    def problems(self) -> tuple[Issue, ...]:
+        """What the last pass over `blocks` could not read."""
+        return tuple(self._ledger.issues)
+
+    def account(self) -> ReadAccount:
+        """The account of the last pass over `blocks`; bytes lost in a compressed file count by their share of it."""
+        book = self._ledger
+        used = book.disk_bytes - book.gap_bytes
+        decoded = book.decoded_bytes - book.gap_bytes
+        lost = -(-book.lost_bytes * used // decoded) if decoded else 0
+        read = used - min(lost, used)
+        skipped = self.size_bytes - read
+        reason = "; ".join(issue.message for issue in book.issues) or "not read to the end"
+        return ReadAccount(read, skipped, reason if skipped else "")
+
+    @property
+    def file_bytes_read(self) -> int:
+        """Bytes on disk that the last pass over `blocks` has turned into blocks so far."""
+        return self.account().read_bytes
+
+    def close(self) -> None:
+        """Let go of the mapping; a view that is still held keeps it alive."""
+        if isinstance(self._map, mmap.mmap):
+            with suppress(BufferError):
+                self._map.close()
+        self._map = None
+
+    def _pieces(self, limits: Limits, ledger: Ledger) -> Iterator[Piece]:
+        compression = self.compression
+        if compression:
+            pieces = gathered(expanded(self._disk, ledger, limits, compression), limits.block_bytes)
+        else:
+            pieces = plain(self._disk, ledger, limits)
+        return as_utf8(pieces, ledger)
+
+
+@contextmanager
+def _opened_fd(fd: int, source: Source, limits: Limits) -> Iterator[Opened]:
+    opened = Opened(source, OpenFile(fd, os.fstat(fd).st_size), limits)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+@contextmanager
+def open_source(root: Path, source: Source, limits: Limits = DEFAULT) -> Iterator[Opened]:
+    """Open a discovered file of the run at `root` (or `root` itself where it is a file) and close it afterwards.
+
+    Raises:
+        InputError: when it is gone, unreadable, no regular file, or when a link on its path leads out of the run.
+    """
+    is_folder = root.is_dir()
+    path = inside(root, source.path) if is_folder else os.fspath(root)
+    fd, _ = open_regular(path, follow=not is_folder)
+    try:
+        with _opened_fd(fd, source, limits) as opened:
+            yield opened
+    finally:
+        os.close(fd)
+
+
+def opened_bytes(name: str, data: bytes, limits: Limits = DEFAULT) -> Opened:
+    """Give bytes in memory the same face as a file; every ingester can be run on them."""
+    return Opened(Source(name, len(data)), HeldBytes(data), limits)
+
+
+@contextmanager
+def opened_stream(name: str, stream: BinaryIO, limits: Limits = DEFAULT) -> Iterator[Opened]:
+    """Give a pipe the same face as a file, by way of an unnamed temporary file, so memory stays bounded.
+
+    Raises:
+        LimitExceeded: when the pipe gives more than `limits.expanded_bytes`.
+    """
+    with tempfile.TemporaryFile() as held:
+        while data := stream.read(1 << 20):
+            held.write(data)
+            if held.tell() > limits.expanded_bytes:
+                raise LimitExceeded("bytes of a pipe", limit=limits.expanded_bytes, actual=held.tell())
+        held.flush()
+        with _opened_fd(held.fileno(), Source(name, held.tell()), limits) as opened:
+            yield opened

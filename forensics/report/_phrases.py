@@ -1,0 +1,102 @@
+"""Facts of a report as short phrases, used by every renderer for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from forensics.model import Coverage, FileStatus, Finding, Onset, Report
+
+_RANKS_SHOWN = 8
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def utc(t_ns: int | None) -> str | None:
+    """Nanoseconds since 1970 as ISO-8601 in UTC (microseconds only where there are any); None when out of range."""
+    if t_ns is None:
+        return None
+    try:
+        when = _EPOCH + timedelta(microseconds=t_ns // 1000)
+    except OverflowError:
+        return None
+    return when.isoformat().replace("+00:00", "Z")
+
+
+def ranks(culprits: Iterable[int]) -> str:
+    """`rank 3`, or `ranks 1, 2, 5` with the tail counted."""
+    every = sorted(culprits)
+    if len(every) == 1:
+        return f"rank {every[0]}"
+    more = f" and {len(every) - _RANKS_SHOWN} more" if len(every) > _RANKS_SHOWN else ""
+    return "ranks " + ", ".join(str(r) for r in every[:_RANKS_SHOWN]) + more
+
+
+def onset(value: Onset) -> str:
+    """`step 412 (last good 411), rank 3, 2026-01-02T03:04:05Z`, or an empty text when nothing is known."""
+    parts: list[str] = []
+    if value.step is not None:
+        good = f" (last good {value.step_lo})" if value.step_lo is not None else ""
+        parts.append(f"step {value.step}{good}")
+    if value.rank is not None:
+        parts.append(f"rank {value.rank}")
+    if (when := utc(value.t_ns)) is not None:
+        parts.append(when)
+    return ", ".join(parts)
+
+
+def lead(report: Report) -> Finding | None:
+    """Give the finding that the verdict stands on: its shape and cause, the most severe and certain first."""
+    verdict = report.verdict
+
+    def order(finding: Finding) -> tuple[bool, bool, bool, int, int]:
+        return (
+            finding.shape is not verdict.shape,
+            finding.cause != verdict.cause,
+            finding.onset.step != verdict.onset.step,
+            -finding.severity.rank,
+            -finding.confidence.rank,
+        )
+
+    return min(report.findings, key=order, default=None)
+
+
+def unseen(report: Report) -> tuple[str, ...]:
+    """What the verdict could not rest on: absent kinds of evidence, files skipped, bytes lost, issues, suppressions."""
+    coverage = report.coverage
+    skipped = [f for f in coverage.files if f.status is FileStatus.SKIPPED]
+    parts: list[str] = []
+    if coverage.absent:
+        parts.append("no " + ", no ".join(coverage.absent))
+    if skipped:
+        example = skipped[0]
+        reason = f" ({example.reason})" if example.reason else ""
+        parts.append(f"{plural(len(skipped), 'file')} skipped, first {example.source}{reason}")
+    if coverage.lost_bytes:
+        parts.append(f"{plural(coverage.lost_bytes, 'byte')} lost")
+    if report.issues:
+        parts.append(f"{plural(sum(i.count for i in report.issues), 'issue')}, first: {report.issues[0].message}")
+    if report.suppressed:
+        parts.append(f"{plural(report.suppressed, 'finding')} suppressed")
+    if report.plugins:
+        parts.append(f"{plural(len(report.plugins), 'plugin')} broken")
+    return tuple(parts)
+
+
+def seen(coverage: Coverage) -> str:
+    """`3 files read (kempnerforge, tfevents)`."""
+    read = [f for f in coverage.files if f.status is not FileStatus.SKIPPED]
+    kinds = sorted({kind for f in read for kind in (f.format or f.ingester).split(",") if kind.strip()})
+    return plural(len(read), "file") + " read" + (f" ({', '.join(k.strip() for k in kinds)})" if kinds else "")
+
+
+def next_steps(report: Report) -> tuple[str, ...]:
+    """Commands and actions to take now, the lead finding's own first, each once."""
+    finding = lead(report)
+    if finding is None:
+        return ("forensics formats",) if report.coverage.files else ()
+    return tuple(dict.fromkeys((*finding.next, f"forensics explain {finding.rule}")))

@@ -1,0 +1,41 @@
+"""How text is laid out and painted: width, colour, how much; meaning is never carried by colour alone."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Paint = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
+_CODES: dict[Paint, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
+LABEL_CHARS = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Width in columns, colour or none, and whether to show everything."""
+
+    width: int = 80
+    color: bool = False
+    verbose: bool = False
+
+    def paint(self, text: str, *paints: Paint) -> str:
+        """Give `text` (already made printable) its colours, or as it is."""
+        if not self.color or not text:
+            return text
+        return f"\x1b[{';'.join(str(_CODES[p]) for p in paints)}m{text}\x1b[0m"
+
+    def field(self, label: str, text: str, *paints: Paint, most: int | None = None) -> Iterator[str]:
+        """Lay out `label  text`, wrapped under itself, over at most `most` lines; words longer than a line stay whole."""
+        rows = textwrap.wrap(
+            text, max(20, self.width - LABEL_CHARS), break_long_words=False, break_on_hyphens=False
+        ) or [""]
+        if most is not None and len(rows) > most and not self.verbose:
+            rows = [*rows[: most - 1], rows[most - 1][: max(1, self.width - LABEL_CHARS - 2)] + " …"]
+        for index, row in enumerate(rows):
+            head = f"{label if not index else '':<{LABEL_CHARS}}"
+            yield self.paint(head, "dim") + self.paint(row, *paints) if paints else self.paint(head, "dim") + row
+
+
+PLAIN = Style()

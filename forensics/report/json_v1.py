@@ -1,0 +1,25 @@
+"""The verdict for programs: `forensics.report/1`, whose fields may be added to and are never renamed.
+
+NaN and the infinities are the strings "NaN", "Infinity" and "-Infinity", never null. The schema is shipped beside this
+module (`_schema/report-1.schema.json`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from forensics.io.tolerant_json import dumps
+from forensics.model import Report
+from forensics.registry import renderer
+from forensics.report._payload import document
+
+
+def encoded(payload: Mapping[str, object]) -> str:
+    """Write a document as JSON text without its last newline."""
+    return dumps(payload).decode("utf-8").rstrip("\n")
+
+
+@renderer("json")
+def render(report: Report) -> Iterator[str]:
+    """Write the report as one JSON document."""
+    yield encoded(document([report]))

@@ -1,0 +1,87 @@
+"""The verdict for an issue, a pull request or a chat: Markdown in which nothing of the input can act as markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.io.safe_text import for_markdown, markdown_block
+from forensics.model import Finding, Report
+from forensics.registry import renderer
+from forensics.report import _phrases as say
+
+_EVIDENCE_SHOWN = 5
+
+
+@renderer("markdown")
+def render(report: Report) -> Iterator[str]:
+    """Write the report as Markdown lines."""
+    verdict = report.verdict
+    shape = f" ({verdict.shape.value})" if verdict.shape else ""
+    yield f"## {verdict.outcome.value.replace('_', ' ').capitalize()}{shape}"
+    yield ""
+    yield for_markdown(verdict.headline)
+    yield ""
+    yield "| | |"
+    yield "|---|---|"
+    for label, value in _facts(report):
+        yield f"| {label} | {for_markdown(value, cell=True)} |"
+    yield from _proof(say.lead(report))
+    yield from _list("Chain", verdict.chain, ordered=True)
+    yield from _list("Not seen", say.unseen(report))
+    yield from _list("Next", say.next_steps(report))
+    yield from _findings(report)
+
+
+def _facts(report: Report) -> Iterator[tuple[str, str]]:
+    verdict = report.verdict
+    yield "run", report.run
+    if where := say.onset(verdict.onset):
+        yield "onset", where
+    if verdict.culprits:
+        yield "culprits", say.ranks(verdict.culprits)
+    if verdict.cause:
+        yield "cause", verdict.cause
+    yield "confidence", verdict.confidence.value
+    if verdict.runner_up:
+        yield "or else", verdict.runner_up
+    yield "seen", say.seen(report.coverage)
+
+
+def _proof(finding: Finding | None) -> Iterator[str]:
+    if finding is None:
+        return
+    yield ""
+    yield "### Evidence"
+    if finding.because:
+        yield ""
+        yield for_markdown(finding.because)
+    for evidence in finding.evidence[:_EVIDENCE_SHOWN]:
+        yield ""
+        yield for_markdown(evidence.place)
+        if evidence.quote.strip():
+            yield ""
+            yield markdown_block(evidence.quote).rstrip("\n")
+
+
+def _list(title: str, items: tuple[str, ...], *, ordered: bool = False) -> Iterator[str]:
+    if not items:
+        return
+    yield ""
+    yield f"### {title}"
+    yield ""
+    for index, item in enumerate(items, 1):
+        yield f"{f'{index}.' if ordered else '-'} {for_markdown(item)}"
+
+
+def _findings(report: Report) -> Iterator[str]:
+    if not report.findings:
+        return
+    yield ""
+    yield "### Findings"
+    yield ""
+    yield "| rule | severity | confidence | onset | title |"
+    yield "|---|---|---|---|---|"
+    for finding in report.findings:
+        where = for_markdown(say.onset(finding.onset), cell=True) if say.onset(finding.onset) else ""
+        title = for_markdown(finding.title, cell=True)
+        yield f"| {finding.rule} | {finding.severity.value} | {finding.confidence.value} | {where} | {title} |"

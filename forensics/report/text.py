@@ -1,0 +1,118 @@
+"""The verdict for a terminal: at most 25 lines of at most 80 columns, and `file:line` is never cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+
+from forensics.io.safe_text import printable
+from forensics.model import Evidence, Finding, Outcome, Report
+from forensics.registry import renderer
+from forensics.report import _phrases as say
+from forensics.report._style import LABEL_CHARS, PLAIN, Paint, Style
+
+_WORDS: dict[Outcome, tuple[str, Paint]] = {
+    Outcome.FAILED: ("FAILED", "red"),
+    Outcome.HEALTHY: ("HEALTHY", "green"),
+    Outcome.CANNOT_SAY: ("CANNOT SAY", "yellow"),
+}
+_MOST = {"headline": 3, "why": 2, "evidence": 3, "chain": 3, "or": 2, "unseen": 2, "next": 3}
+
+
+@renderer("text")
+def render(report: Report, style: Style = PLAIN) -> Iterator[str]:
+    """Write the verdict as lines."""
+    yield from _head(report, style)
+    yield from _evidence(report, style)
+    yield from _chain(report, style)
+    yield from _doubts(report, style)
+    if style.verbose:
+        yield from _everything(report, style)
+
+
+def paint_outcome(outcome: Outcome, style: Style) -> str:
+    """Give the outcome as its word, painted."""
+    word, color = _WORDS[outcome]
+    return style.paint(word, "bold", color)
+
+
+def _head(report: Report, style: Style) -> Iterator[str]:
+    verdict = report.verdict
+    shape = f"  {verdict.shape.value}" if verdict.shape else ""
+    yield f"{paint_outcome(verdict.outcome, style)}{shape}  {printable(report.run)}"
+    yield from style.field("", printable(verdict.headline), "bold", most=_MOST["headline"])
+    if where := say.onset(verdict.onset):
+        yield from style.field("onset", where)
+    if verdict.culprits:
+        yield from style.field("culprits", say.ranks(verdict.culprits), most=1)
+    if verdict.cause or verdict.outcome is Outcome.FAILED:
+        cause = printable(verdict.cause) or "not known"
+        yield from style.field("cause", f"{cause} (confidence {verdict.confidence.value})", most=1)
+
+
+def _evidence(report: Report, style: Style) -> Iterator[str]:
+    finding = say.lead(report)
+    if finding is None:
+        return
+    if finding.because:
+        yield from style.field("why", printable(finding.because), most=_MOST["why"])
+    shown = finding.evidence if style.verbose else finding.evidence[: _MOST["evidence"]]
+    for index, evidence in enumerate(shown):
+        yield from _one_evidence("evidence" if not index else "", evidence, style)
+    if rest := len(finding.evidence) - len(shown):
+        yield from style.field("", f"and {say.plural(rest, 'more place')}: -v shows them", "dim")
+
+
+def _one_evidence(label: str, evidence: Evidence, style: Style) -> Iterator[str]:
+    head = style.paint(f"{label:<{LABEL_CHARS}}", "dim")
+    yield head + style.paint(printable(evidence.place), "cyan")
+    said = evidence.quote or (f"{evidence.name} = {evidence.value}" if evidence.name else "")
+    if said.strip():
+        yield " " * (LABEL_CHARS + 2) + printable(said.strip(), max(20, style.width - LABEL_CHARS - 2))
+
+
+def _chain(report: Report, style: Style) -> Iterator[str]:
+    links = report.verdict.chain
+    if len(links) < 2:  # one link says no more than the headline
+        return
+    shown = links if style.verbose else links[: _MOST["chain"]]
+    for index, link in enumerate(shown):
+        arrow = "-> " if index else ""
+        more = f" (+{len(links) - len(shown)} more)" if index == len(shown) - 1 and len(links) > len(shown) else ""
+        yield from style.field("chain" if not index else "", arrow + printable(link) + more, most=1)
+
+
+def _doubts(report: Report, style: Style) -> Iterator[str]:
+    verdict = report.verdict
+    if verdict.runner_up:
+        yield from style.field("or else", printable(verdict.runner_up), most=_MOST["or"])
+    if verdict.against:
+        first = verdict.against[0]
+        yield from style.field("against", f"{printable(first.place)} {printable(first.quote)}", most=1)
+    yield from style.field("seen", printable(say.seen(report.coverage)), most=1)
+    if unseen := say.unseen(report):
+        yield from style.field("not seen", printable("; ".join(unseen)), most=_MOST["unseen"])
+    for index, step in enumerate(islice(say.next_steps(report), _MOST["next"])):
+        yield from style.field("next" if not index else "", printable(step))
+
+
+def _everything(report: Report, style: Style) -> Iterator[str]:
+    yield ""
+    yield from chain.from_iterable(_finding(f, style) for f in report.findings)
+    for file in report.coverage.files:
+        reason = f": {file.reason}" if file.reason else ""
+        counts = f"{file.read_bytes:,} of {file.size_bytes:,} bytes, {say.plural(file.records, 'record')}"
+        yield from style.field(file.status.value, printable(f"{file.source} ({counts}){reason}"))
+    for issue in report.issues:
+        place = f"{issue.source}:{issue.line}" if issue.line is not None else f"{issue.source}@{issue.byte}"
+        yield from style.field("issue", printable(f"{place} {issue.code} x{issue.count}: {issue.message}"))
+    for plugin in report.plugins:
+        yield from style.field("plugin", printable(plugin))
+
+
+def _finding(finding: Finding, style: Style) -> Iterable[str]:
+    where = say.onset(finding.onset)
+    title = f"{finding.rule} {finding.severity.value} ({finding.confidence.value}) {finding.title}"
+    yield from style.field("finding", printable(title + (f" [{where}]" if where else "")))
+    for evidence in finding.evidence:
+        yield from _one_evidence("", evidence, style)

@@ -1,0 +1,153 @@
+"""Findings to one answer: which came first, which explains which, and when nothing may be said.
+
+Only findings of severity error make a failure. Among them the cause is chosen in this order:
+
+1. What names a failure of its own beats what only says that a process is gone.
+2. Between the rest, the one that came first on the common time line of all ranks and sources.
+3. Where no order can be known: memory, not-a-number and own errors, then stops, then waits.
+
+Finite but wrong learning explains a stop or a wait that follows it, never an error of the program's own.
+`healthy` is said only of a run whose training rows are finite and that nothing ended early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+
+from forensics._verdict_healthy import Health, health_of
+from forensics.model import (
+    Causal,
+    Confidence,
+    Coverage,
+    Evidence,
+    EvidenceRole,
+    Finding,
+    Outcome,
+    Severity,
+    Shape,
+    Verdict,
+)
+from forensics.signals.timeline import before
+from forensics.store.run import Run
+
+#: Shapes that an error of the run's own can have: these explain what others only suffer.
+_OWN = frozenset((Shape.OOM, Shape.NAN, Shape.CRASH))
+#: Shapes that say how well a run worked, not why it ended.
+_SOFT = frozenset((Shape.LEARNING, Shape.SLOWDOWN, Shape.BAD_EVAL))
+_CHAIN = 6
+
+
+def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict:
+    """Choose the finding that explains the others, or say that the run is healthy or cannot be judged."""
+    errors = [f for f in findings if f.severity is Severity.ERROR and f.causal is not Causal.CONTEXT]
+    if not errors:
+        return _no_failure(health_of(run), coverage)
+    cause = reduce(_earlier, sorted(errors, key=_preference))
+    others = [f for f in sorted(errors, key=_preference) if f is not cause]
+    explained = [f for f in others if _explains(cause, f)]
+    rival = next((f for f in others if f.shape is not cause.shape and f not in explained), None)
+    rival = rival or next((f for f in others if f.shape is not cause.shape), None)
+    return Verdict(
+        outcome=Outcome.FAILED,
+        headline=_sentence(cause),
+        shape=cause.shape,
+        onset=cause.onset,
+        culprits=cause.culprits,
+        cause=cause.cause,
+        confidence=_confidence(cause, rival, certain=rival is None or rival in explained),
+        chain=_chain(cause, explained),
+        runner_up=f"{rival.shape.value}: {rival.title}" if rival else None,
+        against=_against(cause, run),
+    )
+
+
+def _preference(finding: Finding) -> tuple[int, int, int, str]:
+    """Sort key for findings whose order in time is unknown; the smaller is nearer to the cause."""
+    return (
+        _tier(finding),
+        0 if finding.causal is Causal.ROOT else 1,
+        -finding.confidence.rank,
+        finding.rule,
+    )
+
+
+def _tier(finding: Finding) -> int:
+    if _weak(finding):
+        return 9
+    if finding.shape in _SOFT:
+        return 4
+    if finding.causal is Causal.ROOT:
+        return 0 if finding.shape in _OWN else 1 if finding.shape is Shape.STOPPED else 2
+    return 2 if finding.shape is Shape.HANG else 3
+
+
+def _weak(finding: Finding) -> bool:
+    """Whether a finding only says that a process is gone."""
+    return finding.causal is Causal.SYMPTOM and finding.confidence is Confidence.LOW
+
+
+def _earlier(a: Finding, b: Finding) -> Finding:
+    """Give the one of two findings that is nearer to the cause; `a` is preferred where no order is known."""
+    if _weak(a) is not _weak(b):
+        return b if _weak(a) else a
+    own_a, own_b = _ended_by_itself(a), _ended_by_itself(b)
+    if a.shape in _SOFT and own_b:
+        return b
+    if b.shape in _SOFT and own_a:
+        return a
+    return b if before(b.evidence[0], a.evidence[0]) else a
+
+
+def _ended_by_itself(finding: Finding) -> bool:
+    return finding.shape in _OWN and finding.causal is Causal.ROOT
+
+
+def _explains(cause: Finding, other: Finding) -> bool:
+    """Whether `other` can be a consequence of `cause`: not earlier, and not a failure of another kind by itself."""
+    if before(other.evidence[0], cause.evidence[0]) and not _weak(other):
+        return False
+    if cause.shape in _SOFT:
+        return other.shape in {Shape.STOPPED, Shape.NAN}
+    return other.causal is Causal.SYMPTOM or other.shape in {Shape.STOPPED, Shape.HANG, *_SOFT, cause.shape}
+
+
+def _sentence(finding: Finding) -> str:
+    title = finding.title[:1].upper() + finding.title[1:]
+    return f"{title} ({finding.evidence[0].place})"
+
+
+def _confidence(cause: Finding, rival: Finding | None, *, certain: bool) -> Confidence:
+    """The cause's own confidence, one less when a rival cannot be explained and its order is unknown."""
+    if certain or rival is None or before(cause.evidence[0], rival.evidence[0]):
+        return cause.confidence
+    return Confidence.MEDIUM if cause.confidence is Confidence.HIGH else Confidence.LOW
+
+
+def _chain(cause: Finding, explained: list[Finding]) -> tuple[str, ...]:
+    steps = [cause, *explained[: _CHAIN - 1]]
+    return tuple(f"{f.title} ({f.evidence[0].place})" for f in steps)
+
+
+def _against(cause: Finding, run: Run) -> tuple[Evidence, ...]:
+    found = tuple(e for e in cause.evidence if e.role is EvidenceRole.CONTRADICTS)
+    success = health_of(run).success
+    return (*found, success) if success is not None else found
+
+
+def _no_failure(health: Health, coverage: Coverage) -> Verdict:
+    if health.confidence is None:
+        return Verdict(Outcome.CANNOT_SAY, f"Cannot say: {_why_not(health, coverage)}")
+    return Verdict(
+        Outcome.HEALTHY,
+        f"No failure found: {health.why}",
+        confidence=health.confidence,
+    )
+
+
+def _why_not(health: Health, coverage: Coverage) -> str:
+    if not coverage.files:
+        return "there is no file to read"
+    empty = sum(1 for f in coverage.files if f.size_bytes == 0)
+    note = f" ({empty} of {len(coverage.files)} files are empty)" if empty else ""
+    return health.why + note
