@@ -70,7 +70,11 @@ class Config:
 
 
 def load(
-    *, cwd: Path, runs: Iterable[Path] = (), env: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None
+    *,
+    cwd: Path,
+    runs: Iterable[Path] = (),
+    env: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Config:
     """Read the configuration of `cwd`; `options` are those given on the command line (None where not given).
 

@@ -36,7 +36,8 @@ IgnoreOption = Annotated[
     list[str] | None, typer.Option("--ignore", metavar="RULE", help="Suppress a rule; may be repeated.")
 ]
 StoreOption = Annotated[
-    Path | None, typer.Option("--store", metavar="DIR", help="Keep the tables in DIR; unchanged files are not read again.")
+    Path | None,
+    typer.Option("--store", metavar="DIR", help="Keep the tables in DIR; unchanged files are not read again."),
 ]
 
 _AUTO = ("auto", "always", "never")

@@ -11,7 +11,6 @@ import polars as pl
 from forensics.dialects.spec import Line, Name, N
 
 
-
 def number(group: str) -> str:
     """A number that may stand in single quotes, captured as `group`."""
     return rf"'?(?P<{group}>{N})'?"

@@ -67,7 +67,10 @@ _NAMES: dict[str, Name | None] = {
     "memory/alloc_retries": Name("alloc_retries"),
     "metrics/eval/LanguageCrossEntropy": Name("eval_loss"),
     "metrics/eval/CrossEntropy": Name("eval_loss"),
-    **{f"lr-{kind}/group0": Name("lr") for kind in ("DecoupledAdamW", "AdamW", "Adam", "SGD", "DecoupledLionW", "DecoupledSGDW")},
+    **{
+        f"lr-{kind}/group0": Name("lr")
+        for kind in ("DecoupledAdamW", "AdamW", "Adam", "SGD", "DecoupledLionW", "DecoupledSGDW")
+    },
     **{f"time/{what}": None for what in ("epoch", "iteration", "batch", "sample", "token", "batch_in_epoch")},
     **{f"time/{what}_in_epoch": None for what in ("sample", "token")},
     **{f"time/{what}_in_iteration": None for what in ("epoch", "batch", "sample", "token")},
@@ -102,7 +105,10 @@ DIALECT = Dialect(
         Line("saved", "Saving checkpoint to ", r"Saving checkpoint to (?P<path>\S*ep\d+-ba(?P<step>\d+)\S*?)\.{0,3}$"),
         Line("ended", "Training finished", r"\bTraining finished\b"),
     ),
-    sniff=(r"^\[(?:batch|epoch|token|sample)=\d+(?:/\d+)?\](?:\[batch=\d+(?:/\d+)?\])?:$", r"^\s+Train loss/train/total: "),
+    sniff=(
+        r"^\[(?:batch|epoch|token|sample)=\d+(?:/\d+)?\](?:\[batch=\d+(?:/\d+)?\])?:$",
+        r"^\s+Train loss/train/total: ",
+    ),
     finish=_step_of_head,
     metric_rank="first",
     doc=__doc__ or "",

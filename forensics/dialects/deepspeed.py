@@ -79,7 +79,11 @@ DIALECT = Dialect(
             "is ready now!",
             r"Checkpoint (?P<path>\S*global_step(?P<step>\d+)|\S+) is ready now!",
         ),
-        Line("resumed", "Loading checkpoint from ", r"Loading checkpoint from (?P<path>\S*global_step(?P<step>\d+)[^.\s]*)"),
+        Line(
+            "resumed",
+            "Loading checkpoint from ",
+            r"Loading checkpoint from (?P<path>\S*global_step(?P<step>\d+)[^.\s]*)",
+        ),
     ),
     sniff=(
         r"\[(?:INFO|WARNING)\] \[\w+\.py:\d+:\w+\] ",

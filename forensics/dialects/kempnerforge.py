@@ -74,7 +74,11 @@ DIALECT = Dialect(
         Line("committed", "Checkpoint committed: ", r"Checkpoint committed: (?P<path>\S+) \(step=(?P<step>\d+)\)"),
         Line("removed", "Removed old checkpoint: ", r"Removed old checkpoint: (?P<path>\S*step_(?P<step>\d+)|\S+)"),
         Line("resumed", "Resumed from step ", r"Resumed from step (?P<step>\d+), [\d,]+ tokens seen"),
-        Line("started", "Starting training: step=", r"Starting training: step=(?P<step>\d+), max_steps=(?P<max_steps>\d+)"),
+        Line(
+            "started",
+            "Starting training: step=",
+            r"Starting training: step=(?P<step>\d+), max_steps=(?P<max_steps>\d+)",
+        ),
         Line("ended", "Training complete: ", r"Training complete: (?P<step>\d+) steps, [\d,]+ tokens"),
     ),
     skips_update_on_nan=True,

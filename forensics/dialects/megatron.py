@@ -87,7 +87,11 @@ DIALECT = Dialect(
             rf"(?: \| lm loss PPL: (?P<eval_ppl>{N}))?",
             carry=True,
         ),
-        Line("saved", "saving checkpoint at iteration", r"saving checkpoint at iteration\s+(?P<step>\d+) to (?P<path>\S+)"),
+        Line(
+            "saved",
+            "saving checkpoint at iteration",
+            r"saving checkpoint at iteration\s+(?P<step>\d+) to (?P<path>\S+)",
+        ),
         Line(
             "committed",
             "successfully saved checkpoint ",

@@ -53,7 +53,12 @@ DIALECT = Dialect(
         ),
         Line("metrics", "validate step:", rf"validate step:\s*(?P<step>\d+)\s+loss:\s*(?P<eval_loss>{N})"),
         Line("saved", "Saving the checkpoint", r"Saving the checkpoint", carry=True),
-        Line("committed", "Finished saving the checkpoint", r"Finished saving the checkpoint.* in [\d.]+ seconds", carry=True),
+        Line(
+            "committed",
+            "Finished saving the checkpoint",
+            r"Finished saving the checkpoint.* in [\d.]+ seconds",
+            carry=True,
+        ),
         Line("resumed", "Loading the checkpoint from ", r"Loading the checkpoint from (?P<path>\S*step-(?P<step>\d+))"),
         Line("removed", "Checkpointer is deleting ", r"Checkpointer is deleting (?P<path>\S*step-(?P<step>\d+))"),
         Line("started", "Training starts at step ", r"Training starts at step (?P<step>\d+)"),

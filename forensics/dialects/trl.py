@@ -31,7 +31,13 @@ from __future__ import annotations
 from forensics.dialects._hf import EXTRA_NAMES, SHARED, fill_step, number
 from forensics.dialects.spec import Dialect, Line, Name
 
-_NAMES: dict[str, Name | None] = {**EXTRA_NAMES, "eval_num_tokens": None, "lr": Name("lr"), "episode": None, "eps": None}
+_NAMES: dict[str, Name | None] = {
+    **EXTRA_NAMES,
+    "eval_num_tokens": None,
+    "lr": Name("lr"),
+    "episode": None,
+    "eps": None,
+}
 # one of these keys tells the dict from the plain Trainer's
 _MARK = r"'(?:num_tokens|entropy|mean_token_accuracy|completions/[^']*|rewards?/[^']*|logps/[^']*|logits/[^']*|kl)': "
 _LOSS = rf"\{{'loss': {number('loss')}(?P<tail>.*{_MARK}.*), 'epoch': {number('epoch')}"

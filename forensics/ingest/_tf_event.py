@@ -32,7 +32,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One record; `wall_time` in unix seconds, `session` the status of a session mark, `summary` the range of values."""
+    """One record; `wall_time` in unix seconds, `session` the status of a session mark, `summaries` byte ranges."""
 
     wall_time: float = 0.0
     step: int = 0

@@ -2,45 +2,57 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, cast
+
+from forensics.errors import InputError
+from forensics.io.tolerant_json import dumps, loads
 
 MOST_BYTES = 1 << 20
 _FAILURE = 2
 
 
-def text_of(raw: bytes) -> str | None:
-    """Text of a string tensor, its elements joined by newlines; None when it is no such thing."""
-    from google.protobuf.message import DecodeError  # noqa: PLC0415
-    from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415
+def _message(module: str, name: str, raw: bytes) -> Any:  # noqa: ANN401 - generated classes have no types
+    """Decode with the class `name` of a generated module; None for what is too long or no such message."""
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - only a run with text or hparams pays for it
 
     if len(raw) > MOST_BYTES:
         return None
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
     try:
-        value = summary_pb2.Summary.Value.FromString(raw)
+        return found.FromString(raw)
     except DecodeError:
         return None
-    return "\n".join(part.decode("utf-8", "replace") for part in value.tensor.string_val)
+
+
+def _value(raw: bytes) -> Any:  # noqa: ANN401
+    return _message("tensorboard.compat.proto.summary_pb2", "Summary.Value", raw)
+
+
+def text_of(raw: bytes) -> str | None:
+    """Text of a string tensor, its elements joined by newlines; None when it is no such thing."""
+    value = _value(raw)
+    if value is None:
+        return None
+    parts: list[bytes] = list(value.tensor.string_val)
+    return "\n".join(part.decode("utf-8", "replace") for part in parts)
 
 
 def hparams_of(raw: bytes) -> Iterator[tuple[str, str, str]]:
     """Facts (key, JSON value, family) of one value of the hparams plugin."""
-    from google.protobuf.message import DecodeError  # noqa: PLC0415
-    from tensorboard.compat.proto import summary_pb2  # noqa: PLC0415
-    from tensorboard.plugins.hparams import plugin_data_pb2  # noqa: PLC0415
-
-    if len(raw) > MOST_BYTES:
+    value = _value(raw)
+    content: bytes = b"" if value is None else value.metadata.plugin_data.content
+    data = _message("tensorboard.plugins.hparams.plugin_data_pb2", "HParamsPluginData", content)
+    if data is None:
         return
-    try:
-        value = summary_pb2.Summary.Value.FromString(raw)
-        data = plugin_data_pb2.HParamsPluginData.FromString(value.metadata.plugin_data.content)
-    except DecodeError:
-        return
-    for name in sorted(data.session_start_info.hparams):
-        found = data.session_start_info.hparams[name]
-        kind = found.WhichOneof("kind")
-        if kind in ("number_value", "string_value", "bool_value"):
-            yield name, json.dumps(getattr(found, kind)), "config"
+    start: Any = data.session_start_info.hparams
+    for name in sorted(cast("dict[str, Any]", start)):
+        kind: str | None = start[name].WhichOneof("kind")
+        if kind in {"number_value", "string_value", "bool_value"}:
+            yield name, dumps(getattr(start[name], str(kind))).decode(), "config"
     # writers mark success when they start, so only a failure says something
     if data.session_end_info.status == _FAILURE:
         yield "hparams.session_end", '"failure"', "exit"
@@ -51,10 +63,10 @@ def config_of(tag: str, text: str) -> Iterator[tuple[str, str, str]]:
     if not text.lstrip().startswith("{"):
         return
     try:
-        data: object = json.loads(text)
-    except (ValueError, RecursionError):
+        data = loads(text.encode("utf-8", "replace"))
+    except InputError:
         return
     if isinstance(data, dict):
         stem = tag.removesuffix("/text_summary")
-        for key, value in data.items():  # pyright: ignore[reportUnknownVariableType]
-            yield f"{stem}.{key}", json.dumps(value), "config"
+        for key, value in cast("dict[str, object]", data).items():
+            yield f"{stem}.{key}", dumps(value).decode(), "config"

@@ -6,7 +6,6 @@ checksum fails is dropped, because its number could be the one that was hit.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 
 from forensics.errors import NotMine
@@ -18,6 +17,7 @@ from forensics.ingest._tf_event import SESSION_START, Event, Value, WireError, p
 from forensics.io import tfrecord
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.io.tolerant_json import dumps
 from forensics.registry import Sniff, ingester
 
 _WHY = {
@@ -32,9 +32,12 @@ _TAGS = 100_000
 
 @dataclass(slots=True)
 class _State:
+    out: Out
+    rank: int | None
     rows: MetricRows
     attempts: Attempts
     plugins: dict[str, str] = field(default_factory=dict[str, str])
+    quote_chars: int = 400
     texts: int = 0
     version: str = ""
 
@@ -54,24 +57,27 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     head = opened.head(4096)
     if not tfrecord.has_header(head) and b"\0" not in head:
         raise NotMine("no record at the start, and no binary file")
-    state = _State(MetricRows(out), Attempts(opened.source.attempt or 0))
+    state = _State(
+        out, opened.source.rank, MetricRows(out), Attempts(opened.source.attempt or 0), quote_chars=limits.quote_chars
+    )
     for item in tfrecord.read(opened.raw(), limits):
         if isinstance(item, tfrecord.Damage):
             message = f"{_WHY[item.code]} ({item.size_bytes} bytes)"
             out.issue(item.code, message, byte=item.byte)
             out.account(skipped_bytes=item.size_bytes, reason=item.code)
         else:
-            _record(item, opened.source.rank, state, out)
+            _record(item, state)
     state.rows.close()
     out.format(state.version or "tfevents")
 
 
-def _record(record: tfrecord.Record, rank: int | None, state: _State, out: Out) -> None:
+def _record(record: tfrecord.Record, state: _State) -> None:
+    out = state.out
     size = len(record.payload) + tfrecord.FRAME_BYTES
     try:
         event = parse_event(record.payload)
         for value in values(record.payload, event):
-            _value(value, event, record, rank, state, out)
+            _value(value, event, record, state)
     except WireError as error:
         out.issue("not-an-event", f"record {record.index} is sound but no event message: {error}", byte=record.byte)
         out.account(skipped_bytes=size, reason="not an event message")
@@ -82,7 +88,7 @@ def _record(record: tfrecord.Record, rank: int | None, state: _State, out: Out) 
         state.attempts.restart()
 
 
-def _value(value: Value, event: Event, record: tfrecord.Record, rank: int | None, state: _State, out: Out) -> None:
+def _value(value: Value, event: Event, record: tfrecord.Record, state: _State) -> None:
     plugin = value.plugin or state.plugins.get(value.tag, "")
     if value.plugin and len(state.plugins) < _TAGS:
         state.plugins[value.tag] = value.plugin
@@ -91,16 +97,16 @@ def _value(value: Value, event: Event, record: tfrecord.Record, rank: int | None
         at = At(
             record.index,
             attempt=attempt,
-            rank=rank,
+            rank=state.rank,
             byte=record.byte,
             step=event.step,
             t_ns=nanoseconds(event.wall_time),
         )
         state.rows.add(at, value.tag, value.scalar)
     elif plugin == "hparams":
-        _facts(list(notes.hparams_of(value.raw)), out)
+        _facts(list(notes.hparams_of(value.raw)), state.out)
     elif value.is_text and (plugin == "text" or value.tag.endswith("/text_summary")):
-        _text(value, event, record, state, out)
+        _text(value, event, record, state)
 
 
 def _facts(facts: list[tuple[str, str, str]], out: Out) -> None:
@@ -109,7 +115,8 @@ def _facts(facts: list[tuple[str, str, str]], out: Out) -> None:
         out.rows("facts", {"key": keys, "value": texts, "family": families})
 
 
-def _text(value: Value, event: Event, record: tfrecord.Record, state: _State, out: Out) -> None:
+def _text(value: Value, event: Event, record: tfrecord.Record, state: _State) -> None:
+    out = state.out
     state.texts += 1
     if state.texts > _TEXTS:
         return
@@ -128,7 +135,7 @@ def _text(value: Value, event: Event, record: tfrecord.Record, state: _State, ou
         "step": event.step,
         "level": "info",
         "code": "text",
-        "text": text[:400],
-        "attrs": json.dumps({"role": "benign", "tag": value.tag}),
+        "text": text[: state.quote_chars],
+        "attrs": dumps({"role": "benign", "tag": value.tag}).decode(),
     }
     out.rows("events", {name: [cell] for name, cell in row.items()})

@@ -84,8 +84,9 @@ class _Zstd:
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """`step_bytes` is how much is fed at once: zstd has no bound on what comes out of it, and 4 bytes can stand for
-    128 KiB, so 2 KiB in is at most 64 MiB out.
+    """How one format is read; `step_bytes` is how much of it is fed at once.
+
+    zstd has no bound on what one call returns, and 4 bytes can stand for 128 KiB: 2 KiB in is at most 64 MiB out.
     """
 
     name: str

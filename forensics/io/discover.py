@@ -162,7 +162,8 @@ def discover(root: Path, limits: Limits = DEFAULT) -> Discovery:
         seen = root.stat()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"{os.fspath(root)!r}: {why}", help="forensics triage --help") from error
+        msg = f"{os.fspath(root)!r}: {why}"
+        raise UsageError(msg, help="forensics triage --help") from error
     if not stat.S_ISDIR(seen.st_mode):
         return _discover_file(root, seen)
     found = _walk(root, limits)

@@ -60,7 +60,8 @@ class OpenFile:
         try:
             return mmap.mmap(self.fd, self.size_bytes, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            raise InputError(f"cannot be mapped: {error}") from error
+            msg = f"cannot be mapped: {error}"
+            raise InputError(msg) from error
 
 
 @dataclass(frozen=True, slots=True)

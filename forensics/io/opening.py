@@ -44,11 +44,13 @@ def open_regular(path: str, *, follow: bool = False) -> tuple[int, os.stat_resul
     try:
         fd = _open(path, _FLAGS if follow else _FLAGS | os.O_NOFOLLOW)
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot be opened: {getattr(error, 'strerror', None) or error}") from error
+        msg = f"cannot be opened: {getattr(error, 'strerror', None) or error}"
+        raise InputError(msg) from error
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode):
         os.close(fd)
-        raise InputError(f"is a {kind_of(found.st_mode)}, not a file")
+        msg = f"is a {kind_of(found.st_mode)}, not a file"
+        raise InputError(msg)
     return fd, found
 
 

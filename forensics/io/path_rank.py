@@ -1,8 +1,9 @@
-"""The rank and the attempt that a launcher wrote into a path: `attempt_1/3/stdout.log`, `rank_3/`, `trace_rank0.json`."""
+"""The rank and the attempt that a launcher wrote into a path: `attempt_1/3/stdout.log`, `rank_3/`, `rank0.json`."""
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 _RANK = re.compile(r"(?:^|[^a-z0-9])(?:global|local|world)?[_-]?rank[_=-]?(\d{1,6})(?![0-9])", re.IGNORECASE)
 _BEFORE = re.compile(r"([a-z0-9]+)[_.=-]*$", re.IGNORECASE)
@@ -36,7 +37,7 @@ def rank_of(path: str) -> int | None:
     for part in reversed(parts):
         if (rank := _rank_in(part)) is not None:
             return rank
-    for above, part in zip(parts, parts[1:-1], strict=False):
+    for above, part in pairwise(parts[:-1]):
         if _ATTEMPT.fullmatch(above) and _LOCAL.fullmatch(part):
             return int(part)
     return None

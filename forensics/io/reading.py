@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,7 +76,8 @@ class Opened:
         try:
             return self._disk.pread(n, offset)
         except OSError as error:
-            raise InputError(f"the disk refused to read at {offset}: {error.strerror}") from error
+            msg = f"the disk refused to read at {offset}: {error.strerror}"
+            raise InputError(msg) from error
 
     def raw(self) -> mmap.mmap | bytes:
         """All bytes on disk without a copy, valid while the source is open; `b""` for an empty file.
@@ -138,7 +138,7 @@ class Opened:
 
 
 @contextmanager
-def _opened_fd(fd: int, source: Source, limits: Limits) -> Iterator[Opened]:
+def _opened_fd(fd: int, source: Source, limits: Limits) -> Generator[Opened]:
     opened = Opened(source, OpenFile(fd, os.fstat(fd).st_size), limits)
     try:
         yield opened
@@ -147,7 +147,7 @@ def _opened_fd(fd: int, source: Source, limits: Limits) -> Iterator[Opened]:
 
 
 @contextmanager
-def open_source(root: Path, source: Source, limits: Limits = DEFAULT) -> Iterator[Opened]:
+def open_source(root: Path, source: Source, limits: Limits = DEFAULT) -> Generator[Opened]:
     """Open a discovered file of the run at `root` (or `root` itself where it is a file) and close it afterwards.
 
     Raises:
@@ -169,7 +169,7 @@ def opened_bytes(name: str, data: bytes, limits: Limits = DEFAULT) -> Opened:
 
 
 @contextmanager
-def opened_stream(name: str, stream: BinaryIO, limits: Limits = DEFAULT) -> Iterator[Opened]:
+def opened_stream(name: str, stream: BinaryIO, limits: Limits = DEFAULT) -> Generator[Opened]:
     """Give a pipe the same face as a file, by way of an unnamed temporary file, so memory stays bounded.
 
     Raises:

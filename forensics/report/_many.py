@@ -59,4 +59,8 @@ def json(reports: Sequence[Report]) -> Iterator[str]:
     yield encoded(document(reports))
 
 
-BY_FORMAT: Mapping[str, Callable[[Sequence[Report]], Iterator[str]]] = {"text": text, "json": json, "markdown": markdown}
+BY_FORMAT: Mapping[str, Callable[[Sequence[Report]], Iterator[str]]] = {
+    "text": text,
+    "json": json,
+    "markdown": markdown,
+}

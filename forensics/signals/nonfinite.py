@@ -38,32 +38,45 @@ def watched(metrics: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def series(rows: pl.DataFrame) -> pl.DataFrame:
-    """One row per series of watched rows.
+    """One row per series of watched rows, in the order of their first records.
 
-    Columns: the series' key, `role`, `n` records, `n_bad`, `n_after` (finite records after the last bad one),
-    `n_before` (finite records before the first bad one), `t_last_bad_ns`.
+    Columns: the series' key, `role`, `n` records, `n_bad`, `n_before` (finite records before the first bad one) and
+    `n_after` (after the last bad one), both null where no record is bad, and `last`, the last value.
     """
     index = pl.int_range(pl.len())
-    first, last = index.filter("bad").min(), index.filter("bad").max()
     return rows.group_by(*SERIES, maintain_order=True).agg(
         pl.col("role").first(),
         pl.len().cast(pl.Int64).alias("n"),
         pl.col("bad").sum().cast(pl.Int64).alias("n_bad"),
-        (pl.len().cast(pl.Int64) - 1 - last).alias("n_after"),
-        first.alias("n_before"),
-        pl.col("t_ns").filter("bad").max().alias("t_last_bad_ns"),
+        index.filter(pl.col("bad")).min().alias("n_before"),
+        (pl.len().cast(pl.Int64) - 1 - index.filter(pl.col("bad")).max()).alias("n_after"),
+        pl.col("value").last().alias("last"),
     )
 
 
 def of_series(rows: pl.DataFrame, key: dict[str, object]) -> pl.DataFrame:
     """The rows of one series, in order, with `bad_share`: the share of bad records from each row to the end."""
     own = rows.filter(pl.col(column).eq_missing(pl.lit(key[column])) for column in SERIES)
-    left = pl.int_range(pl.len(), 0, -1)
-    return own.with_columns(bad_share=pl.col("bad").cast(pl.Int64).reverse().cum_sum().reverse() / left)
+    bad = own["bad"].cast(pl.Int64).reverse().cum_sum().reverse()
+    left = pl.Series(range(own.height, 0, -1), dtype=pl.Int64)
+    return own.with_columns(bad_share=bad / left)
 
 
 def trailing_zeros(losses: pl.DataFrame) -> pl.DataFrame:
     """The rows at the end of one loss series that are exactly zero, in order."""
-    nonzero = losses.with_row_index("i").filter(pl.col("value") != 0.0)["i"]
-    last = nonzero.max()
-    return losses.slice(0 if last is None else int(str(last)) + 1)
+    return losses.filter((pl.col("value") == 0.0).reverse().cum_min().reverse())
+
+
+def vanished(metrics: pl.LazyFrame) -> pl.DataFrame:
+    """First record of each stretch at a series' end that still counts steps but has lost its loss column.
+
+    Only trainers that print their loss scale or skip counter beside the loss are looked at: they drop a loss that is not
+    a positive number. Columns: a metrics row with `at`, and `n_lost` records that follow without a loss.
+    """
+    key = ("source", "attempt", "rank")
+    rows = ordered(metrics).filter(pl.col("name").is_in(["loss", "loss_scale", "skipped_steps", "nan_steps"])).collect()
+    lost = ~(pl.col("name") == "loss").any().over(*key, "seq")
+    beside = ((pl.col("name") == "loss").any().over(*key, "seq") & (pl.col("name") != "loss")).any().over(key)
+    last = pl.col("seq").filter(pl.col("name") == "loss").max().over(key)
+    tail = rows.filter(lost & beside & (pl.col("seq") > last))
+    return tail.with_columns(n_lost=pl.col("seq").n_unique().over(key)).unique(key, keep="first", maintain_order=True)

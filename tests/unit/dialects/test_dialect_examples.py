@@ -160,7 +160,9 @@ def test_a_dialect_is_named_after_its_file(name: str) -> None:
 
 
 def test_a_step_of_a_hugging_face_dict_ignores_the_evaluation_bar() -> None:
-    frames = [f" 10%|# | {step}/90 [00:01<00:09]\r" + f"{{'loss': {step / 10}, 'epoch': 0.1}}\n" for step in (10, 20, 30)]
+    frames = [
+        f" 10%|# | {step}/90 [00:01<00:09]\r" + f"{{'loss': {step / 10}, 'epoch': 0.1}}\n" for step in (10, 20, 30)
+    ]
     evaluation = " 50%|#####     | 2/4 [00:00<00:00]\r{'eval_loss': 2.5, 'eval_steps_per_second': 3.0, 'epoch': 0.1}\n"
     metrics = parse_text([DIALECTS["hf_trainer"]], "".join(frames) + evaluation)["metrics"]
     assert metrics.filter(pl.col("name") == "loss")["step"].to_list() == [10, 20, 30]

@@ -1,0 +1,60 @@
+r"""Keras and TensorFlow `fit`: `Epoch E/M`, then `i/N … - loss: … - metric: …`, redrawn in place.
+
+The step time is printed in ms (or us, or s) per step. The loss is the running mean of the epoch: a NaN stays in it to the
+end of the epoch and hides from which batch it came; `val_loss` is printed on the last frame. The step is (E - 1) * N + i.
+A frame without an `Epoch` line above it has no step. TerminateOnNaN names the batch and stops the run.
+
+Example:
+    ```log
+    Epoch 2/5
+     60/400 [===>..........................] - ETA: 4:02 - loss: 1.2500 - accuracy: 0.7500
+    400/400 ━━━━━━━━━━━━━━━━━━━━ 5s 12ms/step - accuracy: 0.8750 - loss: 0.6250 - val_loss: 0.7500
+    ```
+    => step=460 loss=1.25 accuracy=0.75
+    => step=800 loss=0.625 accuracy=0.875 eval_loss=0.75 step_time_s=0.012
+
+Example:
+    ```log
+    Epoch 1/5
+    8/8 - 1s - 75ms/step - loss: nan - mae: nan
+    Epoch 1: val_loss improved from 1.50000 to 1.25000, saving model to out/k_01.keras
+    Batch 3: Invalid loss, terminating training
+    ```
+    => step=8 loss=nan mae=nan step_time_s=0.075
+    => saved step=8 path=out/k_01.keras
+    => event keras.nan step=8
+
+Not this:
+    ```log
+    10/100 files checked - mismatches: 3
+    ```
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from forensics.dialects._epochs import global_step
+from forensics.dialects.spec import Dialect, Line, Name
+
+DIALECT = Dialect(
+    name="keras",
+    title="Keras / TensorFlow fit",
+    lines=(
+        Line("progress", "Epoch ", r"^Epoch (?P<epoch>\d+)/(?P<epochs>\d+)\s*$"),
+        Line(
+            "metrics",
+            "loss: ",
+            r"^\s*(?P<iter>\d+)/(?P<iters>\d+) (?:\[[=>.]*\]|[━ ]+|-)(?:.*? (?P<step_ms>\d+)ms/step)?.*?"
+            r"- (?P<tail>(?:[A-Za-z_]\w*: .*)?\bloss: .+)$",
+            tail="colon",
+            names={"step_ms": Name("step_time_s", 0.001), "ETA": None},
+        ),
+        Line("saved", ": saving model to ", r"^Epoch (?P<epoch>\d+): saving model to (?P<path>\S+)"),
+        Line("saved", ", saving model to ", r"^Epoch (?P<epoch>\d+): .*, saving model to (?P<path>\S+)"),
+        Line("committed", ": finished saving model to ", r"^Epoch (?P<epoch>\d+): finished saving model to (?P<path>\S+)"),
+        Line("nan", ": Invalid loss, terminating training", r"Batch \d+: Invalid loss, terminating training"),
+    ),
+    finish=partial(global_step, first=1),
+    doc=__doc__,
+)

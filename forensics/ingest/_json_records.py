@@ -1,0 +1,95 @@
+"""Where the records of a list stand inside a JSON document, so that each number has a line; and what a cut one holds."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import cast
+
+from forensics.errors import InputError
+from forensics.io.tolerant_json import loads
+
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)\Z", re.IGNORECASE)
+_NONE: Mapping[tuple[int, str], int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Spans of the records, and offsets of their keys; lines are looked up in the offsets of the newlines."""
+
+    spans: tuple[tuple[int, int], ...] = ()
+    keys: Mapping[tuple[int, str], int] = _NONE
+    newlines: tuple[int, ...] = field(default=(), repr=False)
+
+    def of(self, record: int, key: str) -> tuple[int | None, int | None]:
+        """Line (from 1) and byte of a key of a record, or of the record itself."""
+        at = self.keys.get((record, key))
+        if at is None and record < len(self.spans):
+            at = self.spans[record][0]
+        return (None, None) if at is None else (bisect_right(self.newlines, at) + 1, at)
+
+
+def number(cell: object) -> float | None:
+    """A cell as a number: numbers, and strings that print one (`"nan"`, `"0.5"`, `"Infinity"`); else None."""
+    if isinstance(cell, bool):
+        return None
+    if isinstance(cell, (int, float)):
+        try:
+            return float(cell)
+        except OverflowError:
+            return float("inf") if cell > 0 else float("-inf")
+    if isinstance(cell, str) and len(cell) < 64 and _NUMBER.match(cell.strip()):
+        return float(cell)
+    return None
+
+
+def places(data: bytes, key: str) -> Places:
+    """Find the objects of the list under the top-level `key`; one pass, whatever the document holds."""
+    wanted = b'"' + key.encode() + b'"'
+    depth, inside, start = 0, False, 0
+    spans: list[tuple[int, int]] = []
+    keys: dict[tuple[int, str], int] = {}
+    word, word_at, last_key = b"", 0, b""
+    for token in _TOKEN.finditer(data):
+        text = token.group()
+        first = text[:1]
+        if first == b'"':
+            word, word_at = text, token.start()
+        elif first == b":":
+            if depth == 1:
+                last_key = word
+            elif inside and depth == 3:
+                keys[len(spans), word[1:-1].decode("utf-8", "replace")] = word_at
+        elif first in b"{[":
+            depth += 1
+            if depth == 2 and first == b"[" and last_key == wanted:
+                inside, spans, keys = True, [], {}
+            elif inside and depth == 3 and first == b"{":
+                start = token.start()
+        elif first in b"}]":
+            if inside and depth == 3 and first == b"}":
+                spans.append((start, token.end()))
+            elif inside and depth == 2:
+                inside = False
+            depth -= 1
+    newlines = tuple(match.start() for match in re.finditer(rb"\n", data))
+    return Places(tuple(spans), keys, newlines)
+
+
+def records_before_damage(data: bytes, where: Places) -> tuple[list[object], int]:
+    """The records that are whole, and how many bytes of the document they reach."""
+    records: list[object] = []
+    reached = 0
+    for start, end in where.spans:
+        try:
+            record = cast("object", loads(data[start:end]))
+        except InputError:
+            record = None
+        else:
+            reached = end
+        records.append(record)
+    return records, reached

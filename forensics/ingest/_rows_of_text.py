@@ -1,0 +1,61 @@
+"""Lines of a text source with their places, whole small documents, and the account of what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.errors import LimitExceeded
+from forensics.ingest._out import Out
+from forensics.io.limits import Limits
+from forensics.io.reading import Opened
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line without its end; `byte` counts in the decoded stream, `ended` is false for a last line without one."""
+
+    number: int
+    byte: int
+    text: bytes
+    ended: bool
+
+
+def lines_of(opened: Opened) -> Iterator[Line]:
+    """Every line of the decoded stream, in order."""
+    for block in opened.blocks():
+        number, at = block.first_line, 0
+        while at < len(block.data):
+            end = block.data.find(b"\n", at)
+            stop = len(block.data) if end < 0 else end
+            yield Line(number, block.offset + at, block.data[at:stop].removesuffix(b"\r"), end >= 0)
+            number, at = number + 1, stop + 1
+
+
+def document(opened: Opened, limits: Limits) -> bytes:
+    """The whole decoded stream.
+
+    Raises:
+        LimitExceeded: when it is longer than `limits.json_bytes`.
+    """
+    parts: list[bytes] = []
+    size = 0
+    for block in opened.blocks():
+        size += len(block.data)
+        if size > limits.json_bytes:
+            raise LimitExceeded("bytes of a document", limit=limits.json_bytes, actual=size)
+        parts.append(block.data)
+    return b"".join(parts)
+
+
+def settle(opened: Opened, out: Out, *, records: int, lost_bytes: int = 0, reason: str = "") -> None:
+    """Hand the reader's account and its problems to the sink; `lost_bytes` were read but not understood."""
+    for issue in opened.problems():
+        out.issue(issue.code, issue.message, byte=issue.byte, line=issue.line, count=issue.count)
+    account = opened.account()
+    lost = min(lost_bytes, account.read_bytes)
+    if account.skipped_bytes:
+        out.account(skipped_bytes=account.skipped_bytes, reason=account.reason)
+    if lost:
+        out.account(skipped_bytes=lost, reason=reason)
+    out.account(read_bytes=account.read_bytes - lost, records=records)

@@ -1,0 +1,76 @@
+"""What a store holds after `forensics ingest`: files, tables, rows, losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.io.safe_text import for_markdown, printable
+from forensics.model import Coverage, FileStatus, Issue
+from forensics.report import _phrases as say
+from forensics.report._payload import read_payload, tool
+from forensics.report._style import PLAIN, Style
+from forensics.report.json_v1 import encoded
+from forensics.store.gather import coverage_of, issues_of
+from forensics.store.run import Run
+from forensics.store.schema import TABLES
+
+FORMATS = ("text", "json", "markdown")
+_FILES_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Rows per table, and the account of the input."""
+
+    run: str
+    place: str
+    rows: dict[str, int]
+    coverage: Coverage
+    issues: tuple[Issue, ...]
+
+    @property
+    def recognised(self) -> bool:
+        """Whether any file gave any record."""
+        return any(count for table, count in self.rows.items() if table not in {"sources", "issues"})
+
+
+def summary_of(run: Run, place: str) -> Summary:
+    """Count what `run` holds."""
+    rows = {table: int(run.scan(table).select(pl.len()).collect().item()) for table in TABLES}
+    return Summary(run.name, place, rows, coverage_of(run), issues_of(run))
+
+
+def render(summary: Summary, form: str, style: Style = PLAIN) -> Iterator[str]:
+    """Write the summary as text, JSON or Markdown."""
+    if form == "json":
+        head = {"schema": "forensics.ingest/1", "tool": tool(), "run": summary.run, "store": summary.place}
+        yield encoded({**head, "tables": summary.rows, **read_payload(summary.coverage, summary.issues)})
+    elif form == "markdown":
+        yield "| table | rows |"
+        yield "|---|---|"
+        yield from (f"| {table} | {count} |" for table, count in summary.rows.items())
+        yield ""
+        yield f"store: {for_markdown(summary.place)}"
+    else:
+        yield from _text(summary, style)
+
+
+def _text(summary: Summary, style: Style) -> Iterator[str]:
+    files = summary.coverage.files
+    for file in files if style.verbose else files[:_FILES_SHOWN]:
+        what = file.format or file.ingester or file.reason or "not recognised"
+        tail = f": {file.reason}" if file.status is FileStatus.PARTIAL and file.reason else ""
+        counts = f"{file.read_bytes:,} of {file.size_bytes:,} bytes, {say.plural(file.records, 'record')}"
+        yield f"{file.status.value:<8} {printable(file.source)}  {printable(what)} ({counts}){printable(tail)}"
+    if len(files) > _FILES_SHOWN and not style.verbose:
+        yield f"... and {say.plural(len(files) - _FILES_SHOWN, 'more file')}: -v shows them"
+    filled = ", ".join(f"{table} {count:,}" for table, count in summary.rows.items() if count)
+    yield from style.field("tables", filled or "none")
+    if summary.issues:
+        first = summary.issues[0]
+        count = say.plural(sum(i.count for i in summary.issues), "issue")
+        yield from style.field("issues", printable(f"{count}, first: {first.source}: {first.message}"))
+    yield style.paint(f"{'store':<11}", "dim") + printable(summary.place)

@@ -1,0 +1,170 @@
+"""From series of numbers to candidates for the origin of a NaN: which series are lost, and which only stumbled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import polars as pl
+
+from forensics.rules._kit import Row
+from forensics.signals.nonfinite import of_series, series, trailing_zeros, vanished, watched
+from forensics.signals.steps import SERIES
+from forensics.store.run import Run
+
+
+class Status(StrEnum):
+    """How a series stands: lost to the end, bad now and then, bad once or twice, or lost in an attempt before the last."""
+
+    FAILED = "failed"
+    INTERMITTENT = "intermittent"
+    TRANSIENT = "transient"
+    EARLIER = "earlier"
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Which share of bad records is still a stumble, and which is a fault although the series ends finite."""
+
+    transient_share: float = 0.05
+    fault_share: float = 0.2
+    lost_records: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One place where training may have gone non-finite.
+
+    `row` is a row of the metrics table, or of the events table for the role `detector` or `echo`; `clean` is the last
+    finite row of the same series before it. `n_after` finite records follow the last bad one; `own_step` is false where
+    the step was taken from the record before.
+    """
+
+    status: Status
+    role: str
+    row: Row
+    clean: Row | None
+    step: int | None
+    n: int
+    n_bad: int
+    n_after: int
+    own_step: bool = True
+
+
+def series_candidates(run: Run, cfg: Shares) -> tuple[list[Candidate], pl.DataFrame]:
+    """Judge every watched series; give the candidates and the watched rows."""
+    rows = watched(run.scan("metrics")).collect()
+    table = series(rows)
+    found = [c for key in table.filter(pl.col("n_bad") > 0).iter_rows(named=True) for c in _judge(rows, table, key, cfg)]
+    found += _zeros(run, rows, table, cfg)
+    found += _vanished(run, rows, cfg)
+    return [_dated(candidate, rows) for candidate in found], rows
+
+
+def _judge(rows: pl.DataFrame, table: pl.DataFrame, key: dict[str, Any], cfg: Shares) -> Iterator[Candidate]:
+    if _by_design(table, key):
+        return
+    own = of_series(rows, key)
+    status = _status(table, key, cfg)
+    lost = own.filter("bad") if status is not Status.FAILED else own.filter(pl.col("bad") & (pl.col("bad_share") >= 0.5))
+    bad = (lost if lost.height else own.filter("bad")).row(0, named=True)
+    clean = own.filter(~pl.col("bad") & (pl.col("seq") < bad["seq"])).tail(1)
+    yield Candidate(
+        status=status,
+        role=key["role"],
+        row=bad,
+        clean=clean.row(0, named=True) if clean.height else None,
+        step=bad["at"],
+        n=key["n"],
+        n_bad=key["n_bad"],
+        n_after=key["n_after"],
+    )
+
+
+def _beside(table: pl.DataFrame, key: dict[str, Any]) -> pl.DataFrame:
+    """Loss series of the same attempt of the same source, other than the one itself."""
+    same = (pl.col("source") == key["source"]) & (pl.col("attempt") == key["attempt"]) & (pl.col("role") == "loss")
+    return table.filter(same & (pl.col("raw_name") != key["raw_name"]))
+
+
+def _sound(losses: pl.DataFrame) -> bool:
+    """Whether some loss series runs to a finite, non-zero end over three records or more."""
+    ends = (pl.col("n") >= 3) & (pl.col("last") != 0.0) & ((pl.col("n_bad") == 0) | (pl.col("n_after") >= 3))
+    return losses.filter(ends & pl.col("last").is_finite()).height > 0
+
+
+def _by_design(table: pl.DataFrame, key: dict[str, Any]) -> bool:
+    """Whether a series holds NaN in healthy runs too: the loss proper stays finite beside it."""
+    always = key["n_bad"] == key["n"]
+    if key["role"] == "part":
+        return _sound(_beside(table, key)) or not (key["n_before"] or table.filter(pl.col("role") == "loss").is_empty())
+    if key["role"] == "eval":
+        return _sound(table.filter(pl.col("role") == "loss")) or (always and key["n"] < 2)
+    return always and _sound(_beside(table, key))
+
+
+def _status(table: pl.DataFrame, key: dict[str, Any], cfg: Shares) -> Status:
+    share = key["n_bad"] / key["n"]
+    gradient = key["role"] == "grad_norm"
+    if key["n_after"] == 0:
+        alone = gradient and key["n_bad"] == 1 and _sound(_beside(table, key))
+        return Status.FAILED if not alone else Status.TRANSIENT if key["last"] in _INFINITE else Status.INTERMITTENT
+    if share <= cfg.transient_share or (key["n_bad"] == 1 and key["n_before"] == 0):
+        return Status.TRANSIENT
+    return Status.INTERMITTENT if gradient or share <= cfg.fault_share else Status.FAILED
+
+
+_INFINITE = (float("inf"), float("-inf"))
+
+
+def _zeros(run: Run, rows: pl.DataFrame, table: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
+    """A loss that drops to exactly zero for good, where no gradient norm is printed: a writer hid the NaN."""
+    ends = table.filter((pl.col("role") == "loss") & (pl.col("last") == 0.0) & (pl.col("n_bad") == 0))
+    for key in ends.iter_rows(named=True):
+        source = pl.col("source") == key["source"]
+        gradients = table.filter(source & (pl.col("role") == "grad_norm")).height
+        rewards = run.scan("metrics").filter(source & pl.col("name").str.contains("(?i)reward")).head(1).collect().height
+        own = of_series(rows, key)
+        tail = trailing_zeros(own)
+        before = own.head(own.height - tail.height)
+        plunge = before.height >= cfg.lost_records and before["value"].tail(1)[0] > 0.05 and before["value"].min() >= 0  # type: ignore[operator]
+        if not gradients and not rewards and tail.height >= cfg.lost_records and plunge:
+            bad, clean = tail.row(0, named=True), before.row(-1, named=True)
+            yield Candidate(Status.FAILED, "zero", bad, clean, bad["at"], own.height, tail.height, 0)
+
+
+def _vanished(run: Run, rows: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
+    """A loss column that disappears while iterations go on."""
+    for row in vanished(run.scan("metrics")).filter(pl.col("n_lost") >= cfg.lost_records).iter_rows(named=True):
+        same = (pl.col("source") == row["source"]) & (pl.col("attempt") == row["attempt"]) & (pl.col("role") == "loss")
+        losses = rows.filter(same & (pl.col("seq") < row["seq"]) & ~pl.col("bad"))
+        clean = losses.row(-1, named=True) if losses.height else None
+        yield Candidate(Status.FAILED, "vanished", row, clean, row["at"], losses.height + row["n_lost"], row["n_lost"], 0)
+
+
+def _dated(candidate: Candidate, rows: pl.DataFrame) -> Candidate:
+    """Mark a loss of an attempt that a later one outlived, in the same source or in a later one."""
+    if candidate.status is not Status.FAILED:
+        return candidate
+    row = candidate.row
+    finite = rows.filter(pl.col("role").is_in(["loss", "eval"]) & ~pl.col("bad") & (pl.col("value") != 0.0))
+    later = finite.filter((pl.col("source") == row["source"]) & (pl.col("attempt") > row["attempt"]))
+    if row["t_ns"] is not None:
+        bad = rows.filter((pl.col("source") == row["source"]) & pl.col("bad"))["t_ns"].max()
+        elsewhere = (pl.col("source") != row["source"]) & (pl.col("t_ns") > (bad if bad is not None else row["t_ns"]))
+        later = pl.concat([later, finite.filter(elsewhere & (pl.col("role") == "loss"))])
+    outlived = later.height >= 3 and not _lost_again(rows, row)
+    return candidate if not outlived else Candidate(
+        Status.EARLIER, candidate.role, row, candidate.clean, candidate.step, candidate.n, candidate.n_bad, candidate.n_after
+    )  # fmt: skip
+
+
+def _lost_again(rows: pl.DataFrame, row: Row) -> bool:
+    """Whether the last attempt of the same source ends on a bad loss too, in the very series."""
+    last = rows.filter((pl.col("source") == row["source"]) & (pl.col("raw_name") == row["raw_name"])).tail(1)
+    return bool(last["bad"][0]) and last["attempt"][0] == row["attempt"] if last.height else False
+
+
+__all__ = ["SERIES", "Candidate", "Shares", "Status", "series_candidates"]

@@ -1,0 +1,70 @@
+"""The registry finds every plugin by walking folders, names each once, and shows a broken one instead of hiding it."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from forensics import registry
+from forensics.dialects.spec import Dialect
+from forensics.registry import Ingester, Rule
+from forensics.store.schema import TABLES
+
+LOADED = registry.load()
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+ID = re.compile(r"(NAN|OOM|HNG|SLO|EVL|LRN|RLX|RSM|HST|CRH|STP)\d{3}")
+
+
+@pytest.mark.parametrize("kind", ["rules", "ingesters", "dialects", "renderers"])
+def test_every_kind_of_plugin_is_found(kind: str) -> None:
+    assert getattr(LOADED, kind)
+
+
+@pytest.mark.parametrize("rule", LOADED.rules, ids=lambda r: r.id)
+def test_a_rule_is_named_by_its_docstring(rule: Rule) -> None:
+    assert ID.fullmatch(rule.id)
+    assert re.match(rf"{rule.id} {rule.slug}: .+", rule.doc)
+    assert set(rule.needs) <= set(TABLES)
+
+
+def test_no_id_slug_or_name_is_used_twice() -> None:
+    for names in (
+        [r.id for r in LOADED.rules],
+        [r.slug for r in LOADED.rules],
+        [i.name for i in LOADED.ingesters],
+        [d.name for d in LOADED.dialects],
+        [r.name for r in LOADED.renderers],
+    ):
+        assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("ingester", LOADED.ingesters, ids=lambda i: i.name)
+def test_an_ingester_writes_known_tables_and_can_be_offered_a_file(ingester: Ingester) -> None:
+    assert set(ingester.emits) <= set(TABLES)
+    assert ingester.doc
+    assert ingester.sniff.glob or ingester.sniff.magic or ingester.sniff.fallback
+
+
+@pytest.mark.parametrize("dialect", LOADED.dialects, ids=lambda d: d.name)
+def test_the_patterns_of_a_dialect_compile_in_the_engine_that_runs_them(dialect: Dialect) -> None:
+    for line in dialect.lines:
+        assert line.needle
+        pl.Series(["x"]).str.extract_groups(line.pattern)
+        if line.tail:
+            pl.Series(["x"]).str.extract_all(line.pattern)
+
+
+def test_a_broken_third_party_plugin_becomes_a_placeholder_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint(name="bad", value="no_such_module:rule", group="forensics.rules")
+    monkeypatch.setattr(registry, "entry_points", lambda group: [broken] if group == "forensics.rules" else [])
+    registry.load.cache_clear()
+    try:
+        found = registry.load("rules").broken
+    finally:
+        registry.load.cache_clear()
+    assert [(b.kind, b.name) for b in found] == [("rules", "no_such_module:rule")]
+    assert "ModuleNotFoundError" in found[0].why
