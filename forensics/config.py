@@ -1,7 +1,7 @@
-"""The configuration: options over `FORENSICS_*` over the working directory's file over defaults, each with its origin.
+"""The configuration: options over `FORENSICS_*` over a file over defaults, each value with its origin.
 
-The file is `forensics.toml`, or the table `[tool.forensics]` of `pyproject.toml`, of the working directory only. A run is
-evidence from somebody else, so a file inside a run never configures the tool.
+The file is `forensics.toml`, or the table `[tool.forensics]` of `pyproject.toml`, of the working directory only. A run
+is evidence from somebody else, so a file inside a run never configures the tool.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import tomllib
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,8 +24,6 @@ from forensics.registry import Rule
 
 KEYS = ("ignore", "fail-on", "rules")
 FAIL_ON = (*(s.value for s in Severity), "never", *(s.value for s in Shape))
-_NO_TABLES: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
-_NO_ORIGINS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +32,8 @@ class Config:
 
     ignore: tuple[str, ...] = ()
     fail_on: str = Severity.ERROR.value
-    rule_tables: Mapping[str, Mapping[str, Any]] = _NO_TABLES
-    origins: Mapping[str, str] = _NO_ORIGINS
+    rule_tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
     notes: tuple[str, ...] = ()
 
     def for_rule(self, rule: Rule) -> Any:  # noqa: ANN401 - the thresholds type is the rule's own

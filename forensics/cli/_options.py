@@ -26,8 +26,9 @@ FailOnOption = Annotated[
     typer.Option(
         "--fail-on",
         metavar="LEVEL|SHAPE",
-        help="Exit 1 at findings of this severity or above, or of this shape: " + ", ".join(FAIL_ON) + ".",
-        show_default="error",
+        help="Exit 1 at findings of this severity or above (default error), or of this shape: "
+        + ", ".join(FAIL_ON)
+        + ".",
     ),
 ]
 ExitZeroOption = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever was found.")]

@@ -16,7 +16,7 @@ def _print_version(asked: bool) -> None:
 
 
 def root(
-    version: Annotated[  # noqa: ARG001 - the callback has done it
+    version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Show the set-up: versions, plugins, the configuration and where each value comes from, the cache."""
+"""Show the set-up: versions, plugins, configuration and its origins."""
 
 from __future__ import annotations
 

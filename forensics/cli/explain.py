@@ -1,4 +1,4 @@
-"""Explain a rule: what it detects, how it decides, what else looks like it, its thresholds.
+"""Explain a rule: what it detects, how it decides, its thresholds.
 
 RULE is an id (NAN001) or a name (nan-first-nonfinite), as forensics rules lists them.
 """

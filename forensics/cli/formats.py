@@ -1,4 +1,4 @@
-"""List what can be read: the formats of files, and the trainers whose log lines are known."""
+"""List what can be read: formats of files, and dialects of logs."""
 
 from __future__ import annotations
 

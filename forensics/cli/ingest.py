@@ -1,6 +1,6 @@
-"""Read a run into tables and keep them: Parquet that polars, pandas or DuckDB can open.
+"""Read a run into tables and keep them as Parquet.
 
-A second time, only the files whose content changed are read again.
+polars, pandas and DuckDB open them as they are. A second time, only the files whose content changed are read again.
 """
 
 from __future__ import annotations

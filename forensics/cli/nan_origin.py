@@ -1,4 +1,4 @@
-"""Find where a run stopped being finite, what came before it, and where to restart.
+"""Find where a run stopped being finite, and where to restart.
 
 INPUT is a log file, a run directory, or - for a log on standard input.
 

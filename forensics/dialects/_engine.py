@@ -68,5 +68,5 @@ def parse_text(dialects: Dialect | Sequence[Dialect], text: bytes | str) -> Tabl
     many = [dialects] if isinstance(dialects, Dialect) else list(dialects)
     data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     matcher = Matcher(many)
-    ready = matcher.feed(_prefix.strip(_lines.segments(data, matcher.pattern))) + matcher.close()
+    ready = matcher.feed(_prefix.strip(_lines.Cut(data).select(matcher.pattern))) + matcher.close()
     return {name: pl.concat([frame, *(t[name] for t in ready)]) for name, frame in empty().items()}

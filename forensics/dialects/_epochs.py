@@ -11,8 +11,9 @@ def global_step(frame: pl.DataFrame, *, first: int | None = None) -> pl.DataFram
     `first` is the number of the first epoch; None: 0 where an epoch 0 is printed, 1 elsewhere. A bar below an
     `Epoch N` line takes its epoch; a checkpoint named by its epoch holds that whole epoch.
     """
+    # ranks' loaders may differ by a batch from epoch to epoch: the largest so far keeps the count growing
     start = first if first is not None else int(not frame["epoch"].eq(0).any())
-    epoch, iters = pl.col("epoch").forward_fill(), pl.col("iters").forward_fill()
+    epoch, iters = pl.col("epoch").forward_fill(), pl.col("iters").cum_max().forward_fill().backward_fill()
     done = (pl.col("epoch") - start + 1) * iters
     within = (epoch - start) * iters + pl.col("iter")
     saved = pl.col("meaning").is_in(["saved", "committed"])

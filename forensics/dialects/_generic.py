@@ -35,9 +35,11 @@ _METRIC = re.compile(
 _LOSS = re.compile(r"(?i)loss|grad.?norm|gnorm|nll|ppl|perplexity|cross.?entropy")
 _JUNK = re.compile(
     r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/"
-    r"|(?:^|\W)(?:line|port|pid|seed|version|file|eta|worker|rank|gpu|device|node|v_num)$"
+    r"|(?:^|\W)(?:line|port|pid|seed|version|file|eta|worker|rank|gpu|cuda|device|node|v_num)$"
 )
-_CODE = re.compile(r"[;{]\s*$|^\s*(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|^\s*(?:#|//|@)")
+_CODE = re.compile(
+    r"[;{]\s*$|^\s*(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|^\s*(?:#|//|@)"
+)
 _MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
 _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
 

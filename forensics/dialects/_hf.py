@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.dialects.spec import Line, Name, N
+from forensics.dialects.spec import Line, N, Name
 
 
 def number(group: str) -> str:
@@ -45,10 +45,10 @@ SHARED = (BAR, *HEADER, *CHECKPOINTS, END)
 
 
 def fill_step(frame: pl.DataFrame) -> pl.DataFrame:
-    """Give each step-less metrics or end row the training bar's count before it, else epoch x total / epochs.
+    """Give each step-less metrics or end row the training bar's count beside it, else epoch x total / epochs.
 
-    A bar total is the training bar's when it is the commonest one before metrics, or stands before three or more of
-    them with a different count most times; an evaluation bar shows the same few counts again and again.
+    The frame drawn before a dict may be some updates old, as a bar is drawn ten times a second at most, and the bar is
+    mostly redrawn after the dict; of the two, the one whose counts advance more evenly from dict to dict is believed.
     """
     bar = pl.col("meaning") == "progress"
     wanted = pl.col("meaning").is_in(["metrics", "ended"]) & pl.col("step").is_null()
@@ -59,15 +59,29 @@ def fill_step(frame: pl.DataFrame) -> pl.DataFrame:
         _announced=pl.when(bar & pl.col("step").is_null()).then(pl.col("max_steps")).forward_fill(),
     )
     totals = _training_totals(frame.filter(wanted & pl.col("_total").is_not_null()))
-    beside = pl.when(bar & pl.col("max_steps").is_in(totals)).then(pl.col("step")).forward_fill()
-    share = pl.col("epoch") * pl.col("_announced") / pl.col("_epochs")
-    derived = pl.coalesce(beside, share.round().cast(pl.Int64, strict=False))
-    return frame.with_columns(step=pl.when(wanted).then(derived).otherwise(pl.col("step"))).drop(
-        "_count", "_total", "_epochs", "_announced"
-    )
+    drawn = pl.when(bar & pl.col("max_steps").is_in(totals)).then(pl.col("step"))
+    frame = frame.with_columns(_before=drawn.forward_fill(), _after=drawn.backward_fill())
+    later = pl.when(pl.col("_after") >= pl.col("_before")).then(pl.col("_after")).otherwise(pl.col("_before"))
+    frame = frame.with_columns(_after=pl.coalesce(later, "_after"))
+    metrics = frame.filter(wanted & (pl.col("meaning") == "metrics"))
+    beside = "_after" if _evenness(metrics["_after"]) > _evenness(metrics["_before"]) else "_before"
+    share = (pl.col("epoch") * pl.col("_announced") / pl.col("_epochs")).round().cast(pl.Int64, strict=False)
+    step = pl.when(wanted).then(pl.coalesce(beside, share)).otherwise(pl.col("step"))
+    return frame.with_columns(step=step).drop("_count", "_total", "_epochs", "_announced", "_before", "_after")
+
+
+def _evenness(counts: pl.Series) -> float:
+    """Share of the commonest increment among those above zero; 0 when there is none."""
+    increments = counts.diff().drop_nulls()
+    increments = increments.filter(increments > 0)
+    return 0.0 if increments.is_empty() else float((increments == increments.mode().min()).sum()) / len(increments)
 
 
 def _training_totals(before: pl.DataFrame) -> list[int]:
+    """Totals of bars that are the training's: the commonest before metrics, and those whose count moves between them.
+
+    An evaluation bar shows the same few counts again and again.
+    """
     if before.is_empty():
         return []
     seen = (

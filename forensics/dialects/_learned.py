@@ -108,7 +108,14 @@ def _lead(column: Column, *, first: bool) -> tuple[str, str]:
     texts = [cell.before for cell in column.cells]
     shared = _shared(texts)
     whole = all(re.sub(r"\s+", " ", text) == shared for text in set(texts))
-    if whole and first and column.place == 0 and not column.optional and len(shared) <= _MAX_FIRST and not set(shared) & set(SOURCE):
+    if (
+        whole
+        and first
+        and column.place == 0
+        and not column.optional
+        and len(shared) <= _MAX_FIRST
+        and not set(shared) & set(SOURCE)
+    ):
         return r"^\s*" + source(shared).removeprefix(r"\s*"), shared
     clipped = re.split("[\x01-\x04]", shared)[-1] if first else shared
     clipped = clipped if len(clipped) <= _MAX_GAP else clipped[-_MAX_GAP:]
@@ -151,4 +158,3 @@ def _turns(batch: pl.Series) -> pl.Series:
     """How often a counter has begun again, row by row."""
     filled = batch.forward_fill()
     return (filled < filled.shift(1)).fill_null(value=False).cum_sum().cast(pl.Float64)
-

@@ -59,35 +59,54 @@ def alternation(literals: Iterable[str]) -> str:
     return "|".join(re.escape(s).replace("\\ ", " ") for s in kept)
 
 
-def segments(data: bytes, pattern: str | None, *, first_line: int = 1, offset: int = 0, first_seq: int = 0) -> pl.DataFrame:
-    """Segments of a block that match `pattern` (all when None): columns seq, line, byte, text; ANSI removed.
+class Cut:
+    """One block cut into segments once, from which several patterns may choose.
 
     `seq` numbers the segments of the file; `line` is 1-based by newline; `byte` is the offset in the decoded stream.
     """
-    original = data
-    if b"\r" in data or b"\x08" in data:
-        data = data.translate(_BREAKS)
-    text = strings(data)
-    if pattern is None:
-        keep = np.arange(len(text))
-    else:
-        keep = text.str.contains(pattern).arg_true().to_numpy()
-        text = text.gather(keep)
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
-    starts = np.concatenate([np.zeros(1, np.int64), ends + 1])[keep] if len(keep) else np.zeros(0, np.int64)
-    if original is data:
-        line = keep.astype(np.int64) + first_line
-    else:
-        newlines = np.flatnonzero(np.frombuffer(original, np.uint8) == 10)
-        line = np.searchsorted(newlines, starts, side="left") + first_line
-    if b"\x1b" in data:
-        text = text.str.replace_all(ANSI, "")
-    return pl.DataFrame({"seq": keep.astype(np.int64) + first_seq, "line": line, "byte": starts + offset, "text": text})
 
+    __slots__ = ("_data", "_ends", "_first_line", "_first_seq", "_offset", "_original", "_text", "height")
 
-def count(data: bytes) -> int:
-    """Segments that `segments` numbers in this block; the part after a final break belongs to the next block."""
-    return data.count(b"\n") + data.count(b"\r") + data.count(b"\x08")
+    def __init__(self, data: bytes, *, first_line: int = 1, offset: int = 0, first_seq: int = 0) -> None:
+        """Cut at newlines, carriage returns and backspaces; a break at the end of the block begins no segment."""
+        self._original = data
+        self._data = data.translate(_BREAKS) if b"\r" in data or b"\x08" in data else data
+        self._text = strings(self._data)
+        self.height = len(self._text) - self._data.endswith(b"\n")
+        self._ends: Ints | None = None
+        self._first_line, self._offset, self._first_seq = first_line, offset, first_seq
+
+    def select(self, pattern: str | None) -> pl.DataFrame:
+        """Segments that `pattern` finds (all when None): columns seq, line, byte, text; ANSI sequences removed."""
+        if pattern is None:
+            keep = np.arange(self.height)
+            text = self._text.head(self.height)
+        else:
+            keep = self._text.str.contains(pattern).arg_true().to_numpy().astype(np.int64)
+            text = self._text.gather(keep)
+        starts = self._starts(keep)
+        if text.len() and b"\x1b" in self._data:
+            text = text.str.replace_all(ANSI, "")
+        return pl.DataFrame(
+            {
+                "seq": keep + self._first_seq,
+                "line": self._lines(keep, starts),
+                "byte": starts + self._offset,
+                "text": text,
+            }
+        )
+
+    def _starts(self, keep: Ints) -> Ints:
+        if self._ends is None:
+            ends = np.flatnonzero(np.frombuffer(self._data, np.uint8) == ord("\n"))
+            self._ends = np.concatenate([np.zeros(1, np.int64), ends + 1])
+        return self._ends[keep]
+
+    def _lines(self, keep: Ints, starts: Ints) -> Ints:
+        if self._original is self._data:
+            return keep + self._first_line
+        newlines = np.flatnonzero(np.frombuffer(self._original, np.uint8) == ord("\n"))
+        return np.searchsorted(newlines, starts, side="left") + self._first_line
 
 
 def union(one: Ints, other: Ints) -> Ints:

@@ -37,6 +37,7 @@ _KEY = re.compile(
     rf"(?P<key>{_KEY_WORD}(?: [A-Za-z_@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04]*){{0,3}})"
     r"(?P<sep>['\"]?\)?\s*(?:->|=>|:=|[:=]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
 )
+_WRAPPERS = frozenset({"tensor", "array", "Array", "float", "DeviceArray"})
 _STOP = frozenset("the with at of is and a an in to on for current new final best so far".split())
 
 
@@ -78,7 +79,7 @@ def key_of(before: str) -> str:
     words = found["key"].split(" ")
     while len(words) > 1 and (words[0].lower() in _STOP or (words[0].lower() == "epoch" and len(words) > 2)):
         words = words[1:]
-    while len(words) > 1 and words[-1].lower() in _STOP:
+    while len(words) > 1 and (words[-1].lower() in _STOP or words[-1] in _WRAPPERS):
         words = words[:-1]
     if len(words) == 1 or " ".join(words).lower() in table():
         return " ".join(words)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from forensics.dialects import _lines
+from forensics.dialects import _lines, _prefix
 from forensics.dialects.spec import Dialect
 
 
@@ -37,5 +37,5 @@ def has_loss(names: Sequence[str]) -> bool:
 
 
 def sample_of(parts: Sequence[bytes]) -> pl.Series:
-    """Segments of sampled bytes, without ANSI sequences; the caller cuts at line ends."""
-    return _lines.segments(b"\n".join(parts), None)["text"]
+    """Segments of sampled bytes, without ANSI sequences and rank prefixes; the caller cuts at line ends."""
+    return _prefix.strip(_lines.Cut(b"\n".join(parts)).select(None))["text"]

@@ -9,8 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import orjson
+import polars as pl
 
 from forensics.dialects import _lines, _prefix
+from forensics.dialects._code import SOURCE
 
 HEAD = "Traceback (most recent call last)"
 _FRAME = re.compile(r'File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<function>.{1,200})')
@@ -54,7 +60,7 @@ class Traceback:
             "root_exc": root[0] if root else "",
             "root_message": root[1][:1000] if root else "",
         }
-        return {key: value for key, value in said.items() if value}
+        return {key: value.encode("utf-8", "replace").decode() for key, value in said.items() if value}
 
 
 def body(line: str, head: str) -> tuple[str, int | None]:
@@ -107,7 +113,76 @@ def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
     return False
 
 
-def lines_after(data: bytes, at: int, limit: int) -> list[str]:
-    """At most `limit` segments after the one that begins at byte `at` (64 KiB at most), decoded with replacement."""
-    window = data[at : at + (64 << 10)].decode("utf-8", "replace")
-    return _BREAK.split(window)[1 : limit + 1]
+def plain(data: bytes) -> str:
+    """Bytes as text without ANSI sequences."""
+    return _ANSI.sub("", data.decode("utf-8", "replace"))
+
+
+@dataclass(slots=True)
+class _Open:
+    """A traceback whose lines may go on in the next block."""
+
+    row: dict[str, Any]
+    window: bytes
+    ignored: bool
+
+
+class Assembler:
+    """Tracebacks over the blocks of one file; looks only at the lines after a head."""
+
+    __slots__ = ("_bytes", "_chars", "_lines", "_most", "_open", "_read_to", "count", "left_out")
+
+    def __init__(self, *, most: int, window_bytes: int, lines: int, quote_chars: int) -> None:
+        """At most `most` events, each from at most `window_bytes` bytes and `lines` lines after its head."""
+        self._most, self._bytes, self._lines, self._chars = most, window_bytes, lines, quote_chars
+        self._open: list[_Open] = []
+        self._read_to: dict[int | None, int] = {}
+        self.count = self.left_out = 0
+
+    def go_on(self, data: bytes) -> list[dict[str, Any]]:
+        """Finish what the block before left open, with the beginning of this one."""
+        waiting, self._open = self._open, []
+        return [e for one in waiting for e in self._event(one.row, one.window + data[: self._bytes], ignored=one.ignored)]
+
+    def close(self) -> list[dict[str, Any]]:
+        """Finish what is still open."""
+        return self.go_on(b"")
+
+    def feed(self, found: pl.DataFrame, data: bytes, offset: int) -> list[dict[str, Any]]:
+        """Events of the heads among `found` (columns seq, line, byte, text, raw, rank), lines of the block `data`."""
+        heads = found.filter(pl.col("text").str.contains(HEAD, literal=True) & ~pl.col("text").str.contains(SOURCE))
+        events: list[dict[str, Any]] = []
+        for row in heads.iter_rows(named=True):
+            start = row["byte"] - offset
+            before = data[max(0, start - 400) : start].rstrip(b"\r\n").rsplit(b"\n", 1)[-1]
+            window, ignored = data[start : start + self._bytes], b"Exception ignored in" in before
+            if start + self._bytes > len(data):
+                self._open.append(_Open(row, window, ignored))
+            else:
+                events += self._event(row, window, ignored=ignored)
+        return events
+
+    def _event(self, row: dict[str, Any], window: bytes, *, ignored: bool) -> list[dict[str, Any]]:
+        if row["seq"] <= self._read_to.get(row["rank"], -1):
+            return []
+        if self.count >= self._most:
+            self.left_out += 1
+            return []
+        self.count += 1
+        text = window[: self._bytes].decode("utf-8", "surrogateescape")
+        breaks = [found.start() for found in islice(_BREAK.finditer(text), self._lines + 1)]
+        lines = [text[a + 1 : b] for a, b in zip(breaks, [*breaks[1:], len(text)], strict=True)]
+        found = read(row["raw"], lines)
+        self._read_to[row["rank"]] = row["seq"] + found.read
+        place = {"seq": row["seq"], "line": row["line"], "byte": row["byte"]}
+        if found.at:
+            skipped = text[: breaks[found.at - 1] + 1].encode("utf-8", "surrogateescape")
+            place = {"seq": row["seq"] + found.at, "line": row["line"] + skipped.count(b"\n")}
+            place |= {"byte": row["byte"] + len(skipped)}
+        harmless = ignored or "failed with: Traceback" in row["raw"]
+        attrs = {"role": "benign" if harmless else "root", "shape": "crash", "head_line": str(row["line"])}
+        said = (found.text or row["raw"]).encode("utf-8", "replace").decode()[: self._chars]
+        return [
+            {**place, "rank": row["rank"], "step": None, "level": "error", "code": "traceback", "text": said}
+            | {"attrs": orjson.dumps(attrs | found.attrs()).decode()}
+        ]

@@ -1,8 +1,9 @@
 """MosaicML Composer and llm-foundry: a head `[batch=N/M]:`, then one tab-indented `Train name: value` line for each metric.
 
-A batch is an optimizer update, from 1; the head counts epochs, batches, samples or tokens, as the run's duration does, and
-only batches give a step. Memory is in GB of 10⁹ bytes, rates are both total and per device, mfu is a fraction.
-NaN is printed; the NaN monitor, if on, raises instead. The step of a wrapped record is that of the head above it.
+A batch is an optimizer update, from 1; the head counts epochs, batches, samples or tokens, as the run's duration
+does, and only batches give a step. Memory is in GB of 10⁹ bytes, rates are both total and per device, mfu is a
+fraction. NaN is printed; the NaN monitor, if on, raises instead. The step of a wrapped record is that of the head
+above it.
 
 Example:
     ```log
@@ -42,7 +43,7 @@ Not this:
     [batch=40/900]: evaluating
          Train dataset: c4
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 

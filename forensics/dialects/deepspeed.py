@@ -1,9 +1,9 @@
 """DeepSpeed engine: overflow messages, skipped-step counts, throughput and memory lines of any trainer above it.
 
 An overflow is a non-finite gradient: the update is skipped and the weights are safe. A handful of them in the first
-twenty steps finds the loss scale; a scale that reaches its floor, or a share of skips above some per cent later, is a dead run.
-The overflow line has no step of its own and takes that of the line before. `skipped=` counts since the start. GB is GiB;
-RunningAvgSamplesPerSec is an average since the start, CurrSamplesPerSec is not.
+twenty steps finds the loss scale; a scale that reaches its floor, or a share of skips above some per cent later, is a
+dead run. The overflow line has no step of its own and takes that of the line before. `skipped=` counts since the
+start. GB is GiB; RunningAvgSamplesPerSec is an average since the start, CurrSamplesPerSec is not.
 
 Example:
     ```log
@@ -32,7 +32,7 @@ Not this:
     ```log
     [2025-07-08 09:10:12,450] [INFO] [config.py:752:print]   skipped_overflow ........ OVERFLOW
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 

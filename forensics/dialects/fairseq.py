@@ -10,7 +10,7 @@ Example:
     [2026-01-02 03:04:05,678][train_inner][INFO] - {"epoch": 2, "update": 1.5, "loss": "6.125", "wps": "7000", "num_updates": "300", "lr": "2.5e-05", "gnorm": "1.75", "loss_scale": "16", "gb_free": "7.5", "wall": "600"}
     [2026-01-02 03:05:05,678][fairseq.trainer][INFO] - NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: 8.0
     ```
-    => step=300 epoch=2 loss=6.125 tokens_per_sec=7000 lr=0.000025 grad_norm=1.75 loss_scale=16 gb_free=7.5
+    => step=300 loss=6.125 tokens_per_sec=7000 lr=0.000025 grad_norm=1.75 loss_scale=16 gb_free=7.5
     => event fairseq.overflow step=300
 
 Example:
@@ -79,8 +79,8 @@ DIALECT = Dialect(
             "' subset | ",
             rf"valid on '[^']*' subset \| loss (?P<eval_loss>{N}) .*?num_updates (?P<step>\d+)",
         ),
-        Line("overflow", "overflow detected, ignoring", rf"setting loss scale to: (?P<loss_scale>{N})", carry=True),
-        Line("nan", "NaN detected in output of", r"NaN detected in output of (?P<layer>\S+)", carry=True),
+        Line("overflow", "overflow detected, ignoring", r"overflow detected, ignoring gradient", carry=True),
+        Line("nan", "NaN detected in output of", r"NaN detected in output of ", carry=True),
         Line(
             "committed",
             "Saved checkpoint ",

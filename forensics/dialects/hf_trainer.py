@@ -1,11 +1,11 @@
 """Hugging Face Trainer, and what runs on it: axolotl, unsloth, most fine-tuning scripts.
 
-One Python dict a logging window, never JSON: version 4 prints plain numbers, version 5 strings rounded to four digits.
-The loss is the mean of the window; grad_norm is the last update's, before clipping; memory keys are axolotl's, in GiB.
-There is no step in the dict: it is the count of the training bar drawn before it, else epoch x total steps / epochs
-of the header, else unknown. With the default `logging_nan_inf_filter` a NaN or infinite loss is replaced before the mean is
-taken: the window of the first one prints a finite, even lower loss with `grad_norm` nan, and every later window 0.
-Version 5 prints no line for a checkpoint; version 4 does at INFO.
+One Python dict a logging window, never JSON: version 4 prints plain numbers, version 5 strings rounded to four
+digits. The loss is the mean of the window; grad_norm is the last update's, before clipping; memory keys are
+axolotl's, in GiB. There is no step in the dict: it is the count of the training bar drawn before it, else epoch x
+total steps / epochs of the header, else unknown. With the default `logging_nan_inf_filter` a NaN or infinite loss is
+replaced before the mean is taken: the window of the first one prints a finite, even lower loss with `grad_norm` nan,
+and every later window 0. Version 5 prints no line for a checkpoint; version 4 does at INFO.
 
 Example:
     ```log
@@ -42,7 +42,7 @@ Not this:
     print({'loss': loss, 'epoch': epoch})
     {'loss': 3.1, 'step': 40}
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 

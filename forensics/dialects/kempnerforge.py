@@ -1,11 +1,11 @@
 """KempnerForge: `[step N] key=value | key=value` lines of one logger on rank 0.
 
-Step counts optimizer updates from 1; a line is printed at step 1 and every `log_interval`. tok/s is of all ranks, mfu a
-percentage, mem the running peak over the card's total in GiB (it says GB), step_time seconds of the last step.
-A step whose loss is NaN or infinite prints no metric line: a warning names it by the number before the increment, so the
-metric line that is missing is one later. The update, the evaluation and the checkpoint of that step are skipped, yet the
-counter goes on; ten in a row end the run with the usual closing line and exit status 0. A NaN that is only in the gradient
-passes this guard. A checkpoint counts from its `committed` line.
+Step counts optimizer updates from 1; a line is printed at step 1 and every `log_interval`. tok/s is of all ranks, mfu
+a percentage, mem the running peak over the card's total in GiB (it says GB), step_time seconds of the last step. A
+step whose loss is NaN or infinite prints no metric line: a warning names it by the number before the increment, so
+the metric line that is missing is one later. The update, the evaluation and the checkpoint of that step are skipped,
+yet the counter goes on; ten in a row end the run with the usual closing line and exit status 0. A NaN that is only in
+the gradient passes this guard. A checkpoint counts from its `committed` line.
 
 Example:
     ```log
@@ -41,7 +41,7 @@ Not this:
     ```log
     [rank 0] INFO     [step 50] starting evaluation
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 

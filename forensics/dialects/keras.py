@@ -52,7 +52,9 @@ DIALECT = Dialect(
         ),
         Line("saved", ": saving model to ", r"^Epoch (?P<epoch>\d+): saving model to (?P<path>\S+)"),
         Line("saved", ", saving model to ", r"^Epoch (?P<epoch>\d+): .*, saving model to (?P<path>\S+)"),
-        Line("committed", ": finished saving model to ", r"^Epoch (?P<epoch>\d+): finished saving model to (?P<path>\S+)"),
+        Line(
+            "committed", ": finished saving model to ", r"^Epoch (?P<epoch>\d+): finished saving model to (?P<path>\S+)"
+        ),
         Line("nan", ": Invalid loss, terminating training", r"Batch \d+: Invalid loss, terminating training"),
     ),
     finish=partial(global_step, first=1),

@@ -1,9 +1,9 @@
 """PyTorch Lightning: the tqdm bar with its postfix, and the Rich bar whose metrics stand on wrapped lines below it.
 
-Metric names are the user's; `_step` and `_epoch` endings tell the last value from the mean of the epoch. The bar counts batches
-of an epoch that is numbered from 0: step is taken as epoch x batches + batch, which is updates when nothing is accumulated.
-NaN is printed and the run goes on, unless early stopping watches that metric and says it is not finite. A checkpoint
-has a line only when its callback is verbose.
+Metric names are the user's; `_step` and `_epoch` endings tell the last value from the mean of the epoch. The bar
+counts batches of an epoch that is numbered from 0: step is taken as epoch x batches + batch, which is updates when
+nothing is accumulated. NaN is printed and the run goes on, unless early stopping watches that metric and says it is
+not finite. A checkpoint has a line only when its callback is verbose.
 
 Example:
     ```log
@@ -39,7 +39,7 @@ Not this:
     Validation DataLoader 0: 100%|██████████| 8/8 [00:00<00:00, 40.12it/s]
     train_loss: see the table
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ DIALECT = Dialect(
         Line(
             "metrics",
             "Epoch ",
-            r"Epoch (?P<epoch>\d+):\s+\d+%\|[^|]*\|\s*(?P<iter>\d+)/(?P<iters>\d+) \[[^,\]]*,[^,\]=]*(?P<tail>,[^\]]*=[^\]]*)\]",
+            r"Epoch (?P<epoch>\d+):\s+\d+%\|[^|]*\|\s*(?P<iter>\d+)/(?P<iters>\d+) "
+            r"\[[^,\]]*,[^,\]=]*(?P<tail>,[^\]]*=[^\]]*)\]",
             tail="eq",
             names=_NAMES,
         ),

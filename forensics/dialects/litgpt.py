@@ -1,8 +1,8 @@
 """LitGPT and lit-llama: `Epoch E | iter I step S | loss train: …, val: … | iter time: … ms`.
 
 step counts optimizer updates, iter micro-batches; the loss is of one micro-batch. The time is of one ITERATION, so it
-is kept as iter_time_s: an update takes as many of them as gradients are accumulated. val is n/a until one ran. NaN is printed and the
-run goes on.
+is kept as iter_time_s: an update takes as many of them as gradients are accumulated. val is n/a until one ran. NaN is
+printed and the run goes on.
 
 Example:
     ```log

@@ -1,9 +1,10 @@
 """LLaMA-Factory: JSON rows in `trainer_log.jsonl`, and the Trainer's dict behind `>>` in `running_log.txt`.
 
 The JSON rows carry their step (`current_steps`) and total; an evaluation repeats the step with eval_loss and no loss.
-throughput is tokens per second since the start, an average that hides a slowdown; vram_* is the peak of the process in GiB;
-elapsed and remaining times are text. The Trainer's NaN filter applies, and the JSON rows have no grad_norm to betray it;
-a NaN that gets through is a bare NaN, which is not JSON. The dicts have no step: header and epoch give it, else unknown.
+throughput is tokens per second since the start, an average that hides a slowdown; vram_* is the peak of the process
+in GiB; elapsed and remaining times are text. The Trainer's NaN filter applies, and the JSON rows have no grad_norm to
+betray it; a NaN that gets through is a bare NaN, which is not JSON. The dicts have no step: header and epoch give it,
+else unknown.
 
 Example:
     ```log
@@ -26,7 +27,7 @@ Not this:
     {"current_steps": "many", "total_steps": 900}
     [INFO|2025-03-04 05:06:07] logging.py:143 >> {'loss_type': None}
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """llm.c: `step N/M | loss … (z) | norm … (z) | lr … | … ms | … MFU | … tok/s`.
 
-Steps count from 1; time in ms, tok/s of all GPUs, MFU in per cent. The z scores against the last 128 steps are nan until there
-are 128: only the number after `loss` counts as a NaN. A run may be told to skip updates by z score. A checkpoint is whole when its DONE file is there.
+Steps count from 1; time in ms, tok/s of all GPUs, MFU in per cent. The z scores against the last 128 steps are nan
+until there are 128: only the number after `loss` counts as a NaN. A run may be told to skip updates by z score. A
+checkpoint is whole when its DONE file is there.
 
 Example:
     ```log
@@ -24,7 +25,7 @@ Not this:
     step 40/8000 | loss pending
     val loss is computed every 250 steps
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 

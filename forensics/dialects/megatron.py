@@ -1,10 +1,10 @@
 """Megatron-LM and Megatron-Bridge: one ` iteration N/ M | name: value | … |` line a logging window.
 
-Iterations count attempted updates from 1, skipped ones too; the values are means over the window. Time is in ms (a fork
-prints seconds and says so), throughput in TFLOP/s of one GPU, memory lines in MB of 1024² bytes or in GB. The last rank
-prints. The column `lm loss` is printed only when its mean is above zero: a window whose every update was skipped, or whose mean is
-NaN, has no such column, which is how a failure looks here; the loss scale falls first. `number of nan iterations` counts
-only those that were not skipped. A checkpoint counts from `successfully saved`.
+Iterations count attempted updates from 1, skipped ones too; the values are means over the window. Time is in ms (a
+fork prints seconds and says so), throughput in TFLOP/s of one GPU, memory lines in MB of 1024² bytes or in GB. The
+last rank prints. The column `lm loss` is printed only when its mean is above zero: a window whose every update was
+skipped, or whose mean is NaN, has no such column, which is how a failure looks here; the loss scale falls first.
+`number of nan iterations` counts only those that were not skipped. A checkpoint counts from `successfully saved`.
 
 Example:
     ```log
@@ -41,7 +41,7 @@ Not this:
     time (ms) | forward-compute: 812.50 | backward-compute: 1400.10 | optimizer: 41.00
      iteration count 200/ 8000 reached
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 

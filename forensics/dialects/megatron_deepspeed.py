@@ -1,8 +1,8 @@
 """Megatron-DeepSpeed (BLOOM): `steps: N loss: … iter time (s): … samples/sec: …`, beside Megatron's and DeepSpeed's own.
 
-Seconds here, milliseconds on Megatron's line of the same step. Two or three lines tell of one step: they join on it. Megatron's
-column of skipped iterations stays 0 while DeepSpeed skips, and its grad norm then repeats a stale number: believe the
-cumulative `skipped=` of DeepSpeed's line. A skipped update leaves the weights as they were.
+Seconds here, milliseconds on Megatron's line of the same step. Two or three lines tell of one step: they join on it.
+Megatron's column of skipped iterations stays 0 while DeepSpeed skips, and its grad norm then repeats a stale number:
+believe the cumulative `skipped=` of DeepSpeed's line. A skipped update leaves the weights as they were.
 
 Example:
     ```log
@@ -14,7 +14,7 @@ Not this:
     ```log
     steps: 310 of 1000 done, loss: see the board
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 

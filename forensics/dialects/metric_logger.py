@@ -8,7 +8,7 @@ Example:
     ```log
     Epoch: [1]  [ 20/300]  eta: 0:04:41  lr: 0.002500  loss: 1.7500 (2.2500)  time: 0.0625  data: 0.0250  max mem: 2048
     ```
-    => step=320 epoch=1 lr=0.0025 loss=1.75 step_time_s=0.0625 data_time_s=0.025 mem_peak_gib=2
+    => step=320 lr=0.0025 loss=1.75 step_time_s=0.0625 data_time_s=0.025 mem_peak_gib=2
 
 Example:
     ```log

@@ -1,7 +1,8 @@
 """MLPerf `:::MLLOG {json}` lines and NVIDIA DLLogger `DLL … - Iteration N key : value` lines.
 
 Inside MLLOG step times are seconds; in DLLogger they are printed in ms, and `train_acc : 0.6465 %` is a fraction. The
-step is what the writer counts (`step` or `samples_count`; often samples). `eval_accuracy` is the validation LOSS in the
+step is what the writer counts (`step` or `samples_count`, often samples); where a training loss is counted in steps, the other lines
+stand at the step before them. `eval_accuracy` is the validation LOSS in the
 language-model and diffusion benchmarks, so it keeps its own name. NaN is a bare JSON `NaN`. After `run_stop` with
 status success the run has done its work: signals, watchdogs and time limits behind it are tear-down.
 
@@ -29,10 +30,21 @@ Not this:
 
 from __future__ import annotations
 
+import polars as pl
+
 from forensics.dialects.spec import Dialect, Line, N, Name
 
-_STEP = r'"(?:samples_count|step_num|step)": (?P<step>\d+)'
+_COUNT = r'"(?:samples_count|step_num|step)": (?P<{}>\d+)'
+_OWN, _OTHER = _COUNT.format("step"), _COUNT.format("iter")
 _TIMES = {"train_step_time": Name("step_time_s"), "throughput": Name("samples_per_sec")}
+_EPOCH = rf'(?:.*?"epoch_num": (?P<epoch>{N}))?'
+
+
+def _steps(frame: pl.DataFrame) -> pl.DataFrame:
+    """Training losses count the run; other lines count samples or evaluation batches and stand at the step before."""
+    counted = "step" if frame["step"].is_not_null().any() else "iter"
+    return frame.with_columns(step=pl.col(counted).forward_fill())
+
 
 DIALECT = Dialect(
     name="mllog",
@@ -41,29 +53,28 @@ DIALECT = Dialect(
         Line(
             "metrics",
             '"key": "tracked_stats"',
-            rf'"key": "tracked_stats", "value": \{{(?P<tail>[^}}]*)\}}(?:.*?{_STEP})?',
+            r'"key": "tracked_stats", "value": \{(?P<tail>[^}]*(?:train_loss|"loss)"[^}]*)\}.*?' + _OWN,
             tail="json",
             names=_TIMES,
-            carry=True,
         ),
         Line(
             "metrics",
+            '"key": "tracked_stats"',
+            rf'"key": "tracked_stats", "value": \{{(?P<tail>[^}}]*)\}}(?:.*?{_OTHER})?',
+            tail="json",
+            names=_TIMES,
+        ),
+        Line("metrics", '"key": "train_loss"', rf'"key": "train_loss", "value": (?P<train_loss>{N}).*?{_OWN}'),
+        Line(
+            "metrics",
             '"key": "eval_accuracy"',
-            rf'"key": "eval_accuracy", "value": (?P<eval_accuracy>{N})(?:.*?{_STEP})?',
+            rf'"key": "eval_accuracy", "value": (?P<eval_accuracy>{N}){_EPOCH}(?:.*?{_OTHER})?',
             names={"eval_accuracy": Name("eval_accuracy")},
-            carry=True,
         ),
         Line(
             "metrics",
             '"key": "eval_error"',
-            rf'"key": "eval_error", "value": (?P<eval_error>{N})(?:.*?{_STEP})?',
-            carry=True,
-        ),
-        Line(
-            "metrics",
-            '"key": "train_loss"',
-            rf'"key": "train_loss", "value": (?P<train_loss>{N})(?:.*?{_STEP})?',
-            carry=True,
+            rf'"key": "eval_error", "value": (?P<eval_error>{N}){_EPOCH}(?:.*?{_OTHER})?',
         ),
         Line(
             "metrics",
@@ -75,6 +86,7 @@ DIALECT = Dialect(
         Line("ended", '"key": "run_stop"', r'"key": "run_stop".*?"status": "success"'),
     ),
     sniff=(r":::MLLOG \{", r"DLL [\d-]+ [\d:.]+ - "),
+    finish=_steps,
     metric_rank="any",
     doc=__doc__,
 )

@@ -10,7 +10,7 @@ Example:
     ```log
     2026/01/02 03:04:05 - mmengine - INFO - Epoch(train)  [2][ 150/400]  lr: 2.0000e-03  eta: 1 day, 2:03:04  time: 0.2500  data_time: 0.0150  memory: 4096  grad_norm: 6.5000  loss: 1.7500  loss_cls: 0.5000
     ```
-    => step=550 epoch=2 lr=0.002 step_time_s=0.25 data_time_s=0.015 mem_peak_gib=4 grad_norm=6.5 loss=1.75 loss_cls=0.5
+    => step=550 lr=0.002 step_time_s=0.25 data_time_s=0.015 mem_peak_gib=4 grad_norm=6.5 loss=1.75 loss_cls=0.5
 
 Example:
     ```log
@@ -93,7 +93,10 @@ DIALECT = Dialect(
         Line("resumed", "resumed epoch", r"resumed epoch: (?P<epoch>\d+), iter: (?P<step>\d+)"),
         Line("nan", "loss become infinite or NaN", r"loss become infinite or NaN"),
     ),
-    sniff=(r"Epoch ?(?:\(train\)\s*)?\[\d+\]\[\s*\d+/\d+\]\s+(?:base_)?lr: ", r"Iter(?:\(train\)\s*| )\[\s*\d+/\d+\]\s+(?:base_)?lr: "),
+    sniff=(
+        r"Epoch ?(?:\(train\)\s*)?\[\d+\]\[\s*\d+/\d+\]\s+(?:base_)?lr: ",
+        r"Iter(?:\(train\)\s*| )\[\s*\d+/\d+\]\s+(?:base_)?lr: ",
+    ),
     finish=partial(global_step, first=1),
     doc=__doc__,
 )

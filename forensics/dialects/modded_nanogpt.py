@@ -1,9 +1,10 @@
 """modded-nanogpt and parameter-golf: `step:N/M name:value … train_time:…` in the forms of their many forks.
 
-Steps count updates from 1, step 0 is the first validation. train_time is the clock since the start, in ms, in s, or in minutes with one decimal (6 s), told by its suffix;
-early versions restart it at step 10. step_avg, avg and tok/s are averages since the clock started: they hide a slowdown, difference train_time
-instead; `step:…ms` in some forks is the last interval's own time. `step_avg:nanms` only says that nothing is measured yet.
-NaN is printed as such. Many runs write no checkpoint at all, and many print their own source first.
+Steps count updates from 1, step 0 is the first validation. train_time is the clock since the start, in ms, in s, or
+in minutes with one decimal (6 s), told by its suffix; early versions restart it at step 10. step_avg, avg and tok/s
+are averages since the clock started: they hide a slowdown, difference train_time instead; `step:…ms` in some forks is
+the last interval's own time. `step_avg:nanms` only says that nothing is measured yet. NaN is printed as such. Many
+runs write no checkpoint at all, and many print their own source first.
 
 Example:
     ```log

@@ -1,7 +1,8 @@
 """nanochat: base and mid training, supervised and reinforcement stages, often all in one file.
 
-Every stage starts its steps again at 0. The loss is a debiased running average, so a NaN stays for good; lrm multiplies the
-learning rate and is no rate; mfu is in per cent without a sign; tok/sec is of all GPUs; dt is the step's own time in ms.
+Every stage starts its steps again at 0. The loss is a debiased running average, so a NaN stays for good; lrm
+multiplies the learning rate and is no rate; mfu is in per cent without a sign; tok/sec is of all GPUs; dt is the
+step's own time in ms.
 
 Example:
     ```log
@@ -35,7 +36,7 @@ Not this:
     ```log
     step 00120 of the tokenizer | loss: none
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -45,19 +46,15 @@ DIALECT = Dialect(
     name="nanochat",
     title="nanochat",
     lines=(
+        # one line for all stages, so that a later stage, whose steps begin again, is seen as such
         Line(
             "metrics",
             "| lrm: ",
-            rf"step (?P<step>\d+)(?:/(?P<max_steps>\d+))? \([\d.]+%\) \| loss: (?P<loss>{N})"
-            rf"(?: \| grad norm: (?P<grad_norm>{N}))? \| lrm: (?P<lr_mult>{N}) \| dt: (?P<dt_ms>{N})ms"
-            rf" \| tok/sec: (?P<tokens_per_sec>{N})(?: \| (?:bf16_)?mfu: (?P<mfu_pct>{N}))?",
+            rf"[Ss]tep (?P<step>\d+)(?:/(?P<max_steps>\d+))?(?: \([\d.]+%\))? \| (?:Training )?loss: (?P<loss>{N})"
+            rf"(?: \| grad norm: (?P<grad_norm>{N}))? ?\| lrm: (?P<lr_mult>{N})"
+            rf"(?:\| num_tokens: (?P<num_tokens_step>{N})| \| dt: (?P<dt_ms>{N})ms \| tok/sec: (?P<tokens_per_sec>{N})"
+            rf"(?: \| (?:bf16_)?mfu: (?P<mfu_pct>{N}))?)",
             names={"dt_ms": Name("step_time_s", 0.001), "mfu_pct": Name("mfu", 0.01)},
-        ),
-        Line(
-            "metrics",
-            "| Training loss: ",
-            rf"Step (?P<step>\d+)/(?P<max_steps>\d+) \| Training loss: (?P<loss>{N})\| lrm: (?P<lr_mult>{N})"
-            rf"\| num_tokens: (?P<num_tokens_step>{N})",
         ),
         Line(
             "metrics",

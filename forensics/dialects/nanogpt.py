@@ -1,8 +1,9 @@
 """nanoGPT: `iter N: loss …, time …ms, mfu …%`, and `step N: train loss …, val loss …` at evaluations.
 
-iter counts from 0; the loss is of one micro-batch, noisy; the time is of that iteration, with the evaluation and the saving
-that happened in it, so a slow line at every evaluation is no slowdown. mfu is a running mean in per cent, -100 until it is measured. NaN is
-printed and the run goes on; the one checkpoint file is overwritten only when the validation loss improves, which NaN never does.
+iter counts from 0; the loss is of one micro-batch, noisy; the time is of that iteration, with the evaluation and the
+saving that happened in it, so a slow line at every evaluation is no slowdown. mfu is a running mean in per cent, -100
+until it is measured. NaN is printed and the run goes on; the one checkpoint file is overwritten only when the
+validation loss improves, which NaN never does.
 
 Example:
     ```log

@@ -1,7 +1,8 @@
 """NeMo 2 progress printer (`Training epoch E, iteration I/N | …`) and the bar of NeMo 1.
 
-Times in seconds, numbers rounded to four digits and averaged over the logging interval, so that one NaN in the window makes the
-printed mean NaN. iteration and global_step count from 0: one is added here, so that a step is a number of updates made.
+Times in seconds, numbers rounded to four digits and averaged over the logging interval, so that one NaN in the window
+makes the printed mean NaN. iteration and global_step count from 0: one is added here, so that a step is a number of
+updates made.
 
 Example:
     ```log
@@ -21,7 +22,7 @@ Not this:
     ```log
     Training epoch 0 begins, iteration limit 500
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ DIALECT = Dialect(
             "metrics",
             "Training epoch ",
             rf"Training epoch (?P<epoch>\d+), iteration (?P<iter>\d+)/(?P<iters>\d+) \|(?: lr: (?P<lr>{N}) \|)?"
-            rf"(?: global_batch_size: (?P<global_batch_size>{N}) \|)?(?: global_step: (?P<step>\d+)[\d.]* \|)?(?P<tail>.*)",
+            rf"(?: global_batch_size: (?P<global_batch_size>{N}) \|)?"
+            rf"(?: global_step: (?P<step>\d+)[\d.]* \|)?(?P<tail>.*)",
             tail="colon",
             names={"consumed_samples": Name("num_samples"), "global_step": None},
             step_offset=1,

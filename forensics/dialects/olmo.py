@@ -1,8 +1,9 @@
 """OLMo and OLMo-core: a head `[step=N/M,epoch=E]`, then one indented `name=value` line for each metric.
 
-Steps count updates from 1; token rates are per device; memory in MB or GiB as the name says; whole numbers have thousands separators, and large
-ones B or T. OLMo cannot print an infinite metric as a whole number: its logger raises OverflowError instead. OLMo-core stops on
-a non-finite loss, a NaN gradient norm passes. An asynchronous save counts from `saved successfully`.
+Steps count updates from 1; token rates are per device; memory in MB or GiB as the name says; whole numbers have
+thousands separators, and large ones B or T. OLMo cannot print an infinite metric as a whole number: its logger raises
+OverflowError instead. OLMo-core stops on a non-finite loss, a NaN gradient norm passes. An asynchronous save counts
+from `saved successfully`.
 
 Example:
     ```log

@@ -8,7 +8,7 @@ Example:
     ```log
     Train: 1 [  50/200 ( 25%)]  Loss: 5.250 (5.500)  Time: 0.500s,  512.00/s  (0.625s,  409.60/s)  LR: 2.500e-04  Data: 0.012 (0.045)
     ```
-    => step=250 epoch=1 loss=5.25 step_time_s=0.5 samples_per_sec=512 lr=0.00025
+    => step=250 loss=5.25 step_time_s=0.5 samples_per_sec=512 lr=0.00025
 
 Example:
     ```log

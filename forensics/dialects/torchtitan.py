@@ -1,9 +1,9 @@
 """torchtitan: `step: N  loss: …` with fixed columns, colour codes unless they are off.
 
-Step counts updates from 1; printed at step 1 and every `log_freq`. tps is per device, memory the maximum reserved since the
-line before, in GiB, mfu a percentage or N/A; older versions print wps for tps and no tflops. NaN is printed and the run goes
-on. With pipeline parallelism only ranks of the last stage have the loss, others print -1. Checkpoint lines name no step: they take that of the last
-metric line.
+Step counts updates from 1; printed at step 1 and every `log_freq`. tps is per device, memory the maximum reserved
+since the line before, in GiB, mfu a percentage or N/A; older versions print wps for tps and no tflops. NaN is printed
+and the run goes on. With pipeline parallelism only ranks of the last stage have the loss, others print -1. Checkpoint
+lines name no step: they take that of the last metric line.
 
 Example:
     ```log
@@ -31,7 +31,7 @@ Not this:
     ```log
     [titan] 2025-04-05 06:00:00,000 - root - INFO - step: size 20 loss: cross_entropy
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ DIALECT = Dialect(
         Line("resumed", "Loading the checkpoint from ", r"Loading the checkpoint from (?P<path>\S*step-(?P<step>\d+))"),
         Line("removed", "Checkpointer is deleting ", r"Checkpointer is deleting (?P<path>\S*step-(?P<step>\d+))"),
         Line("started", "Training starts at step ", r"Training starts at step (?P<step>\d+)"),
-        Line("ended", "Training completed", r"(?:^|- )Training completed"),
+        Line("ended", "Training completed", r"(?:^|- )Training completed\s*$"),
     ),
     metric_rank="any",
     doc=__doc__ or "",

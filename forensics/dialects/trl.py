@@ -1,9 +1,9 @@
 """TRL: the Hugging Face Trainer's dict with token counts, rewards and completion lengths (SFT, DPO, GRPO, PPO).
 
-num_tokens is cumulative, completions/* are in tokens, step_time in seconds. The step is found as for the Trainer. The NaN
-filter of the Trainer applies: loss 0 with `grad_norm` nan is a hidden NaN, entropy turns nan with it. In GRPO a negative
-loss is healthy, and loss 0 with grad_norm 0 and `frac_reward_zero_std` 1 only says that every answer got one reward; NaN
-weights print nothing here, generation fails on its probability tensor instead.
+num_tokens is cumulative, completions/* are in tokens, step_time in seconds. The step is found as for the Trainer. The
+NaN filter of the Trainer applies: loss 0 with `grad_norm` nan is a hidden NaN, entropy turns nan with it. In GRPO a
+negative loss is healthy, and loss 0 with grad_norm 0 and `frac_reward_zero_std` 1 only says that every answer got one
+reward; NaN weights print nothing here, generation fails on its probability tensor instead.
 
 Example:
     ```log
@@ -24,7 +24,7 @@ Not this:
     ```log
     {'num_tokens': 512, 'loss': 'grpo'}
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ Example:
           7/100      2.75G      1.125      2.250      1.375         12        640:  45%|####5     | 90/200 [00:20<00:25,  4.31it/s]
                      all        128        929      0.625      0.500      0.750      0.375
     ```
-    => step=7 loss=1.125 loss_2=2.25 loss_3=1.375 mem_reserved_gib=2.5611
+    => step=7 loss=1.125 loss_2=2.25 loss_3=1.375 mem_reserved_gib=2.561137
     => step=7 precision=0.625 recall=0.5 map50=0.75 map50_95=0.375
 
 Example:

@@ -10,7 +10,7 @@ Example:
     | epoch   2 |   200/  900 batches | lr 5.0000 | ms/batch  8.50 | loss  5.25 | ppl   190.57
     | end of epoch   2 | time: 35.50s | valid loss   nan | valid ppl      nan
     ```
-    => step=1100 epoch=2 lr=5 step_time_s=0.0085 loss=5.25 ppl=190.57
+    => step=1100 lr=5 step_time_s=0.0085 loss=5.25 ppl=190.57
     => step=1100 eval_loss=nan eval_ppl=nan
 
 Example:
@@ -64,7 +64,7 @@ DIALECT = Dialect(
             "Train Epoch: ",
             rf"Train Epoch: (?P<epoch>\d+) \[(?P<iter>\d+)/(?P<iters>\d+) \(\d+%\)\]\s+Loss: (?P<loss>{N})",
         ),
-        Line("ended", "| End of training | ", rf"\| End of training \| test loss\s+(?P<test_loss>{N})"),
+        Line("ended", "| End of training | ", r"\| End of training \| test loss"),
     ),
     finish=global_step,
     doc=__doc__,

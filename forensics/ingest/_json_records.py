@@ -1,4 +1,4 @@
-"""Where the records of a list stand inside a JSON document, so that each number has a line; and what a cut one holds."""
+"""Where the records of a list stand inside a JSON document, so each number has a line; and what a cut one holds."""
 
 from __future__ import annotations
 
@@ -47,37 +47,56 @@ def number(cell: object) -> float | None:
     return None
 
 
+@dataclass(slots=True)
+class _Scan:
+    """A walk over the tokens of a document; `inside` is true between the brackets of the wanted list."""
+
+    wanted: bytes
+    depth: int = 0
+    inside: bool = False
+    start: int = 0
+    word: bytes = b""
+    word_at: int = 0
+    last_key: bytes = b""
+    spans: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    keys: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
+
+    def opening(self, text: bytes, at: int) -> None:
+        self.depth += 1
+        if self.depth == 2 and text == b"[" and self.last_key == self.wanted:
+            self.inside, self.spans, self.keys = True, [], {}
+        elif self.inside and self.depth == 3 and text == b"{":
+            self.start = at
+
+    def closing(self, text: bytes, end: int) -> None:
+        if self.inside and self.depth == 3 and text == b"}":
+            self.spans.append((self.start, end))
+        elif self.inside and self.depth == 2:
+            self.inside = False
+        self.depth -= 1
+
+    def colon(self) -> None:
+        if self.depth == 1:
+            self.last_key = self.word
+        elif self.inside and self.depth == 3:
+            self.keys[len(self.spans), self.word[1:-1].decode("utf-8", "replace")] = self.word_at
+
+
 def places(data: bytes, key: str) -> Places:
     """Find the objects of the list under the top-level `key`; one pass, whatever the document holds."""
-    wanted = b'"' + key.encode() + b'"'
-    depth, inside, start = 0, False, 0
-    spans: list[tuple[int, int]] = []
-    keys: dict[tuple[int, str], int] = {}
-    word, word_at, last_key = b"", 0, b""
+    scan = _Scan(b'"' + key.encode() + b'"')
     for token in _TOKEN.finditer(data):
         text = token.group()
-        first = text[:1]
-        if first == b'"':
-            word, word_at = text, token.start()
-        elif first == b":":
-            if depth == 1:
-                last_key = word
-            elif inside and depth == 3:
-                keys[len(spans), word[1:-1].decode("utf-8", "replace")] = word_at
-        elif first in b"{[":
-            depth += 1
-            if depth == 2 and first == b"[" and last_key == wanted:
-                inside, spans, keys = True, [], {}
-            elif inside and depth == 3 and first == b"{":
-                start = token.start()
-        elif first in b"}]":
-            if inside and depth == 3 and first == b"}":
-                spans.append((start, token.end()))
-            elif inside and depth == 2:
-                inside = False
-            depth -= 1
+        if text[:1] == b'"':
+            scan.word, scan.word_at = text, token.start()
+        elif text == b":":
+            scan.colon()
+        elif text in b"{[":
+            scan.opening(text, token.start())
+        elif text in b"}]":
+            scan.closing(text, token.end())
     newlines = tuple(match.start() for match in re.finditer(rb"\n", data))
-    return Places(tuple(spans), keys, newlines)
+    return Places(tuple(scan.spans), scan.keys, newlines)
 
 
 def records_before_damage(data: bytes, where: Places) -> tuple[list[object], int]:

@@ -10,6 +10,8 @@ from forensics.ingest._out import Out
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 
+_DAMAGED = "the document is cut or damaged"
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -33,11 +35,15 @@ def lines_of(opened: Opened) -> Iterator[Line]:
 
 
 def document(opened: Opened, limits: Limits) -> bytes:
-    """The whole decoded stream.
+    """The whole text of a small document; an uncompressed one may be a single long line.
 
     Raises:
         LimitExceeded: when it is longer than `limits.json_bytes`.
     """
+    if not opened.compression and not opened.head(2).startswith((b"\xff\xfe", b"\xfe\xff")):
+        if opened.size_bytes > limits.json_bytes:
+            raise LimitExceeded("bytes of a document", limit=limits.json_bytes, actual=opened.size_bytes)
+        return opened.span(0, opened.size_bytes)
     parts: list[bytes] = []
     size = 0
     for block in opened.blocks():
@@ -46,6 +52,17 @@ def document(opened: Opened, limits: Limits) -> bytes:
             raise LimitExceeded("bytes of a document", limit=limits.json_bytes, actual=size)
         parts.append(block.data)
     return b"".join(parts)
+
+
+def settle_document(opened: Opened, out: Out, *, records: int, lost_bytes: int = 0) -> None:
+    """Account for a whole document, of which `lost_bytes` at the end were not understood."""
+    if opened.problems():
+        settle(opened, out, records=records, lost_bytes=lost_bytes, reason=_DAMAGED)
+        return
+    lost = min(lost_bytes, opened.size_bytes)
+    if lost:
+        out.account(skipped_bytes=lost, reason=_DAMAGED)
+    out.account(read_bytes=opened.size_bytes - lost, records=records)
 
 
 def settle(opened: Opened, out: Out, *, records: int, lost_bytes: int = 0, reason: str = "") -> None:

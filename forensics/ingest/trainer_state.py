@@ -17,7 +17,7 @@ from forensics.ingest._checkpoint_step import checkpoint_of
 from forensics.ingest._json_records import Places, number, places, records_before_damage
 from forensics.ingest._metric_rows import At, MetricRows, int64
 from forensics.ingest._out import Out
-from forensics.ingest._rows_of_text import document, settle
+from forensics.ingest._rows_of_text import document, settle_document
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
@@ -50,7 +50,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     _facts(state, out)
     inside = _checkpoint(opened.source.path, out, broken=lost > 0)
     out.format("trainer_state in a checkpoint" if inside else "trainer_state")
-    settle(opened, out, records=len(history), lost_bytes=lost, reason="the document is cut or damaged")
+    settle_document(opened, out, records=len(history), lost_bytes=lost)
 
 
 def _content(data: bytes, where: Places, out: Out) -> tuple[int, Mapping[str, object], list[object]]:

@@ -39,9 +39,22 @@ class _Member(Protocol):
         ...
 
 
+class _Inflate(Protocol):
+    """What zlib's decompressor can do; its own class has no public name."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    @property
+    def unconsumed_tail(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
+    def copy(self) -> _Inflate: ...
+
+
 @dataclass(slots=True)
 class _Gzip:
-    inflate: zlib._Decompress = field(default_factory=lambda: zlib.decompressobj(wbits=31))
+    inflate: _Inflate = field(default_factory=lambda: zlib.decompressobj(wbits=31))
 
     def step(self, data: bytes) -> tuple[bytes, bytes, bool]:
         before = self.inflate.copy()
@@ -54,7 +67,7 @@ class _Gzip:
         return out, self.inflate.unconsumed_tail, False
 
 
-def _salvage(before: zlib._Decompress, data: bytes, why: str) -> _Damaged:
+def _salvage(before: _Inflate, data: bytes, why: str) -> _Damaged:
     """Feed single bytes to a copy made before the damage, to keep all that comes out before it."""
     kept: list[bytes] = []
     for at in range(len(data)):

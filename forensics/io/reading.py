@@ -138,7 +138,7 @@ class Opened:
 
 
 @contextmanager
-def _opened_fd(fd: int, source: Source, limits: Limits) -> Generator[Opened]:
+def _opened_fd(fd: int, source: Source, limits: Limits) -> Generator[Opened, None, None]:
     opened = Opened(source, OpenFile(fd, os.fstat(fd).st_size), limits)
     try:
         yield opened
@@ -147,7 +147,7 @@ def _opened_fd(fd: int, source: Source, limits: Limits) -> Generator[Opened]:
 
 
 @contextmanager
-def open_source(root: Path, source: Source, limits: Limits = DEFAULT) -> Generator[Opened]:
+def open_source(root: Path, source: Source, limits: Limits = DEFAULT) -> Generator[Opened, None, None]:
     """Open a discovered file of the run at `root` (or `root` itself where it is a file) and close it afterwards.
 
     Raises:
@@ -169,7 +169,7 @@ def opened_bytes(name: str, data: bytes, limits: Limits = DEFAULT) -> Opened:
 
 
 @contextmanager
-def opened_stream(name: str, stream: BinaryIO, limits: Limits = DEFAULT) -> Generator[Opened]:
+def opened_stream(name: str, stream: BinaryIO, limits: Limits = DEFAULT) -> Generator[Opened, None, None]:
     """Give a pipe the same face as a file, by way of an unnamed temporary file, so memory stays bounded.
 
     Raises:

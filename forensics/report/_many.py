@@ -23,7 +23,7 @@ def fingerprint(report: Report) -> str:
 
 
 def grouped(reports: Sequence[Report]) -> list[tuple[str, list[Report]]]:
-    """Group runs by fingerprint, the largest group first, then by fingerprint; runs keep the order they were given in."""
+    """Group runs by fingerprint, the largest group first; within a group runs stay in the order they were given."""
     groups = [(key, list(same)) for key, same in groupby(sorted(reports, key=fingerprint), key=fingerprint)]
     return sorted(groups, key=lambda group: (group[0] == _NOTHING, -len(group[1]), group[0]))
 

@@ -1,4 +1,4 @@
-"""A report as plain values for JSON: every field named by hand, so that the contract does not follow the code by accident."""
+"""A report as plain values for JSON: every field named by hand, so that no rename in the code reaches a reader."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Style:
         return f"\x1b[{';'.join(str(_CODES[p]) for p in paints)}m{text}\x1b[0m"
 
     def field(self, label: str, text: str, *paints: Paint, most: int | None = None) -> Iterator[str]:
-        """Lay out `label  text`, wrapped under itself, over at most `most` lines; words longer than a line stay whole."""
+        """Lay out `label  text`, wrapped under itself, over at most `most` lines; a long word stays whole."""
         rows = textwrap.wrap(
             text, max(20, self.width - LABEL_CHARS), break_long_words=False, break_on_hyphens=False
         ) or [""]

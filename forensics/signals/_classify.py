@@ -143,7 +143,7 @@ def of_exception(exception: str, message: str) -> tuple[Weight, str, str]:
 
 def of_signature(code: str, role: str, shape: str) -> tuple[Weight, str] | None:
     """Judge a signature's hit: weight and shape; None when it is context or harmless and judges nothing."""
-    if role not in {"root", "symptom"}:
+    if role not in {"root", "symptom"} or not shape:
         return None
     root = role == "root"
     if code in _STOPS or shape == "stopped":

@@ -99,7 +99,7 @@ def _judged(run: Run) -> Iterator[Failure]:
             exception=exception,
             message=message,
             quote=row["text"] or (f"{exception}: {message}" if message else exception),
-            where=attrs.get("frame", "") or attrs.get("frames", ""),
+            where=attrs.get("frame", ""),
         )
 
 
@@ -108,10 +108,18 @@ def _judge(code: str, attrs: dict[str, str]) -> tuple[Weight, str, str] | None:
     if role == "benign":
         return None
     if code == "traceback":
-        return of_exception(exception, attrs.get("message", "")) if exception else None
+        return _of_chain(attrs) if exception else None
     found = of_signature(code, role, attrs.get("shape", ""))
     slug = attrs.get("cause", "")
     return (*found, slug if slug.isidentifier() else code.replace("-", "_")) if found else None
+
+
+def _of_chain(attrs: dict[str, str]) -> tuple[Weight, str, str]:
+    """Judge by the last exception of a chain, or by the first when only that one is telling."""
+    last = of_exception(attrs["exc"], attrs.get("message", ""))
+    if last[2] == "uncaught_exception" and "root_exc" in attrs:
+        return of_exception(attrs["root_exc"], attrs.get("root_message", ""))
+    return last
 
 
 def _attrs(text: str | None) -> dict[str, str]:

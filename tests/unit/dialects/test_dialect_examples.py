@@ -4,6 +4,7 @@ A block is `Example:` or `Not this:`, an indented fence that begins with three b
 one `=>` line for each record, in the order of the log:
 
     => loss=9.18 step=50        a metrics record: canonical names, values in the unit of the name; more may be there
+    => loss=9.18 epoch=2        the epoch of the record
     => saved step=100 path=a/b  a checkpoints row: saved, committed, removed or resumed
     => event name.nan step=37   an events row
     => nothing                  no record at all
@@ -27,10 +28,11 @@ import pytest
 import forensics.dialects
 from forensics.dialects._engine import parse_text
 from forensics.dialects.names import canonical
-from forensics.dialects.spec import RESERVED, TAILS, Dialect
+from forensics.dialects.spec import TAILS, Dialect
 
 _BLOCK = re.compile(
-    r"^ {0,4}(?P<kind>Example|Not this)[^\n]*:\n(?P<indent> +)```log\n(?P<log>.*?)\n(?P=indent)```\n?(?P<after>(?: +=>[^\n]*\n?)*)",
+    r"^ {0,4}(?P<kind>Example|Not this)[^\n]*:\n(?P<indent> +)```log\n(?P<log>.*?)\n(?P=indent)```\n?"
+    r"(?P<after>(?: +=>[^\n]*\n?)*)",
     re.MULTILINE | re.DOTALL,
 )
 _CHECKPOINTS = ("saved", "committed", "removed", "resumed")
@@ -51,6 +53,7 @@ def _modules() -> dict[str, Dialect]:
 
 
 DIALECTS = _modules()
+_LAGGING = ((4, 5), (10, 10), (13, 15), (19, 20))
 
 
 def _doc(name: str) -> str:
@@ -81,7 +84,7 @@ def _records(metrics: pl.DataFrame) -> list[tuple[int | None, dict[str, float]]]
     if metrics.is_empty():
         return []
     return [
-        (group["step"][0], dict(zip(group["name"], group["value"], strict=True)))
+        (group["step"][0], dict(zip(group["name"], group["value"], strict=True)) | {"epoch": group["epoch"][0]})
         for group in metrics.partition_by("seq", maintain_order=True)
     ]
 
@@ -134,16 +137,21 @@ def test_every_dialect_shows_what_it_reads_and_what_it_refuses(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
-def test_a_needle_stands_in_every_line_its_pattern_reads_and_patterns_are_rust(name: str) -> None:
+def test_patterns_compile_for_rust_and_have_the_groups_they_promise(name: str) -> None:
     for line in DIALECTS[name].lines:
         pl.Series([line.needle]).str.contains(line.pattern)
         assert line.tail is None or line.tail in TAILS
-        groups = re.compile(line.pattern).groupindex
-        assert (line.tail is not None) == ("tail" in groups), line.pattern
-        if line.meaning != "metrics":
-            assert set(groups) & set(RESERVED) or not groups
+        assert (line.tail is not None) == ("tail" in re.compile(line.pattern).groupindex), line.pattern
     for pattern in DIALECTS[name].sniff:
         pl.Series([""]).str.contains(pattern)
+
+
+@pytest.mark.parametrize("name", sorted(DIALECTS))
+def test_a_needle_stands_in_every_example_line_that_its_pattern_reads(name: str) -> None:
+    lines = pl.Series([line for block in _blocks(name) for line in block.log.splitlines()])
+    for line in DIALECTS[name].lines:
+        read = lines.filter(lines.str.contains(line.pattern))
+        assert read.str.contains(line.needle, literal=True).all(), (line.needle, read.to_list())
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
@@ -167,6 +175,14 @@ def test_a_step_of_a_hugging_face_dict_ignores_the_evaluation_bar() -> None:
     metrics = parse_text([DIALECTS["hf_trainer"]], "".join(frames) + evaluation)["metrics"]
     assert metrics.filter(pl.col("name") == "loss")["step"].to_list() == [10, 20, 30]
     assert metrics.filter(pl.col("name") == "eval_loss")["step"].to_list() == [30]
+
+
+def test_a_frame_drawn_too_early_does_not_age_the_step_when_the_bar_is_redrawn() -> None:
+    frames = [
+        f"  5%|# | {old}/90 [00:01<00:09]\n{{'loss': 1.5, 'epoch': 0.1}}\n  5%|# | {n}/90 [0" for old, n in _LAGGING
+    ]
+    metrics = parse_text([DIALECTS["hf_trainer"]], "\n".join(frames) + "\n")["metrics"]
+    assert metrics["step"].to_list() == [5, 10, 15, 20]
 
 
 def test_a_record_of_composer_may_be_indented_by_a_tab() -> None:

@@ -1,0 +1,89 @@
+"""A look into a file before it is read: is it a text log at all, and which dialects does it speak."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import polars as pl
+
+from forensics.dialects import _generic, _sniff
+from forensics.dialects._engine import Matcher
+from forensics.dialects.spec import Dialect
+from forensics.io.reading import Opened
+
+_WHOLE_BYTES = 1 << 20
+_END_BYTES = 256 << 10
+_SPREAD, _SPREAD_BYTES = 64, 16 << 10
+_PROBE_BYTES = 16 << 10
+_LEARN_LINES = 20_000
+#: Files of these names are program text, settings or documents: words in them are not what a run said.
+_NOT_LOGS = re.compile(
+    r"(?i)\.(?:py[cxi]?|sh|bash|slurm|sbatch|ya?ml|toml|cfg|ini|md|rst|ipynb|c|cc|cpp|cu|cuh|h|hpp|rs|go|js|ts|css|html?"
+    r"|json|csv|tsv|xml|tex|bib|lock|patch|diff|pkl|pt|pth|bin|safetensors|npy|npz|parquet|arrow|svg|proto)(?:\.gz|\.zst)?$"
+    r"|^(?:readme|licen[cs]e|makefile|dockerfile)[^/]*$"
+)
+_TEXT_CONTROLS = b"\t\n\r\x08\x0c\x1b\x07"
+_CONTROLS = bytes(c for c in range(32) if c not in _TEXT_CONTROLS) + b"\x7f"
+_ODD_SHARE = 0.1
+
+
+def is_text(opened: Opened) -> bool:
+    """Whether the content is printed text: few control characters, little that is no UTF-8; a hole of NULs is allowed."""
+    name = opened.source.path.rsplit("/", 1)[-1]
+    if _NOT_LOGS.search(name) and not _is_json_lines(name, opened):
+        return False
+    head = opened.text_head(_PROBE_BYTES)
+    if head.startswith((b"%PDF-", b"\x89PNG", b"\x7fELF", b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")):
+        return False
+    parts = [head]
+    if not opened.compression and not opened.head(2) in (b"\xff\xfe", b"\xfe\xff"):
+        parts += [opened.span(opened.size_bytes // 2, _PROBE_BYTES), opened.tail(_PROBE_BYTES)]
+    probe = b"".join(re.sub(rb"\x00{8,}", b"", part) for part in parts)
+    if not probe:
+        return opened.size_bytes == 0
+    controls = len(probe) - len(probe.translate(None, _CONTROLS))
+    broken = probe.decode("utf-8", "replace").count("\ufffd")
+    return controls / len(probe) <= _ODD_SHARE and broken / len(probe) <= 3 * _ODD_SHARE
+
+
+def _is_json_lines(name: str, opened: Opened) -> bool:
+    if ".json" not in name.lower():
+        return False
+    lines = opened.text_head(_PROBE_BYTES).split(b"\n", 2)
+    return len(lines) > 2 and all(line.strip().startswith(b"{") and line.strip().endswith(b"}") for line in lines[:2])
+
+
+def sampled(opened: Opened) -> pl.Series:
+    """Segments of head, tail and 64 places between (all of a file up to 1 MiB); a compressed file shows its head."""
+    size = opened.size_bytes
+    if opened.compression or size <= _WHOLE_BYTES or opened.head(2) in (b"\xff\xfe", b"\xfe\xff"):
+        return _sniff.sample_of([opened.text_head(_WHOLE_BYTES)])
+    step = (size - 2 * _END_BYTES) // _SPREAD
+    between = [opened.span(_END_BYTES + i * step, _SPREAD_BYTES) for i in range(_SPREAD)] if step > 0 else []
+    parts = [opened.head(_END_BYTES), *(_inner(part) for part in between), _inner(opened.tail(_END_BYTES))]
+    return _sniff.sample_of(parts)
+
+
+def _inner(part: bytes) -> bytes:
+    """The whole lines of a piece that was cut anywhere."""
+    return part[part.find(b"\n") + 1 : part.rfind(b"\n") + 1]
+
+
+def choose(dialects: Sequence[Dialect], sample: pl.Series, year: int) -> list[Dialect]:
+    """The dialects of the sample, best first; where they give no training loss, one learned from the lines is added."""
+    known = _sniff.active(dialects, sample)
+    if known and _sniff.has_loss(_names(known, sample, year)):
+        return known
+    learned = _generic.learn(sample.head(_LEARN_LINES).to_list())
+    return [*known, learned] if learned is not None else known
+
+
+def _names(dialects: Sequence[Dialect], sample: pl.Series, year: int) -> list[str]:
+    found = pl.DataFrame({"text": sample}).with_row_index("seq").with_columns(
+        seq=pl.col("seq").cast(pl.Int64), line=pl.col("seq").cast(pl.Int64), byte=pl.lit(0, dtype=pl.Int64),
+        raw=pl.col("text"), rank=pl.lit(None, dtype=pl.Int64),
+    )  # fmt: skip
+    matcher = Matcher(dialects, year=year)
+    ready = matcher.feed(found) + matcher.close()
+    return sorted({name for tables in ready for name in tables["metrics"]["name"].unique().to_list()})

@@ -1,0 +1,75 @@
+"""Training logs: stdout, stderr, job output, in any mixture of dialects, plain or compressed.
+
+The dialects are found on a sample (head, tail and 64 places between); what is read then is metrics, checkpoint lines,
+error signatures, tracebacks, success markers and the last line. Carriage returns and backspaces cut a line into
+segments, lines count by newline. Program text in a log is not output, and a file that is program text is not a log.
+"""
+
+from __future__ import annotations
+
+import time
+
+import polars as pl
+
+from forensics import registry
+from forensics.dialects._blocks import Bounds, Reader
+from forensics.ingest._out import Out
+from forensics.ingest._text_sample import choose, is_text, sampled
+from forensics.io.limits import DEFAULT, Limits
+from forensics.io.reading import Opened
+from forensics.errors import NotMine
+from forensics.registry import Sniff, ingester
+
+_GLOBS = (
+    *("*.log", "*.log.[0-9]*", "*.txt", "*.out", "*.err", "stdout*", "stderr*", "*.o[0-9]*", "*.e[0-9]*"),
+    *("slurm-*", "nohup*", "*output*", "*.jsonl", "log*", "*.log.json", "typescript"),
+)
+
+
+@ingester(
+    "text_log",
+    version=1,
+    sniff=Sniff(glob=_GLOBS, fallback=True),
+    emits=("metrics", "events", "checkpoints"),
+)
+def read(opened: Opened, out: Out, limits: Limits = DEFAULT) -> None:
+    """Read one log; memory is bounded by a few blocks and, for dialects that need other lines, 200,000 matches.
+
+    Raises:
+        NotMine: for binary content and for program text.
+    """
+    if not is_text(opened):
+        raise NotMine("not a text log")
+    mtime_ns = opened.source.mtime_ns
+    year = time.gmtime(mtime_ns / 1e9).tm_year if mtime_ns else 1970
+    sample = sampled(opened)
+    dialects = choose(registry.load("dialects").dialects, sample, year)
+    out.format("+".join(d.name for d in dialects) or "text")
+    reader = Reader(dialects, Bounds(limits.quote_chars, limits.traceback_lines, year))
+    base = opened.source.attempt or 0
+    for block in opened.blocks():
+        for tables in reader.feed(block.data, offset=block.offset, first_line=block.first_line):
+            _write(out, tables, opened.source.rank, base)
+    ready, flooded = reader.close()
+    for tables in ready:
+        _write(out, tables, opened.source.rank, base)
+    for code, count in flooded:
+        out.issue("flood", f"{code}: hits between the first and the last ones were left out", count=count)
+    for problem in opened.problems():
+        out.issue(problem.code, problem.message, byte=problem.byte, line=problem.line, count=problem.count)
+    account = opened.account()
+    out.account(
+        read_bytes=account.read_bytes, skipped_bytes=account.skipped_bytes, reason=account.reason, records=reader.lines
+    )
+
+
+def _write(out: Out, tables: dict[str, pl.DataFrame], rank: int | None, attempt: int) -> None:
+    for table, rows in tables.items():
+        if not rows.height:
+            continue
+        frame = rows
+        if "rank" in frame.columns and rank is not None:
+            frame = frame.with_columns(rank=pl.lit(rank, dtype=pl.Int32))
+        if "attempt" in frame.columns and attempt:
+            frame = frame.with_columns(pl.col("attempt") + attempt)
+        out.rows(table, frame)

@@ -1,0 +1,87 @@
+"""Results written whole or not at all: a temporary file beside the place, flushed to disk, then renamed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from forensics.errors import UsageError
+
+
+def _refuse(path: Path, why: str, help_line: str) -> UsageError:
+    return UsageError(f"{os.fspath(path)!r}: {why}", help=help_line)
+
+
+def _is_special(path: Path, *, force: bool) -> bool:
+    """True for a pipe or a device, which is written to; raises where a file would be lost."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    if path.is_dir():
+        raise _refuse(path, "is a folder", f"name a file: -o {path / 'report.json'}")
+    if stat.S_ISREG(found.st_mode) or (stat.S_ISLNK(found.st_mode) and (path.is_file() or not path.exists())):
+        if not force:
+            raise _refuse(path, "exists already", f"forensics … -o {path} --force")
+        return False
+    return True
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def _publish(temporary: Path, path: Path, *, force: bool) -> None:
+    if force:
+        temporary.replace(path)
+        return
+    try:
+        path.hardlink_to(temporary)  # unlike a rename, it fails where the name was taken meanwhile
+    except FileExistsError as error:
+        raise _refuse(path, "exists already", f"forensics … -o {path} --force") from error
+    except OSError:  # a file system without hard links
+        temporary.rename(path)
+        return
+    temporary.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # some file systems cannot flush a folder; the file itself is safe
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def write_atomic(path: Path, data: bytes, *, force: bool) -> None:
+    """Write a result; a reader sees the old file or the new one, never a part, and a failure leaves no trace.
+
+    A pipe or a device (`/dev/stdout`) is written to directly.
+
+    Raises:
+        UsageError: when the file exists and `force` is not given, or when the place cannot be written to.
+    """
+    try:
+        if _is_special(path, force=force):
+            path.write_bytes(data)
+            return
+        temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(6)}.tmp")
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            try:
+                _write_all(fd, data)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            _publish(temporary, path, force=force)
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise _refuse(path, f"cannot be written: {error.strerror or error}", "forensics … -o PATH") from error

@@ -1,0 +1,117 @@
+"""JSON as training tools write it: bare NaN and Infinity, byte-order marks, lone surrogates; written so NaN stays NaN.
+
+The fast reader is asked first. It refuses what Python's own `json.dumps` writes for non-finite numbers, and turns
+integers above 64 bits into floats without a word, so those documents go to the standard library's reader.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence, Set
+from pathlib import PurePath
+from typing import Any, cast
+
+import orjson
+
+from forensics.errors import InputError, LimitExceeded
+from forensics.io.limits import DEFAULT, Limits
+
+_BOM = b"\xef\xbb\xbf"
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_DIGITS_AS_0 = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x20 for byte in range(256))
+_U64_DIGITS = b"0" * 20
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+_I64 = range(-(1 << 63), 1 << 64)
+
+
+def loads(data: bytes, limits: Limits = DEFAULT) -> object:
+    """Read one JSON document; NaN and Infinity literals become floats, a lone surrogate stays as its visible escape.
+
+    Raises:
+        LimitExceeded: above `limits.json_bytes` or `limits.json_depth`.
+        InputError: when it is not JSON.
+    """
+    if len(data) > limits.json_bytes:
+        raise LimitExceeded("json_bytes", limit=limits.json_bytes, actual=len(data))
+    data = data.removeprefix(_BOM)
+    _check_depth(data, limits.json_depth)
+    if _U64_DIGITS not in data.translate(_DIGITS_AS_0):
+        try:
+            return orjson.loads(data)
+        except orjson.JSONDecodeError:
+            pass
+    return _loads_slowly(data)
+
+
+def dumps(document: object, *, compact: bool = False) -> bytes:
+    """Write JSON; non-finite floats become the strings `NaN`, `Infinity` and `-Infinity`, never null.
+
+    Integers above 64 bits become strings of their digits; undecodable characters become visible escapes.
+    """
+    return orjson.dumps(_spelled(document), option=0 if compact else orjson.OPT_INDENT_2)
+
+
+def _loads_slowly(data: bytes) -> object:
+    text = data.decode("utf-8", errors="replace")
+    text = _ESCAPE.sub(lambda found: f"\\\\{found[1]}" if found[1] else found[0], text) if "\\u" in text else text
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError) as error:
+        message = f"not JSON: {error}"
+        raise InputError(message) from error
+
+
+def _is_deeper(brackets: bytes, limit: int) -> bool:
+    """Whether brackets nest deeper than `limit`: each round takes the innermost pairs away, so one level.
+
+    Brackets that do not pair up stop the rounds early and are no document; the readers refuse them.
+    """
+    for _ in range(limit):
+        fewer = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if not fewer or len(fewer) == len(brackets):
+            return False
+        brackets = fewer
+    return True
+
+
+def _check_depth(data: bytes, limit: int) -> None:
+    """Refuse a document nested deeper than `limit`, at the speed of `bytes.replace`."""
+    if data.count(b"[") + data.count(b"{") <= limit:
+        return
+    brackets = data.translate(None, _NOT_BRACKETS)
+    if b'"' in data and any(pair in brackets for pair in (b"[}", b"{]")) or brackets.count(b"[") != brackets.count(b"]"):
+        brackets = b""
+    if _is_deeper(_STRINGS.sub(b"", data).translate(None, _NOT_BRACKETS), limit):
+        raise LimitExceeded("json_depth", limit=limit, actual=limit + 1)
+
+
+def _number(value: float) -> float | str:
+    if isinstance(value, int):
+        return value if value in _I64 else str(value)
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def _spelled(value: object) -> Any:  # noqa: ANN401, PLR0911 - JSON; one return for each kind of value
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return _number(value)
+    if isinstance(value, str | PurePath):
+        return str(value).encode("utf-8", errors="backslashreplace").decode("utf-8")
+    if isinstance(value, Mapping):
+        return {str(_spelled(k)): _spelled(v) for k, v in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [_spelled(v) for v in cast("Sequence[object]", value)]
+    if isinstance(value, Set):
+        return sorted((_spelled(v) for v in cast("Set[object]", value)), key=str)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _spelled(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    return value

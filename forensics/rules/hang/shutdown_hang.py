@@ -1,0 +1,137 @@
+"""HNG002 shutdown-hang: the run finished, and then a process did not exit until somebody ended it.
+
+What it detects: a success marker, followed by a watchdog's abort, or by a kill that met only some of the tasks, or by a
+kill that came more than a minute later.
+
+Why it matters: the model is fine and its last checkpoint is good, but the job held its machines for nothing, and its
+exit code says failed.
+
+How it decides: the success marker stands before the kill in the same file, and nothing was trained between. Tasks are
+those that the scheduler's own lines name. Clocks of two writers may differ by whole half hours (time zones), so only
+the rest beyond half hours counts as a gap.
+
+What else looks like this: a time limit that happened to end all tasks in the seconds after success.
+
+What to do next: destroy the process group and join threads and data-loader workers before exit.
+
+References: PyTorch, torch.distributed, "Shutdown"; srun(1) `--kill-on-bad-exit`.
+
+Example:
+    ```events source,line,code,text,attrs
+    job.out,5,success,training finished,"{""role"":""benign""}"
+    job.out,8,srun-exit,srun: error: n01: tasks 1-3: Aborted,"{""role"":""symptom"",""shape"":""crash""}"
+    job.out,9,srun-exit,srun: error: n01: task 0: Terminated,"{""role"":""symptom"",""shape"":""crash""}"
+    ```
+    => HNG002 error
+Not this:
+    ```events source,line,code,text,attrs
+    job.out,5,success,training finished,"{""role"":""benign""}"
+    job.out,9,srun-exit,srun: error: n01: tasks 0-3: Terminated,"{""role"":""symptom"",""shape"":""crash""}"
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._errors import evidence_of, world
+from forensics.signals._classify import Weight
+from forensics.signals.endings import Mark, ending_of
+from forensics.signals.failures import Failure, failures
+from forensics.signals.timeline import in_order
+from forensics.store.run import Run
+
+_TASKS = re.compile(
+    r"\btasks? (?P<tasks>[\d,-]+): (?P<end>Terminated|Killed|Exited with exit code (?:143|137)|[A-Z][a-z]+)"
+)
+_KILLED = re.compile(r"Terminated|Killed|143|137")
+_HALF_HOUR_S = 1800
+_MAX_TASKS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Threshold of HNG002: seconds between success and kill that a tear-down may take."""
+
+    teardown_s: int = 60
+
+
+@rule("HNG002", shape=Shape.HANG, needs=("events", "metrics"), config=Config)
+def shutdown_hang(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Find a process that stayed alive after the run had finished."""
+    cfg = cfg or Config()
+    torn = in_order(f for f in failures(run) if f.cleared == "teardown")
+    marks = {f.source: m for f in torn if (m := ending_of(run).success_for(f.source, f.at, f.t_ns)) is not None}
+    for source, mark in marks.items():
+        after = [f for f in torn if f.source == source and f.at > mark.at]
+        stuck, why = _stuck(run, mark, after, cfg)
+        if why:
+            yield _finding(mark, after, stuck, why)
+            return
+
+
+def _stuck(run: Run, mark: Mark, after: Sequence[Failure], cfg: Config) -> tuple[tuple[int, ...], str]:
+    """Give the tasks that were still alive, and why this is a hang; an empty reason when it is none."""
+    killed, gone = _tasks(after)
+    everybody = world(run) | killed | gone
+    alive = tuple(sorted(killed)) if killed and len(killed) * 2 < len(everybody) else ()
+    if alive:
+        return alive, f"only {len(alive)} of {len(everybody)} tasks had to be ended, the others were gone"
+    if any(f.shape == "hang" for f in after):
+        return alive, "a watchdog aborted it after the success marker"
+    gaps = [_gap_s(mark, f) for f in after if f.weight == Weight.STOP]
+    if any(gap > cfg.teardown_s for gap in gaps):
+        return alive, f"the kill came {max(gaps)} s after the success marker"
+    return alive, ""
+
+
+def _gap_s(mark: Mark, failure: Failure) -> int:
+    if mark.t_ns is None or failure.t_ns is None:
+        return 0
+    return int((failure.t_ns - mark.t_ns) / 1e9) % _HALF_HOUR_S if failure.t_ns > mark.t_ns else 0
+
+
+def _tasks(after: Sequence[Failure]) -> tuple[frozenset[int], frozenset[int]]:
+    """Tasks that were killed, and tasks that had ended in another way."""
+    killed: set[int] = set()
+    gone: set[int] = set()
+    for failure in after:
+        hit = _TASKS.search(failure.quote)
+        if hit is not None:
+            (killed if _KILLED.search(hit["end"]) else gone).update(_numbers(hit["tasks"]))
+    return frozenset(killed), frozenset(gone - killed)
+
+
+def _numbers(text: str) -> Iterator[int]:
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit() and len(first) <= 6:
+            stop = int(last) if last.isdigit() and len(last) <= 6 else int(first)
+            yield from range(int(first), min(stop, int(first) + _MAX_TASKS) + 1)
+
+
+def _finding(mark: Mark, after: Sequence[Failure], stuck: tuple[int, ...], why: str) -> Finding:
+    named = f"rank(s) {','.join(map(str, stuck[:8]))}" if stuck else "a process"
+    return Finding(
+        rule="HNG002",
+        shape=Shape.HANG,
+        severity=Severity.ERROR,
+        confidence=Confidence.MEDIUM,
+        title=f"training finished, then {named} did not exit: {why}",
+        because="the success marker stands before the kill, and nothing was trained between them",
+        evidence=(
+            *evidence_of(after),
+            Evidence(mark.source, Locator(line=mark.at), mark.quote, t_ns=mark.t_ns, role=EvidenceRole.RELATED),
+        ),
+        onset=Onset(t_ns=mark.t_ns, rank=stuck[0] if stuck else None),
+        culprits=stuck,
+        cause="shutdown_hang",
+        causal=Causal.ROOT,
+        numbers={"messages": len(after)},
+        next=("the model is fine: keep its last checkpoint", "destroy the process group and join workers before exit"),
+    )

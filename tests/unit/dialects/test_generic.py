@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import math
+import re
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forensics.dialects._engine import parse_text
+from forensics.dialects._generic import learn
+from forensics.dialects._masking import slots
+
+STEPS = range(10, 130, 10)
+
+
+def read(lines: list[str]) -> pl.DataFrame:
+    dialect = learn(lines)
+    assert dialect is not None
+    return parse_text(dialect, "\n".join(lines) + "\n")["metrics"]
+
+
+def series(lines: list[str], name: str) -> list[tuple[int | None, float]]:
+    return read(lines).filter(pl.col("name") == name).select("step", "value").rows()
+
+
+def expected(factor: float = 1.0) -> list[tuple[int, float]]:
+    return [(step, step * factor) for step in STEPS]
+
+
+FORMS = {
+    "key=value": "step={s} loss={v} lr=1e-4",
+    "key: value": "[2026-01-02 03:04:05,678][root][INFO] - step: {s}, loss: {v}, lr: 0.001",
+    "key value": "Iters {s} Train loss {v} Prune rate 0.3",
+    "brackets": "Step [{s}/900], Loss: {v} (12.5 s)",
+    "hash": "I0102 train.py:17] Step #{s}: accuracy 3.5%, loss {v}",
+    "json": '{{"step": {s}, "loss": {v}, "note": "fine"}}',
+    "dict": "{{'loss': {v}, 'lr': 0.001, 'step': {s}}}",
+    "tensor": "step {s} loss tensor({v}, device='cuda:0')",
+    "bars": "| step {s} | loss {v} | lr 0.001 |",
+    "progress": " 10%|#   | {s}/900 [01:40<15:00,  1.00s/it, loss={v}, lr=1e-05]",
+    "global_step": "global_step {s} train/loss {v} train/grad_norm 0.5",
+    "arrow": "iteration {s} -> loss: {v}",
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+def test_a_metric_line_in_any_common_form_is_read_with_its_step(form: str) -> None:
+    lines = [form.format(s=step, v=step * 0.5) for step in STEPS]
+    assert series(lines, "loss") == expected(0.5)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+def test_a_nan_is_the_value_of_its_key(form: str) -> None:
+    lines = [form.format(s=step, v="nan" if step > 60 else step * 0.5) for step in STEPS]
+    found = series(lines, "loss")
+    assert [step for step, value in found if math.isnan(value)] == [step for step in STEPS if step > 60]
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+def test_learned_patterns_are_rust_patterns_and_needles_stand_in_every_line(form: str) -> None:
+    lines = [form.format(s=step, v=step * 0.5) for step in STEPS]
+    dialect = learn(lines)
+    assert dialect is not None
+    for line in dialect.lines:
+        hits = pl.Series(lines).str.contains(line.pattern)
+        near = pl.Series(lines).str.contains(line.needle, literal=True)
+        assert (near | ~hits).all()
+        re.compile(line.pattern)
+
+
+def test_a_loss_that_is_nan_from_the_first_line_is_still_a_loss() -> None:
+    assert [s for s, v in series([f"step {s} loss nan" for s in STEPS], "loss") if math.isnan(v)] == list(STEPS)
+
+
+def test_batches_that_begin_again_in_each_epoch_count_on() -> None:
+    lines = [f"Epoch [{e}/3] Batch [{b}/40] Loss: {e}.{b}" for e in (1, 2, 3) for b in (10, 20, 30, 40)]
+    assert [step for step, _ in series(lines, "loss")] == list(range(10, 130, 10))
+
+
+def test_a_bar_without_an_epoch_counts_on_when_it_is_full() -> None:
+    lines = [f" 50%|##  | {b}/40 [00:01<00:02, 5.00it/s, loss=0.5{b}]" for _ in range(3) for b in (10, 20, 30, 40)]
+    assert [step for step, _ in series(lines, "loss")] == list(range(10, 130, 10))
+
+
+def test_an_epoch_is_the_step_when_nothing_finer_is_printed() -> None:
+    lines = [f"Epoch [{e}/50], Train Loss: {e}.5, Train L1: 2.5" for e in range(1, 9)]
+    assert series(lines, "loss") == [(e, e + 0.5) for e in range(1, 9)]
+
+
+def test_validation_lines_between_training_lines_are_kept_apart() -> None:
+    lines: list[str] = []
+    for e in range(1, 7):
+        lines += [f"Epoch [{e}/50], Train Loss: {e}.5, LR: 0.1", f"Epoch [{e}/50], Validation Loss: {e}.25, acc: 0.5"]
+    assert series(lines, "loss") == [(e, e + 0.5) for e in range(1, 7)]
+    assert series(lines, "eval_loss") == [(e, e + 0.25) for e in range(1, 7)]
+
+
+def test_a_column_that_is_printed_now_and_then_is_optional() -> None:
+    lines = [f"step {s} loss 0.{s}" + (f" val_loss 0.{s}5" if s % 40 == 0 else "") for s in STEPS]
+    assert len(series(lines, "loss")) == len(STEPS)
+    assert [step for step, _ in series(lines, "eval_loss")] == [40, 80, 120]
+
+
+def test_loss_lines_below_epoch_lines_take_their_step() -> None:
+    lines = [text for e in range(1, 8) for text in (f"----- Epoch {e}/7 -----", f"train loss: {e}.5 acc: 0.{e}")]
+    assert series(lines, "loss") == [(e, e + 0.5) for e in range(1, 8)]
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("| step | loss | lr |", "| {s} | {v} | 0.001 |"),
+        ("epoch     train_loss  accuracy  time", "{s}         {v}    0.5       00:12"),
+    ],
+)
+def test_a_table_takes_its_names_from_the_header(header: str, row: str) -> None:
+    assert series([header, *(row.format(s=s, v=s * 0.5) for s in STEPS)], "loss") == expected(0.5)
+
+
+def test_a_run_that_began_again_keeps_both_attempts() -> None:
+    metrics = read([f"step {s} loss 0.{s}" for _ in range(2) for s in range(10, 200, 10)])
+    assert metrics["attempt"].unique().sort().to_list() == [0, 1]
+
+
+def test_save_lines_name_their_step_and_path() -> None:
+    lines = [f"step {s} loss 0.{s}" for s in STEPS] + [
+        "Saved checkpoint at step 120 to out/run",
+        "saving model to out/ckpt_120.pt",
+        "Saving model weights to out/final/model.safetensors",
+    ]
+    dialect = learn(lines)
+    assert dialect is not None
+    saved = parse_text(dialect, "\n".join(lines))["checkpoints"]
+    assert set(saved["step"].to_list()) == {120}
+    assert {"out/run", "out/ckpt_120.pt", "out/final/model.safetensors"} <= set(saved["path"].to_list())
+
+
+NOT_METRICS = {
+    "source code": [f"    loss = loss + {i}.0 * step_{i}" for i in range(20)],
+    "calls": [f"    train(step={i}, loss=0.5);" for i in range(20)],
+    "arguments": [f"  {k}: {i}" for i, k in enumerate("lr batch_size epochs steps warmup seed hidden".split())] * 3,
+    "a repeated setting": ["learning rate 0.001"] * 30,
+    "pip": [f"Downloading torch-2.{i}.0-cp311.whl ({i}.5 MB)" for i in range(20)],
+    "downloads": [f"model.bin:  {i}%|#   | {i}.5M/90.0M [00:0{i}<00:10, 9.5MB/s]" for i in range(9)],
+    "cProfile": [f"  {i}437956   68.{i}   0.000 8770.834   0.004 loss.py:{i}83(step)" for i in range(20)],
+    "tracebacks": [f'  File "/a/b/train.py", line {i}, in step' for i in range(20)],
+    "prose": [f"we found {i} files with nan in them and moved {i + 3} of them" for i in range(20)],
+    "a bar alone": [f" {i}%|#   | {i}/100 [00:01<00:02, 5.00it/s]" for i in range(20)],
+    "ports": [f"worker {i} listens on port {i + 9000}" for i in range(20)],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("lines", NOT_METRICS.values(), ids=NOT_METRICS.keys())
+def test_what_is_no_metric_line_is_not_learned(lines: list[str]) -> None:
+    assert learn(lines) is None
+
+
+def test_metric_lines_are_found_among_everything_else() -> None:
+    noise = [line for lines in NOT_METRICS.values() for line in lines]
+    metrics = [f"update {s} | reward 1.{s} | kl 0.{s}" for s in STEPS]
+    names = read(noise + metrics + noise)["name"].unique().to_list()
+    assert sorted(names) == ["kl", "reward"]
+
+
+def test_dates_clocks_and_versions_are_no_numbers() -> None:
+    assert [s.text for s in slots("2026-01-02 03:04:05,678 v1.2.3 eta: 1:02:03 top-1 acc@5 loss 0.5")] == ["0.5"]
+
+
+NUMBER = st.one_of(
+    st.integers(-(10**6), 10**6).map(str),
+    st.floats(allow_nan=True, allow_infinity=True, width=32).map(repr),
+    st.floats(1e-9, 1e9).map("{:.3e}".format),
+)
+KEY = st.sampled_from(["loss", "train_loss", "lr", "grad_norm", "acc", "reward", "kl", "ppl"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    keys=st.lists(KEY, min_size=1, max_size=5, unique=True).filter(lambda ks: len({"loss", "train_loss"} & {*ks}) < 2),
+    form=st.sampled_from([("{k}={v}", " "), ("{k}: {v}", " | "), ("{k} {v}", ", "), ("'{k}': {v}", ", ")]),
+    data=st.data(),
+)
+def test_every_printed_number_comes_back(keys: list[str], form: tuple[str, str], data: st.DataObject) -> None:
+    pattern, between = form
+    values = [[data.draw(NUMBER) for _ in keys] for _ in range(8)]
+    values[0] = [f"{i}.5" for i, _ in enumerate(keys)]
+    lines = [
+        between.join(pattern.format(k=k, v=v) for k, v in zip(["step", *keys], [str(10 * i), *row], strict=True))
+        for i, row in enumerate(values, 1)
+    ]
+    found = read(lines)
+    assert found.height == len(keys) * len(lines)
+    for value, text in zip(found["value"].to_list(), [t for row in values for t in row], strict=True):
+        assert value == pytest.approx(float(text), rel=1e-9, nan_ok=True)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.text(max_size=80), max_size=30))
+def test_any_text_gives_a_dialect_or_none(lines: list[str]) -> None:
+    dialect = learn([*lines, *lines, *lines])
+    if dialect is not None:
+        parse_text(dialect, "\n".join(lines))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet="step loss=:[](){}|/\\'\"0123456789.-+*?^$%#\t ", min_size=1, max_size=60))
+def test_punctuation_around_numbers_never_breaks_a_learned_pattern(noise: str) -> None:
+    lines = [f"{noise} step {s} {noise} loss 0.{s} {noise}" for s in STEPS]
+    dialect = learn(lines)
+    if dialect is not None:
+        parse_text(dialect, "\n".join(lines))
