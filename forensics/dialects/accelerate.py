@@ -1,7 +1,8 @@
 """diffusers and accelerate example scripts: a `Steps:` bar with `lr=…, step_loss=…` behind it.
 
-The step counts optimizer updates; `step_loss` is of one micro-batch, so it is very noisy for diffusion models and a factor
-of two up or down is healthy. NaN is printed as `nan`. `Saved state to` is printed once a checkpoint is written.
+The step counts optimizer updates; `step_loss` is of one micro-batch, so it is very noisy for diffusion models and a
+factor of two up or down is healthy. NaN is printed as `nan`. `Saved state to` is printed once a checkpoint is
+written.
 
 Example:
     ```log
@@ -40,5 +41,5 @@ DIALECT = Dialect(
         Line("committed", "Saved state to ", r"Saved state to (?P<path>\S*checkpoint-(?P<step>\d+))"),
         Line("resumed", "Resuming from checkpoint ", r"Resuming from checkpoint \S*checkpoint-(?P<step>\d+)"),
     ),
-    doc=__doc__,
+    doc=__doc__ or "",
 )

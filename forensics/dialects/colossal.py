@@ -38,5 +38,5 @@ DIALECT = Dialect(
         Line("metrics", "Train step of epoch ", rf"Train step of epoch (?P<epoch>\d+):{_BAR}", tail="eq"),
     ),
     finish=global_step,
-    doc=__doc__,
+    doc=__doc__ or "",
 )

@@ -1,8 +1,9 @@
 """detectron2: `iter: N  total_loss: …` lines of `d2.utils.events`, every 20 iterations.
 
 `time` is the median of 20 iterations in seconds, `max_mem` the peak in MiB (it says M), losses are medians of 20. The
-iteration is counted from 0. On a NaN or infinite loss the trainer raises at once and names the iteration exactly; a NaN
-in `bbox/APs` of an empty class is no failure and is not read. `model_NNNNNNN.pth` carries the iteration it was written after.
+iteration is counted from 0. On a NaN or infinite loss the trainer raises at once and names the iteration exactly; a
+NaN in `bbox/APs` of an empty class is no failure and is not read. `model_NNNNNNN.pth` carries the iteration it was
+written after.
 
 Example:
     ```log
@@ -22,7 +23,7 @@ Not this:
     ```log
     [03/04 05:06:07 d2.evaluation.testing]: copypaste: 37.9,58.0,nan
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -50,5 +51,5 @@ DIALECT = Dialect(
         Line("saved", "model_final.pth", r"Saving checkpoint to (?P<path>\S*model_final\.pth)", carry=True),
         Line("started", "Starting training from iteration ", r"Starting training from iteration (?P<step>\d+)"),
     ),
-    doc=__doc__,
+    doc=__doc__ or "",
 )

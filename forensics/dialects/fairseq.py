@@ -1,9 +1,10 @@
 r"""fairseq: JSON objects with string values (`train_inner`, `train`, `valid`), or `epoch 001:  i / N loss=…`.
 
 The loss of language models is in bits (base 2); wps is tokens per second of all ranks; `gb_free` is free memory, so
-creep shows as a fall. The step is `num_updates`, optimizer updates from 1. `train` lines are means of the whole epoch and
-are kept apart as `epoch_loss`. Gradient overflow halves the loss scale and leaves the weights alone: normal near
-the start, fatal when the scale reaches its minimum. A NaN loss raises, after a dump that names the first layer with NaN.
+creep shows as a fall. The step is `num_updates`, optimizer updates from 1. `train` lines are means of the whole epoch
+and are kept apart as `epoch_loss`. Gradient overflow halves the loss scale and leaves the weights alone: normal near
+the start, fatal when the scale reaches its minimum. A NaN loss raises, after a dump that names the first layer with
+NaN.
 
 Example:
     ```log
@@ -33,7 +34,7 @@ Not this:
     ```log
     [2026-01-02 03:04:05,678][fairseq_cli.train][INFO] - {'_name': None, 'loss': 'cross_entropy', 'num_updates': 400}
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -90,5 +91,5 @@ DIALECT = Dialect(
         Line("ended", "done training in ", r"done training in [\d.]+ seconds"),
     ),
     skips_update_on_nan=True,
-    doc=__doc__,
+    doc=__doc__ or "",
 )

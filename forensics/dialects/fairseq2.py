@@ -21,7 +21,7 @@ Not this:
     ```log
     Train Metrics (step 40) could not be written
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ DIALECT = Dialect(
         ),
         Line("committed", "Checkpoint at step ", r"Checkpoint at step (?P<step>\d+) saved"),
     ),
-    doc=__doc__,
+    doc=__doc__ or "",
 )

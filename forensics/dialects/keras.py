@@ -1,8 +1,8 @@
 r"""Keras and TensorFlow `fit`: `Epoch E/M`, then `i/N … - loss: … - metric: …`, redrawn in place.
 
-The step time is printed in ms (or us, or s) per step. The loss is the running mean of the epoch: a NaN stays in it to the
-end of the epoch and hides from which batch it came; `val_loss` is printed on the last frame. The step is (E - 1) * N + i.
-A frame without an `Epoch` line above it has no step. TerminateOnNaN names the batch and stops the run.
+The step time is printed in ms (or us, or s) per step. The loss is the running mean of the epoch: a NaN stays in it to
+the end of the epoch and hides from which batch it came; `val_loss` is printed on the last frame. The step is (E - 1)
+* N + i. A frame without an `Epoch` line above it has no step. TerminateOnNaN names the batch and stops the run.
 
 Example:
     ```log
@@ -58,5 +58,5 @@ DIALECT = Dialect(
         Line("nan", ": Invalid loss, terminating training", r"Batch \d+: Invalid loss, terminating training"),
     ),
     finish=partial(global_step, first=1),
-    doc=__doc__,
+    doc=__doc__ or "",
 )

@@ -26,7 +26,7 @@ Not this:
     ```log
     completed step: waiting for 12 hosts
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -66,5 +66,5 @@ DIALECT = Dialect(
         Line("committed", "saved a checkpoint at step ", r"saved a checkpoint at step (?P<step>\d+)"),
     ),
     metric_rank="any",
-    doc=__doc__,
+    doc=__doc__ or "",
 )

@@ -1,8 +1,9 @@
 """MetricLogger (torchvision references, DETR, DINO, MAE, Swin): `Epoch: [E]  [ i/N]  eta: …  loss: median (mean)`.
 
-Each value is the median of a short window with the mean since the epoch began in brackets; the median is read. `time` and
-`data` are seconds per iteration, `max mem` the peak in MiB. Epochs count from 0, batches from 0; the step is E * N + i.
-These scripts stop with `Loss is nan, stopping training` and exit status 1; a NaN stays in the mean to the end of the epoch.
+Each value is the median of a short window with the mean since the epoch began in brackets; the median is read. `time`
+and `data` are seconds per iteration, `max mem` the peak in MiB. Epochs count from 0, batches from 0; the step is E *
+N + i. These scripts stop with `Loss is nan, stopping training` and exit status 1; a NaN stays in the mean to the end
+of the epoch.
 
 Example:
     ```log
@@ -50,5 +51,5 @@ DIALECT = Dialect(
         Line("nan", ", stopping training", r"Loss is (?:nan|inf|-inf), stopping training"),
     ),
     finish=partial(global_step, first=0),
-    doc=__doc__,
+    doc=__doc__ or "",
 )

@@ -1,10 +1,10 @@
 """MLPerf `:::MLLOG {json}` lines and NVIDIA DLLogger `DLL … - Iteration N key : value` lines.
 
 Inside MLLOG step times are seconds; in DLLogger they are printed in ms, and `train_acc : 0.6465 %` is a fraction. The
-step is what the writer counts (`step` or `samples_count`, often samples); where a training loss is counted in steps, the other lines
-stand at the step before them. `eval_accuracy` is the validation LOSS in the
-language-model and diffusion benchmarks, so it keeps its own name. NaN is a bare JSON `NaN`. After `run_stop` with
-status success the run has done its work: signals, watchdogs and time limits behind it are tear-down.
+step is what the writer counts (`step` or `samples_count`, often samples); where a training loss is counted in steps,
+the other lines stand at the step before them. `eval_accuracy` is the validation LOSS in the language-model and
+diffusion benchmarks, so it keeps its own name. NaN is a bare JSON `NaN`. After `run_stop` with status success the run
+has done its work: signals, watchdogs and time limits behind it are tear-down.
 
 Example:
     ```log
@@ -26,7 +26,7 @@ Not this:
     ```log
     :::MLLOG {"namespace": "", "time_ms": 1770000000003, "event_type": "POINT_IN_TIME", "key": "seed", "value": 7, "metadata": {"file": "x.py", "lineno": 10}}
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -88,5 +88,5 @@ DIALECT = Dialect(
     sniff=(r":::MLLOG \{", r"DLL [\d-]+ [\d:.]+ - "),
     finish=_steps,
     metric_rank="any",
-    doc=__doc__,
+    doc=__doc__ or "",
 )

@@ -1,10 +1,10 @@
 r"""MMEngine (mmdet 3, mmpretrain, mmseg 1 …) and mmcv 2.x runners: `Epoch(train) [E][i/N]` or `Epoch [E][i/N]`, then `key: value`.
 
-`time` and `data_time` are seconds per iteration, averaged over the log interval (10 or 50 iterations); `memory` is the
-peak in MiB. `grad_norm` is there only with clipping. The step is (epoch - 1) * N + i; iteration-based runs print
-`Iter(train)` with the step itself. Validation lines count the validation loader, so they stand at the last training step.
-NaN is printed as `nan`, per component: a finite `loss_rpn_*` beside `loss_cls: nan` names the head that broke first.
-`Saving checkpoint at N epochs` is printed before the file `epoch_N.pth` is written.
+`time` and `data_time` are seconds per iteration, averaged over the log interval (10 or 50 iterations); `memory` is
+the peak in MiB. `grad_norm` is there only with clipping. The step is (epoch - 1) * N + i; iteration-based runs print
+`Iter(train)` with the step itself. Validation lines count the validation loader, so they stand at the last training
+step. NaN is printed as `nan`, per component: a finite `loss_rpn_*` beside `loss_cls: nan` names the head that broke
+first. `Saving checkpoint at N epochs` is printed before the file `epoch_N.pth` is written.
 
 Example:
     ```log
@@ -32,7 +32,7 @@ Not this:
     ```log
     2026/01/02 03:04:05 - mmengine - INFO - workflow: [('train', 1)], max: 12 epochs
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -98,5 +98,5 @@ DIALECT = Dialect(
         r"Iter(?:\(train\)\s*| )\[\s*\d+/\d+\]\s+(?:base_)?lr: ",
     ),
     finish=partial(global_step, first=1),
-    doc=__doc__,
+    doc=__doc__ or "",
 )

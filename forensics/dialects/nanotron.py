@@ -1,7 +1,7 @@
 """nanotron: `iteration: N / M | key: value | …` with three significant digits and K M G T P E suffixes.
 
-Iteration time is in ms; tokens per second of all ranks and of one GPU. Three digits limit every slope: a step of 1,249 ms
-prints as 1.25K. Printed by the last pipeline stage. NaN prints as `nan`, and an infinite loss as `infE`.
+Iteration time is in ms; tokens per second of all ranks and of one GPU. Three digits limit every slope: a step of
+1,249 ms prints as 1.25K. Printed by the last pipeline stage. NaN prints as `nan`, and an infinite loss as `infE`.
 
 Example:
     ```log
@@ -21,7 +21,7 @@ Not this:
     ```log
     [INFO|DP=0|PP=0|TP=0]: iteration: 41 / 5000 is next
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ DIALECT = Dialect(
         Line("saved", "Saving checkpoint at ", r"Saving checkpoint at (?P<path>\S*?(?P<step>\d+))$"),
     ),
     metric_rank="last",
-    doc=__doc__,
+    doc=__doc__ or "",
 )

@@ -56,7 +56,7 @@ Not this:
         train/data_dir=/data/c4
     [step=all]
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 

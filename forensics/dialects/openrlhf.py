@@ -1,7 +1,8 @@
 """OpenRLHF: `Global step N: {…}`, a Python dict per rollout step, printed by a Ray actor.
 
-Times (`timing/*`) are seconds, lengths are tokens. The step counts rollouts, not optimizer updates. NaN is printed bare.
-`policy_loss` is taken as the loss; it is near zero by nature. The actor's checkpoint is ckpt/_actor/global_stepN.
+Times (`timing/*`) are seconds, lengths are tokens. The step counts rollouts, not optimizer updates. NaN is printed
+bare. `policy_loss` is taken as the loss; it is near zero by nature. The actor's checkpoint is
+ckpt/_actor/global_stepN.
 
 Example:
     ```log
@@ -19,7 +20,7 @@ Not this:
     ```log
     Global step 26: nothing to report
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -38,5 +39,5 @@ DIALECT = Dialect(
         ),
     ),
     metric_rank="any",
-    doc=__doc__,
+    doc=__doc__ or "",
 )

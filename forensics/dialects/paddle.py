@@ -1,7 +1,7 @@
 """PaddleNLP: `loss: …, learning_rate: …, global_step: N, …` from its trainer.
 
-Rates are of the interval since the last line (good for slowdowns), memory is in GiB, tokens per second of one device. The
-step counts optimizer updates. NaN is printed as `nan`; the loss is averaged over the interval.
+Rates are of the interval since the last line (good for slowdowns), memory is in GiB, tokens per second of one device.
+The step counts optimizer updates. NaN is printed as `nan`; the loss is averaged over the interval.
 
 Example:
     ```log
@@ -19,7 +19,7 @@ Not this:
     ```log
     [2026-01-02 03:04:05,678] [    INFO] - learning_rate: 2.5e-05, max_steps: 500
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ DIALECT = Dialect(
         ),
     ),
     sniff=(rf"\bloss: {N}, learning_rate: {N}, global_step: \d+",),
-    doc=__doc__,
+    doc=__doc__ or "",
 )

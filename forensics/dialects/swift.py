@@ -1,8 +1,8 @@
 """ms-swift: Hugging Face dicts with `'global_step/max_steps': 'N/M'` in them.
 
 `train_speed(s/it)` is the mean since the start (older releases: iterations per second), so it hides a slowdown;
-`memory(GiB)` is the running maximum of reserved memory and can only rise. The NaN filter of the Hugging Face trainer is on:
-a NaN step shows as a stale or zero loss beside a NaN gradient norm. The same keys stand in logging.jsonl.
+`memory(GiB)` is the running maximum of reserved memory and can only rise. The NaN filter of the Hugging Face trainer
+is on: a NaN step shows as a stale or zero loss beside a NaN gradient norm. The same keys stand in logging.jsonl.
 
 Example:
     ```log
@@ -14,7 +14,7 @@ Not this:
     ```log
     {'loss': 1.375, 'grad_norm': 0.75, 'learning_rate': 2.5e-05, 'epoch': 0.1}
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ DIALECT = Dialect(
         ),
     ),
     hides_nan=True,
-    doc=__doc__,
+    doc=__doc__ or "",
 )

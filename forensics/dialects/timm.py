@@ -1,8 +1,9 @@
 """timm `train.py`: `Train: E [ i/N ( p%)]  Loss: last (mean)`.
 
-Seconds per batch and samples per second of all ranks; the value of the batch comes first, the running mean of the epoch in
-brackets (some releases print the mean alone). Epochs and batches count from 0; the step is E * N + i. A NaN stays in the running mean to the end of the
-epoch, so the value of the batch is the one read. A checkpoint is named by its epoch.
+Seconds per batch and samples per second of all ranks; the value of the batch comes first, the running mean of the
+epoch in brackets (some releases print the mean alone). Epochs and batches count from 0; the step is E * N + i. A NaN
+stays in the running mean to the end of the epoch, so the value of the batch is the one read. A checkpoint is named by
+its epoch.
 
 Example:
     ```log
@@ -24,7 +25,7 @@ Not this:
     ```log
     Train: starting with 200 batches per epoch, Loss: cross entropy
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -51,5 +52,5 @@ DIALECT = Dialect(
         Line("saved", ".pth.tar'", r"\('(?P<path>[^']*checkpoint-(?P<epoch>\d+)\.pth\.tar)', "),
     ),
     finish=partial(global_step, first=0),
-    doc=__doc__,
+    doc=__doc__ or "",
 )

@@ -1,7 +1,8 @@
 """torchtune: `Step N | loss:… lr:… tokens_per_second_per_gpu:…` in its log file, `E|N|Loss: …` on its bar.
 
-Tokens per second of one GPU; memory peaks in GiB since the last line. Steps count optimizer updates from 1. NaN is printed
-as `nan` and the run goes on; some releases print the gradient norm as `tensor(…)`. There is one checkpoint per epoch.
+Tokens per second of one GPU; memory peaks in GiB since the last line. Steps count optimizer updates from 1. NaN is
+printed as `nan` and the run goes on; some releases print the gradient norm as `tensor(…)`. There is one checkpoint
+per epoch.
 
 Example:
     ```log
@@ -21,7 +22,7 @@ Not this:
     ```log
     Step 12 | waiting for the other ranks
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -50,5 +51,5 @@ DIALECT = Dialect(
             carry=True,
         ),
     ),
-    doc=__doc__,
+    doc=__doc__ or "",
 )

@@ -2,8 +2,8 @@ r"""Ultralytics YOLO (v5 and later): a table row per epoch, redrawn as a progres
 
 The losses are running means of the epoch; `GPU_mem` is reserved memory in GB (10^9 bytes); the header above the rows
 names the loss columns, and they differ by task, so only the first, the box loss, is taken as the loss. The step is
-the epoch (from 1; YOLOv5: from 0), because results.csv and the checkpoints count epochs.
-A NaN makes newer releases go back to last.pt up to three times and say so; EMA weights are saved with NaN turned to zero.
+the epoch (from 1; YOLOv5: from 0), because results.csv and the checkpoints count epochs. A NaN makes newer releases
+go back to last.pt up to three times and say so; EMA weights are saved with NaN turned to zero.
 
 Example:
     ```log
@@ -25,7 +25,7 @@ Not this:
     ```log
           Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ DIALECT = Dialect(
         Line("ended", " epochs completed in ", r"\d+ epochs completed in [\d.]+ hours"),
     ),
     finish=epoch_is_step,
-    doc=__doc__,
+    doc=__doc__ or "",
 )

@@ -1,8 +1,8 @@
 """verl: `step:N - key:value - key:value …`, one line of several kilobytes per RL step.
 
 `perf/throughput` is tokens per second of one GPU, `timing_s/*` seconds, `*_gb` GiB, mfu a fraction. The step counts
-rollouts. Only numbers are printed; NumPy 2 prints `np.float64(nan)`. `actor/pg_loss` is taken as the loss; `critic/*` keep
-their names. Checkpoints are global_step_N/ folders.
+rollouts. Only numbers are printed; NumPy 2 prints `np.float64(nan)`. `actor/pg_loss` is taken as the loss; `critic/*`
+keep their names. Checkpoints are global_step_N/ folders.
 
 Example:
     ```log
@@ -22,7 +22,7 @@ Not this:
     ```log
     step:7 - done
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ DIALECT = Dialect(
         Line("resumed", "Setting global step to ", r"Setting global step to (?P<step>\d+)"),
     ),
     metric_rank="any",
-    doc=__doc__,
+    doc=__doc__ or "",
 )

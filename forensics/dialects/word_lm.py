@@ -1,9 +1,9 @@
 r"""PyTorch's own examples: word_language_model (`| epoch E | i/ N batches | …`), imagenet and MNIST.
 
-word_language_model: ms per batch, loss and perplexity averaged over the log interval, epochs from 1; imagenet: seconds per
-batch with the running mean in brackets, epochs from 0; MNIST: `[samples/all samples]`. The step is
-(epoch - first) * N + i. These scripts go on through NaN to the end; a NaN validation loss is never the best, so
-no checkpoint is written after it.
+word_language_model: ms per batch, loss and perplexity averaged over the log interval, epochs from 1; imagenet:
+seconds per batch with the running mean in brackets, epochs from 0; MNIST: `[samples/all samples]`. The step is (epoch
+- first) * N + i. These scripts go on through NaN to the end; a NaN validation loss is never the best, so no
+checkpoint is written after it.
 
 Example:
     ```log
@@ -29,7 +29,7 @@ Not this:
     ```log
     | epoch | batches | lr | ms/batch | loss | ppl |
     ```
-"""
+"""  # noqa: E501 - a log line is as long as it is printed
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ DIALECT = Dialect(
         Line("ended", "| End of training | ", r"\| End of training \| test loss"),
     ),
     finish=global_step,
-    doc=__doc__,
+    doc=__doc__ or "",
 )

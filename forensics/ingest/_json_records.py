@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import cast
 
 from forensics.errors import InputError
 from forensics.io.tolerant_json import loads
@@ -22,7 +21,7 @@ class Places:
     """Spans of the records, and offsets of their keys; lines are looked up in the offsets of the newlines."""
 
     spans: tuple[tuple[int, int], ...] = ()
-    keys: Mapping[tuple[int, str], int] = _NONE
+    keys: Mapping[tuple[int, str], int] = field(default_factory=lambda: _NONE)
     newlines: tuple[int, ...] = field(default=(), repr=False)
 
     def of(self, record: int, key: str) -> tuple[int | None, int | None]:
@@ -105,7 +104,7 @@ def records_before_damage(data: bytes, where: Places) -> tuple[list[object], int
     reached = 0
     for start, end in where.spans:
         try:
-            record = cast("object", loads(data[start:end]))
+            record: object | None = loads(data[start:end])
         except InputError:
             record = None
         else:

@@ -34,7 +34,9 @@ def is_text(opened: Opened) -> bool:
     if _NOT_LOGS.search(name) and not _is_json_lines(name, opened):
         return False
     head = opened.text_head(_PROBE_BYTES)
-    if head.startswith((b"%PDF-", b"\x89PNG", b"\x7fELF", b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")):
+    if head.startswith(
+        (b"%PDF-", b"\x89PNG", b"\x7fELF", b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+    ):
         return False
     parts = [head]
     if not opened.compression and not opened.head(2) in (b"\xff\xfe", b"\xfe\xff"):

@@ -52,7 +52,7 @@ def hparams_of(raw: bytes) -> Iterator[tuple[str, str, str]]:
     for name in sorted(cast("dict[str, Any]", start)):
         kind: str | None = start[name].WhichOneof("kind")
         if kind in {"number_value", "string_value", "bool_value"}:
-            yield name, dumps(getattr(start[name], str(kind))).decode(), "config"
+            yield name, dumps(getattr(start[name], str(kind)), compact=True).decode(), "config"
     # writers mark success when they start, so only a failure says something
     if data.session_end_info.status == _FAILURE:
         yield "hparams.session_end", '"failure"', "exit"
@@ -69,4 +69,4 @@ def config_of(tag: str, text: str) -> Iterator[tuple[str, str, str]]:
     if isinstance(data, dict):
         stem = tag.removesuffix("/text_summary")
         for key, value in cast("dict[str, object]", data).items():
-            yield f"{stem}.{key}", dumps(value).decode(), "config"
+            yield f"{stem}.{key}", dumps(value, compact=True).decode(), "config"

@@ -59,7 +59,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         "level": "error",
         "code": "traceback",
         "text": line[: limits.quote_chars],
-        "attrs": dumps(attrs).decode(),
+        "attrs": dumps(attrs, compact=True).decode(),
     }
     out.rows("events", {name: [cell] for name, cell in row.items()})
     out.format("torchelastic error file")

@@ -79,7 +79,7 @@ def _cells(text: bytes) -> list[str]:
     if '"' not in plain:
         return plain.split(",", _COLUMNS)
     try:
-        return next(csv.reader([plain]), [])
+        return next(iter(csv.reader([plain])), list[str]())
     except csv.Error:
         return []
 

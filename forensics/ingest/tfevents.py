@@ -136,6 +136,6 @@ def _text(value: Value, event: Event, record: tfrecord.Record, state: _State) ->
         "level": "info",
         "code": "text",
         "text": text[: state.quote_chars],
-        "attrs": dumps({"role": "benign", "tag": value.tag}).decode(),
+        "attrs": dumps({"role": "benign", "tag": value.tag}, compact=True).decode(),
     }
     out.rows("events", {name: [cell] for name, cell in row.items()})

@@ -108,7 +108,7 @@ def _is_filtered(record: Mapping[str, object]) -> bool:
 
 def _facts(state: Mapping[str, object], out: Out) -> None:
     rows = [
-        (key, dumps(state[key]).decode(), family)
+        (key, dumps(state[key], compact=True).decode(), family)
         for keys, family in ((_PROGRESS, "progress"), (_CONFIG, "config"), (_TEXT, "progress"))
         for key in keys
         if isinstance(state.get(key), (int, float, str))
