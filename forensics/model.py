@@ -159,7 +159,7 @@ class Finding:
     def fingerprint(self) -> str:
         """Stable over runs that failed the same way: rule, cause and the digit-masked first quote (12 hex digits)."""
         masked = re.sub(r"\d+", "0", self.evidence[0].quote)[:160]
-        return hashlib.sha256(f"{self.rule}|{self.cause}|{masked}".encode()).hexdigest()[:12]
+        return hashlib.sha256(f"{self.rule}|{self.cause}|{masked}".encode(errors="backslashreplace")).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)

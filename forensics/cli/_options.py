@@ -62,7 +62,7 @@ class Output:
         """
         one_of("--format", self.format, tuple(formats))
         one_of("--color", self.color, _AUTO)
-        if self.out is not None and self.out.exists() and not self.force:
+        if self.out is not None and self.out.is_file() and not self.force:
             message = f"{self.out} exists"
             raise UsageError(message, help="give --force to replace it, or another name to -o")
         return self

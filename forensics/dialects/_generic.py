@@ -2,9 +2,9 @@
 
 Lines whose numbers carry the same keys in the same order, again and again, are a trainer's metric lines; prose, source
 code, argument dumps and profiler tables are not. A group of lines is trusted when it repeats at least 5 times (3 in a
-tiny file), names a loss-like quantity or counts steps beside another named number, and its counter grows. `nan` counts
-only as the value of a key: one whose other rows are numbers, or a loss or a gradient norm. Units are unknown, so numbers
-are kept as printed; names still go through the table of canonical names.
+tiny file), names a loss-like quantity or counts steps beside another named number, and its counter grows. `nan`
+counts only as the value of a key: one whose other rows are numbers, or a loss or a gradient norm. Units are unknown, so
+numbers are kept as printed; names still go through the table of canonical names.
 
 The step is, in order of preference: a growing counter; `(epoch - first) * batches + batch` where the counter starts
 again in each epoch; a counter that wraps at `M` of `N/M`; the epoch. Which one, the values decide.
@@ -21,16 +21,16 @@ from forensics.dialects._learned import Column, Family, as_line, finish
 from forensics.dialects._masking import Slot, slots
 from forensics.dialects.spec import Dialect, Line
 
-_STEP = frozenset(
-    "step steps iter iters iteration iterations it global_step globalstep update updates num_updates timestep timesteps "
-    "total_timesteps batch batches batch_idx minibatch mb batch_id num_steps nsteps train_step training_step".split()
+_STEP = re.compile(
+    r"(?:(?:global|train|training|num|n|total)_?)?(?:steps?|iters?|iterations?|updates?|timesteps?)"
+    r"|it|batch(?:es|_idx|_id)?|minibatch|mb"
 )
-_WITHIN = frozenset("batch batches batch_idx minibatch mb batch_id iter iters it iteration i".split())
-_EPOCH = frozenset("epoch epochs ep".split())
+_WITHIN = re.compile(r"batch(?:es|_idx|_id)?|minibatch|mb|iters?|iterations?|it|i")
+_EPOCH = re.compile(r"ep(?:ochs?)?")
 _METRIC = re.compile(
     r"(?i)(?:^|[\W_\d])(?:\w*loss(?:es)?|err(?:or)?|acc(?:uracy)?|ppl|perplexity|rewards?|returns?|grad\w*|gnorm|lr|"
-    r"learning.?rate|mae|[rn]*mse|b[pi]b|bpc|nll|kl|entropy|auc|auroc|f1|dice|m?iou|map|bleu|[wc]er|psnr|ssim|fid|elbo|score|"
-    r"precision|recall|top[ -]?[15]|l[12])(?:$|[\W_\d])"
+    r"learning.?rate|mae|[rn]*mse|b[pi]b|bpc|nll|kl|entropy|auc|auroc|f1|dice|m?iou|map|bleu|[wc]er|psnr|ssim|fid|elbo|"
+    r"score|precision|recall|top[ -]?[15]|l[12])(?:$|[\W_\d])"
 )
 _LOSS = re.compile(r"(?i)loss|grad.?norm|gnorm|nll|ppl|perplexity|cross.?entropy")
 _JUNK = re.compile(
@@ -42,6 +42,7 @@ _CODE = re.compile(
 )
 _MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
 _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
+_MAX_HOMES = 64
 
 
 def learn(lines: Sequence[str]) -> Dialect | None:
@@ -80,7 +81,7 @@ def _families(lines: Sequence[str], repeats: int) -> Iterator[Family]:
 
 
 def _signature(row: tuple[Slot, ...]) -> tuple[str, ...]:
-    """The keys of a line in order; `key/` marks that a maximum stands beside the number, `/` alone one without a key."""
+    """The keys of a line in order; `key/` has a maximum beside its number, `/` is such a number without a key."""
     out: list[str] = []
     for i, slot in enumerate(row):
         over = i + 1 < len(row) and row[i + 1].over
@@ -99,11 +100,14 @@ def _is_subsequence(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
 def _merged(groups: dict[tuple[str, ...], list[tuple[Slot, ...]]]) -> dict[tuple[str, ...], list[tuple[Slot, ...]]]:
     """Fold a group into one with more columns that begins the same way and keeps its order (an optional `val_loss`)."""
     out: dict[tuple[str, ...], list[tuple[Slot, ...]]] = {}
+    starts: dict[str, list[tuple[str, ...]]] = {}
     for signature in sorted(groups, key=len, reverse=True):
+        near = starts.setdefault(signature[0], [])
         metric = any(_METRIC.search(key) for key in signature)
-        longer = (long for long in out if metric and long[0] == signature[0] and _is_subsequence(signature, long))
-        home = next(longer, signature)
-        out.setdefault(home, []).extend(groups[signature])
+        home = next((long for long in near if metric and _is_subsequence(signature, long)), None)
+        if home is None and len(near) < _MAX_HOMES:
+            near.append(signature)
+        out.setdefault(home or signature, []).extend(groups[signature])
     return out
 
 
@@ -133,7 +137,8 @@ def _column(key: str, rows: list[tuple[Slot, ...]]) -> Column:
                 place = max(place, i)
                 maxima.extend(row[i + 1 : i + 2] if i + 1 < len(row) and row[i + 1].over else ())
                 break
-    return Column(key, tuple(cells), tuple(maxima) if len(maxima) == len(cells) else (), len(cells) < len(rows), place)
+    limits = tuple(maxima) if len(maxima) == len(cells) else ()
+    return Column(key, tuple(cells), limits, place=place, optional=len(cells) < len(rows))
 
 
 def _progress(rows: list[tuple[Slot, ...]]) -> Iterator[Column]:
@@ -141,7 +146,7 @@ def _progress(rows: list[tuple[Slot, ...]]) -> Iterator[Column]:
     pairs = [next(((i, a, b) for i, (a, b) in enumerate(pairwise(row)) if b.over and not a.key), None) for row in rows]
     whole = [pair for pair in pairs if pair is not None]
     if whole and len(whole) == len(rows):
-        yield Column("", tuple(a for _, a, _ in whole), tuple(b for _, _, b in whole), False, whole[0][0])
+        yield Column("", tuple(a for _, a, _ in whole), tuple(b for _, _, b in whole), place=whole[0][0])
 
 
 def _is_value(column: Column) -> bool:
@@ -158,18 +163,20 @@ def _last_word(key: str) -> str:
     return re.split(r"[\s/.]", key.lower())[-1]
 
 
-def _counter(column: Column, names: frozenset[str]) -> bool:
+def _counter(column: Column, names: re.Pattern[str]) -> bool:
     word = _last_word(column.key)
     spaced = column.key.lower().replace(" ", "_")
     whole = all(v == v and v == int(v) for v in column.values if abs(v) < 2**53)  # noqa: PLR0124
-    return (word in names or spaced in names) and whole and not column.optional
+    return bool(names.fullmatch(word) or names.fullmatch(spaced)) and whole and not column.optional
 
 
 def _roles(columns: list[Column]) -> dict[str, str]:
     """Which columns are the step, the batch within an epoch, and the epoch (key → role)."""
     roles: dict[str, str] = {}
-    epoch = next((c for c in columns if _last_word(c.key) in _EPOCH and not c.optional and _grows(c.values)), None)
-    same = next((c for c in columns if _last_word(c.key) in _EPOCH and not c.optional), None)
+    epoch = next(
+        (c for c in columns if _EPOCH.fullmatch(_last_word(c.key)) and not c.optional and _grows(c.values)), None
+    )
+    same = next((c for c in columns if _EPOCH.fullmatch(_last_word(c.key)) and not c.optional), None)
     steps = sorted((c for c in columns if _counter(c, _STEP)), key=lambda c: "step" not in _last_word(c.key))
     steps += [c for c in columns if not c.key]
     for column in steps:
@@ -190,7 +197,7 @@ def _step_role(column: Column, epoch: Column | None) -> str:
         turns = [i for i, (a, b) in enumerate(pairwise(epoch.values), 1) if b > a]
         if falls and all(i in turns for i in falls):
             return "iter"
-        within = _last_word(column.key) in _WITHIN or bool(column.maxima)
+        within = bool(_WITHIN.fullmatch(_last_word(column.key))) or bool(column.maxima)
         if within and not falls and not turns and _grows(values):
             return "iter"
     elif falls and column.maxima and all(values[i - 1] >= 0.8 * column.maxima[i - 1].value for i in falls):

@@ -60,7 +60,7 @@ def _family(header: tuple[str, ...], rows: list[list[str]], *, bars: bool) -> Fa
     if not counts or "%" in rows[0][counter] or any(b < a for a, b in pairwise(counts)):
         return None
     columns = tuple(
-        Column(header[i], tuple(Slot(header[i], row[i].rstrip("%"), "", "", over=False) for row in rows), (), False, i)
+        Column(header[i], tuple(Slot(header[i], row[i].rstrip("%"), "", "", over=False) for row in rows), (), place=i)
         for i in kept
     )
     groups = _groups(header, counter, role)

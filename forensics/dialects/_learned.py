@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +23,8 @@ class Column:
     key: str
     cells: tuple[Slot, ...]
     maxima: tuple[Slot, ...]
-    optional: bool
     place: int
+    optional: bool = False
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -100,7 +99,13 @@ def _number(column: Column, group: str) -> str:
 def _shared(texts: Sequence[str]) -> str:
     """The longest end that all texts share, blanks counted as one."""
     flat = [re.sub(r"\s+", " ", text) for text in set(texts)]
-    return os.path.commonprefix([text[::-1] for text in flat])[::-1]
+    low, high = min(flat, key=_reversed), max(flat, key=_reversed)
+    same = next((i for i, (a, b) in enumerate(zip(reversed(low), reversed(high), strict=False)) if a != b), None)
+    return low[len(low) - (min(len(low), len(high)) if same is None else same) :]
+
+
+def _reversed(text: str) -> str:
+    return text[::-1]
 
 
 def _lead(column: Column, *, first: bool) -> tuple[str, str]:

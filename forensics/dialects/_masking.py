@@ -1,4 +1,4 @@
-"""A printed line with its numbers taken out: the literal text between them, the numbers, and what each number is called.
+"""A printed line with its numbers taken out: the literal text between them, the numbers, and what each is called.
 
 This is the first half of learning an unknown log format. A line is cut at its numbers into `pieces`; the piece before a
 number usually ends with the number's key (`loss: `, `"lr": `, `Train loss `, `acc=`). Progress bars, clocks, dates and
@@ -38,7 +38,10 @@ _KEY = re.compile(
     r"(?P<sep>['\"]?\)?\s*(?:->|=>|:=|[:=]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
 )
 _WRAPPERS = frozenset({"tensor", "array", "Array", "float", "DeviceArray"})
-_STOP = frozenset("the with at of is and a an in to on for current new final best so far".split())
+_STOP = frozenset(
+    {"the", "with", "at", "of", "is", "and", "a", "an", "in", "to", "on", "for"}
+    | {"current", "new", "final", "best", "so", "far"}
+)
 
 
 @dataclass(frozen=True, slots=True)

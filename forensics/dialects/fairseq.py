@@ -50,7 +50,8 @@ DIALECT = Dialect(
         Line(
             "metrics",
             '"num_updates": ',
-            r'train_inner(?:\]\[INFO\] - | \| )\{(?P<tail>"epoch": (?P<epoch>\d+).*?"num_updates": "?(?P<step>\d+).*)\}',
+            r"train_inner(?:\]\[INFO\] - | \| )\{"
+            r'(?P<tail>"epoch": (?P<epoch>\d+).*?"num_updates": "?(?P<step>\d+).*)\}',
             tail="json",
             names=_INNER,
         ),

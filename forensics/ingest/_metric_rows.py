@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import Name
@@ -14,9 +13,9 @@ from forensics.ingest._out import Out
 _BATCH = 100_000
 _NAMES = 100_000
 COLUMNS = (
+    "seq",
     "attempt",
     "rank",
-    "seq",
     "line",
     "byte",
     "step",
@@ -30,8 +29,7 @@ COLUMNS = (
 INT64 = range(-(1 << 63), 1 << 63)
 
 
-@dataclass(frozen=True, slots=True)
-class At:
+class At(NamedTuple):
     """Where and when a record stands: everything that its metrics share."""
 
     seq: int
@@ -73,8 +71,7 @@ class MetricRows:
     """Metric points on their way to the sink; `close` hands over the rest."""
 
     out: Out
-    count: int = 0
-    _columns: tuple[list[Any], ...] = field(default_factory=partial(lambda: tuple([] for _ in COLUMNS)))
+    _rows: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
     _names: dict[str, Name] = field(default_factory=dict[str, Name])
 
     def name(self, raw: str) -> Name:
@@ -91,28 +88,13 @@ class MetricRows:
         name = self.name(raw_name)
         if value is not None and name.scale != 1:
             value *= name.scale
-        row = (
-            at.attempt,
-            at.rank,
-            at.seq,
-            at.line,
-            at.byte,
-            at.step,
-            at.epoch,
-            at.t_ns,
-            name.canonical,
-            raw_name,
-            value,
-            value_class or class_of(value),
-        )
-        for column, cell in zip(self._columns, row, strict=True):
-            column.append(cell)
-        self.count += 1
-        if len(self._columns[0]) >= _BATCH:
+        known = value_class or class_of(value)
+        self._rows.append((*at, name.canonical, raw_name, value, known))
+        if len(self._rows) >= _BATCH:
             self.close()
 
     def close(self) -> None:
         """Hand what is collected to the sink."""
-        if self._columns[0]:
-            self.out.rows("metrics", dict(zip(COLUMNS, self._columns, strict=True)))
-            self._columns = tuple([] for _ in COLUMNS)
+        if self._rows:
+            self.out.rows("metrics", dict(zip(COLUMNS, zip(*self._rows, strict=True), strict=True)))
+            self._rows.clear()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from forensics.dialects import _tracebacks as tracebacks
 from forensics.errors import InputError, NotMine
 from forensics.ingest._json_records import number
 from forensics.ingest._metric_rows import int64, nanoseconds
@@ -18,7 +19,8 @@ from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
 from forensics.registry import Sniff, ingester
 
-_STACK_CHARS = 20_000
+_STACK_CHARS = 200_000
+_MESSAGE_CHARS = 1000
 
 
 @ingester(
@@ -46,10 +48,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if not isinstance(message, (str, dict)):
         raise NotMine("no message")
     text, stack, seconds = _parts(cast("dict[str, object] | str", message))
-    line = next((part.strip() for part in text.splitlines() if part.strip()), "") or _last(stack)
-    attrs = {"role": "symptom", "exception": line.partition(":")[0].strip()[:200], "message": text[:_STACK_CHARS]}
-    if stack:
-        attrs["stack"] = stack[-_STACK_CHARS:]
+    said = next((part.strip() for part in text.splitlines() if part.strip()), "") or _last(stack)
+    attrs = {"role": "root", **_exception(said), **_frames(stack)}
     row = {
         "seq": 0,
         "line": 1,
@@ -58,7 +58,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         "rank": opened.source.rank,
         "level": "error",
         "code": "traceback",
-        "text": line[: limits.quote_chars],
+        "text": said[: limits.quote_chars],
         "attrs": dumps(attrs, compact=True).decode(),
     }
     out.rows("events", {name: [cell] for name, cell in row.items()})
@@ -81,3 +81,19 @@ def _parts(message: dict[str, object] | str) -> tuple[str, str, float | None]:
 def _last(stack: str) -> str:
     lines = [line.strip() for line in stack.splitlines() if line.strip()]
     return lines[-1] if lines else ""
+
+
+def _exception(said: str) -> dict[str, str]:
+    name, colon, rest = said.partition(":")
+    if colon and name.replace(".", "").replace("_", "").isalnum():
+        return {"exc": name, "message": rest.strip()[:_MESSAGE_CHARS]}
+    return (
+        {"exc": said, "message": ""} if said.isidentifier() else {"exc": "Exception", "message": said[:_MESSAGE_CHARS]}
+    )
+
+
+def _frames(stack: str) -> dict[str, str]:
+    """Innermost frame, number of frames and first exception of a chain, as for a traceback in a log."""
+    head, *lines = stack[:_STACK_CHARS].splitlines() or [""]
+    attrs = tracebacks.read(head, lines).attrs() if lines else {}
+    return {key: attrs[key] for key in ("frame", "frames", "root_exc", "root_message") if key in attrs}

@@ -13,7 +13,7 @@ from forensics.ingest import _tf_notes as notes
 from forensics.ingest._attempts import Attempts
 from forensics.ingest._metric_rows import At, MetricRows, nanoseconds
 from forensics.ingest._out import Out
-from forensics.ingest._tf_event import SESSION_START, Event, Value, WireError, parse_event, values
+from forensics.ingest._tf_event import SESSION_START, Event, Value, WireError, parse_event, usual, values
 from forensics.io import tfrecord
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
@@ -54,6 +54,10 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when the content is printable text that merely has such a name.
     """
+    if opened.compression:
+        out.issue("compressed", "a compressed event file is not read; expand it and run again")
+        out.account(skipped_bytes=opened.size_bytes, reason="compressed event file")
+        return
     head = opened.head(4096)
     if not tfrecord.has_header(head) and b"\0" not in head:
         raise NotMine("no record at the start, and no binary file")
@@ -74,6 +78,10 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
 def _record(record: tfrecord.Record, state: _State) -> None:
     out = state.out
     size = len(record.payload) + tfrecord.FRAME_BYTES
+    if (scalar := usual(record.payload)) is not None:
+        _point(scalar.tag.decode("utf-8", "replace"), scalar.number, (scalar.step, scalar.wall_time), record, state)
+        out.account(read_bytes=size, records=1)
+        return
     try:
         event = parse_event(record.payload)
         for value in values(record.payload, event):
@@ -93,20 +101,24 @@ def _value(value: Value, event: Event, record: tfrecord.Record, state: _State) -
     if value.plugin and len(state.plugins) < _TAGS:
         state.plugins[value.tag] = value.plugin
     if value.scalar is not None:
-        attempt = state.attempts.see(value.tag, event.step)
-        at = At(
-            record.index,
-            attempt=attempt,
-            rank=state.rank,
-            byte=record.byte,
-            step=event.step,
-            t_ns=nanoseconds(event.wall_time),
-        )
-        state.rows.add(at, value.tag, value.scalar)
+        _point(value.tag, value.scalar, (event.step, event.wall_time), record, state)
     elif plugin == "hparams":
         _facts(list(notes.hparams_of(value.raw)), state.out)
     elif value.is_text and (plugin == "text" or value.tag.endswith("/text_summary")):
         _text(value, event, record, state)
+
+
+def _point(tag: str, number: float, when: tuple[int, float], record: tfrecord.Record, state: _State) -> None:
+    step, seconds = when
+    at = At(
+        record.index,
+        attempt=state.attempts.see(tag, step),
+        rank=state.rank,
+        byte=record.byte,
+        step=step,
+        t_ns=nanoseconds(seconds),
+    )
+    state.rows.add(at, tag, number)
 
 
 def _facts(facts: list[tuple[str, str, str]], out: Out) -> None:

@@ -10,7 +10,8 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import PurePath
 from typing import Any, cast
 
@@ -67,27 +68,29 @@ def _loads_slowly(data: bytes) -> object:
         raise InputError(message) from error
 
 
-def _is_deeper(brackets: bytes, limit: int) -> bool:
-    """Whether brackets nest deeper than `limit`: each round takes the innermost pairs away, so one level.
+def _peel(brackets: bytes, limit: int) -> tuple[bytes, bool]:
+    """Take the innermost pairs away, one level a round: what is left, and whether `limit` levels did not suffice.
 
-    Brackets that do not pair up stop the rounds early and are no document; the readers refuse them.
+    Brackets that do not pair up stop the rounds early; they are no document, and the readers refuse them.
     """
     for _ in range(limit):
         fewer = brackets.replace(b"[]", b"").replace(b"{}", b"")
-        if not fewer or len(fewer) == len(brackets):
-            return False
+        if len(fewer) == len(brackets):
+            return brackets, False
         brackets = fewer
-    return True
+    return brackets, bool(brackets)
 
 
 def _check_depth(data: bytes, limit: int) -> None:
-    """Refuse a document nested deeper than `limit`, at the speed of `bytes.replace`."""
+    """Refuse a document nested deeper than `limit`, at the speed of `bytes.replace`.
+
+    Strings are taken out only when the brackets do not pair up with them in; a document whose strings were made to
+    hide its depth is still held to the fast reader's own limit of 1,024.
+    """
     if data.count(b"[") + data.count(b"{") <= limit:
         return
-    brackets = data.translate(None, _NOT_BRACKETS)
-    if b'"' in data and any(pair in brackets for pair in (b"[}", b"{]")) or brackets.count(b"[") != brackets.count(b"]"):
-        brackets = b""
-    if _is_deeper(_STRINGS.sub(b"", data).translate(None, _NOT_BRACKETS), limit):
+    left, _ = _peel(data.translate(None, _NOT_BRACKETS), limit)
+    if left and _peel(_STRINGS.sub(b"", data).translate(None, _NOT_BRACKETS), limit)[1]:
         raise LimitExceeded("json_depth", limit=limit, actual=limit + 1)
 
 
@@ -110,8 +113,8 @@ def _spelled(value: object) -> Any:  # noqa: ANN401, PLR0911 - JSON; one return 
         return {str(_spelled(k)): _spelled(v) for k, v in cast("Mapping[object, object]", value).items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [_spelled(v) for v in cast("Sequence[object]", value)]
-    if isinstance(value, Set):
-        return sorted((_spelled(v) for v in cast("Set[object]", value)), key=str)
+    if isinstance(value, AbstractSet):
+        return sorted((_spelled(v) for v in cast("AbstractSet[object]", value)), key=str)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: _spelled(getattr(value, f.name)) for f in dataclasses.fields(value)}
     return value

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from forensics.io.safe_text import for_markdown, printable
-from forensics.model import Report
+from forensics.model import Outcome, Report
 from forensics.report import _phrases as say
 from forensics.report._payload import document
 from forensics.report._style import PLAIN, Style
@@ -17,14 +17,19 @@ _NOTHING = "-"
 
 
 def fingerprint(report: Report) -> str:
-    """Give what is equal for runs that failed the same way; `-` where nothing was found."""
+    """Give what is equal for runs that failed the same way; `-` for a run that did not fail."""
     finding = say.lead(report)
-    return finding.fingerprint if finding is not None else _NOTHING
+    return finding.fingerprint if finding is not None and report.verdict.outcome is Outcome.FAILED else _NOTHING
 
 
 def grouped(reports: Sequence[Report]) -> list[tuple[str, list[Report]]]:
     """Group runs by fingerprint, the largest group first; within a group runs stay in the order they were given."""
-    groups = [(key, list(same)) for key, same in groupby(sorted(reports, key=fingerprint), key=fingerprint)]
+
+    def kind(report: Report) -> tuple[str, str, str]:
+        key, verdict = fingerprint(report), report.verdict
+        return key, verdict.outcome.value, verdict.headline if key == _NOTHING else ""
+
+    groups = [(key[0], list(same)) for key, same in groupby(sorted(reports, key=kind), key=kind)]
     return sorted(groups, key=lambda group: (group[0] == _NOTHING, -len(group[1]), group[0]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from forensics.model import Coverage, FileStatus, Finding, Onset, Report
+from forensics.model import Coverage, FileStatus, Finding, Onset, Outcome, Report
 
 _RANKS_SHOWN = 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -98,5 +98,13 @@ def next_steps(report: Report) -> tuple[str, ...]:
     """Commands and actions to take now, the lead finding's own first, each once."""
     finding = lead(report)
     if finding is None:
-        return ("forensics formats",) if report.coverage.files else ()
+        return ("forensics formats",) if report.verdict.outcome is Outcome.CANNOT_SAY else ()
     return tuple(dict.fromkeys((*finding.next, f"forensics explain {finding.rule}")))
+
+
+def is_command(step: str) -> bool:
+    """Whether a next step is a command to copy rather than a sentence."""
+    words = step.split()
+    return bool(words) and (
+        words[0] in {"forensics", "torchrun", "python", "python3"} or any(w.startswith("--") for w in words)
+    )

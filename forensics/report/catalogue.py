@@ -95,8 +95,9 @@ def formats(found: Registry, form: str, style: Style = PLAIN) -> Iterator[str]:
         return
     yield style.paint("Formats", "bold")
     for ingester in ingesters:
-        yield f"  {ingester.name}  ({_globs(ingester)}) -> {', '.join(ingester.emits)}"
+        yield f"  {ingester.name} -> {', '.join(ingester.emits)}"
         yield from style.field("", sentence(ingester.doc))
+        yield from style.field("", _globs(ingester), "dim", most=2)
     yield style.paint("Dialects of text logs", "bold")
     width = max((len(d.name) for d in dialects), default=0)
     yield from (f"  {d.name:<{width}}  {d.title}" for d in dialects)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain, islice
 
 from forensics.io.safe_text import printable
@@ -16,16 +17,34 @@ _WORDS: dict[Outcome, tuple[str, Paint]] = {
     Outcome.HEALTHY: ("HEALTHY", "green"),
     Outcome.CANNOT_SAY: ("CANNOT SAY", "yellow"),
 }
-_MOST = {"headline": 3, "why": 2, "evidence": 3, "chain": 3, "or": 2, "unseen": 2, "next": 3}
+#: A verdict is read on one screen.
+MOST_LINES = 25
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Lines for each part: of the headline, the reason, one link of the chain, the runner-up, the gaps, one next step."""
+
+    headline: int = 3
+    why: int = 3
+    evidence: int = 3
+    links: int = 4
+    link: int = 2
+    other: int = 2
+    unseen: int = 3
+    step: int = 2
+
+
+#: With the parts that are always one line these make 25 at most.
+_TIGHT = _Room(headline=2, why=2, evidence=2, links=3, link=1, other=1, unseen=3, step=1)
+_STEPS = 3
 
 
 @renderer("text")
 def render(report: Report, style: Style = PLAIN) -> Iterator[str]:
     """Write the verdict as lines."""
-    yield from _head(report, style)
-    yield from _evidence(report, style)
-    yield from _chain(report, style)
-    yield from _doubts(report, style)
+    page = list(_page(report, style, _Room()))
+    yield from page if len(page) <= MOST_LINES or style.verbose else _page(report, style, _TIGHT)
     if style.verbose:
         yield from _everything(report, style)
 
@@ -36,11 +55,18 @@ def paint_outcome(outcome: Outcome, style: Style) -> str:
     return style.paint(word, "bold", color)
 
 
-def _head(report: Report, style: Style) -> Iterator[str]:
+def _page(report: Report, style: Style, room: _Room) -> Iterator[str]:
+    yield from _head(report, style, room)
+    yield from _evidence(report, style, room)
+    yield from _chain(report, style, room)
+    yield from _doubts(report, style, room)
+
+
+def _head(report: Report, style: Style, room: _Room) -> Iterator[str]:
     verdict = report.verdict
     shape = f"  {verdict.shape.value}" if verdict.shape else ""
     yield f"{paint_outcome(verdict.outcome, style)}{shape}  {printable(report.run)}"
-    yield from style.field("", printable(verdict.headline), "bold", most=_MOST["headline"])
+    yield from style.field("", printable(verdict.headline), "bold", most=room.headline)
     if where := say.onset(verdict.onset):
         yield from style.field("onset", where)
     if verdict.culprits:
@@ -50,16 +76,18 @@ def _head(report: Report, style: Style) -> Iterator[str]:
         yield from style.field("cause", f"{cause} (confidence {verdict.confidence.value})", most=1)
 
 
-def _evidence(report: Report, style: Style) -> Iterator[str]:
+def _evidence(report: Report, style: Style, room: _Room) -> Iterator[str]:
     finding = say.lead(report)
     if finding is None:
         return
     if finding.because:
-        yield from style.field("why", printable(finding.because), most=_MOST["why"])
-    shown = finding.evidence if style.verbose else finding.evidence[: _MOST["evidence"]]
+        yield from style.field("why", printable(finding.because), most=room.why)
+    every = {(e.place, e.quote): e for e in reversed(finding.evidence)}
+    distinct = list(reversed(every.values()))
+    shown = distinct if style.verbose else distinct[: room.evidence]
     for index, evidence in enumerate(shown):
         yield from _one_evidence("evidence" if not index else "", evidence, style)
-    if rest := len(finding.evidence) - len(shown):
+    if rest := len(distinct) - len(shown):
         yield from style.field("", f"and {say.plural(rest, 'more place')}: -v shows them", "dim")
 
 
@@ -71,29 +99,36 @@ def _one_evidence(label: str, evidence: Evidence, style: Style) -> Iterator[str]
         yield " " * (LABEL_CHARS + 2) + printable(said.strip(), max(20, style.width - LABEL_CHARS - 2))
 
 
-def _chain(report: Report, style: Style) -> Iterator[str]:
+def _chain(report: Report, style: Style, room: _Room) -> Iterator[str]:
     links = report.verdict.chain
     if len(links) < 2:  # one link says no more than the headline
         return
-    shown = links if style.verbose else links[: _MOST["chain"]]
+    shown = links if style.verbose else links[: room.links]
     for index, link in enumerate(shown):
         arrow = "-> " if index else ""
         more = f" (+{len(links) - len(shown)} more)" if index == len(shown) - 1 and len(links) > len(shown) else ""
-        yield from style.field("chain" if not index else "", arrow + printable(link) + more, most=1)
+        yield from style.field("chain" if not index else "", arrow + printable(link) + more, most=room.link)
 
 
-def _doubts(report: Report, style: Style) -> Iterator[str]:
+def _doubts(report: Report, style: Style, room: _Room) -> Iterator[str]:
     verdict = report.verdict
     if verdict.runner_up:
-        yield from style.field("or else", printable(verdict.runner_up), most=_MOST["or"])
+        yield from style.field("or else", printable(verdict.runner_up), most=room.other)
     if verdict.against:
         first = verdict.against[0]
         yield from style.field("against", f"{printable(first.place)} {printable(first.quote)}", most=1)
     yield from style.field("seen", printable(say.seen(report.coverage)), most=1)
     if unseen := say.unseen(report):
-        yield from style.field("not seen", printable("; ".join(unseen)), most=_MOST["unseen"])
-    for index, step in enumerate(islice(say.next_steps(report), _MOST["next"])):
-        yield from style.field("next" if not index else "", printable(step))
+        yield from style.field("not seen", printable("; ".join(unseen)), most=room.unseen)
+    for index, step in enumerate(islice(say.next_steps(report), _STEPS)):
+        yield from _step("next" if not index else "", step, style, room)
+
+
+def _step(label: str, step: str, style: Style, room: _Room) -> Iterator[str]:
+    if say.is_command(step):  # it is copied, so it is never wrapped or cut
+        yield style.paint(f"{label:<{LABEL_CHARS}}", "dim") + printable(step)
+    else:
+        yield from style.field(label, printable(step), most=room.step)
 
 
 def _everything(report: Report, style: Style) -> Iterator[str]:

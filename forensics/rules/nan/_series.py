@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -11,7 +11,6 @@ import polars as pl
 
 from forensics.rules._kit import Row
 from forensics.signals.nonfinite import of_series, series, trailing_zeros, vanished, watched
-from forensics.signals.steps import SERIES
 from forensics.store.run import Run
 
 
@@ -60,7 +59,7 @@ def series_candidates(run: Run, cfg: Shares) -> tuple[list[Candidate], pl.DataFr
     found = [c for key in table.filter(pl.col("n_bad") > 0).iter_rows(named=True) for c in _judge(rows, table, key, cfg)]
     found += _zeros(run, rows, table, cfg)
     found += _vanished(run, rows, cfg)
-    return [_dated(candidate, rows) for candidate in found], rows
+    return [_dated(candidate, rows, cfg) for candidate in found], rows
 
 
 def _judge(rows: pl.DataFrame, table: pl.DataFrame, key: dict[str, Any], cfg: Shares) -> Iterator[Candidate]:
@@ -117,6 +116,8 @@ def _status(table: pl.DataFrame, key: dict[str, Any], cfg: Shares) -> Status:
 
 
 _INFINITE = (float("inf"), float("-inf"))
+#: A loss above this does not round to zero at its next record.
+_PLUNGE = 0.05
 
 
 def _zeros(run: Run, rows: pl.DataFrame, table: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
@@ -129,7 +130,7 @@ def _zeros(run: Run, rows: pl.DataFrame, table: pl.DataFrame, cfg: Shares) -> It
         own = of_series(rows, key)
         tail = trailing_zeros(own)
         before = own.head(own.height - tail.height)
-        plunge = before.height >= cfg.lost_records and before["value"].tail(1)[0] > 0.05 and before["value"].min() >= 0  # type: ignore[operator]
+        plunge = before.height >= cfg.lost_records and before["value"][-1] > _PLUNGE and not (before["value"] < 0).any()
         if not gradients and not rewards and tail.height >= cfg.lost_records and plunge:
             bad, clean = tail.row(0, named=True), before.row(-1, named=True)
             yield Candidate(Status.FAILED, "zero", bad, clean, bad["at"], own.height, tail.height, 0)
@@ -144,7 +145,7 @@ def _vanished(run: Run, rows: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
         yield Candidate(Status.FAILED, "vanished", row, clean, row["at"], losses.height + row["n_lost"], row["n_lost"], 0)
 
 
-def _dated(candidate: Candidate, rows: pl.DataFrame) -> Candidate:
+def _dated(candidate: Candidate, rows: pl.DataFrame, cfg: Shares) -> Candidate:
     """Mark a loss of an attempt that a later one outlived, in the same source or in a later one."""
     if candidate.status is not Status.FAILED:
         return candidate
@@ -155,16 +156,4 @@ def _dated(candidate: Candidate, rows: pl.DataFrame) -> Candidate:
         bad = rows.filter((pl.col("source") == row["source"]) & pl.col("bad"))["t_ns"].max()
         elsewhere = (pl.col("source") != row["source"]) & (pl.col("t_ns") > (bad if bad is not None else row["t_ns"]))
         later = pl.concat([later, finite.filter(elsewhere & (pl.col("role") == "loss"))])
-    outlived = later.height >= 3 and not _lost_again(rows, row)
-    return candidate if not outlived else Candidate(
-        Status.EARLIER, candidate.role, row, candidate.clean, candidate.step, candidate.n, candidate.n_bad, candidate.n_after
-    )  # fmt: skip
-
-
-def _lost_again(rows: pl.DataFrame, row: Row) -> bool:
-    """Whether the last attempt of the same source ends on a bad loss too, in the very series."""
-    last = rows.filter((pl.col("source") == row["source"]) & (pl.col("raw_name") == row["raw_name"])).tail(1)
-    return bool(last["bad"][0]) and last["attempt"][0] == row["attempt"] if last.height else False
-
-
-__all__ = ["SERIES", "Candidate", "Shares", "Status", "series_candidates"]
+    return replace(candidate, status=Status.EARLIER) if later.height >= cfg.lost_records else candidate

@@ -140,7 +140,7 @@ def test_save_lines_name_their_step_and_path() -> None:
 NOT_METRICS = {
     "source code": [f"    loss = loss + {i}.0 * step_{i}" for i in range(20)],
     "calls": [f"    train(step={i}, loss=0.5);" for i in range(20)],
-    "arguments": [f"  {k}: {i}" for i, k in enumerate("lr batch_size epochs steps warmup seed hidden".split())] * 3,
+    "arguments": [f"  {k}: {i}" for i, k in enumerate(["lr", "batch_size", "epochs", "steps", "warmup", "seed"])] * 3,
     "a repeated setting": ["learning rate 0.001"] * 30,
     "pip": [f"Downloading torch-2.{i}.0-cp311.whl ({i}.5 MB)" for i in range(20)],
     "downloads": [f"model.bin:  {i}%|#   | {i}.5M/90.0M [00:0{i}<00:10, 9.5MB/s]" for i in range(9)],

@@ -24,7 +24,9 @@ from forensics.model import (
 )
 
 T_NS = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z
-HOSTILE = "\x1b]0;x\x07 <script>alert(1)</script> [/red] ##[error]x ::error::y `a` ``b`` | ![i](http://x) \u202etxt\udcff"
+HOSTILE = (
+    "\x1b]0;x\x07 <script>alert(1)</script> [/red] ##[error]x ::error::y `a` ``b`` | ![i](http://x) \u202etxt\udcff"
+)
 
 
 def _finding(rule: str = "NAN001", **changed: object) -> Finding:

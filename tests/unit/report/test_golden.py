@@ -8,13 +8,14 @@ from pathlib import Path
 
 from forensics.model import Report
 from forensics.report import _many, json_v1, markdown, text
+from forensics.report._payload import tool
 from forensics.report._style import Style
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 def assert_golden(name: str, lines: Iterable[str]) -> None:
-    written = "".join(f"{line}\n" for line in lines)
+    written = "".join(f"{line}\n" for line in lines).replace(f'"{tool()["version"]}"', '"VERSION"')
     path = GOLDEN / name
     if os.environ.get("FORENSICS_WRITE_GOLDEN"):
         path.write_text(written, encoding="utf-8")

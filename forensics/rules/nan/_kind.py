@@ -1,0 +1,141 @@
+"""What kind of origin a NaN has: from the records before it, the loss scale, and how the writer hid it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import polars as pl
+
+from forensics.model import Confidence
+from forensics.rules._kit import Row
+from forensics.rules.nan._onset import NanOnset
+from forensics.rules.nan._scale import Collapse
+from forensics.signals.gradnorm import robust
+
+#: Each kind in words, to end a sentence that begins with what was seen.
+WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "optimization_blowup": "the optimization blew up before it",
+        "data_or_numerics": "nothing rose before it: a bad sample or the numerics of a layer",
+        "loss_scale_collapse": "the fp16 loss scale collapsed",
+        "from_start": "it is there from the first records: initialisation, data or set-up",
+        "filtered_by_writer": "the logger hides it behind a finite loss",
+        "unknown": "no gradient norm is logged, so nothing tells what came before",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """When a rise before the NaN is an alarm.
+
+    `window` records make the past, the last `within` before the onset are looked at; both numbers `sigma` (robust) and
+    `ratio` must be passed. `loss_sigma` and `loss_ratio` are those of the loss over the last `loss_within` records.
+    """
+
+    window: int = 50
+    within: int = 10
+    sigma: float = 5.0
+    ratio: float = 3.0
+    loss_within: int = 3
+    loss_sigma: float = 6.0
+    loss_ratio: float = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Precursor:
+    """The greatest rise before the onset; `z` in robust standard deviations of the logarithm, `lead` in records."""
+
+    row: Row
+    metric: str
+    step: int | None
+    ratio: float
+    z: float
+    lead: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The kind of origin, how sure, and the rise that came before if there was one; `quiet` is the last flat record."""
+
+    name: str
+    confidence: Confidence
+    precursor: Precursor | None
+    quiet: Precursor | None
+
+
+def kind_of(found: NanOnset, collapse: Collapse | None, cfg: Alarm | None = None) -> Kind:
+    """Classify an onset; in this order: loss scale, hidden by the writer, from the start, a rise before, none."""
+    cfg = cfg or Alarm()
+    tops = _tops(found, "grad_norm", cfg, cfg.within)
+    rises = [p for p in tops if p.z > cfg.sigma and p.ratio >= cfg.ratio]
+    rise = rises[0] if rises else _loss_rise(found, cfg)
+    quiet = tops[-1] if tops else None
+    if collapse is not None and _before(collapse, found):
+        return Kind("loss_scale_collapse", Confidence.HIGH, rise, quiet)
+    if hidden(found):
+        return Kind("filtered_by_writer", Confidence.HIGH, rise, quiet)
+    if found.n_before <= 1 and found.first.role != "echo":
+        near = found.clean_step is not None or (found.step or 0) <= 2
+        return Kind("from_start", Confidence.HIGH if near else Confidence.MEDIUM, None, quiet)
+    if rise is not None:
+        return Kind("optimization_blowup", Confidence.HIGH if rise.metric == "grad_norm" else Confidence.MEDIUM, rise, quiet)
+    if found.metric == "grad_norm" and found.first.row.get("value_class") == "+inf":
+        return Kind("optimization_blowup", Confidence.MEDIUM, None, quiet)
+    if quiet is None:
+        return Kind("unknown", Confidence.LOW, None, None)
+    close = found.step is None or quiet.step is None or found.step - quiet.step <= cfg.within
+    return Kind("data_or_numerics", Confidence.MEDIUM if close else Confidence.LOW, None, quiet)
+
+
+def hidden(found: NanOnset) -> bool:
+    """Whether the loss printed from the onset on is a number that the writer put in place of NaN."""
+    if found.first.role == "zero" or found.first.row.get("value_class") == "filtered-by-writer":
+        return True
+    if found.first.role != "grad_norm":
+        return False
+    row = found.first.row
+    own = (pl.col("source") == row["source"]) & (pl.col("attempt") == row["attempt"]) & (pl.col("role") == "loss")
+    losses = found.rows.filter(own & (pl.col("seq") >= row["seq"]))
+    return losses.height > 0 and not losses["bad"].any() and losses["value"][-1] == 0.0
+
+
+def _before(collapse: Collapse, found: NanOnset) -> bool:
+    return collapse.step is None or found.step is None or collapse.step <= found.step
+
+
+def _past(found: NanOnset, role: str) -> pl.DataFrame:
+    """Finite rows of one role before the onset, of the series that has most of them; the onset's own source first."""
+    row = found.first.row
+    rows = found.rows.filter((pl.col("role") == role) & ~pl.col("bad"))
+    own = rows.filter(pl.col("source") == row["source"])
+    if found.first.role in {"detector", "echo"}:
+        own = own.filter(pl.coalesce("line", "seq").fill_null(0) < (row["line"] or row["seq"] or 0))
+        own = own.filter(pl.col("attempt") == pl.col("attempt").max())
+    else:
+        own = own.filter((pl.col("attempt") == row["attempt"]) & (pl.col("seq") < row["seq"]))
+    if own.is_empty() and found.step is not None:
+        own = rows.filter((pl.col("source") != row["source"]) & (pl.col("at") < found.step))
+    if own.is_empty():
+        return own
+    series = own.group_by("source", "attempt", "rank", "raw_name", maintain_order=True).len()
+    best = series.filter(pl.col("len") == pl.col("len").max()).head(1)
+    return own.join(best, on=["source", "attempt", "rank", "raw_name"], nulls_equal=True, maintain_order="left")
+
+
+def _tops(found: NanOnset, role: str, cfg: Alarm, within: int) -> list[Precursor]:
+    """The last records before the onset, in order, each with its height above the past before the window began."""
+    past = _past(found, role).tail(cfg.window + within)
+    tail = robust(past, window=cfg.window).tail(within)
+    rows = tail.filter(pl.col("z").is_not_null()).iter_rows(named=True)
+    kept = tail.filter(pl.col("z").is_not_null()).height
+    return [
+        Precursor(row, role, row["at"], float(row["ratio"]), float(row["z"]), kept - i) for i, row in enumerate(rows)
+    ]
+
+
+def _loss_rise(found: NanOnset, cfg: Alarm) -> Precursor | None:
+    tops = _tops(found, "loss", cfg, cfg.loss_within)
+    return next((p for p in tops if p.z > cfg.loss_sigma and p.ratio >= cfg.loss_ratio), None)

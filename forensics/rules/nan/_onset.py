@@ -1,0 +1,127 @@
+"""Where a run went non-finite: one onset out of all series and all detectors, shared by the rules of this shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from forensics.model import Evidence, EvidenceRole, Onset
+from forensics.rules._kit import Row, event_evidence, metric_evidence
+from forensics.rules.nan._detector import detector_candidates
+from forensics.rules.nan._series import Candidate, Shares, Status, series_candidates
+from forensics.store.run import Run
+
+_ORDER = (Status.FAILED, Status.EARLIER, Status.INTERMITTENT, Status.TRANSIENT)
+_SPOKEN = ("detector", "echo")
+_MAX_RELATED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class NanOnset:
+    """The first bad place, and what is known around it.
+
+    `clean` is the last finite row before it; `n_before` counts finite losses before it in its source and attempt;
+    `others` are further places with the same standing, in order of step.
+    """
+
+    first: Candidate
+    clean: Row | None
+    clean_step: int | None
+    n_before: int
+    others: tuple[Candidate, ...]
+    rows: pl.DataFrame
+
+    @property
+    def status(self) -> Status:
+        """How the run stands after it."""
+        return self.first.status
+
+    @property
+    def step(self) -> int | None:
+        """The first bad step."""
+        return self.first.step
+
+    @property
+    def metric(self) -> str:
+        """The canonical name of the first bad metric; `loss` where only words speak of it."""
+        return "loss" if self.first.role in {*_SPOKEN, "vanished"} else str(self.first.row["name"])
+
+    @property
+    def onset(self) -> Onset:
+        """The same as a value of the model."""
+        row = self.first.row
+        return Onset(step=self.step, t_ns=row["t_ns"], rank=row["rank"], step_lo=self.clean_step)
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The first bad place, the last clean one before it, and what else says the same."""
+        clean = () if self.clean is None else (metric_evidence(self.clean, EvidenceRole.RELATED),)
+        others = tuple(_evidence(c, EvidenceRole.RELATED) for c in self.others[:_MAX_RELATED])
+        return (_evidence(self.first, EvidenceRole.PRIMARY), *clean, *others)
+
+
+def _evidence(candidate: Candidate, role: EvidenceRole) -> Evidence:
+    if candidate.role in _SPOKEN:
+        return replace(event_evidence(candidate.row, role), step=candidate.step)
+    return metric_evidence(candidate.row, role)
+
+
+def nan_onset(run: Run, cfg: Shares | None = None) -> NanOnset | None:
+    """Find where the run went non-finite; None when nothing did."""
+    found, rows = series_candidates(run, cfg or Shares())
+    found += detector_candidates(run, rows)
+    if not found:
+        return None
+    worst = min((c.status for c in found), key=_ORDER.index)
+    peers = [c for c in found if c.status is worst]
+    if worst is Status.FAILED:  # a gradient that was bad in the very last record belongs to the failure
+        peers += [c for c in found if c.n_after == 0 and c not in peers and c.role == "grad_norm" and _near(c, peers)]
+        peers = [c if c.status is worst else replace(c, status=worst) for c in peers]
+    # a word without a step of its own, or one that only echoes NaN weights, never beats a number
+    first, *others = sorted(peers, key=_key)
+    clean = first.clean
+    return NanOnset(
+        first=first,
+        clean=clean,
+        clean_step=_clean_step(clean, first),
+        n_before=_finite_before(rows, first),
+        others=tuple(others),
+        rows=rows,
+    )
+
+
+def _near(candidate: Candidate, peers: list[Candidate]) -> bool:
+    return any(p.row["source"] == candidate.row["source"] for p in peers) and candidate.row["value_class"] != "+inf"
+
+
+def _key(candidate: Candidate) -> tuple[bool, bool, int, int, int]:
+    number = candidate.role in _SPOKEN
+    return (
+        number and not candidate.own_step,
+        candidate.step is None,
+        candidate.step or 0,
+        ("loss", "grad_norm", "part", "eval").index(candidate.role) if not number and candidate.role in _RANKED else 4,
+        candidate.row["line"] or candidate.row.get("seq") or 0,
+    )
+
+
+_RANKED = ("loss", "grad_norm", "part", "eval")
+
+
+def _clean_step(clean: Row | None, first: Candidate) -> int | None:
+    """The step of the last clean row, unless its axis is another one than the first bad step's."""
+    step = None if clean is None else clean["at"]
+    return step if step is None or first.step is None or step <= first.step else None
+
+
+def _finite_before(rows: pl.DataFrame, first: Candidate) -> int:
+    """How many finite losses the source of the first bad place has before it, in its attempt."""
+    row = first.row
+    own = rows.filter((pl.col("source") == row["source"]) & (pl.col("role") == "loss") & ~pl.col("bad"))
+    if first.role in _SPOKEN:
+        own = own.filter(pl.coalesce("line", "seq").fill_null(0) < (row["line"] or row["seq"] or 0))
+        own = own.filter(pl.col("attempt") == pl.col("attempt").max())
+    else:
+        own = own.filter((pl.col("attempt") == row["attempt"]) & (pl.col("seq") < row["seq"]))
+    one = own.group_by("rank", "raw_name").len()["len"].max()
+    return int(str(one)) if one is not None else 0

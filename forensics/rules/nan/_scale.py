@@ -1,0 +1,136 @@
+"""Whether the dynamic loss scale of fp16 training collapsed, and from which step on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Evidence, EvidenceRole
+from forensics.rules._kit import Row, event_evidence, metric_evidence
+from forensics.signals.loss_scale import floors, overflows, scale, skipped
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleLimits:
+    """What is more than calibration: the first `warmup` steps are ignored, whatever happens in them.
+
+    A collapse is a scale at or under `floor` for `at_floor` records after a fall by `fall`, `burst` falls within
+    `burst_records` records, or a share of skipped updates above `skip_share` with at least `least_skips` of them.
+    """
+
+    warmup: int = 50
+    floor: float = 1.0
+    at_floor: int = 3
+    fall: float = 16.0
+    burst: int = 5
+    burst_records: int = 12
+    skip_share: float = 0.05
+    least_skips: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Collapse:
+    """Where the scale began to fall for good, in words and with evidence; `share` of skipped updates if counted."""
+
+    step: int | None
+    words: str
+    evidence: tuple[Evidence, ...]
+    share: float | None = None
+
+
+def collapse_of(run: Run, cfg: ScaleLimits | None = None) -> Collapse | None:
+    """Find a collapse by the series of the scale, by words of its floor, or by counting skipped updates."""
+    cfg = cfg or ScaleLimits()
+    return _by_series(run, cfg) or _by_counters(run, cfg) or _by_lines(run, cfg)
+
+
+def _by_series(run: Run, cfg: ScaleLimits) -> Collapse | None:
+    rows = scale(run.scan("metrics"))
+    for _, own in rows.group_by("source", "attempt", "rank", maintain_order=True):
+        last = own["attempt"][0] == rows.filter(pl.col("source") == own["source"][0])["attempt"].max()
+        found = _fall(own, cfg) if last else None
+        if found is not None:
+            first, end, words = found
+            evidence = (metric_evidence(first), metric_evidence(end, EvidenceRole.RELATED))
+            return Collapse(first["at"], words, evidence)
+    return None
+
+
+def _fall(own: pl.DataFrame, cfg: ScaleLimits) -> tuple[Row, Row, str] | None:
+    """The first falling row of the last burst, the row where it ends, and what happened."""
+    own = own.with_row_index("i")
+    falls = own.filter((pl.col("change") < 0) & _warm(own, cfg))
+    if falls.is_empty():
+        return None
+    rises = own.filter(pl.col("change") > 0)["i"].to_list()
+    places = [int(i) for i in falls["i"]]
+    start = len(places) - 1
+    while start and places[start] - places[start - 1] <= cfg.burst_records and not _between(rises, places, start):
+        start -= 1
+    top, end = own["value"][max(0, places[start] - 1)], own["value"][-1]
+    stays = places[-1] + cfg.at_floor <= own.height and end <= cfg.floor and not any(r > places[-1] for r in rises)
+    burst = len(places) - start >= cfg.burst and own.height - places[-1] <= cfg.burst_records
+    if not (burst or (stays and top >= cfg.fall * max(end, 1e-30))):
+        return None
+    words = f"the loss scale fell from {top:g} to {end:g}" + (" and stayed there" if stays else "")
+    return own.row(places[start], named=True), own.row(places[-1], named=True), words
+
+
+def _between(rises: list[int], places: list[int], start: int) -> bool:
+    return any(places[start - 1] < r < places[start] for r in rises)
+
+
+def _warm(own: pl.DataFrame, cfg: ScaleLimits) -> pl.Expr:
+    """Whether a record lies after the warm-up, by its step or, without steps, by its place."""
+    return pl.col("at") >= cfg.warmup if own["at"].null_count() == 0 else pl.col("i") >= cfg.warmup
+
+
+def _by_counters(run: Run, cfg: ScaleLimits) -> Collapse | None:
+    rows = skipped(run.scan("metrics")).filter((pl.col("name") != "nan_steps") & (pl.col("at") >= cfg.warmup))
+    for _, own in rows.group_by("source", "attempt", "rank", "name", maintain_order=True):
+        late = own.slice(1)
+        span = 0 if late.is_empty() else int(own["at"][-1]) - int(own["at"][0])
+        count = float(late["delta"].sum())
+        hits = late.filter(pl.col("delta") > 0)
+        if span > 0 and count >= cfg.least_skips and count / span > cfg.skip_share and _late(hits, own):
+            first = _dense_from(hits, cfg, span)
+            share = min(1.0, count / span)
+            evidence = (metric_evidence(first), metric_evidence(hits.row(-1, named=True), EvidenceRole.RELATED))
+            return Collapse(first["at"], f"{count:g} of {span} updates were skipped", evidence, share)
+    return None
+
+
+def _late(hits: pl.DataFrame, own: pl.DataFrame) -> bool:
+    """Whether updates are still skipped in the last tenth of the steps."""
+    lo, hi = int(own["at"][0]), int(own["at"][-1])
+    return bool(hits["at"][-1] >= hi - max(1, (hi - lo) // 10))
+
+
+def _dense_from(hits: pl.DataFrame, cfg: ScaleLimits, span: int) -> Row:
+    """The first skip of those that follow each other closely to the end."""
+    steps = [int(s) for s in hits["at"]]
+    gap = max(span * cfg.skip_share, 2 * (steps[-1] - steps[0]) / max(1, len(steps)))
+    start = len(steps) - 1
+    while start and steps[start] - steps[start - 1] <= gap:
+        start -= 1
+    return hits.row(start, named=True)
+
+
+def _by_lines(run: Run, cfg: ScaleLimits) -> Collapse | None:
+    floor = floors(run.scan("events")).filter(pl.col("step").is_null() | (pl.col("step") >= cfg.warmup))
+    lines = overflows(run.scan("events")).filter(pl.col("step") >= cfg.warmup)
+    known = run.scan("metrics").select(pl.coalesce("step", "gstep").max()).collect().item()
+    span = int(known or 0) - cfg.warmup
+    storm = lines.height >= cfg.least_skips and span > 0 and lines.height / span > cfg.skip_share
+    storm = storm and int(lines["step"][-1]) >= int(known) - max(1, span // 10)
+    if floor.height >= cfg.at_floor and (storm or floor["step"].null_count() < floor.height or floor.height >= cfg.least_skips):
+        first = lines.row(0, named=True) if storm else floor.row(0, named=True)
+        evidence = (event_evidence(first), event_evidence(floor.row(-1, named=True), EvidenceRole.RELATED))
+        return Collapse(first["step"], "the loss scale is at its minimum and cannot fall further", evidence)
+    if not storm:
+        return None
+    share = min(1.0, lines.height / span)
+    evidence = (event_evidence(lines.row(0, named=True)), event_evidence(lines.row(-1, named=True), EvidenceRole.RELATED))
+    return Collapse(int(lines["step"][0]), f"{lines.height} of {span} updates overflowed and were skipped", evidence, share)
