@@ -80,7 +80,7 @@ def load(
         UsageError: for an unknown key, a wrong type, or a file that is not TOML.
     """
     values: dict[str, Any] = {}
-    origins = dict.fromkeys(("ignore", "fail-on"), "default")
+    origins: dict[str, str] = {"ignore": "default", "fail-on": "default"}
     table, file, notes = _from_file(cwd, tuple(runs))
     _known(table, KEYS, file)
     env = os.environ if env is None else env

@@ -46,14 +46,14 @@ def _tolerant_streams() -> None:
 
 def _answered(args: list[str]) -> int:
     if args[:1] in (["--help"], ["-h"]):
-        sys.stdout.write(_overview.page(cli.__path__))
+        sys.stdout.write(_overview.page(list(cli.__path__)))
         return ExitCode.OK
     if not args:
-        sys.stderr.write(_overview.page(cli.__path__))
+        sys.stderr.write(_overview.page(list(cli.__path__)))
         return ExitCode.USAGE
     answer = _parsed(args)
-    if not hasattr(answer, "text"):  # an exit of Typer's own: --help of a command, completion
-        return int(answer or 0)  # type: ignore[call-overload] # Typer gives its exit code
+    if answer is None or isinstance(answer, int):  # an exit of Typer's own: --help of a command, completion
+        return answer or ExitCode.OK
     return _delivered(answer)
 
 

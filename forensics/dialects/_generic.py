@@ -35,7 +35,7 @@ _METRIC = re.compile(
 _LOSS = re.compile(r"(?i)loss|grad.?norm|gnorm|nll|ppl|perplexity|cross.?entropy")
 _JUNK = re.compile(
     r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/"
-    r"|(?:^|\W)(?:line|port|pid|seed|version|file|eta|worker|rank|gpu|cuda|device|node|v_num)$"
+    r"|(?:^|\W)(?:line|lineno|time_ms|port|pid|seed|version|file|eta|worker|rank|gpu|cuda|device|node|v_num)$"
 )
 _CODE = re.compile(
     r"[;{]\s*$|^\s*(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|^\s*(?:#|//|@)"
@@ -113,7 +113,8 @@ def _merged(groups: dict[tuple[str, ...], list[tuple[Slot, ...]]]) -> dict[tuple
 
 def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]]) -> Family | None:
     """Decide what each column is; None when the group is not a trainer's."""
-    columns = [_column(key.removesuffix("/"), rows) for key in signature if key != "/"]
+    keys = dict.fromkeys(key.removesuffix("/") for key in signature if key != "/")
+    columns = [_column(key, rows) for key in keys]
     columns.extend(_progress(rows))
     roles = _roles(columns)
     named = [c for c in columns if c.key and roles.get(c.key) is None]

@@ -37,6 +37,7 @@ _KEY = re.compile(
     rf"(?P<key>{_KEY_WORD}(?: [A-Za-z_@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04]*){{0,3}})"
     r"(?P<sep>['\"]?\)?\s*(?:->|=>|:=|[:=]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
 )
+_VALUED = re.compile(r"(?i)(?:loss|norm|ppl|perplexity|acc|accuracy|reward|kl|err|error|nll)$")
 _WRAPPERS = frozenset({"tensor", "array", "Array", "float", "DeviceArray"})
 _STOP = frozenset(
     {"the", "with", "at", "of", "is", "and", "a", "an", "in", "to", "on", "for"}
@@ -60,17 +61,25 @@ class Slot:
         return float(self.text.replace(",", ""))
 
 
+def _is_word(line: str, found: re.Match[str]) -> bool:
+    """`nan` or `inf` inside a name (`number of nan iterations: 0`) and not the value of one (`loss nan lr 0.1`)."""
+    if not found["number"][-1].isalpha() or not re.match(r" \w", line[found.end() : found.end() + 2]):
+        return False
+    before = line[max(0, found.start() - 40) : found.start()].rstrip()
+    return before[-1:].isalnum() and not _VALUED.search(before)
+
+
 def _tokens(line: str) -> Iterator[tuple[str, re.Match[str] | None]]:
     """Masked text up to each number, with the number's match; last the text after the final number."""
     text, start = "", 0
     for found in _TOKEN.finditer(line):
         text += line[start : found.start()]
         start = found.end()
-        if found["number"] is not None:
+        if found["number"] is not None and not _is_word(line, found):
             yield text, found
             text = ""
         else:
-            text += {"bar": BAR, "clock": CLOCK, "opaque": OPAQUE}[found.lastgroup or "opaque"]
+            text += {"bar": BAR, "clock": CLOCK, "opaque": OPAQUE}.get(found.lastgroup or "", found[0])
     yield text + line[start:], None
 
 

@@ -86,7 +86,7 @@ DIALECT = Dialect(
         ),
     ),
     sniff=(
-        r"\[(?:INFO|WARNING)\] \[\w+\.py:\d+:\w+\] ",
+        r"\[(?:INFO|WARNING)\] \[(?:logging|utils|config|engine|distributed|timer|stage\w+|loss_scaler)\.py:\d+:\w+\] ",
         r"OVERFLOW! (?:Rank \d+ )?Skipping step",
         r"step=\d+, skipped=\d+, lr=\[",
     ),

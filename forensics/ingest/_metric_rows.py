@@ -66,6 +66,13 @@ def nanoseconds(seconds: float | None) -> int | None:
     return round(seconds * 1e9)
 
 
+def unix_ns(stamp: float | None) -> int | None:
+    """A printed unix time, in seconds or milliseconds, as nanoseconds; seconds since the start are no time."""
+    if stamp is None or not stamp > 1e9:
+        return None
+    return nanoseconds(stamp / 1000 if stamp > 1e11 else stamp)
+
+
 @dataclass(slots=True)
 class MetricRows:
     """Metric points on their way to the sink; `close` hands over the rest."""

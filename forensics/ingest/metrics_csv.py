@@ -13,7 +13,7 @@ from forensics.errors import NotMine
 from forensics.ingest._attempts import Attempts
 from forensics.ingest._axes import EPOCHS, STEPS, TIMES, first_of
 from forensics.ingest._json_records import number
-from forensics.ingest._metric_rows import At, MetricRows, int64, nanoseconds
+from forensics.ingest._metric_rows import At, MetricRows, int64, unix_ns
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import Line, lines_of, settle
 from forensics.io.limits import Limits
@@ -130,7 +130,7 @@ def _row(  # noqa: PLR0913, PLR0917 - one row and all that it is read with
             byte=line.byte,
             step=axis,
             epoch=epoch,
-            t_ns=nanoseconds(time),
+            t_ns=unix_ns(time),
         )
         rows.add(at, name, value)
 

@@ -14,7 +14,7 @@ from forensics.errors import InputError, NotMine
 from forensics.ingest._attempts import Attempts
 from forensics.ingest._axes import CONSTANTS, EPOCHS, STEPS, TIMES
 from forensics.ingest._json_records import number
-from forensics.ingest._metric_rows import At, MetricRows, int64, nanoseconds
+from forensics.ingest._metric_rows import At, MetricRows, int64, unix_ns
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import Line, lines_of, settle
 from forensics.io.limits import Limits
@@ -119,14 +119,7 @@ def _parsed(record: dict[str, object]) -> _Row:
         for key, cell in _flat(record)
         if key.lower() not in _AXES and (cell is None or number(cell) is not None)
     )
-    return _Row(int64(axis(STEPS)), axis(EPOCHS), _time(axis(TIMES)), int64(number(lowered.get("rank"))), cells)
-
-
-def _time(stamp: float | None) -> int | None:
-    """Unix time in seconds or milliseconds as nanoseconds; seconds since the start are no time."""
-    if stamp is None or not stamp > 1e9:
-        return None
-    return nanoseconds(stamp / 1000 if stamp > 1e11 else stamp)
+    return _Row(int64(axis(STEPS)), axis(EPOCHS), unix_ns(axis(TIMES)), int64(number(lowered.get("rank"))), cells)
 
 
 def _row(  # noqa: PLR0913, PLR0917 - one row and all that it is read with

@@ -141,6 +141,9 @@ def plain(disk: Disk, ledger: Ledger, limits: Limits) -> Iterator[Piece]:
         data = _read(disk, ledger, limits.block_bytes, at)
         if not data:
             return
+        line_end = data.rfind(b"\n") + 1
+        if 0 < len(data) - line_end < min(limits.line_bytes, line_end):
+            data = data[:line_end]  # reading the begin of a line twice is cheaper than moving a block to join it
         ledger.disk_bytes = at + len(data)
         yield Piece(at, data)
         at += len(data)

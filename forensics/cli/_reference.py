@@ -1,0 +1,82 @@
+"""`python -m forensics.cli._reference DIR`: the reference pages, written from the code (`make docs`); a test compares."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from forensics import cli
+from forensics.cli import _overview
+from forensics.cli.main import run
+
+_SCHEMAS = ("report-1", "nan-origin-1")
+_WRITTEN = "<!-- written by `make docs`: do not edit -->"
+
+
+def pages() -> dict[str, str]:
+    """File name and content of every page."""
+    return {"cli.md": "\n".join(_cli()), "documents.md": "\n".join(_documents())}
+
+
+def _help(*args: str) -> str:
+    os.environ["COLUMNS"] = "80"
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        run([*args, "--help"])
+    return out.getvalue().rstrip()
+
+
+def _cli() -> Iterator[str]:
+    yield from (_WRITTEN, "# Commands", "", "```text", _help(), "```", "")
+    for name in _overview.names(list(cli.__path__)):
+        yield from (f"## forensics {name}", "", "```text", _help(name), "```", "")
+
+
+def _documents() -> Iterator[str]:
+    yield from (_WRITTEN, "# JSON documents", "")
+    yield "Fields may be added, never renamed. Non-finite numbers are the strings `NaN`, `Infinity`, `-Infinity`."
+    for name in _SCHEMAS:
+        text = (files("forensics.report") / "_schema" / f"{name}.schema.json").read_text(encoding="utf-8")
+        schema = json.loads(text)
+        yield from ("", f"## {schema['title']}", "", f"Schema: `forensics/report/_schema/{name}.schema.json`", "")
+        defs: Mapping[str, Any] = schema["$defs"]
+        top = {key: value for key, value in schema["properties"].items() if key not in {"schema", "tool"}}
+        for title, properties in ((("document", top),) if top else ()) + tuple(
+            (key, value["properties"]) for key, value in defs.items() if key != "tool"
+        ):
+            described = f": {defs[title]['description']}" if "description" in defs.get(title, {}) else ""
+            yield f"- **{title}**{described}"
+            yield from (f"  - `{field}`: {_kind(value)}" for field, value in properties.items())
+    yield ""
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    if "$ref" in schema:
+        return schema["$ref"].rsplit("/", 1)[-1]
+    if "enum" in schema:
+        return " | ".join("null" if value is None else f"`{value}`" for value in schema["enum"])
+    if "anyOf" in schema:
+        return " | ".join(_kind(each) for each in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema['items'])}"
+    if schema.get("type") == "object" and "properties" in schema:
+        return "{" + ", ".join(schema["properties"]) + "}"
+    kinds = schema.get("type", "any")
+    return " | ".join(kinds) if isinstance(kinds, list) else str(kinds)
+
+
+def main(folder: Path) -> None:
+    """Write every page into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
