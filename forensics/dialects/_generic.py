@@ -12,9 +12,11 @@ again in each epoch; a counter that wraps at `M` of `N/M`; the epoch. Which one,
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
 from forensics.dialects._generic_tables import tables
 from forensics.dialects._learned import Column, Family, as_line, finish
@@ -33,6 +35,7 @@ _METRIC = re.compile(
     r"score|precision|recall|top[ -]?[15]|l[12])(?:$|[\W_\d])"
 )
 _LOSS = re.compile(r"(?i)loss|grad.?norm|gnorm|nll|ppl|perplexity|cross.?entropy")
+_RATE = re.compile(r"(?i)(?:^|[\W_])(?:lr|learning|weight|min|max)(?:$|[\W_])")
 _JUNK = re.compile(
     r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/"
     r"|(?:^|\W)(?:line|lineno|time_ms|port|pid|seed|version|file|eta|worker|rank|gpu|cuda|device|node|v_num)$"
@@ -40,6 +43,8 @@ _JUNK = re.compile(
 _CODE = re.compile(
     r"[;{]\s*$|^\s*(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|^\s*(?:#|//|@)"
 )
+#: Keys of a line in order → where it stands in the sample, and its numbers.
+_Groups = dict[tuple[str, ...], list[tuple[int, tuple[Slot, ...]]]]
 _MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
 _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
 _MAX_HOMES = 64
@@ -68,14 +73,15 @@ def learn(lines: Sequence[str]) -> Dialect | None:
 
 def _families(lines: Sequence[str], repeats: int) -> Iterator[Family]:
     """Groups of lines with the same keys in the same order, the commonest first."""
-    groups: dict[tuple[str, ...], list[tuple[Slot, ...]]] = {}
-    for line in lines:
+    groups: _Groups = {}
+    for at, line in enumerate(lines):
         if len(line) <= _MAX_CHARS and not _CODE.search(line):
             row = slots(line)
             signature = _signature(row)
             if signature and len(signature) <= _MAX_COLUMNS and len(set(signature)) == len(signature):
-                groups.setdefault(signature, []).append(row)
-    for signature, rows in sorted(_merged(groups).items(), key=lambda kv: -len(kv[1])):
+                groups.setdefault(signature, []).append((at, row))
+    for signature, found in sorted(_merged(groups).items(), key=lambda kv: -len(kv[1])):
+        rows = [row for _, row in sorted(found, key=itemgetter(0))]
         if len(rows) >= repeats and (family := _family(signature, rows)) is not None:
             yield family
 
@@ -97,9 +103,9 @@ def _is_subsequence(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
     return all(key in rest for key in short)
 
 
-def _merged(groups: dict[tuple[str, ...], list[tuple[Slot, ...]]]) -> dict[tuple[str, ...], list[tuple[Slot, ...]]]:
+def _merged(groups: _Groups) -> _Groups:
     """Fold a group into one with more columns that begins the same way and keeps its order (an optional `val_loss`)."""
-    out: dict[tuple[str, ...], list[tuple[Slot, ...]]] = {}
+    out: _Groups = {}
     starts: dict[str, list[tuple[str, ...]]] = {}
     for signature in sorted(groups, key=len, reverse=True):
         near = starts.setdefault(signature[0], [])
@@ -151,13 +157,17 @@ def _progress(rows: list[tuple[Slot, ...]]) -> Iterator[Column]:
 
 
 def _is_value(column: Column) -> bool:
-    finite = [v for v in column.values if v == v]  # noqa: PLR0124 - NaN is the value that differs from itself
-    return bool(finite) or bool(_LOSS.search(column.key))
+    return _finite(column) or bool(_LOSS.search(column.key))
+
+
+def _finite(column: Column) -> bool:
+    return any(math.isfinite(v) for v in column.values)
 
 
 def _varies(columns: list[Column]) -> bool:
-    """A quantity that is never printed twice alike (or is NaN all along), not a setting repeated."""
-    return any(len({slot.text for slot in c.cells}) > 1 or _LOSS.search(c.key) for c in columns)
+    """A loss or a score that is not printed alike every time, as a setting would be; or one that is NaN all along."""
+    told = [c for c in columns if not _RATE.search(c.key)]
+    return any(len({slot.text for slot in c.cells}) > 1 or (not _finite(c) and _LOSS.search(c.key)) for c in told)
 
 
 def _last_word(key: str) -> str:
@@ -167,7 +177,7 @@ def _last_word(key: str) -> str:
 def _counter(column: Column, names: re.Pattern[str]) -> bool:
     word = _last_word(column.key)
     spaced = column.key.lower().replace(" ", "_")
-    whole = all(v == v and v == int(v) for v in column.values if abs(v) < 2**53)  # noqa: PLR0124
+    whole = all(v.is_integer() for v in column.values)
     return bool(names.fullmatch(word) or names.fullmatch(spaced)) and whole and not column.optional
 
 

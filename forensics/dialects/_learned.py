@@ -123,10 +123,7 @@ def _lead(column: Column, *, first: bool) -> tuple[str, str]:
     ):
         return r"^\s*" + source(shared).removeprefix(r"\s*"), shared
     clipped = re.split("[\x01-\x04]", shared)[-1] if first else shared
-    clipped = clipped if len(clipped) <= _MAX_GAP else clipped[-_MAX_GAP:]
-    needed = len(column.key)
-    if len(clipped.strip()) < needed:
-        clipped = ""
+    clipped = _from_a_word(clipped, column.key)
     text = source(clipped) if clipped.strip() else rf"{re.escape(column.key)}\W{{0,6}}?" if column.key else ""
     edge = r"\b" if (clipped or column.key)[:1].isalnum() else ""
     gap = "" if first else r".*?"
@@ -137,6 +134,14 @@ def _needle(literals: Sequence[str]) -> str:
     """The longest word that stands in every line: no blanks, whose number may differ, and no placeholders."""
     words = [word for literal in literals for word in re.split(r"[\s\x01-\x04]+", literal) if word]
     return max(words, key=len, default="")
+
+
+def _from_a_word(text: str, key: str) -> str:
+    """At most 60 characters that begin between words and hold the whole key; empty when the rows share less."""
+    text = text[-_MAX_GAP:]
+    later = re.sub(r"^\w+", "", text)
+    kept = later if len(later.strip()) > len(key) else text
+    return kept if len(kept.strip()) >= len(key) else ""
 
 
 def finish(frame: pl.DataFrame) -> pl.DataFrame:

@@ -22,16 +22,25 @@ from forensics.dialects._code import SOURCE
 
 #: Of one signature in one file the first 200 and the last 50 hits are kept; the rest is counted.
 FIRST_KEPT, LAST_KEPT = 200, 50
-#: Few short literals, at least one of which stands in every needle: one vectorised pass over all lines looks for these.
+#: Short literals, one of which stands in every line that may hold a signature (the messages of exceptions stand on a
+#: line that also says `Error`). All lines are searched for these, so they are rare in ordinary output.
 STEMS = (
-    "rror", "ERROR", "xception", "EXCE", "xit", "ignal", "SIG", "out of memory", "Out of memory", "Out Of Memory",
-    "not enough memory", "OOM", "oom", "NCCL", "nccl", "atchdog", "imeout", "imed out", "time out", "Time out", "TIME",
-    "bort", "illed", "CANCELLED", "DUE TO", "TERM_", "NET/", "Xid", "ECC ", "GPU has fallen", "handle for GPU",
-    "DataLoader worker", "shared memory", "o space left", "quota", "osed", "cale already", "OVERFLOW", "verflow",
-    "NaN", " nan", "INF", "Invalid loss", "infinite", "prob", "onfinite", "STATUS_", "CUDA", "HIP ", "MPS ",
-    "Segmentation", "efused", "eset by", "roken pipe", "rdzv", "endezvous", "interrupt", "Interrupt", "reempt",
-    "ailed", "FAILED", "ailure", "fatal", "Fatal", "Traceback", "EADDRINUSE", "already in use", "orrupt", "uccess",
-    "omplete", "inished", "train_runtime", "RESOURCE_EXHAUSTED", "UR_RESULT", "Cannot allocate", "can't allocate",
+    "rror", "ERROR", "xception", "ignal", "SIG", "of memory", "of-memory", "Of Memory", "oom-kill", "oom_kill", "OOM",
+    "t allocate m", "on memory", "shared memory", "NCCL WARN C", "ncclI", "atchdog", "imed out", "imeout", "Time out", "bort",
+    "illed", "CANCELLED", "DUE TO", "TERM_", "completion from", "OFI Req", "Xid", "fallen off", "DataLoader worker", "left on device",
+    "quota", "by peer", "refused", "cale already", "OVERFLOW!", "verflow", "NaN", "is nan", "norm: nan", "norm': nan",
+    "norm': 'nan", "'loss': 0.0,", "'loss': '0'", "finite", "Invalid loss", "Segmentation", "endezvous", "nterrupt",
+    "reempt", "ailed", "ode failure", "Fatal", "Traceback", "ddress already", "orrupt", "uccess", "mismatch", "desync",
+    "it code", "h code", "return code",
+    "onitoredBarrier", "Errno", "Too many", "not connected", "Stale", "entire process down", "GIL within",
+    "Terminated", "reclaim", "stopping training", "Unexpected result", "diverg", "boundary", "Empty template",
+    "not found in", "as multiple", "find the metadata", "NOT been destroyed", "not called", "OMP_NUM_THREADS", "is 5070",
+    "asynchronously", "device handle", "UNKNOWN", "429 ", "RESOURCE_", "DEADLINE_", "UR_RES", "Attempted loss: 1",
+    "Attempted loss scale: 1", "Minimum loss", "PBS: ", "raining c", "raining C", "raining f", "raining F", "raining d",
+    "raining is", "raining has", "raining s", "RAINING C", "d training", "d Training", "e training", "h training",
+    "un complete", "un finished", "train_runtime", "run_stop", "stopped: `", "last enqueued", "async_prefetch", "EOFError",
+    "Function '", "warning", "are nan", "was nan", "me nan", "n nan", "ns nan", "ent nan", "ed nan", " a nan", "came inf", "is inf",
+    "uncorrectable", "exitcode",
 )  # fmt: skip
 
 
@@ -67,14 +76,6 @@ def table() -> tuple[Signature, ...]:
 def pattern() -> str:
     """Finds every line that may hold a signature."""
     return _lines.alternation(STEMS)
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A signature in a line."""
-
-    signature: Signature
-    place: dict[str, Any]
 
 
 class Scanner:

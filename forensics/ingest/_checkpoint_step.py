@@ -14,7 +14,7 @@ _FOLDERS = (
     r".*epoch=\d+-step=(\d+).*",  # Lightning
     r"ep\d+-ba(\d+)",  # Composer
     r"(?:ckpt|checkpoint|model)[-_](\d+)",  # many
-    r"(\d+)(?:\.orbax-checkpoint-tmp.*)?",  # orbax, below a folder of checkpoints
+    r"(\d+)",  # orbax, below a folder of checkpoints
 )
 _FILES = (
     r".*epoch=\d+-step=(\d+).*\.ckpt",  # Lightning
@@ -30,6 +30,7 @@ _BARE = re.compile(_FOLDERS[-1] + r"\Z")
 _FILE = tuple(re.compile(pattern + r"\Z") for pattern in _FILES)
 _HOME = re.compile(r"checkpoints?|ckpts?", re.IGNORECASE)
 _TEMPORARY = re.compile(r"(?:tmp|temp)[-_.].*|.*[-_.]tmp|.*\.orbax-checkpoint-tmp.*", re.IGNORECASE)
+_UNFINISHED = re.compile(r"[-_.]tmp\Z|\.orbax-checkpoint-tmp.*\Z", re.IGNORECASE)
 _INT64_DIGITS = 18
 
 
@@ -48,10 +49,11 @@ def _step(match: re.Match[str]) -> int | None:
 
 
 def _folder_step(parts: list[str], index: int) -> int | None:
+    name = _UNFINISHED.sub("", parts[index])
     for pattern in _FOLDER:
-        if found := pattern.match(parts[index]):
+        if found := pattern.match(name):
             return _step(found)
-    if index and _HOME.fullmatch(parts[index - 1]) and (found := _BARE.match(parts[index])):
+    if index and _HOME.fullmatch(parts[index - 1]) and (found := _BARE.match(name)):
         return _step(found)
     return None
 

@@ -26,6 +26,7 @@ _WHY = {
     "truncated": "the file ends inside a record",
     "record-too-long": "a record is longer than the limit",
 }
+_CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\x1b")
 _TEXTS = 1_000
 _TAGS = 100_000
 
@@ -59,7 +60,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         out.account(skipped_bytes=opened.size_bytes, reason="compressed event file")
         return
     head = opened.head(4096)
-    if not tfrecord.has_header(head) and b"\0" not in head:
+    if head and not tfrecord.has_header(head) and not _CONTROL.intersection(head):
         raise NotMine("no record at the start, and no binary file")
     state = _State(
         out, opened.source.rank, MetricRows(out), Attempts(opened.source.attempt or 0), quote_chars=limits.quote_chars

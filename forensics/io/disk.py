@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from dataclasses import dataclass, field
@@ -50,8 +51,9 @@ class OpenFile:
         try:
             return min(os.lseek(self.fd, offset, os.SEEK_DATA), self.size_bytes)
         except OSError as error:
-            # ENXIO: nothing but a hole follows; any other answer: the file system does not know holes
-            return self.size_bytes if error.errno == 6 else offset
+            if error.errno == errno.ENXIO and os.fstat(self.fd).st_size >= self.size_bytes:
+                return self.size_bytes  # nothing but a hole follows
+            return offset  # the file became shorter, or its file system does not know holes
 
     def map(self) -> mmap.mmap | bytes:
         """Map the file for reading; a file that shrinks while mapped can kill the process, so prefer `pread`."""

@@ -93,7 +93,7 @@ class Opened:
         """The first `n` bytes of the decoded stream: what `blocks` would give, whole lines or not."""
         if n <= 0:
             return b""
-        limits = replace(self._limits, block_bytes=max(n + 4, 4096))
+        limits = replace(self._limits, block_bytes=max(2 * n + 4, 4096), line_bytes=0)  # UTF-16 shrinks to a half
         return next((piece.data[:n] for piece in self._pieces(limits, Ledger(self.source.path)) if piece.data), b"")
 
     def blocks(self) -> Iterator[Block]:

@@ -103,6 +103,26 @@ def test_a_column_that_is_printed_now_and_then_is_optional() -> None:
     assert [step for step, _ in series(lines, "eval_loss")] == [40, 80, 120]
 
 
+def test_a_column_that_comes_with_each_epoch_does_not_hide_where_batches_begin_again() -> None:
+    lines = [
+        f"epoch {e} batch {b} loss {e}.{b}" + (" val_loss 0.5" if b == 40 else "")
+        for e in range(4)
+        for b in (10, 20, 30, 40)
+    ]
+    assert [step for step, _ in series(lines, "loss")] == list(range(10, 170, 10))
+
+
+def test_a_word_in_a_name_is_no_number() -> None:
+    lines = [f"step {s} loss 0.{s} number of nan iterations: 0" for s in STEPS]
+    assert len(series(lines, "loss")) == len(STEPS)
+    assert not read(lines)["value"].is_nan().any()
+
+
+def test_settings_that_every_rank_prints_are_no_metrics() -> None:
+    arguments = "Args(max_steps=-1, max_grad_norm=1.0, learning_rate=1e-4, label_loss_weight=0.5)"
+    assert learn([arguments] * 16 + ["x"] * 60) is None
+
+
 def test_loss_lines_below_epoch_lines_take_their_step() -> None:
     lines = [text for e in range(1, 8) for text in (f"----- Epoch {e}/7 -----", f"train loss: {e}.5 acc: 0.{e}")]
     assert series(lines, "loss") == [(e, e + 0.5) for e in range(1, 8)]

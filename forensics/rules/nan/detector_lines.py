@@ -1,0 +1,73 @@
+"""NAN007 nan-detector-lines: the run has a NaN detector, and this is what it said.
+
+What it detects: the lines of a trainer's own NaN detector, how many there are, from which step to which, and whether the run
+stopped itself.
+
+Why it matters: a detector's line gives the exact step where the metrics are printed only now and then. Many detectors skip
+the update, so weights stay as they were and later checkpoints may still be good; a stop may look like a normal end.
+
+How it decides: events that a dialect marks as its NaN lines are counted; `least` consecutive ones without a finite loss between
+them are a run that can only stop.
+
+What else looks like this: a start-up line that says that a detector is on; a word about NaN in printed source code.
+
+What to do next: read the first line, not the last. Where all ranks share one flag, log the loss per rank to find the origin.
+
+References: the documentation of the trainer that printed the line.
+
+Example:
+    ```events source,line,step,code,text
+    run.log,3,37,mytrainer.nan,loss is not finite
+    run.log,4,38,mytrainer.nan,loss is not finite
+    run.log,5,39,mytrainer.nan,loss is not finite
+    ```
+    => NAN007 info step=37
+Not this:
+    ```events source,line,step,code,text
+    run.log,3,0,mytrainer.started,the NaN detector is on
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step, event_evidence
+from forensics.rules.nan._detector import detector_lines
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Consecutive:
+    """How many detections say that the run could not go on; most detectors stop at ten."""
+
+    least: int = 10
+
+
+@rule("NAN007", shape=Shape.NAN, needs=("events",), config=Consecutive)
+def detector_said(run: Run, cfg: Consecutive) -> Iterator[Finding]:
+    """Count the detector's lines."""
+    rows = detector_lines(run)
+    if not rows:
+        return
+    first, last = rows[0], rows[-1]
+    ends = (event_evidence(last, EvidenceRole.RELATED),) if len(rows) > 1 else ()
+    many = len(rows) >= cfg.least
+    yield Finding(
+        rule="NAN007",
+        shape=Shape.NAN,
+        severity=Severity.INFO,
+        confidence=Confidence.HIGH,
+        title=f"the run's NaN detector fired {len(rows)} times, first at {at_step(first['step'])}",
+        because="often enough that such detectors stop the run by themselves" if many else "its own lines say so",
+        evidence=(event_evidence(first), *ends),
+        onset=Onset(step=first["step"], t_ns=first["t_ns"], rank=first["rank"]),
+        cause="detector",
+        causal=Causal.CONTEXT,
+        numbers={"lines": len(rows)},
+        next=("forensics nan-origin RUN",),
+    )

@@ -1,0 +1,78 @@
+"""NAN006 nan-filtered-by-writer: the logger hides a NaN loss behind a number.
+
+What it detects: a gradient norm that is NaN while the loss beside it is finite and then exactly zero; a loss that drops to
+exactly zero for good; a value that the writer itself marked as replaced.
+
+Why it matters: the loss curve looks better than before, and the run goes on for hours with dead weights. The first NaN lies
+in the window whose gradient norm is NaN, although its loss is lower than the one before.
+
+How it decides: the first bad metric is the gradient norm and the loss of the same source ends on zero without ever being
+NaN; where no gradient norm is printed, three or more zeros after a loss well above zero, in a run that logs no reward.
+
+What else looks like this: reinforcement learning, where a loss of zero with a gradient norm of zero is a batch without
+advantage; a loss that fell to zero little by little.
+
+What to do next: set `logging_nan_inf_filter=False`; restart from a checkpoint before the window.
+
+References: Transformers documentation, `TrainingArguments.logging_nan_inf_filter`.
+
+Example:
+    ```metrics seq,step,name,value
+    1,10,loss,1.92
+    1,10,grad_norm,1.3
+    2,20,loss,1.84
+    2,20,grad_norm,1.2
+    3,30,loss,0.97
+    3,30,grad_norm,nan
+    4,40,loss,0.0
+    4,40,grad_norm,nan
+    ```
+    => NAN006 error step=30
+Not this:
+    ```metrics seq,step,name,value
+    1,10,loss,0.12
+    1,10,grad_norm,1.3
+    2,20,loss,0.0
+    2,20,grad_norm,0.0
+    3,30,loss,-0.31
+    3,30,grad_norm,1.1
+    4,40,loss,0.0
+    4,40,grad_norm,0.0
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Confidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step
+from forensics.rules.nan._kind import hidden
+from forensics.rules.nan._onset import nan_onset
+from forensics.rules.nan._series import Status
+from forensics.store.run import Run
+
+
+@rule("NAN006", shape=Shape.NAN, needs=("metrics", "events"))
+def filtered_by_writer(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Find a NaN that only the gradient norm, or a row of zeros, betrays."""
+    found = nan_onset(run)
+    if found is None or found.status is not Status.FAILED or not hidden(found):
+        return
+    yield Finding(
+        rule="NAN006",
+        shape=Shape.NAN,
+        severity=Severity.ERROR,
+        confidence=Confidence.MEDIUM if found.first.role == "zero" else Confidence.HIGH,
+        title=f"the logger hides a NaN loss from {at_step(found.step)} on",
+        because="the printed loss is finite and ends on exactly zero while the gradients are not finite"
+        if found.first.role != "zero"
+        else "the printed loss plunges to exactly zero and stays there",
+        evidence=found.evidence(),
+        onset=found.onset,
+        cause="filtered_by_writer",
+        likely=("a logger that replaces NaN losses by the running mean or zero",),
+        next=("set logging_nan_inf_filter=False", "forensics nan-origin RUN"),
+    )

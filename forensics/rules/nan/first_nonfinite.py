@@ -1,0 +1,150 @@
+"""NAN001 nan-first-nonfinite: the first step at which training stopped being finite.
+
+What it detects: the first NaN or infinity in the training loss, one of its parts or the gradient norm; a loss that drops
+to exactly zero or whose column vanishes; a detector's own line where no number was printed. It names the last clean
+record before it, so that the origin is a bracket and not a guess.
+
+Why it matters: after a bad update every weight is NaN. All later steps are lost, and so is every checkpoint saved then.
+
+How it decides: a series that stays bad to its end is an error at the first record from which at least half of the rest is
+bad. A series that ends finite is information when at most `transient_share` of its records are bad, a warning up to
+`fault_share`, and an error above. The earliest step over all ranks, metrics and detectors wins. Where a restart in the
+same file, or a later file, trains on with finite losses, the earlier loss is information only.
+
+What else looks like this: timings before the first measurement, scores of an empty class, the spread of one sample, an
+evaluation that was masked, a norm that is never computed. These are not watched, or are passed over because the loss
+beside them stays finite. One update that the loss scaler skipped is a stumble, not a failure.
+
+What to do next: run `forensics nan-origin` for the last clean checkpoint and the command to restart from it.
+
+References: IEEE 754 (NaN propagates through every operation); PyTorch documentation of `torch.autograd.detect_anomaly`.
+
+Example:
+    ```metrics step,rank,name,value
+    10,0,loss,2.31
+    11,0,loss,nan
+    12,0,loss,nan
+    ```
+    => NAN001 error step=11
+Example:
+    ```metrics source,step,line,name,value
+    run.log,20,4,loss,3.5
+    run.log,30,5,loss,3.4
+    run.log,40,6,loss,3.3
+    ```
+    ```events source,line,step,code,text
+    run.log,7,44,mytrainer.nan,loss is not finite
+    ```
+    => NAN001 error step=44
+Example:
+    ```metrics seq,step,name,value
+    1,10,loss,2.9
+    1,10,grad_norm,0.8
+    2,20,loss,2.8
+    2,20,grad_norm,nan
+    3,30,loss,0.0
+    3,30,grad_norm,nan
+    ```
+    => NAN001 error step=20
+Not this:
+    ```metrics seq,step,name,value
+    1,10,loss,2.31
+    2,20,loss,2.30
+    3,30,loss,2.28
+    1,10,bbox/APs,nan
+    2,20,bbox/APs,nan
+    1,10,aux_loss,nan
+    2,20,aux_loss,nan
+    3,30,step_time_s,nan
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step
+from forensics.rules.nan._kind import WORDS, kind_of
+from forensics.rules.nan._onset import NanOnset, nan_onset
+from forensics.rules.nan._scale import collapse_of
+from forensics.rules.nan._series import Shares, Status
+from forensics.store.run import Run
+
+_SEVERITY = {
+    Status.FAILED: Severity.ERROR,
+    Status.INTERMITTENT: Severity.WARNING,
+    Status.TRANSIENT: Severity.INFO,
+    Status.EARLIER: Severity.INFO,
+}
+_AFTER = {
+    Status.FAILED: "it does not become finite again",
+    Status.INTERMITTENT: "it becomes finite again, and bad again",
+    Status.TRANSIENT: "training went on finite",
+    Status.EARLIER: "a later attempt trains on with finite losses",
+}
+
+
+@rule("NAN001", shape=Shape.NAN, needs=("metrics", "events"), config=Shares)
+def first_nonfinite(run: Run, cfg: Shares) -> Iterator[Finding]:
+    """Find the first non-finite step of the attempt that counts."""
+    found = nan_onset(run, cfg)
+    if found is None:
+        return
+    first, failed = found.first, found.status is Status.FAILED
+    kind = kind_of(found, collapse_of(run))
+    yield Finding(
+        rule="NAN001",
+        shape=Shape.NAN,
+        severity=_SEVERITY[found.status],
+        confidence=_confidence(found),
+        title=f"{_what(found)} from {at_step(found.step)} on" if failed else f"{_what(found)} at {at_step(found.step)}",
+        because=f"{_AFTER[found.status]}; {WORDS[kind.name]}" if failed else _AFTER[found.status],
+        evidence=found.evidence(),
+        onset=found.onset,
+        culprits=() if first.row["rank"] is None or not _told_apart(found) else (first.row["rank"],),
+        cause=kind.name if failed else found.status.value,
+        causal=Causal.ROOT if failed else Causal.CONTEXT,
+        numbers={"bad_records": first.n_bad, "records": first.n, "finite_losses_before": found.n_before},
+        likely=_LIKELY.get(kind.name, ()) if failed else (),
+        next=("forensics nan-origin RUN",),
+    )
+
+
+_LIKELY = {
+    "optimization_blowup": ("learning rate too high or warm-up too short", "no gradient clipping", "half precision"),
+    "data_or_numerics": ("a bad or empty sample", "log, division or root at zero in a layer", "softmax overflow in fp16"),
+    "from_start": ("initialisation", "bad data or labels", "a resumed checkpoint that is already damaged"),
+    "loss_scale_collapse": ("fp16 range too small for this model", "learning rate too high"),
+    "filtered_by_writer": ("a logger that replaces NaN losses",),
+}
+
+
+def _what(found: NanOnset) -> str:
+    match found.first.role:
+        case "detector":
+            return "a NaN detector fired"
+        case "echo":
+            return "sampling met NaN probabilities"
+        case "zero":
+            return "the loss is exactly zero"
+        case "vanished":
+            return "the loss column is gone"
+        case _:
+            shown = {"+inf": "infinite", "-inf": "infinite"}.get(found.first.row["value_class"], "NaN")
+            return f"{found.first.row['raw_name'] or found.metric} is {shown}"
+
+
+def _confidence(found: NanOnset) -> Confidence:
+    sure = found.first.n_bad >= 2 or found.first.role == "detector" or bool(found.others)
+    return Confidence.HIGH if sure and found.first.role not in {"zero", "echo"} else Confidence.MEDIUM
+
+
+def _told_apart(found: NanOnset) -> bool:
+    """Whether several ranks log a loss and the first bad one is earlier than all others."""
+    ranks = {c.row["rank"]: c.step for c in (found.first, *found.others) if c.step is not None}
+    seen = found.rows["rank"].drop_nulls().n_unique()
+    mine = found.first.row["rank"]
+    return seen > 1 and found.step is not None and all(s > found.step for r, s in ranks.items() if r != mine)

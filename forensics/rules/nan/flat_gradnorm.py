@@ -1,0 +1,85 @@
+"""NAN003 nan-flat-gradnorm: the gradient norm was quiet up to the very record before the NaN.
+
+What it detects: a NaN that comes out of calm: no rise of gradient norm or loss in the last records before it.
+
+Why it matters: the optimizer did nothing wrong. One batch, or one operation in a layer, made the number, and a lower
+learning rate will not help.
+
+How it decides: the norms before the onset are known, and none of the last ten stands above its past by what NAN002 asks. It
+is `backward` when the norm was bad before the loss, `forward` when the loss was bad first or at once.
+
+What else looks like this: a coarse log. When more than ten steps lie between two records, a rise can hide between them, and
+the confidence is low.
+
+What to do next: dump and inspect the batch of the first bad step; run that step with anomaly detection on; look for logs,
+divisions and roots at zero.
+
+References: PyTorch documentation, "Automatic differentiation package", anomaly detection.
+
+Example:
+    ```metrics seq,step,name,value
+    1,1,grad_norm,1.00
+    2,2,grad_norm,1.04
+    3,3,grad_norm,0.97
+    4,4,grad_norm,1.02
+    5,5,grad_norm,0.99
+    6,6,grad_norm,1.03
+    7,7,grad_norm,1.01
+    5,5,loss,3.8
+    6,6,loss,3.7
+    7,7,loss,3.7
+    8,8,loss,nan
+    9,9,loss,nan
+    ```
+    => NAN003 error step=8
+Not this:
+    ```metrics seq,step,name,value
+    5,5,loss,3.8
+    6,6,loss,3.7
+    7,7,loss,3.7
+    8,8,loss,nan
+    9,9,loss,nan
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step, metric_evidence, number
+from forensics.rules.nan._kind import Alarm, kind_of
+from forensics.rules.nan._onset import nan_onset
+from forensics.rules.nan._scale import collapse_of
+from forensics.rules.nan._series import Status
+from forensics.store.run import Run
+
+
+@rule("NAN003", shape=Shape.NAN, needs=("metrics", "events"), config=Alarm)
+def flat_gradnorm(run: Run, cfg: Alarm) -> Iterator[Finding]:
+    """Find a NaN that nothing announced."""
+    found = nan_onset(run)
+    if found is None or found.status is not Status.FAILED:
+        return
+    kind = kind_of(found, collapse_of(run), cfg)
+    if kind.name != "data_or_numerics" or kind.quiet is None:
+        return
+    quiet = kind.quiet
+    where = "backward" if found.metric == "grad_norm" else "forward"
+    yield Finding(
+        rule="NAN003",
+        shape=Shape.NAN,
+        severity=Severity.ERROR,
+        confidence=kind.confidence,
+        title=f"not finite from {at_step(found.step)} on, out of a flat gradient norm",
+        because=f"{number(quiet.row['value'])} at {at_step(quiet.step)} is {quiet.z:+.1f} robust standard deviations from its"
+        f" past; the number was made in the {where} pass",
+        evidence=(*found.evidence(), metric_evidence(quiet.row)),
+        onset=found.onset,
+        cause="data_or_numerics",
+        numbers={"z": quiet.z, "ratio": quiet.ratio, "pass": where},
+        likely=("a bad or empty sample, or a label out of range", "log, division or root at zero", "softmax in fp16"),
+        next=(f"inspect the batch of {at_step(found.step)}", "re-run it with torch.autograd.set_detect_anomaly(True)"),
+    )

@@ -1,0 +1,79 @@
+"""NAN008 nan-fp8-on: training went non-finite with fp8 switched on.
+
+What it detects: a key of the run's configuration that turns fp8 on (float8, fp8, mxfp8, and Transformer Engine recipes), in
+a run whose loss is lost.
+
+Why it matters: fp8 divides by the largest magnitude of a block. A block of zeros, such as padding, or an outlier breaks it at
+once, and switching it off is the cheapest experiment there is.
+
+How it decides: the key's name or value names fp8 and the value is not off, and NAN001 finds an error. It is a suspicion: the
+confidence is medium when the NaN was there from the start, else low.
+
+What else looks like this: fp8 that is configured and works; kernels that name fp8 in a table of options.
+
+What to do next: repeat from the last clean checkpoint with fp8 off.
+
+References: Micikevicius et al., "FP8 Formats for Deep Learning" (2022).
+
+Example:
+    ```metrics seq,step,name,value
+    1,1,loss,nan
+    2,2,loss,nan
+    ```
+    ```facts source,line,key,value,family
+    config.toml,4,train.fp8,true,config
+    ```
+    => NAN008 warning step=1
+Not this:
+    ```metrics seq,step,name,value
+    1,1,loss,nan
+    2,2,loss,nan
+    ```
+    ```facts source,line,key,value,family
+    config.toml,4,train.fp8,false,config
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import fact_evidence
+from forensics.rules.nan._onset import nan_onset
+from forensics.rules.nan._series import Status
+from forensics.store.run import Run
+
+_OFF = ("false", "0", "null", "none", "no", "off", "", "disabled", "[]", "{}")
+_NAMES = r"(?i)(?:^|[^a-z0-9])(?:mx)?(?:fp8|float8)(?:$|[^a-z])"
+
+
+@rule("NAN008", shape=Shape.NAN, needs=("metrics", "events", "facts"))
+def fp8_on(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Find the configuration key that turns fp8 on in a run that went non-finite."""
+    found = nan_onset(run)
+    if found is None or found.status is not Status.FAILED:
+        return
+    value = pl.col("value").fill_null("").str.strip_chars('"').str.to_lowercase()
+    config = run.scan("facts").filter((pl.col("family") == "config") & ~value.is_in(_OFF))
+    keys = config.filter(pl.col("key").str.contains(_NAMES) | value.str.contains(_NAMES)).head(3).collect()
+    if keys.is_empty():
+        return
+    yield Finding(
+        rule="NAN008",
+        shape=Shape.NAN,
+        severity=Severity.WARNING,
+        confidence=Confidence.MEDIUM if found.n_before <= 1 else Confidence.LOW,
+        title="fp8 was on when training went non-finite",
+        because="fp8 scaling breaks on blocks of zeros and on outliers; that it did here is a suspicion",
+        evidence=(*(fact_evidence(row) for row in keys.iter_rows(named=True)), found.evidence()[0]),
+        onset=found.onset,
+        cause="fp8",
+        causal=Causal.CONTEXT,
+        likely=("a zero scale from padding or an empty block",),
+        next=("restart from the last clean checkpoint with fp8 off",),
+    )

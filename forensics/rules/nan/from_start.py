@@ -1,0 +1,70 @@
+"""NAN004 nan-from-start: training was not finite from its first or second record on.
+
+What it detects: at most one finite loss before the first bad one, in the attempt that counts.
+
+Why it matters: nothing was learned, so no checkpoint of this attempt is worth a look. The set-up is wrong, not the course.
+
+How it decides: the finite losses of the same source and attempt before the onset are counted.
+
+What else looks like this: a log that prints its first line after hundreds of steps; the bracket then begins at zero and the
+confidence is medium. In an attempt that was resumed, the checkpoint may have been damaged already.
+
+What to do next: run the forward pass of one batch in fp32; check initialisation, labels and the vocabulary's size.
+
+References: He et al., "Delving Deep into Rectifiers" (2015), on initial scale.
+
+Example:
+    ```metrics seq,step,name,value
+    1,0,loss,10.93
+    2,1,loss,nan
+    3,2,loss,nan
+    ```
+    => NAN004 error step=1
+Not this:
+    ```metrics seq,step,name,value
+    1,10,loss,4.1
+    2,20,loss,3.9
+    3,30,loss,3.8
+    4,40,loss,nan
+    5,50,loss,nan
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step
+from forensics.rules.nan._kind import kind_of
+from forensics.rules.nan._onset import nan_onset
+from forensics.rules.nan._scale import collapse_of
+from forensics.rules.nan._series import Status
+from forensics.store.run import Run
+
+
+@rule("NAN004", shape=Shape.NAN, needs=("metrics", "events"))
+def from_start(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Find a NaN that was there from the beginning."""
+    found = nan_onset(run)
+    if found is None or found.status is not Status.FAILED:
+        return
+    kind = kind_of(found, collapse_of(run))
+    if kind.name != "from_start":
+        return
+    yield Finding(
+        rule="NAN004",
+        shape=Shape.NAN,
+        severity=Severity.ERROR,
+        confidence=kind.confidence,
+        title=f"training was never finite: bad at {at_step(found.step)}",
+        because=f"{found.n_before or 'no'} finite loss stands before it",
+        evidence=found.evidence(),
+        onset=found.onset,
+        cause="from_start",
+        numbers={"finite_losses_before": found.n_before},
+        likely=("initialisation", "bad data or labels", "a resumed checkpoint that is already damaged", "fp8 zero scale"),
+        next=("run one batch forward in fp32 and look for the first layer that is not finite",),
+    )

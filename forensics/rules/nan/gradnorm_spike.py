@@ -1,0 +1,100 @@
+"""NAN002 nan-after-gradnorm-spike: the gradient norm rose far above its past just before the NaN.
+
+What it detects: within the last records before the first bad step, a gradient norm that stands more than `sigma` robust
+standard deviations and at least `ratio` times above the median of the records before it; or, where no gradient norm
+tells, such a jump of the loss itself.
+
+Why it matters: it tells an optimization blow-up from bad data. The weights were pushed out of range by their own updates,
+so inspecting the batch is wasted time, and the last healthy checkpoint is the one before the rise.
+
+How it decides: the logarithm of the norm against the median and median absolute deviation of up to `window` records
+before; only the last `within` records before the onset count, and only in a run whose loss stays lost.
+
+What else looks like this: a norm that is noisy by nature (both numbers must be passed); a rise long before the NaN.
+
+What to do next: lower the learning rate or lengthen the warm-up, clip the global norm at 1.0, use bf16; restart from a
+checkpoint before the rise.
+
+References: Rousseeuw and Croux, "Alternatives to the Median Absolute Deviation" (1993), for the robust scale; Pascanu
+et al., "On the difficulty of training recurrent neural networks" (2013), for clipping.
+
+Example:
+    ```metrics seq,step,name,value
+    1,1,grad_norm,1.00
+    2,2,grad_norm,1.04
+    3,3,grad_norm,0.97
+    4,4,grad_norm,1.02
+    5,5,grad_norm,0.99
+    6,6,grad_norm,1.03
+    7,7,grad_norm,1.01
+    8,8,grad_norm,9.40
+    1,1,loss,4.1
+    2,2,loss,4.0
+    3,3,loss,3.9
+    4,4,loss,3.9
+    5,5,loss,3.8
+    6,6,loss,3.7
+    7,7,loss,3.7
+    8,8,loss,3.9
+    9,9,loss,nan
+    10,10,loss,nan
+    ```
+    => NAN002 error step=9
+Not this:
+    ```metrics seq,step,name,value
+    1,1,grad_norm,1.00
+    2,2,grad_norm,1.04
+    3,3,grad_norm,0.97
+    4,4,grad_norm,1.02
+    5,5,grad_norm,0.99
+    6,6,grad_norm,1.03
+    7,7,grad_norm,1.01
+    8,8,grad_norm,9.40
+    9,9,grad_norm,1.02
+    10,10,grad_norm,0.98
+    8,8,loss,3.9
+    9,9,loss,3.7
+    10,10,loss,3.6
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Confidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step, metric_evidence
+from forensics.rules.nan._kind import Alarm, kind_of
+from forensics.rules.nan._onset import nan_onset
+from forensics.rules.nan._series import Status
+from forensics.store.run import Run
+
+
+@rule("NAN002", shape=Shape.NAN, needs=("metrics", "events"), config=Alarm)
+def gradnorm_spike(run: Run, cfg: Alarm) -> Iterator[Finding]:
+    """Find the rise that came before the first non-finite step."""
+    found = nan_onset(run)
+    if found is None or found.status is not Status.FAILED:
+        return
+    rise = kind_of(found, None, cfg).precursor
+    if rise is None:
+        return
+    what = "gradient norm" if rise.metric == "grad_norm" else "loss"
+    yield Finding(
+        rule="NAN002",
+        shape=Shape.NAN,
+        severity=Severity.ERROR,
+        confidence=Confidence.HIGH if rise.metric == "grad_norm" else Confidence.MEDIUM,
+        title=f"the {what} rose {rise.ratio:.3g} times at {at_step(rise.step)}, then training was not finite"
+        f" from {at_step(found.step)} on",
+        because=f"{rise.z:.1f} robust standard deviations above its past, {rise.lead} records before the first bad one:"
+        " an optimization blow-up, not a bad sample",
+        evidence=(metric_evidence(rise.row), *found.evidence()),
+        onset=found.onset,
+        cause="optimization_blowup",
+        numbers={"ratio": rise.ratio, "z": rise.z, "lead_records": rise.lead},
+        likely=("learning rate too high or warm-up too short", "no gradient clipping", "half precision"),
+        next=("forensics nan-origin RUN", "restart with a lower learning rate and gradient clipping at 1.0"),
+    )

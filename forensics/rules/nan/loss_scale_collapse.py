@@ -1,0 +1,92 @@
+"""NAN005 nan-loss-scale-collapse: the fp16 loss scale fell to nothing, or updates are skipped in a storm.
+
+What it detects: after warm-up, a dynamic loss scale that falls again and again without rising, ends at its floor, or a
+share of skipped updates that no healthy run has.
+
+Why it matters: every update is skipped, so the model stands still while steps, times and checkpoints look normal. No NaN
+need ever be printed.
+
+How it decides: the first `warmup` steps are calibration and are ignored. Then: a fall by `fall` to `floor` or less that
+lasts `at_floor` records; or `burst` falls within `burst_records` of each other up to the end; or more than `skip_share` of
+the updates skipped, up to the end.
+
+What else looks like this: the halvings at the start from 65536 or more; single skips every thousand steps, which are how
+the scaler looks for the range; a static scale of one, as bf16 runs print it.
+
+What to do next: use bf16; else lower the learning rate, raise the scale window, and go back to a checkpoint before the
+scale began to fall.
+
+References: Micikevicius et al., "Mixed Precision Training" (2018), section 3.2, on dynamic loss scaling.
+
+Example:
+    ```metrics seq,step,name,value
+    1,100,loss_scale,65536
+    2,110,loss_scale,65536
+    3,120,loss_scale,8192
+    4,130,loss_scale,1024
+    5,140,loss_scale,128
+    6,150,loss_scale,8
+    7,160,loss_scale,1
+    8,170,loss_scale,1
+    9,180,loss_scale,1
+    10,190,loss_scale,1
+    ```
+    => NAN005 error step=120
+Not this:
+    ```metrics seq,step,name,value
+    1,1,loss_scale,65536
+    2,2,loss_scale,32768
+    3,3,loss_scale,16384
+    4,4,loss_scale,8192
+    5,5,loss_scale,4096
+    6,6,loss_scale,2048
+    7,1000,loss_scale,4096
+    8,2000,loss_scale,2048
+    9,3000,loss_scale,4096
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from forensics.model import Confidence, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step
+from forensics.rules.nan._onset import nan_onset
+from forensics.rules.nan._scale import ScaleLimits, collapse_of
+from forensics.rules.nan._series import Status
+from forensics.store.run import Run
+
+
+@rule("NAN005", shape=Shape.NAN, needs=("metrics", "events"), config=ScaleLimits)
+def loss_scale_collapse(run: Run, cfg: ScaleLimits) -> Iterator[Finding]:
+    """Find where the loss scale began to fall for good."""
+    collapse = collapse_of(run, cfg)
+    if collapse is None:
+        return
+    found = nan_onset(run)
+    lost = found if found is not None and found.status is Status.FAILED else None
+    first = collapse.evidence[0]
+    onset = Onset(step=collapse.step, t_ns=first.t_ns, rank=first.rank)
+    if lost is not None and lost.step is not None and (collapse.step is None or lost.step <= collapse.step):
+        onset = lost.onset
+    elif lost is not None:
+        onset = replace(onset, step_lo=lost.clean_step if (lost.clean_step or 0) < (onset.step or 0) else None)
+    consequence = lost is not None and onset is lost.onset and collapse.step != lost.step
+    yield Finding(
+        rule="NAN005",
+        shape=Shape.NAN,
+        severity=Severity.WARNING if consequence else Severity.ERROR,
+        confidence=Confidence.HIGH if lost is not None else Confidence.MEDIUM,
+        title=f"{collapse.words}, from {at_step(collapse.step)} on",
+        because="after the first steps a healthy scale falls rarely and rises again; here no update gets through",
+        evidence=collapse.evidence,
+        onset=onset,
+        cause="loss_scale_collapse",
+        numbers={} if collapse.share is None else {"skipped_share": collapse.share},
+        likely=("fp16 range too small for a model trained in bf16", "learning rate too high", "bad data"),
+        next=("train in bf16", "forensics nan-origin RUN"),
+    )

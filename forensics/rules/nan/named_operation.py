@@ -1,0 +1,82 @@
+"""NAN011 nan-named-operation: a debug aid names the operation, layer or parameter that made the first NaN.
+
+What it detects: anomaly mode's line about a backward function, forward tracebacks that it prints, and lines of hooks or guards
+that name a module or parameter with a non-finite value.
+
+Why it matters: it ends the search. The first name is the culprit; all later ones inherit the NaN.
+
+How it decides: the first such line of the run by source and line. An infinity is nearer to the root than a NaN, because NaN
+follows from it.
+
+What else looks like this: a parameter named because its gradient overflowed in one skipped fp16 step. In a run that went on
+with finite losses this is information only.
+
+What to do next: open that operation; clamp or add an epsilon where it divides, takes a root or a logarithm.
+
+References: PyTorch documentation, `torch.autograd.detect_anomaly`.
+
+Example:
+    ```events source,line,step,code,text,attrs
+    run.log,9,41,anomaly-nan,Function 'LogBackward0' returned nan values in its 0th output.,"{""role"":""root"",""shape"":""nan"",""op"":""LogBackward0""}"
+    ```
+    => NAN011 error step=41
+Not this:
+    ```events source,line,step,code,text,attrs
+    run.log,9,41,mytrainer.nan,loss is not finite,{}
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from forensics.model import Confidence, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import Row, attributes, event_evidence
+from forensics.rules.nan._onset import nan_onset
+from forensics.rules.nan._series import Status
+from forensics.store.run import Run
+
+_BACKWARD = r"Function '(\w+Backward\d*)' returned nan values"
+_FORWARD = r"Error detected in (\w+Backward\d*)\. Traceback of forward call"
+_NAMED = r"(?i)(?:nan|inf|nan/inf|non-?finite)(?: values?| gradients?)? (?:in|at|for) ([A-Za-z_][\w]*(?:\.[\w]+)+)"
+
+
+@rule("NAN011", shape=Shape.NAN, needs=("events", "metrics"))
+def named_operation(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Find the first operation or module that a line names."""
+    row, name = _first(run)
+    if row is None:
+        return
+    found = nan_onset(run)
+    survived = found is not None and found.status is not Status.FAILED
+    onset = found.onset if found is not None and not survived else Onset(row["step"], row["t_ns"], row["rank"])
+    yield Finding(
+        rule="NAN011",
+        shape=Shape.NAN,
+        severity=Severity.INFO if survived else Severity.ERROR,
+        confidence=Confidence.HIGH,
+        title=f"{name} made the first non-finite value",
+        because="the run's own debug aid names it",
+        evidence=(event_evidence(row), *(found.evidence() if found is not None else ())),
+        onset=onset,
+        cause="data_or_numerics",
+        numbers={"name": name},
+        likely=("log, division or root at zero", "softmax overflow in fp16", "a bad input to this operation"),
+        next=(f"clamp or add an epsilon in {name}",),
+    )
+
+
+def _first(run: Run) -> tuple[Row | None, str]:
+    text, attrs = pl.col("text").fill_null(""), pl.col("attrs").fill_null("")
+    named = pl.coalesce(*(text.str.extract(p) for p in (_BACKWARD, _FORWARD, _NAMED)))
+    nan = attrs.str.contains(r'"shape":\s*"nan"') | pl.col("code").str.ends_with(".nan") | (pl.col("code") == "traceback")
+    rows = run.scan("events").filter(nan).with_columns(named=named).filter(pl.col("named").is_not_null())
+    first = rows.sort("source", "line", "seq").head(1).collect()
+    if first.is_empty():
+        return None, ""
+    row = first.row(0, named=True)
+    return row, attributes(row).get("op") or str(row["named"])

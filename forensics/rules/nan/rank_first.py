@@ -1,0 +1,85 @@
+"""NAN010 nan-rank-first: one rank's numbers went bad before those of all others.
+
+What it detects: per-rank losses or gradient norms of which exactly one rank is the first to be non-finite.
+
+Why it matters: once gradients are summed, every rank is NaN. Only the rank that was first has the bad sample, the bad shard
+or the bad device, and a flag that all ranks share hides it.
+
+How it decides: the first bad step of each rank, over the same metric; the smallest must belong to one rank alone, and at least
+two ranks must log that metric.
+
+What else looks like this: a metric that only one rank prints, which says nothing about the others; a norm after the
+reduction, which is equal on all ranks.
+
+What to do next: look at that rank's data at that step; if it repeats on the same host with other data, test the device.
+
+References: the documentation of `torch.distributed.all_reduce`.
+
+Example:
+    ```metrics source,rank,seq,step,name,value
+    r0.log,0,1,5,loss,2.0
+    r0.log,0,2,6,loss,2.0
+    r0.log,0,3,7,loss,nan
+    r0.log,0,4,8,loss,nan
+    r1.log,1,1,5,loss,2.1
+    r1.log,1,2,6,loss,nan
+    r1.log,1,3,7,loss,nan
+    r1.log,1,4,8,loss,nan
+    ```
+    => NAN010 warning step=6
+Not this:
+    ```metrics source,rank,seq,step,name,value
+    r0.log,0,1,5,loss,2.0
+    r0.log,0,2,6,loss,nan
+    r0.log,0,3,7,loss,nan
+    r1.log,1,1,5,loss,2.1
+    r1.log,1,2,6,loss,nan
+    r1.log,1,3,7,loss,nan
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from forensics.model import Confidence, EvidenceRole, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step, metric_evidence
+from forensics.rules.nan._onset import nan_onset
+from forensics.rules.nan._series import Status
+from forensics.store.run import Run
+
+
+@rule("NAN010", shape=Shape.NAN, needs=("metrics", "events"))
+def rank_first(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Find the one rank that went bad before all others."""
+    found = nan_onset(run)
+    if found is None or found.status is not Status.FAILED or found.first.row["rank"] is None or "name" not in found.first.row:
+        return
+    name = found.first.row["name"]
+    same = found.rows.filter((pl.col("name") == name) & pl.col("rank").is_not_null() & pl.col("at").is_not_null())
+    if same["rank"].n_unique() < 2:
+        return
+    starts = same.filter("bad").sort("at", "rank", maintain_order=True).unique("rank", keep="first", maintain_order=True)
+    if starts.is_empty() or starts["at"][0] != found.step or (starts["at"] == found.step).sum() != 1:
+        return
+    rows = list(starts.iter_rows(named=True))
+    rank = rows[0]["rank"]
+    later = f"rank {rows[1]['rank']} follows at {at_step(rows[1]['at'])}" if len(rows) > 1 else "no other rank is bad at all"
+    yield Finding(
+        rule="NAN010",
+        shape=Shape.NAN,
+        severity=Severity.WARNING,
+        confidence=Confidence.HIGH,
+        title=f"rank {rank} went non-finite first, at {at_step(found.step)}",
+        because=later,
+        evidence=(metric_evidence(rows[0]), *(metric_evidence(r, EvidenceRole.RELATED) for r in rows[1:4])),
+        onset=found.onset,
+        culprits=(rank,),
+        cause="rank_first",
+        numbers={"ranks": same["rank"].n_unique(), "ranks_bad": len(rows)},
+        next=(f"inspect the batch of rank {rank} at {at_step(found.step)}",),
+    )

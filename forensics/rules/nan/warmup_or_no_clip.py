@@ -1,0 +1,115 @@
+"""NAN012 nan-in-warmup-or-unclipped: what the learning rate and the clipping were when training went non-finite.
+
+What it detects: a first bad step inside the warm-up or just after its end, a configuration without warm-up, and a
+configuration that switches gradient clipping off.
+
+Why it matters: a learning rate that is too high for its warm-up is the most common cause of a blow-up, and the clip is the most
+common remedy. Both can be read off the run.
+
+How it decides: the logged learning rate still rises at the onset, or reached its peak within `after_peak` of the steps before it;
+a key `max_grad_norm`, `clip_grad`, `gradient_clipping` or `warmup` is zero. Only together with a NaN that stays, and not
+from the first record on.
+
+What else looks like this: a bad sample that happens to fall into the warm-up; NAN003 then says that nothing rose.
+
+What to do next: halve the learning rate or double the warm-up, and clip at 1.0.
+
+References: Goyal et al., "Accurate, Large Minibatch SGD" (2017), on warm-up.
+
+Example:
+    ```metrics seq,step,name,value
+    1,10,lr,0.0001
+    2,20,lr,0.0002
+    3,30,lr,0.0003
+    4,40,lr,0.0004
+    1,10,loss,4.0
+    2,20,loss,3.9
+    3,30,loss,3.8
+    4,40,loss,nan
+    5,50,loss,nan
+    ```
+    => NAN012 info step=40
+Not this:
+    ```metrics seq,step,name,value
+    1,10,lr,0.0004
+    2,20,lr,0.0003
+    3,30,lr,0.0002
+    4,40,lr,0.0001
+    1,10,loss,4.0
+    2,20,loss,3.9
+    3,30,loss,3.8
+    4,40,loss,nan
+    5,50,loss,nan
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, Evidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import fact_evidence, metric_evidence, number
+from forensics.rules.nan._onset import NanOnset, nan_onset
+from forensics.rules.nan._series import Status
+from forensics.signals.steps import ordered
+from forensics.store.run import Run
+
+_CLIP = r"(?i)(?:^|[.])(?:max_grad_norm|clip_grad(?:_norm)?|gradient_clip(?:ping)?(?:_val)?|grad_clip)$"
+_WARMUP = r"(?i)(?:^|[.])(?:warmup_(?:steps|ratio|iters)|lr_warmup_(?:steps|iters)|num_warmup_steps)$"
+
+
+@dataclass(frozen=True, slots=True)
+class Warmup:
+    """How soon after the peak of the learning rate an onset still counts as warm-up, as a share of the steps so far."""
+
+    after_peak: float = 0.1
+
+
+@rule("NAN012", shape=Shape.NAN, needs=("metrics", "events", "facts"), config=Warmup)
+def warmup_or_no_clip(run: Run, cfg: Warmup) -> Iterator[Finding]:
+    """Say what the learning rate and the clip were at the onset."""
+    found = nan_onset(run)
+    if found is None or found.status is not Status.FAILED or found.n_before <= 1:
+        return
+    said = [*_warming(run, cfg, found), *_switched_off(run)]
+    if not said:
+        return
+    yield Finding(
+        rule="NAN012",
+        shape=Shape.NAN,
+        severity=Severity.INFO,
+        confidence=Confidence.LOW,
+        title="; ".join(words for words, _ in said),
+        because="these make a blow-up more likely; they do not prove one",
+        evidence=(*(evidence for _, evidence in said), found.evidence()[0]),
+        onset=found.onset,
+        cause="learning_rate_or_clip",
+        causal=Causal.CONTEXT,
+        likely=("learning rate too high or warm-up too short", "no gradient clipping"),
+        next=("restart with half the learning rate, twice the warm-up and gradient clipping at 1.0",),
+    )
+
+
+def _warming(run: Run, cfg: Warmup, found: NanOnset) -> Iterator[tuple[str, Evidence]]:
+    step, row = found.step, found.first.row
+    own = (pl.col("name") == "lr") & (pl.col("source") == row["source"]) & pl.col("value").is_finite()
+    rates = ordered(run.scan("metrics").filter(own)).filter(pl.col("at") <= (step or 0)).collect()
+    if step is None or rates.height < 3 or rates["value"].max() == rates["value"].min():
+        return
+    peak = rates.filter(pl.col("value") == pl.col("value").max()).row(-1, named=True)
+    if step - peak["at"] <= cfg.after_peak * max(1, step) and rates["value"][0] < peak["value"]:
+        words = f"the learning rate was at its peak so far, {number(peak['value'])}, after a rise"
+        yield words, metric_evidence(peak)
+
+
+def _switched_off(run: Run) -> Iterator[tuple[str, Evidence]]:
+    value = pl.col("value").fill_null("").str.strip_chars('"').str.to_lowercase()
+    config = run.scan("facts").filter((pl.col("family") == "config") & value.is_in(["0", "0.0", "none", "null", "inf"]))
+    for pattern, words in ((_CLIP, "gradient clipping is off"), (_WARMUP, "there is no warm-up")):
+        rows = config.filter(pl.col("key").str.contains(pattern)).head(1).collect()
+        yield from ((words, fact_evidence(row)) for row in rows.iter_rows(named=True))

@@ -1,0 +1,69 @@
+"""Comma-separated metrics: sparse rows, padded names, NaN kept, a cut last row dropped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from forensics.errors import NotMine
+from forensics.ingest.metrics_csv import read
+
+Run = Callable[..., Any]
+
+
+def test_an_empty_cell_was_not_logged(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_csv/ok-lightning")
+    assert [step for step, _ in wrote.points("loss")] == list(range(9, 100, 10))
+    assert [step for step, _ in wrote.points("eval_loss")] == [49, 99]
+    assert wrote.table("metrics")["line"].to_list()[0] == 2
+    assert wrote.table("metrics")["attempt"].unique().to_list() == [0]
+
+
+def test_a_table_by_epoch_uses_the_epoch_as_its_step(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_csv/ok-yolo")
+    metrics = wrote.table("metrics")
+    assert metrics["step"].unique().sort().to_list() == metrics["epoch"].unique().sort().to_list() == list(range(1, 8))
+    assert "train/box_loss" in metrics["raw_name"].to_list()
+
+
+def test_a_printed_nan_is_a_nan(run_fixture: Run) -> None:
+    loss = run_fixture(read, "metrics_csv/crash-nan").points("loss")
+    assert [step for step, value in loss if math.isnan(value)] == list(range(15, 21))
+
+
+def test_a_cut_last_row_is_stated_and_not_read(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_csv/broken-cut")
+    assert [issue.code for issue in wrote.issues] == ["row-cut"]
+    assert wrote.coverage.skipped_bytes > 0
+
+
+def test_a_second_header_and_a_step_that_goes_back_begin_an_attempt(run: Run) -> None:
+    data = b"step,loss\n1,3.0\n2,2.5\nstep,loss,lr\n1,2.9,0.1\n"
+    metrics = run(read, "m.csv", data).table("metrics")
+    assert metrics.select("attempt", "step", "name").rows() == [
+        (0, 1, "loss"),
+        (0, 2, "loss"),
+        (1, 1, "loss"),
+        (1, 1, "lr"),
+    ]
+
+
+def test_quotes_times_and_foreign_cells_are_understood(run: Run) -> None:
+    data = b'step,timestamp,"a,b",note\r\n1,1750000000,"2.5",fine\r\n'
+    row = run(read, "m.csv", data).table("metrics").row(0, named=True)
+    assert (row["raw_name"], row["value"], row["t_ns"]) == ("a,b", 2.5, 1_750_000_000_000_000_000)
+
+
+def test_a_row_with_too_many_cells_is_stated(run: Run) -> None:
+    wrote = run(read, "m.csv", b"step,loss\n1,2.0\n2,1.9,7\n3,1.8\n")
+    assert [(issue.code, issue.line) for issue in wrote.issues] == [("row-not-read", 3)]
+    assert wrote.points("loss") == [(1, 2.0), (3, 1.8)]
+
+
+@pytest.mark.parametrize("data", [b"", b"name,score\na,1\n", b"1,2\n3,4\n", b"step,loss\n", b"step,loss\nx,y\n"])
+def test_other_tables_are_left_to_others(data: bytes, run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, "m.csv", data)
