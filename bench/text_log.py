@@ -114,7 +114,7 @@ def worker(name: str, path: Path) -> None:
     if name in {"ours", "python_re"}:
         said = {"ours": ours, "python_re": python_re}[name](path)
     else:
-        subprocess.run([*name.split(), str(path)], stdout=subprocess.DEVNULL, check=False)
+        subprocess.run([*name.split(), str(path)], stdout=subprocess.PIPE, check=False)  # grep stops early for the null device
         said = {}
     used = cpu_s() - started
     done.set()

@@ -27,13 +27,23 @@ def _spelled(text: pl.Expr) -> pl.Expr:
 
 
 def floats(text: pl.Series) -> pl.Series:
-    """Printed numbers as Float64; null stays null, what is no number becomes null, nan and ±inf are kept."""
+    """Printed numbers as Float64; null stays null, what is no number becomes null, nan and ±inf are kept.
+
+    Each round is dearer than the one before and sees only what that one refused: a cast, a cast without thousands
+    separators, and the odd spellings.
+    """
     plain = text.cast(pl.Float64, strict=False)
-    if plain.null_count() == text.null_count():
-        return plain
-    odd = plain.is_null() & text.is_not_null()
-    read = text.filter(odd).to_frame("v").select(v=_spelled(pl.col("v")))["v"]
-    return plain.scatter(odd.arg_true(), read)
+    for reader in (_without_commas, _spelled):
+        if plain.null_count() == text.null_count():
+            return plain
+        odd = plain.is_null() & text.is_not_null()
+        read = text.filter(odd).to_frame("v").select(v=reader(pl.col("v")))["v"]
+        plain = plain.scatter(odd.arg_true(), read)
+    return plain
+
+
+def _without_commas(text: pl.Expr) -> pl.Expr:
+    return text.str.replace_all(",", "", literal=True).cast(pl.Float64, strict=False)
 
 
 def integers(text: pl.Series) -> pl.Series:

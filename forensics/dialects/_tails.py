@@ -16,6 +16,9 @@ from forensics.dialects import _numbers
 from forensics.dialects.spec import TAILS, N
 
 _LAYOUTS = 8
+_WIDEST = 64
+_LONG_END = 80
+_VALUE = ".,0123456789" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "abcdefghijklmnopqrstuvwxyz"
 _SCHEMA = {"row": pl.Int64, "key": pl.String, "value": pl.Float64}
 
 
@@ -25,27 +28,38 @@ def _compiled(kind: str) -> re.Pattern[str]:
 
 
 def layout(kind: str, tail: str) -> tuple[list[str], str] | None:
-    """Keys of one tail, and the anchored pattern with one group per value that fits tails of the same layout."""
+    """Keys of one tail, and an anchored pattern with one group per value that fits tails of the same layout.
+
+    The pattern never has to choose (a value's characters exclude the one that follows it), which the regex engine runs
+    four times as fast as the general one; what is no number in the end is dropped when it is cast.
+    """
     keys: list[str] = []
     parts: list[str] = []
     at = 0
     for found in _compiled(kind).finditer(tail):
         low, high = found.span("value")
         parts.append(_literal(tail[at:low]))
-        parts.append(rf"({N}[kKMGBTPE]?)")
+        parts.append(_value(found["value"], tail[high : high + 1]))
         keys.append(found["key"].strip())
         at = high
-    if not keys or len(set(keys)) != len(keys) or len(keys) > 64:
+    if not keys or len(set(keys)) != len(keys) or len(keys) > _WIDEST:
         return None
     rest = tail[at:]
-    end = _literal(rest) + r"\s*$" if not any(c.isdigit() for c in rest) and len(rest) < 80 else ""
+    end = _literal(rest) + " *$" if len(rest) < _LONG_END and not any(c.isdigit() for c in rest) else ""
     return keys, "^" + "".join(parts) + end
 
 
+def _value(printed: str, following: str) -> str:
+    """A group for a value: the characters of numbers, less the one that follows unless the number itself has it."""
+    if following and following not in printed:
+        letters = "".join(c for c in _VALUE if c != following)
+        return f"([-+{letters}]+)"
+    return f"({N}[kKMGBTPE]?)"
+
+
 def _literal(text: str) -> str:
-    return re.sub(r"\s+", r"\\s+", re.sub(r"(\S)(\s+)$", r"\1 ", re.escape(text).replace("\\ ", " "))).replace(
-        r"\s+", r"\s*"
-    )
+    """The text between two values; blanks may grow and shrink."""
+    return re.sub(r" +", " *", re.escape(text).replace("\\ ", " ").replace("\\\t", " "))
 
 
 def read(kind: str, tails: pl.Series) -> pl.DataFrame:

@@ -23,8 +23,9 @@ from forensics.io.limits import DEFAULT, Limits
 _BOM = b"\xef\xbb\xbf"
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_DIGITS_AS_0 = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x20 for byte in range(256))
-_U64_DIGITS = b"0" * 20
+_SHAPE = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x2D if byte == 0x2D else 0x20 for byte in range(256))
+#: The shortest numbers that 64 bits may not hold, every digit written as 0.
+_BEYOND_64_BITS = (b"0" * 20, b"-" + b"0" * 19)
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
@@ -42,7 +43,8 @@ def loads(data: bytes, limits: Limits = DEFAULT) -> object:
         raise LimitExceeded("json_bytes", limit=limits.json_bytes, actual=len(data))
     data = data.removeprefix(_BOM)
     _check_depth(data, limits.json_depth)
-    if _U64_DIGITS not in data.translate(_DIGITS_AS_0):
+    shape = data.translate(_SHAPE)
+    if not any(digits in shape for digits in _BEYOND_64_BITS):
         try:
             return orjson.loads(data)
         except orjson.JSONDecodeError:

@@ -23,24 +23,23 @@ _FILES_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Rows per table, and the account of the input."""
+    """Rows per table, the account of the input, and whether anything in it says something about a run."""
 
     run: str
     place: str
     rows: dict[str, int]
     coverage: Coverage
     issues: tuple[Issue, ...]
-
-    @property
-    def recognised(self) -> bool:
-        """Whether any file gave any record."""
-        return any(count for table, count in self.rows.items() if table not in {"sources", "issues"})
+    recognised: bool
 
 
 def summary_of(run: Run, place: str) -> Summary:
     """Count what `run` holds."""
     rows = {table: int(run.scan(table).select(pl.len()).collect().item()) for table in TABLES}
-    return Summary(run.name, place, rows, coverage_of(run), issues_of(run))
+    telling = pl.col("attrs").str.json_path_match("$.role").fill_null("") != "context"
+    told = int(run.scan("events").select(telling.sum()).collect().item())
+    known = told + sum(count for table, count in rows.items() if table not in {"sources", "issues", "events"})
+    return Summary(run.name, place, rows, coverage_of(run), issues_of(run), known > 0)
 
 
 def render(summary: Summary, form: str, style: Style = PLAIN) -> Iterator[str]:

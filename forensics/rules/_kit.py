@@ -58,7 +58,9 @@ def fact_evidence(row: Row, role: EvidenceRole = EvidenceRole.RELATED) -> Eviden
 def checkpoint_evidence(row: Row, role: EvidenceRole = EvidenceRole.RELATED) -> Evidence:
     """Evidence of one known checkpoint: its step and path."""
     quote = f"checkpoint of step {row['step']}: {row['path'] or 'path not printed'}"
-    return Evidence(source=row["source"] or "", locator=Locator(line=row["line"]), quote=quote, step=row["step"], role=role)
+    return Evidence(
+        source=row["source"] or "", locator=Locator(line=row["line"]), quote=quote, step=row["step"], role=role
+    )
 
 
 def locator(row: Row) -> Locator:

@@ -15,7 +15,9 @@ def at() -> pl.Expr:
 
 def ordered(metrics: pl.LazyFrame) -> pl.LazyFrame:
     """Metric rows with `at`, in the order of their sources' records; a missing attempt is attempt 0."""
-    return metrics.with_columns(at(), pl.col("attempt").fill_null(0)).sort("source", "attempt", "seq", maintain_order=True)
+    return metrics.with_columns(at(), pl.col("attempt").fill_null(0)).sort(
+        "source", "attempt", "seq", maintain_order=True
+    )
 
 
 def last_attempts(rows: pl.DataFrame) -> dict[str, int]:

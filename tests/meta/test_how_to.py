@@ -39,7 +39,7 @@ def forensics(folder: Path, *args: str) -> dict:
     return json.loads(done.stdout)
 
 
-def tests_of_the_project(folder: Path, *names: str) -> None:
+def run_tests_of_the_project(folder: Path, *names: str) -> None:
     """Run the project's own tests against the copy."""
     shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     env = {**os.environ, "PYTHONPATH": str(folder)}
@@ -64,7 +64,7 @@ def test_the_rule_of_the_page_is_listed_explained_and_fires(copy: Path) -> None:
 
 def test_the_rule_of_the_page_passes_the_tests_that_every_rule_must_pass(copy: Path) -> None:
     write_the_file_of("add-a-rule.md", copy)
-    tests_of_the_project(copy, "tests/meta/test_rule_examples.py", "-k", "LRN900")
+    run_tests_of_the_project(copy, "tests/meta/test_rule_examples.py", "-k", "LRN900")
 
 
 def test_the_dialect_of_the_page_is_listed_and_read(copy: Path) -> None:
@@ -81,4 +81,4 @@ def test_the_dialect_of_the_page_is_listed_and_read(copy: Path) -> None:
 
 def test_the_dialect_of_the_page_passes_the_tests_that_every_dialect_must_pass(copy: Path) -> None:
     write_the_file_of("add-a-dialect.md", copy)
-    tests_of_the_project(copy, "tests/unit/dialects/test_dialect_examples.py", "-k", "tidewheel")
+    run_tests_of_the_project(copy, "tests/unit/dialects/test_dialect_examples.py", "-k", "tidewheel")

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from forensics.rules._kit import Row, attributes
 from forensics.rules.nan._series import Candidate, Status
-from forensics.signals.failures import failures
-from forensics.signals.timeline import in_order
+from forensics.signals._classify import of_exception
 from forensics.store.run import Run
 
 #: This many finite losses after a detector's last line mean that training went on; this many lines at most are a stumble.
 _SURVIVED = 2
 _STUMBLES = 3
+_NAN_SHAPE = r'"shape":\s*"nan"'
+_BLAMED = r'"role":\s*"(?:root|symptom)"'
+_MAY_BE_NAN = r"(?i)nan\b|inf\b|finite|FloatingPoint|probability tensor"
+#: Anomaly mode prints a forward traceback for every error in the backward pass, not only for NaN.
+_ANY_ERROR = ("anomaly-forward-op",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,6 @@ class _Line:
     row: Row
     line: int
     echo: bool
-    cleared: bool
 
 
 def detector_candidates(run: Run, rows: pl.DataFrame) -> list[Candidate]:
@@ -48,36 +50,33 @@ def _line(item: _Line) -> int:
 def _dialect_lines(run: Run) -> Iterator[_Line]:
     rows = run.scan("events").filter(pl.col("code").str.ends_with(".nan")).sort("source", "seq").collect()
     for row in rows.iter_rows(named=True):
-        yield _Line(row, row["line"] or row["seq"] or 0, echo=attributes(row).get("role") == "symptom", cleared=False)
+        yield _Line(row, row["line"] or row["seq"] or 0, echo=False)
 
 
 def _errors(run: Run) -> Iterator[_Line]:
-    for failure in in_order(f for f in failures(run) if f.shape == "nan"):
-        row: dict[str, Any] = {
-            "source": failure.source,
-            "line": failure.line,
-            "byte": failure.byte,
-            "seq": None,
-            "step": failure.step,
-            "rank": failure.rank,
-            "t_ns": failure.t_ns,
-            "code": failure.code,
-            "text": failure.quote,
-            "attrs": None,
-        }
-        echo = "probability tensor" in failure.quote or failure.code == "prob-tensor-nan"
-        yield _Line(row, failure.at, echo=echo, cleared=bool(failure.cleared))
+    """Signatures that speak of NaN as an error, and exceptions whose words do."""
+    attrs, code = pl.col("attrs").fill_null(""), pl.col("code")
+    signed = attrs.str.contains(_NAN_SHAPE) & attrs.str.contains(_BLAMED) & ~code.is_in(_ANY_ERROR)
+    raised = (code == "traceback") & attrs.str.contains(_MAY_BE_NAN)
+    rows = run.scan("events").filter((signed | raised) & ~code.str.ends_with(".nan")).sort("source", "seq").collect()
+    for row in rows.iter_rows(named=True):
+        said = attributes(row)
+        if row["code"] == "traceback" and of_exception(said.get("exc", ""), said.get("message", ""))[1] != "nan":
+            continue
+        yield _Line(row, row["line"] or row["seq"] or 0, echo="probability tensor" in (row["text"] or ""))
 
 
 def _judge(lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candidate]:
     source = lines[0].row["source"]
     own = rows.filter((pl.col("source") == source) & ~pl.col("bad"))
-    losses = own.filter(pl.col("role").is_in(["loss", "part"]) & (pl.col("value") != 0.0))
-    at = losses.select(pl.coalesce("line", "seq").fill_null(0)).to_series()
+    losses = own.filter(pl.col("role").is_in(["loss", "part"])).with_columns(
+        place=pl.coalesce("line", "seq").fill_null(0)
+    )
+    at = losses.filter(pl.col("value") != 0.0)["place"]
     after = int((at > lines[-1].line).sum())
-    ended = lines[-1].cleared or after >= _SURVIVED
+    ended = after >= _SURVIVED
     first = lines[0] if ended else _last_stretch(lines, at)
-    before = losses.filter(at < first.line).tail(1)
+    before = losses.filter(pl.col("place") < first.line).tail(1)
     clean = before.row(0, named=True) if before.height else None
     step = first.row["step"] if first.row["step"] is not None else clean["at"] if clean else None
     if ended:

@@ -26,6 +26,9 @@ WORDS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+#: A log that begins this late cannot tell the beginning from the course.
+_LATE = 50
+
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
@@ -79,9 +82,14 @@ def kind_of(found: NanOnset, collapse: Collapse | None, cfg: Alarm | None = None
         return Kind("filtered_by_writer", Confidence.HIGH, rise, quiet)
     if found.n_before <= 1 and found.first.role != "echo":
         near = found.clean_step is not None or (found.step or 0) <= 2
-        return Kind("from_start", Confidence.HIGH if near else Confidence.MEDIUM, None, quiet)
+        late = found.clean_step is None and (found.step or 0) > _LATE
+        return Kind(
+            "from_start", Confidence.HIGH if near else Confidence.LOW if late else Confidence.MEDIUM, None, quiet
+        )
     if rise is not None:
-        return Kind("optimization_blowup", Confidence.HIGH if rise.metric == "grad_norm" else Confidence.MEDIUM, rise, quiet)
+        return Kind(
+            "optimization_blowup", Confidence.HIGH if rise.metric == "grad_norm" else Confidence.MEDIUM, rise, quiet
+        )
     if found.metric == "grad_norm" and found.first.row.get("value_class") == "+inf":
         return Kind("optimization_blowup", Confidence.MEDIUM, None, quiet)
     if quiet is None:

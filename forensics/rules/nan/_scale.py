@@ -125,12 +125,19 @@ def _by_lines(run: Run, cfg: ScaleLimits) -> Collapse | None:
     span = int(known or 0) - cfg.warmup
     storm = lines.height >= cfg.least_skips and span > 0 and lines.height / span > cfg.skip_share
     storm = storm and int(lines["step"][-1]) >= int(known) - max(1, span // 10)
-    if floor.height >= cfg.at_floor and (storm or floor["step"].null_count() < floor.height or floor.height >= cfg.least_skips):
+    if floor.height >= cfg.at_floor and (
+        storm or floor["step"].null_count() < floor.height or floor.height >= cfg.least_skips
+    ):
         first = lines.row(0, named=True) if storm else floor.row(0, named=True)
         evidence = (event_evidence(first), event_evidence(floor.row(-1, named=True), EvidenceRole.RELATED))
         return Collapse(first["step"], "the loss scale is at its minimum and cannot fall further", evidence)
     if not storm:
         return None
     share = min(1.0, lines.height / span)
-    evidence = (event_evidence(lines.row(0, named=True)), event_evidence(lines.row(-1, named=True), EvidenceRole.RELATED))
-    return Collapse(int(lines["step"][0]), f"{lines.height} of {span} updates overflowed and were skipped", evidence, share)
+    evidence = (
+        event_evidence(lines.row(0, named=True)),
+        event_evidence(lines.row(-1, named=True), EvidenceRole.RELATED),
+    )
+    return Collapse(
+        int(lines["step"][0]), f"{lines.height} of {span} updates overflowed and were skipped", evidence, share
+    )

@@ -56,7 +56,9 @@ def series_candidates(run: Run, cfg: Shares) -> tuple[list[Candidate], pl.DataFr
     """Judge every watched series; give the candidates and the watched rows."""
     rows = watched(run.scan("metrics")).collect()
     table = series(rows)
-    found = [c for key in table.filter(pl.col("n_bad") > 0).iter_rows(named=True) for c in _judge(rows, table, key, cfg)]
+    found = [
+        c for key in table.filter(pl.col("n_bad") > 0).iter_rows(named=True) for c in _judge(rows, table, key, cfg)
+    ]
     found += _zeros(run, rows, table, cfg)
     found += _vanished(run, rows, cfg)
     return [_dated(candidate, rows, cfg) for candidate in found], rows
@@ -67,7 +69,9 @@ def _judge(rows: pl.DataFrame, table: pl.DataFrame, key: dict[str, Any], cfg: Sh
         return
     own = of_series(rows, key)
     status = _status(table, key, cfg)
-    lost = own.filter("bad") if status is not Status.FAILED else own.filter(pl.col("bad") & (pl.col("bad_share") >= 0.5))
+    lost = (
+        own.filter("bad") if status is not Status.FAILED else own.filter(pl.col("bad") & (pl.col("bad_share") >= 0.5))
+    )
     bad = (lost if lost.height else own.filter("bad")).row(0, named=True)
     clean = own.filter(~pl.col("bad") & (pl.col("seq") < bad["seq"])).tail(1)
     yield Candidate(
@@ -126,7 +130,9 @@ def _zeros(run: Run, rows: pl.DataFrame, table: pl.DataFrame, cfg: Shares) -> It
     for key in ends.iter_rows(named=True):
         source = pl.col("source") == key["source"]
         gradients = table.filter(source & (pl.col("role") == "grad_norm")).height
-        rewards = run.scan("metrics").filter(source & pl.col("name").str.contains("(?i)reward")).head(1).collect().height
+        rewards = (
+            run.scan("metrics").filter(source & pl.col("name").str.contains("(?i)reward")).head(1).collect().height
+        )
         own = of_series(rows, key)
         tail = trailing_zeros(own)
         before = own.head(own.height - tail.height)
@@ -142,7 +148,9 @@ def _vanished(run: Run, rows: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
         same = (pl.col("source") == row["source"]) & (pl.col("attempt") == row["attempt"]) & (pl.col("role") == "loss")
         losses = rows.filter(same & (pl.col("seq") < row["seq"]) & ~pl.col("bad"))
         clean = losses.row(-1, named=True) if losses.height else None
-        yield Candidate(Status.FAILED, "vanished", row, clean, row["at"], losses.height + row["n_lost"], row["n_lost"], 0)
+        yield Candidate(
+            Status.FAILED, "vanished", row, clean, row["at"], losses.height + row["n_lost"], row["n_lost"], 0
+        )
 
 
 def _dated(candidate: Candidate, rows: pl.DataFrame, cfg: Shares) -> Candidate:

@@ -1,17 +1,19 @@
 """NAN007 nan-detector-lines: the run has a NaN detector, and this is what it said.
 
-What it detects: the lines of a trainer's own NaN detector, how many there are, from which step to which, and whether the run
-stopped itself.
+What it detects: the lines of a trainer's own NaN detector, how many there are, from which step to which, and whether
+the run stopped itself.
 
-Why it matters: a detector's line gives the exact step where the metrics are printed only now and then. Many detectors skip
-the update, so weights stay as they were and later checkpoints may still be good; a stop may look like a normal end.
+Why it matters: a detector's line gives the exact step where the metrics are printed only now and then. Many detectors
+skip the update, so weights stay as they were and later checkpoints may still be good; a stop may look like a normal
+end.
 
-How it decides: events that a dialect marks as its NaN lines are counted; `least` consecutive ones without a finite loss between
-them are a run that can only stop.
+How it decides: events that a dialect marks as its NaN lines are counted; `least` consecutive ones without a finite
+loss between them are a run that can only stop.
 
 What else looks like this: a start-up line that says that a detector is on; a word about NaN in printed source code.
 
-What to do next: read the first line, not the last. Where all ranks share one flag, log the loss per rank to find the origin.
+What to do next: read the first line, not the last. Where all ranks share one flag, log the loss per rank to find the
+origin.
 
 References: the documentation of the trainer that printed the line.
 

@@ -1,13 +1,14 @@
 """NAN006 nan-filtered-by-writer: the logger hides a NaN loss behind a number.
 
-What it detects: a gradient norm that is NaN while the loss beside it is finite and then exactly zero; a loss that drops to
-exactly zero for good; a value that the writer itself marked as replaced.
+What it detects: a gradient norm that is NaN while the loss beside it is finite and then exactly zero; a loss that
+drops to exactly zero for good; a value that the writer itself marked as replaced.
 
-Why it matters: the loss curve looks better than before, and the run goes on for hours with dead weights. The first NaN lies
-in the window whose gradient norm is NaN, although its loss is lower than the one before.
+Why it matters: the loss curve looks better than before, and the run goes on for hours with dead weights. The first
+NaN lies in the window whose gradient norm is NaN, although its loss is lower than the one before.
 
-How it decides: the first bad metric is the gradient norm and the loss of the same source ends on zero without ever being
-NaN; where no gradient norm is printed, three or more zeros after a loss well above zero, in a run that logs no reward.
+How it decides: the first bad metric is the gradient norm and the loss of the same source ends on zero without ever
+being NaN; where no gradient norm is printed, three or more zeros after a loss well above zero, in a run that logs no
+reward.
 
 What else looks like this: reinforcement learning, where a loss of zero with a gradient norm of zero is a batch without
 advantage; a loss that fell to zero little by little.

@@ -1,15 +1,15 @@
 """NAN001 nan-first-nonfinite: the first step at which training stopped being finite.
 
-What it detects: the first NaN or infinity in the training loss, one of its parts or the gradient norm; a loss that drops
-to exactly zero or whose column vanishes; a detector's own line where no number was printed. It names the last clean
-record before it, so that the origin is a bracket and not a guess.
+What it detects: the first NaN or infinity in the training loss, one of its parts or the gradient norm; a loss that
+drops to exactly zero or whose column vanishes; a detector's own line where no number was printed. It names the last
+clean record before it, so that the origin is a bracket and not a guess.
 
 Why it matters: after a bad update every weight is NaN. All later steps are lost, and so is every checkpoint saved then.
 
-How it decides: a series that stays bad to its end is an error at the first record from which at least half of the rest is
-bad. A series that ends finite is information when at most `transient_share` of its records are bad, a warning up to
-`fault_share`, and an error above. The earliest step over all ranks, metrics and detectors wins. Where a restart in the
-same file, or a later file, trains on with finite losses, the earlier loss is information only.
+How it decides: a series that stays bad to its end is an error at the first record from which at least half of the
+rest is bad. A series that ends finite is information when at most `transient_share` of its records are bad, a warning
+up to `fault_share`, and an error above. The earliest step over all ranks, metrics and detectors wins. Where a restart
+in the same file, or a later file, trains on with finite losses, the earlier loss is information only.
 
 What else looks like this: timings before the first measurement, scores of an empty class, the spread of one sample, an
 evaluation that was masked, a norm that is never computed. These are not watched, or are passed over because the loss
@@ -115,7 +115,11 @@ def first_nonfinite(run: Run, cfg: Shares) -> Iterator[Finding]:
 
 _LIKELY = {
     "optimization_blowup": ("learning rate too high or warm-up too short", "no gradient clipping", "half precision"),
-    "data_or_numerics": ("a bad or empty sample", "log, division or root at zero in a layer", "softmax overflow in fp16"),
+    "data_or_numerics": (
+        "a bad or empty sample",
+        "log, division or root at zero in a layer",
+        "softmax overflow in fp16",
+    ),
     "from_start": ("initialisation", "bad data or labels", "a resumed checkpoint that is already damaged"),
     "loss_scale_collapse": ("fp16 range too small for this model", "learning rate too high"),
     "filtered_by_writer": ("a logger that replaces NaN losses",),

@@ -5,14 +5,14 @@ What it detects: a NaN that comes out of calm: no rise of gradient norm or loss 
 Why it matters: the optimizer did nothing wrong. One batch, or one operation in a layer, made the number, and a lower
 learning rate will not help.
 
-How it decides: the norms before the onset are known, and none of the last ten stands above its past by what NAN002 asks. It
-is `backward` when the norm was bad before the loss, `forward` when the loss was bad first or at once.
+How it decides: the norms before the onset are known, and none of the last ten stands above its past by what NAN002
+asks. It is `backward` when the norm was bad before the loss, `forward` when the loss was bad first or at once.
 
-What else looks like this: a coarse log. When more than ten steps lie between two records, a rise can hide between them, and
-the confidence is low.
+What else looks like this: a coarse log. When more than ten steps lie between two records, a rise can hide between
+them, and the confidence is low.
 
-What to do next: dump and inspect the batch of the first bad step; run that step with anomaly detection on; look for logs,
-divisions and roots at zero.
+What to do next: dump and inspect the batch of the first bad step; run that step with anomaly detection on; look for
+logs, divisions and roots at zero.
 
 References: PyTorch documentation, "Automatic differentiation package", anomaly detection.
 

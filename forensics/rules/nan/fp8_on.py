@@ -1,13 +1,13 @@
 """NAN008 nan-fp8-on: training went non-finite with fp8 switched on.
 
-What it detects: a key of the run's configuration that turns fp8 on (float8, fp8, mxfp8, and Transformer Engine recipes), in
-a run whose loss is lost.
+What it detects: a key of the run's configuration that turns fp8 on (float8, fp8, mxfp8, and Transformer Engine
+recipes), in a run whose loss is lost.
 
-Why it matters: fp8 divides by the largest magnitude of a block. A block of zeros, such as padding, or an outlier breaks it at
-once, and switching it off is the cheapest experiment there is.
+Why it matters: fp8 divides by the largest magnitude of a block. A block of zeros, such as padding, or an outlier
+breaks it at once, and switching it off is the cheapest experiment there is.
 
-How it decides: the key's name or value names fp8 and the value is not off, and NAN001 finds an error. It is a suspicion: the
-confidence is medium when the NaN was there from the start, else low.
+How it decides: the key's name or value names fp8 and the value is not off, and NAN001 finds an error. It is a
+suspicion: the confidence is medium when the NaN was there from the start, else low.
 
 What else looks like this: fp8 that is configured and works; kernels that name fp8 in a table of options.
 

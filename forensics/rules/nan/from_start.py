@@ -2,12 +2,13 @@
 
 What it detects: at most one finite loss before the first bad one, in the attempt that counts.
 
-Why it matters: nothing was learned, so no checkpoint of this attempt is worth a look. The set-up is wrong, not the course.
+Why it matters: nothing was learned, so no checkpoint of this attempt is worth a look. The set-up is wrong, not the
+course.
 
 How it decides: the finite losses of the same source and attempt before the onset are counted.
 
-What else looks like this: a log that prints its first line after hundreds of steps; the bracket then begins at zero and the
-confidence is medium. In an attempt that was resumed, the checkpoint may have been damaged already.
+What else looks like this: a log that prints its first line after hundreds of steps; the bracket then begins at zero
+and the confidence is medium. In an attempt that was resumed, the checkpoint may have been damaged already.
 
 What to do next: run the forward pass of one batch in fp32; check initialisation, labels and the vocabulary's size.
 
@@ -65,6 +66,11 @@ def from_start(run: Run, _cfg: None = None) -> Iterator[Finding]:
         onset=found.onset,
         cause="from_start",
         numbers={"finite_losses_before": found.n_before},
-        likely=("initialisation", "bad data or labels", "a resumed checkpoint that is already damaged", "fp8 zero scale"),
+        likely=(
+            "initialisation",
+            "bad data or labels",
+            "a resumed checkpoint that is already damaged",
+            "fp8 zero scale",
+        ),
         next=("run one batch forward in fp32 and look for the first layer that is not finite",),
     )

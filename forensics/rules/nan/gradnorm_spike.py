@@ -4,8 +4,8 @@ What it detects: within the last records before the first bad step, a gradient n
 standard deviations and at least `ratio` times above the median of the records before it; or, where no gradient norm
 tells, such a jump of the loss itself.
 
-Why it matters: it tells an optimization blow-up from bad data. The weights were pushed out of range by their own updates,
-so inspecting the batch is wasted time, and the last healthy checkpoint is the one before the rise.
+Why it matters: it tells an optimization blow-up from bad data. The weights were pushed out of range by their own
+updates, so inspecting the batch is wasted time, and the last healthy checkpoint is the one before the rise.
 
 How it decides: the logarithm of the norm against the median and median absolute deviation of up to `window` records
 before; only the last `within` records before the onset count, and only in a run whose loss stays lost.

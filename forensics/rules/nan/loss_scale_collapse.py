@@ -3,15 +3,15 @@
 What it detects: after warm-up, a dynamic loss scale that falls again and again without rising, ends at its floor, or a
 share of skipped updates that no healthy run has.
 
-Why it matters: every update is skipped, so the model stands still while steps, times and checkpoints look normal. No NaN
-need ever be printed.
+Why it matters: every update is skipped, so the model stands still while steps, times and checkpoints look normal. No
+NaN need ever be printed.
 
-How it decides: the first `warmup` steps are calibration and are ignored. Then: a fall by `fall` to `floor` or less that
-lasts `at_floor` records; or `burst` falls within `burst_records` of each other up to the end; or more than `skip_share` of
-the updates skipped, up to the end.
+How it decides: the first `warmup` steps are calibration and are ignored. Then: a fall by `fall` to `floor` or less
+that lasts `at_floor` records; or `burst` falls within `burst_records` of each other up to the end; or more than
+`skip_share` of the updates skipped, up to the end.
 
-What else looks like this: the halvings at the start from 65536 or more; single skips every thousand steps, which are how
-the scaler looks for the range; a static scale of one, as bf16 runs print it.
+What else looks like this: the halvings at the start from 65536 or more; single skips every thousand steps, which are
+how the scaler looks for the range; a static scale of one, as bf16 runs print it.
 
 What to do next: use bf16; else lower the learning rate, raise the scale window, and go back to a checkpoint before the
 scale began to fall.

@@ -1,15 +1,16 @@
 """NAN011 nan-named-operation: a debug aid names the operation, layer or parameter that made the first NaN.
 
-What it detects: anomaly mode's line about a backward function, forward tracebacks that it prints, and lines of hooks or guards
-that name a module or parameter with a non-finite value.
+What it detects: anomaly mode's line about a backward function that returned NaN, and lines of hooks or guards that
+name a module or parameter with a non-finite value.
 
 Why it matters: it ends the search. The first name is the culprit; all later ones inherit the NaN.
 
-How it decides: the first such line of the run by source and line. An infinity is nearer to the root than a NaN, because NaN
-follows from it.
+How it decides: the first such line of the run by source and line. An infinity is nearer to the root than a NaN,
+because NaN follows from it.
 
-What else looks like this: a parameter named because its gradient overflowed in one skipped fp16 step. In a run that went on
-with finite losses this is information only.
+What else looks like this: the forward traceback that anomaly mode prints for every error of the backward pass, NaN or
+not; a parameter named because its gradient overflowed in one skipped fp16 step. In a run that went on with finite
+losses this is information only.
 
 What to do next: open that operation; clamp or add an epsilon where it divides, takes a root or a logarithm.
 
@@ -17,7 +18,7 @@ References: PyTorch documentation, `torch.autograd.detect_anomaly`.
 
 Example:
     ```events source,line,step,code,text,attrs
-    run.log,9,41,anomaly-nan,Function 'LogBackward0' returned nan values in its 0th output.,"{""role"":""root"",""shape"":""nan"",""op"":""LogBackward0""}"
+    run.log,9,41,anomaly-nan,Function 'LogBackward0' returned nan values in its 0th output.,"{""shape"":""nan""}"
     ```
     => NAN011 error step=41
 Not this:
@@ -41,7 +42,6 @@ from forensics.rules.nan._series import Status
 from forensics.store.run import Run
 
 _BACKWARD = r"Function '(\w+Backward\d*)' returned nan values"
-_FORWARD = r"Error detected in (\w+Backward\d*)\. Traceback of forward call"
 _NAMED = r"(?i)(?:nan|inf|nan/inf|non-?finite)(?: values?| gradients?)? (?:in|at|for) ([A-Za-z_][\w]*(?:\.[\w]+)+)"
 
 
@@ -72,8 +72,10 @@ def named_operation(run: Run, _cfg: None = None) -> Iterator[Finding]:
 
 def _first(run: Run) -> tuple[Row | None, str]:
     text, attrs = pl.col("text").fill_null(""), pl.col("attrs").fill_null("")
-    named = pl.coalesce(*(text.str.extract(p) for p in (_BACKWARD, _FORWARD, _NAMED)))
-    nan = attrs.str.contains(r'"shape":\s*"nan"') | pl.col("code").str.ends_with(".nan") | (pl.col("code") == "traceback")
+    named = pl.coalesce(*(text.str.extract(p) for p in (_BACKWARD, _NAMED)))
+    nan = (
+        attrs.str.contains(r'"shape":\s*"nan"') | pl.col("code").str.ends_with(".nan") | (pl.col("code") == "traceback")
+    )
     rows = run.scan("events").filter(nan).with_columns(named=named).filter(pl.col("named").is_not_null())
     first = rows.sort("source", "line", "seq").head(1).collect()
     if first.is_empty():

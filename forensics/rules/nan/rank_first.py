@@ -2,11 +2,11 @@
 
 What it detects: per-rank losses or gradient norms of which exactly one rank is the first to be non-finite.
 
-Why it matters: once gradients are summed, every rank is NaN. Only the rank that was first has the bad sample, the bad shard
-or the bad device, and a flag that all ranks share hides it.
+Why it matters: once gradients are summed, every rank is NaN. Only the rank that was first has the bad sample, the bad
+shard or the bad device, and a flag that all ranks share hides it.
 
-How it decides: the first bad step of each rank, over the same metric; the smallest must belong to one rank alone, and at least
-two ranks must log that metric.
+How it decides: the first bad step of each rank, over the same metric; the smallest must belong to one rank alone, and
+at least two ranks must log that metric.
 
 What else looks like this: a metric that only one rank prints, which says nothing about the others; a norm after the
 reduction, which is equal on all ranks.
@@ -57,18 +57,29 @@ from forensics.store.run import Run
 def rank_first(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find the one rank that went bad before all others."""
     found = nan_onset(run)
-    if found is None or found.status is not Status.FAILED or found.first.row["rank"] is None or "name" not in found.first.row:
+    if (
+        found is None
+        or found.status is not Status.FAILED
+        or found.first.row["rank"] is None
+        or "name" not in found.first.row
+    ):
         return
     name = found.first.row["name"]
     same = found.rows.filter((pl.col("name") == name) & pl.col("rank").is_not_null() & pl.col("at").is_not_null())
     if same["rank"].n_unique() < 2:
         return
-    starts = same.filter("bad").sort("at", "rank", maintain_order=True).unique("rank", keep="first", maintain_order=True)
+    starts = (
+        same.filter("bad").sort("at", "rank", maintain_order=True).unique("rank", keep="first", maintain_order=True)
+    )
     if starts.is_empty() or starts["at"][0] != found.step or (starts["at"] == found.step).sum() != 1:
         return
     rows = list(starts.iter_rows(named=True))
     rank = rows[0]["rank"]
-    later = f"rank {rows[1]['rank']} follows at {at_step(rows[1]['at'])}" if len(rows) > 1 else "no other rank is bad at all"
+    later = (
+        f"rank {rows[1]['rank']} follows at {at_step(rows[1]['at'])}"
+        if len(rows) > 1
+        else "no other rank is bad at all"
+    )
     yield Finding(
         rule="NAN010",
         shape=Shape.NAN,

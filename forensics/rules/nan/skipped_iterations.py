@@ -1,12 +1,13 @@
 """NAN009 nan-loss-column-gone: iterations go on, but their lines have lost the loss.
 
-What it detects: trainers that print the loss only when it is a positive number drop the whole column for a NaN, while their
-counter of NaN iterations may stay at zero. It also reads that counter where it moves.
+What it detects: trainers that print the loss only when it is a positive number drop the whole column for a NaN, while
+their counter of NaN iterations may stay at zero. It also reads that counter where it moves.
 
 Why it matters: no NaN is ever printed, so a search for the word finds nothing, and a plotted curve simply ends early.
 
-How it decides: records that used to hold a loss beside a loss scale or a skip counter hold none to the end of the file, for at
-least three records; or the counter of NaN iterations is above zero in more than `share` of the records and in the last one.
+How it decides: records that used to hold a loss beside a loss scale or a skip counter hold none to the end of the
+file, for at least three records; or the counter of NaN iterations is above zero in more than `share` of the records
+and in the last one.
 
 What else looks like this: the first windows of an fp16 run, whose updates are all skipped until the scale fits.
 
@@ -104,7 +105,9 @@ def _counted(run: Run, cfg: NanCounter, found: NanOnset | None) -> Iterator[Find
         title=f"the trainer counts NaN iterations from {at_step(first['at'])} on",
         because=f"{hits.height} of {rows.height} records have some, the last one too",
         evidence=(metric_evidence(first), metric_evidence(hits.row(-1, named=True), EvidenceRole.RELATED)),
-        onset=found.onset if found is not None and lost else Onset(step=first["at"], t_ns=first["t_ns"], rank=first["rank"]),
+        onset=found.onset
+        if found is not None and lost
+        else Onset(step=first["at"], t_ns=first["t_ns"], rank=first["rank"]),
         cause="nan_iterations",
         causal=Causal.SYMPTOM if lost else Causal.ROOT,
         numbers={"records": rows.height, "records_with_nan": hits.height},

@@ -3,12 +3,12 @@
 What it detects: a first bad step inside the warm-up or just after its end, a configuration without warm-up, and a
 configuration that switches gradient clipping off.
 
-Why it matters: a learning rate that is too high for its warm-up is the most common cause of a blow-up, and the clip is the most
-common remedy. Both can be read off the run.
+Why it matters: a learning rate that is too high for its warm-up is the most common cause of a blow-up, and the clip
+is the most common remedy. Both can be read off the run.
 
-How it decides: the logged learning rate still rises at the onset, or reached its peak within `after_peak` of the steps before it;
-a key `max_grad_norm`, `clip_grad`, `gradient_clipping` or `warmup` is zero. Only together with a NaN that stays, and not
-from the first record on.
+How it decides: the logged learning rate still rises at the onset, or reached its peak within `after_peak` of the
+steps before it; a key `max_grad_norm`, `clip_grad`, `gradient_clipping` or `warmup` is zero. Only together with a NaN
+that stays, and not from the first record on.
 
 What else looks like this: a bad sample that happens to fall into the warm-up; NAN003 then says that nothing rose.
 

@@ -63,7 +63,7 @@ def test_a_marker_that_is_written_last_means_complete(run: Run) -> None:
     [
         ("out/latest", b"global_step20", 20, "out/global_step20"),
         ("latest_checkpointed_iteration.txt", b"500\n", 500, "iter_0000500"),
-        ("work/last_checkpoint", b"/data/work/iter_900.pth", 900, "work/iter_900.pth"),
+        ("work/last_checkpoint", b"/data/exp/iter_900.pth", 900, "work/iter_900.pth"),
     ],
 )
 def test_a_pointer_names_a_finished_checkpoint(path: str, data: bytes, step: int, folder: str, run: Run) -> None:

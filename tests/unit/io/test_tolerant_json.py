@@ -32,7 +32,7 @@ def test_literals_of_non_finite_numbers_are_floats() -> None:
         (b'"\\ud83d\\ude00"', "\U0001f600"),
         (b'"\\ud83d"', "\\ud83d"),
         (b'"a\\\\ud83d"', "a\\ud83d"),
-        (b'["\\ud83d", NaN]'[:10] + b"]", ["\\ud83d"]),
+        (b"[-9223372036854775808, 1763738112123456789]", [-(2**63), 1763738112123456789]),
         (b'"raw\nnewline \x01"', "raw\nnewline \x01"),
         (b'"latin \xe9"', "latin \ufffd"),
         (b'{"a": 1, "a": 2}', {"a": 2}),
@@ -89,11 +89,8 @@ def test_nothing_becomes_null_in_silence() -> None:
 
 
 def test_keys_sets_and_paths_become_text() -> None:
-    assert json.loads(dumps({1: {"b", "a"}, math.nan: Path("a/b"), True: 1})) == {
-        "1": ["a", "b"],
-        "NaN": "a/b",
-        "True": 1,
-    }
+    document = {1: {"b", "a"}, math.nan: Path("a/b"), None: (1,)}
+    assert json.loads(dumps(document)) == {"1": ["a", "b"], "NaN": "a/b", "None": [1]}
 
 
 def test_compact_is_one_line() -> None:

@@ -1,0 +1,159 @@
+"""Where a run went non-finite, what came before it, and from which checkpoint to start again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import polars as pl
+
+from forensics._nan_origin_restart import restart_command
+from forensics.model import Evidence
+from forensics.rules._kit import checkpoint_evidence, metric_evidence
+from forensics.rules.nan._kind import Kind, kind_of
+from forensics.rules.nan._onset import NanOnset, nan_onset
+from forensics.rules.nan._scale import Collapse, collapse_of
+from forensics.rules.nan._series import Status
+from forensics.signals.checkpoints import judged, known
+from forensics.signals.steps import at
+from forensics.store.run import Run
+
+KindName = Literal[
+    "optimization_blowup",
+    "data_or_numerics",
+    "loss_scale_collapse",
+    "from_start",
+    "filtered_by_writer",
+    "none",
+    "unknown",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint to start from; `path` is as the run wrote it, or relative to the run when found on disk."""
+
+    step: int
+    path: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCheckpoint:
+    """A checkpoint and whether it may be used: `clean`, `unknown`, `dirty`, `removed` or `incomplete`, and why."""
+
+    step: int
+    path: str | None
+    state: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rise:
+    """What rose before the first bad step, where the rise began, and how many times above its past."""
+
+    metric: str
+    step: int | None
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class NanOrigin:
+    """The answer to `forensics nan-origin`; the bracket is (last_clean_step, first_bad_step].
+
+    `kind` is `none` when every value is finite, or training went on after a stumble. It is `unknown` with a first bad
+    metric when nothing tells what came before, and without one when no metric was recognised at all.
+    """
+
+    kind: KindName
+    first_bad_step: int | None = None
+    first_bad_metric: str | None = None
+    last_clean_step: int | None = None
+    last_clean_checkpoint: Checkpoint | None = None
+    precursor: Rise | None = None
+    restart: str | None = None
+    checkpoints: tuple[JudgedCheckpoint, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+
+
+def origin(run: Run) -> NanOrigin:
+    """Find the origin of the NaN of the attempt that counts."""
+    found, collapse = nan_onset(run), collapse_of(run)
+    if found is not None and found.status is Status.TRANSIENT and collapse is None:
+        return NanOrigin("none", found.step, found.metric, found.clean_step, evidence=found.evidence())
+    if found is not None and (collapse is None or found.status is not Status.TRANSIENT):
+        return _with_checkpoints(run, found, kind_of(found, collapse), collapse)
+    if collapse is not None:
+        return _collapsed(run, collapse)
+    nothing = run.scan("metrics").head(1).collect().is_empty()
+    return NanOrigin("unknown" if nothing else "none")
+
+
+def _with_checkpoints(run: Run, found: NanOnset, kind: Kind, collapse: Collapse | None) -> NanOrigin:
+    rise = kind.precursor
+    suspect = rise.step if rise is not None else None
+    every, best = _checkpoints(run, found.step, found.clean_step, seen=_gradient_seen(found), suspect=suspect)
+    risen = () if rise is None else (metric_evidence(rise.row),)
+    fallen = collapse.evidence if collapse is not None and kind.name == "loss_scale_collapse" else ()
+    return NanOrigin(
+        kind=cast("KindName", kind.name),
+        first_bad_step=found.step,
+        first_bad_metric=found.metric,
+        last_clean_step=found.clean_step,
+        last_clean_checkpoint=best,
+        precursor=None if rise is None else Rise(rise.metric, rise.step, rise.ratio),
+        restart=_restart(run, best),
+        checkpoints=every,
+        evidence=(*found.evidence(), *risen, *fallen, *_proof(run, best)),
+    )
+
+
+def _collapsed(run: Run, collapse: Collapse) -> NanOrigin:
+    """A loss scale that collapsed without any NaN being printed."""
+    steps = run.scan("metrics").filter((pl.col("name") == "loss") & pl.col("value").is_finite()).select(at())
+    before = steps.filter(pl.col("at") < collapse.step).max().collect().item() if collapse.step is not None else None
+    clean = int(before) if before is not None else None
+    every, best = _checkpoints(run, collapse.step, clean, seen=True, suspect=None)
+    return NanOrigin(
+        kind="loss_scale_collapse",
+        first_bad_step=collapse.step,
+        first_bad_metric="loss_scale",
+        last_clean_step=clean,
+        last_clean_checkpoint=best,
+        restart=_restart(run, best),
+        checkpoints=every,
+        evidence=(*collapse.evidence, *_proof(run, best)),
+    )
+
+
+def _checkpoints(
+    run: Run, bad: int | None, clean: int | None, *, seen: bool, suspect: int | None
+) -> tuple[tuple[JudgedCheckpoint, ...], Checkpoint | None]:
+    """Judge every known checkpoint and give the last clean one; one after a rise only when there is no other."""
+    rows = known(run.scan("checkpoints"))
+    if bad is None or rows.is_empty():
+        return (), None
+    states = judged(rows, first_bad=bad, last_clean=clean, gradient_seen=seen, suspect_from=suspect)
+    every = tuple(JudgedCheckpoint(**r) for r in states.select("step", "path", "state", "why").iter_rows(named=True))
+    usable = [c for c in every if c.state == "clean"]
+    usable = usable or [c for c in every if c.state == "unknown" and clean is not None and c.step <= clean]
+    return every, Checkpoint(usable[-1].step, usable[-1].path) if usable else None
+
+
+def _gradient_seen(found: NanOnset) -> bool:
+    """Whether a finite gradient norm was printed for the last clean step."""
+    norms = found.rows.filter((pl.col("role") == "grad_norm") & (pl.col("at") == found.clean_step))
+    return norms.height > 0 and not norms["bad"].any()
+
+
+def _restart(run: Run, best: Checkpoint | None) -> str | None:
+    if best is None:
+        return None
+    formats = run.scan("sources").select(pl.col("format").drop_nulls()).collect()["format"].to_list()
+    return restart_command(formats, best.step, best.path)
+
+
+def _proof(run: Run, best: Checkpoint | None) -> tuple[Evidence, ...]:
+    if best is None:
+        return ()
+    rows = known(run.scan("checkpoints")).filter(pl.col("step") == best.step)
+    return tuple(checkpoint_evidence(row) for row in rows.iter_rows(named=True))
