@@ -1,4 +1,8 @@
-"""`python -m forensics.cli._reference DIR`: the reference pages, written from the code (`make docs`); a test compares."""
+"""`python -m forensics.cli._reference DIR`: the reference pages, written from the code (`make docs`); a test compares.
+
+It also runs every command of the ```console blocks in README.md and the pages beside DIR, from the working directory,
+and puts what they print under them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import contextlib
 import io
 import json
 import os
+import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
@@ -17,6 +23,7 @@ from forensics.cli import _overview
 from forensics.cli.main import run
 
 _SCHEMAS = ("report-1", "nan-origin-1")
+_CONSOLE = re.compile(r"```console\n(?P<commands>.*?)```", re.DOTALL)
 _WRITTEN = "<!-- written by `make docs`: do not edit -->"
 
 
@@ -71,11 +78,31 @@ def _kind(schema: Mapping[str, Any]) -> str:
     return " | ".join(kinds) if isinstance(kinds, list) else str(kinds)
 
 
+def played(page: str) -> str:
+    """Give a page whose ```console blocks show what their commands print now; `$ make` lines stay as they are."""
+    return _CONSOLE.sub(lambda block: f"```console\n{_play(block['commands'])}```", page)
+
+
+def _play(block: str) -> str:
+    shown = list[str]()
+    for line in block.splitlines():
+        if line.startswith("$ forensics "):
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                run(shlex.split(line.removeprefix("$ forensics ")))
+            shown += [line, *out.getvalue().splitlines()]
+        elif line.startswith("$ "):
+            shown.append(line)
+    return "".join(f"{line}\n" for line in shown)
+
+
 def main(folder: Path) -> None:
-    """Write every page into `folder`."""
+    """Write every page into `folder`, and play the blocks of the pages around it."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (folder / name).write_text(text, encoding="utf-8")
+    for path in (Path("README.md"), *sorted(folder.parent.rglob("*.md"))):
+        if path.is_file() and "```console" in (page := path.read_text(encoding="utf-8")):
+            path.write_text(played(page), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from forensics.cli._exit import Gate
 from forensics.errors import ExitCode
 
 if TYPE_CHECKING:
+    from forensics.nan_origin import NanOrigin
     from forensics.store.run import Run
 
 InputArgument = Annotated[str, typer.Argument(metavar="INPUT", help="A log, a run directory, or - for stdin.")]
@@ -44,9 +45,14 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     run = _read(source)
     found, coverage = origin(run), coverage_of(run)
     text = lines(page.render(page.Page(found, run.name, coverage, issues_of(run)), output.format, output.style))
-    codes = {"unknown": ExitCode.CANNOT_SAY, "none": ExitCode.OK}
-    gate = Gate(exit_zero=exit_zero, strict=strict)
-    return Answer(text, gate.code(codes.get(str(found.kind), ExitCode.FINDINGS), [coverage]), out, force)
+    return Answer(text, Gate(exit_zero=exit_zero, strict=strict).code(_code(found), [coverage]), out, force)
+
+
+def _code(found: NanOrigin) -> ExitCode:
+    if found.kind == "none":
+        return ExitCode.OK
+    bad = found.kind != "unknown" or found.first_bad_metric is not None
+    return ExitCode.FINDINGS if bad else ExitCode.CANNOT_SAY
 
 
 def _read(source: str) -> Run:

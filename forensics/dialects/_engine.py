@@ -9,7 +9,7 @@ import polars as pl
 
 from forensics.dialects import _lines, _prefix
 from forensics.dialects._assemble import Memory, assemble, empty, needs_whole_file
-from forensics.dialects._match import Batch, claims, matches
+from forensics.dialects._match import LEARN_FROM, Batch, Learned, claims, matches
 from forensics.dialects.spec import Dialect
 
 Tables = dict[str, pl.DataFrame]
@@ -20,6 +20,7 @@ HELD_MATCHES = 200_000
 @dataclass(slots=True)
 class _Held:
     dialect: Dialect
+    learned: Learned
     memory: Memory = field(default_factory=Memory)
     batches: list[Batch] = field(default_factory=list)
     rows: int = 0
@@ -28,12 +29,11 @@ class _Held:
 class Matcher:
     """Several dialects over the blocks of one file, in order; the first that reads a segment's metrics keeps it."""
 
-    __slots__ = ("_held", "_year", "pattern")
+    __slots__ = ("_held", "pattern")
 
-    def __init__(self, dialects: Sequence[Dialect], *, year: int = 1970) -> None:
-        """`year` is taken for timestamps that print none."""
-        self._held = [_Held(d) for d in dialects]
-        self._year = year
+    def __init__(self, dialects: Sequence[Dialect], *, year: int = 1970, learn_from: int = LEARN_FROM) -> None:
+        """`year` is for timestamps that print none; `learn_from` lines of a kind are worth learning a layout."""
+        self._held = [_Held(d, Learned(year, learn_from)) for d in dialects]
         needles = [line.needle for d in dialects for line in d.lines]
         #: Finds every line that any of the dialects may read; None when one of them has no literal.
         self.pattern = None if "" in needles else _lines.alternation(needles)
@@ -43,7 +43,7 @@ class Matcher:
         claimed = claims([])
         ready: list[Tables] = []
         for held in self._held:
-            batches = matches(held.dialect, found, claimed=claimed, year=self._year)
+            batches = matches(held.dialect, found, held.learned, claimed)
             if len(self._held) > 1:
                 claimed = _lines.union(claimed, claims(batches))
             held.batches.extend(batches)

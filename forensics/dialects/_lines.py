@@ -43,13 +43,11 @@ def repaired(data: bytes) -> bytes:
 
 
 def strings(data: bytes) -> pl.Series:
-    """Split at newlines into a String column, one row per segment."""
-    whole = pl.Series("text", [data], dtype=pl.Binary)
+    """Split at newlines into a String column, one row per line; a newline at the end begins no line."""
     try:
-        text = whole.cast(pl.String)
+        return pl.read_lines(data).to_series()
     except pl.exceptions.PolarsError:
-        text = pl.Series("text", [repaired(data)], dtype=pl.Binary).cast(pl.String)
-    return text.str.split("\n").explode()
+        return pl.read_lines(repaired(data)).to_series()
 
 
 def alternation(literals: Iterable[str]) -> str:
@@ -72,7 +70,7 @@ class Cut:
         self._original = data
         self._data = data.translate(_BREAKS) if b"\r" in data or b"\x08" in data else data
         self._text = strings(self._data)
-        self.height = len(self._text) - self._data.endswith(b"\n")
+        self.height = len(self._text)
         self._ends: Ints | None = None
         self._first_line, self._offset, self._first_seq = first_line, offset, first_seq
 
@@ -80,7 +78,7 @@ class Cut:
         """Segments that `pattern` finds (all when None): columns seq, line, byte, text; ANSI sequences removed."""
         if pattern is None:
             keep = np.arange(self.height)
-            text = self._text.head(self.height)
+            text = self._text
         else:
             keep = self._text.str.contains(pattern).arg_true().to_numpy().astype(np.int64)
             text = self._text.gather(keep)

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from forensics.dialects import _numbers, _tails, _times
+from forensics.dialects import _layouts, _numbers, _tails, _times
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import RESERVED, Dialect, Line, Name
 
 Ints = npt.NDArray[np.int64]
-_NONE: Ints = np.zeros(0, np.int64)
+NONE: Ints = np.zeros(0, np.int64)
 _COUNTS = ("step", "epochs", "iter", "iters", "max_steps")
-KEPT = ("seq", "line", "byte", "rank")
+_KEPT = ("seq", "line", "byte", "rank")
+_VALUES = {"row": pl.Int64(), "raw_name": pl.String(), "name": pl.String(), "value": pl.Float64()}
+#: Fewer lines than this are read the general way: a layout would cost more than it saves.
+LEARN_FROM = 64
+_MOST_LAYOUTS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +34,26 @@ class Batch:
     values: pl.DataFrame | None
 
 
-def groups_of(line: Line) -> tuple[str, ...]:
-    """Named groups of a line's pattern, in order."""
-    return tuple(re.compile(line.pattern).groupindex)
+@dataclass(slots=True)
+class Learned:
+    """The layouts of one dialect in one file, by kind of line."""
+
+    year: int = 1970
+    least: int = LEARN_FROM
+    layouts: dict[int, list[_layouts.Layout]] = field(default_factory=dict[int, list[_layouts.Layout]])
 
 
-def matches(dialect: Dialect, found: pl.DataFrame, *, claimed: Ints = _NONE, year: int = 1970) -> list[Batch]:
+@cache
+def groups_of(pattern: str) -> tuple[str, ...]:
+    """Named groups of a pattern, in order."""
+    return tuple(re.compile(pattern).groupindex)
+
+
+def matches(dialect: Dialect, found: pl.DataFrame, learned: Learned, claimed: Ints = NONE) -> list[Batch]:
     """All matches of a dialect's lines in `found` (columns seq, line, byte, text, rank, raw).
 
     Of the `metrics` lines the first that fits takes the segment; the other meanings are read independently.
-    `claimed`: segments whose metrics another dialect has read; `year`: for timestamps that print none.
+    `claimed`: segments whose metrics another dialect has read.
     """
     batches: list[Batch] = []
     taken = claimed
@@ -45,31 +61,108 @@ def matches(dialect: Dialect, found: pl.DataFrame, *, claimed: Ints = _NONE, yea
         lines = found.filter(pl.col("text").str.contains(line.needle, literal=True)) if line.needle else found
         if line.meaning == "metrics" and len(taken) and lines.height:
             lines = lines.filter(~pl.Series(np.isin(lines["seq"].to_numpy(), taken)))
-        if lines.height and (batch := _batch(kind, line, lines, year)) is not None:
-            batches.append(batch)
-            if line.meaning == "metrics":
-                taken = np.concatenate([taken, batch.meta["seq"].to_numpy()])
+        if not lines.height:
+            continue
+        fresh = list(_batches(kind, line, lines, learned))
+        batches += fresh
+        if line.meaning == "metrics":
+            taken = np.concatenate([taken, claims(fresh)])
     return batches
 
 
-def _batch(kind: int, line: Line, lines: pl.DataFrame, year: int) -> Batch | None:
-    names = groups_of(line)
+def claims(batches: list[Batch]) -> Ints:
+    """Segments (`seq`) whose metrics these matches have read."""
+    read = [b.meta["seq"].to_numpy() for b in batches if b.values is not None]
+    return np.concatenate(read) if read else NONE
+
+
+def _batches(kind: int, line: Line, lines: pl.DataFrame, learned: Learned) -> Iterator[Batch]:
+    if line.meaning == "metrics" and lines.height >= learned.least:
+        layouts = learned.layouts.setdefault(kind, [])
+        for layout in layouts:
+            if lines.height:
+                batch, lines = _by_layout(kind, line, lines, layout, learned.year)
+                if batch is not None:
+                    yield batch
+        while lines.height >= learned.least and len(layouts) < _MOST_LAYOUTS:
+            layout = _layouts.learn(line, lines["text"][0])
+            if layout is None:
+                break
+            layouts.append(layout)
+            batch, lines = _by_layout(kind, line, lines, layout, learned.year)
+            if batch is None:
+                break
+            yield batch
+    if lines.height and (batch := _general(kind, line, lines, learned.year)) is not None:
+        yield batch
+
+
+def _by_layout(
+    kind: int, line: Line, lines: pl.DataFrame, layout: _layouts.Layout, year: int
+) -> tuple[Batch | None, pl.DataFrame]:
+    """Read the lines that fit a layout; give the others back."""
+    groups = lines["text"].str.extract_groups(layout.pattern).struct.unnest()
+    numbers = _numbers.floats(pl.concat(groups.get_columns()))
+    height, width = lines.height, len(layout.names)
+    fits = numbers.is_not_null().to_numpy().reshape(width, height).all(axis=0)
+    if not fits.any():
+        return None, lines
+    rest = lines.clear()
+    values = numbers.to_numpy().reshape(width, height)
+    if not fits.all():
+        mask = pl.Series(fits)
+        rest, lines, groups = lines.filter(~mask), lines.filter(mask), groups.filter(mask)
+        values = values[:, fits]
+    own = {n for n, tail in zip(layout.names, layout.of_tail, strict=True) if not tail}
+    printed = groups.rename(dict(zip(groups.columns, layout.names, strict=True))).select(n for n in layout.names if n in own)
+    meta = _meta(line, lines, printed.select(c for c in printed.columns if c in RESERVED), year)
+    return Batch(kind, meta, _interleaved(_named(line, layout), values)), rest
+
+
+def _named(line: Line, layout: _layouts.Layout) -> list[tuple[int, str, Name]]:
+    """Column, printed name and meaning of each metric of a layout; a group's name goes before the same one in the tail."""
+    columns = [
+        (i, name, tail, known)
+        for i, (name, tail) in enumerate(zip(layout.names, layout.of_tail, strict=True))
+        if name not in RESERVED and (known := _name(line, name)) is not None
+    ]
+    taken = {known.canonical for _, _, tail, known in columns if not tail}
+    return [(i, n, known) for i, n, tail, known in columns if not tail or known.canonical not in taken]
+
+
+def _interleaved(columns: list[tuple[int, str, Name]], values: npt.NDArray[np.float64]) -> pl.DataFrame:
+    height, width = values.shape[1], len(columns)
+    if not width:
+        return pl.DataFrame(schema=_VALUES)
+    scale = np.array([known.scale for _, _, known in columns])
+    index = pl.Series(np.tile(np.arange(width, dtype=np.uint32), height))
+    return pl.DataFrame(
+        {
+            "row": np.repeat(np.arange(height, dtype=np.int64), width),
+            "raw_name": pl.Series([name for _, name, _ in columns]).gather(index),
+            "name": pl.Series([known.canonical for _, _, known in columns]).gather(index),
+            "value": (values[[i for i, _, _ in columns]] * scale[:, None]).T.ravel(),
+        }
+    )
+
+
+def _general(kind: int, line: Line, lines: pl.DataFrame, year: int) -> Batch | None:
+    names = groups_of(line.pattern)
     if names:
         groups = lines["text"].str.extract_groups(line.pattern).struct.unnest()
         fits = groups.select(pl.any_horizontal(pl.col(n).is_not_null() for n in names)).to_series()
     else:
+        groups = pl.DataFrame()
         fits = lines["text"].str.contains(line.pattern)
-        groups = pl.DataFrame(height=lines.height)
     if not fits.any():
         return None
     if not fits.all():
         lines, groups = lines.filter(fits), groups.filter(fits) if names else groups
-    meta = _meta(line, lines, groups, year)
-    return Batch(kind, meta, _values(line, groups) if line.meaning == "metrics" else None)
+    return Batch(kind, _meta(line, lines, groups, year), _values(line, groups) if line.meaning == "metrics" else None)
 
 
 def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame, year: int) -> pl.DataFrame:
-    columns = {name: lines[name] for name in KEPT}
+    columns = {name: lines[name] for name in _KEPT}
     height = lines.height
     for name in _COUNTS:
         columns[name] = _numbers.integers(groups[name]) if name in groups.columns else _nulls(height, pl.Int64())
@@ -99,57 +192,30 @@ def _name(line: Line, printed: str) -> Name | None:
 
 def _values(line: Line, groups: pl.DataFrame) -> pl.DataFrame:
     """Long metrics of a batch: the pattern's own groups, then the tail's pairs; columns row, raw_name, name, value."""
-    own = [(g, n) for g in groups.columns if g not in RESERVED and (n := _name(line, g)) is not None]
-    parts = [_wide(own, groups)] if own else []
+    own = [(i, g, n) for i, g in enumerate(groups.columns) if g not in RESERVED and (n := _name(line, g)) is not None]
+    parts: list[pl.DataFrame] = []
+    if own:
+        read = [_numbers.floats(groups[g]) for _, g, _ in own]
+        there = np.vstack([s.is_not_null().to_numpy() for s in read])
+        values = np.vstack([s.fill_null(0.0).to_numpy() for s in read])
+        columns = [(i, g, n) for i, (_, g, n) in enumerate(own)]
+        parts.append(_interleaved(columns, values).filter(pl.Series(there.T.ravel())))
     if line.tail and "tail" in groups.columns:
-        parts.append(_pairs(line, _tails.read(line.tail, groups["tail"]), tuple(n.canonical for _, n in own)))
+        parts.append(_pairs(line, _tails.read(line.tail, groups["tail"]), {n.canonical for _, _, n in own}))
     if not parts:
-        return pl.DataFrame(schema={"row": pl.Int64, "raw_name": pl.String, "name": pl.String, "value": pl.Float64})
+        return pl.DataFrame(schema=_VALUES)
     return parts[0] if len(parts) == 1 else pl.concat(parts).sort("row", maintain_order=True)
 
 
-def _wide(own: list[tuple[str, Name]], groups: pl.DataFrame) -> pl.DataFrame:
-    height, width = groups.height, len(own)
-    columns = [_numbers.floats(groups[g]) * n.scale if n.scale != 1 else _numbers.floats(groups[g]) for g, n in own]
-    value = pl.DataFrame({str(i): c for i, c in enumerate(columns)})
-    printed = groups.select(g for g, _ in own)
-    index = pl.Series(np.tile(np.arange(width, dtype=np.uint32), height))
-    stacked = pl.Series(value.fill_null(0.0).to_numpy().ravel())
-    frame = pl.DataFrame(
-        {
-            "row": np.repeat(np.arange(height, dtype=np.int64), width),
-            "raw_name": pl.Series([g for g, _ in own]).gather(index),
-            "name": pl.Series([n.canonical for _, n in own]).gather(index),
-            "value": stacked,
-        }
-    )
-    if not any(c.null_count() for c in printed.get_columns()) and not any(c.null_count() for c in columns):
-        return frame
-    there = np.column_stack([c.is_not_null().to_numpy() for c in columns]).ravel()
-    return frame.filter(pl.Series(there))
-
-
-def _pairs(line: Line, pairs: pl.DataFrame, taken: tuple[str, ...]) -> pl.DataFrame:
-    keys = pairs["key"].unique().to_list()
+def _pairs(line: Line, pairs: pl.DataFrame, taken: set[str]) -> pl.DataFrame:
+    keys = [key for key in pairs["key"].unique().to_list() if key not in RESERVED]
     known = {key: name for key in keys if (name := _name(line, key)) is not None and name.canonical not in taken}
-    pairs = pairs.filter(pl.col("key").is_in(list(known)) & ~pl.col("key").is_in(list(RESERVED)))
-    scales = {k: n.scale for k, n in known.items()}
-    value = pairs["value"] * pairs["key"].replace_strict(
-        scales, default=1.0, return_dtype=pl.Float64
-    )
-    return pl.DataFrame(
-        {
-            "row": pairs["row"],
-            "raw_name": pairs["key"],
-            "name": pairs["key"].replace_strict(
-                {k: n.canonical for k, n in known.items()}, default=None, return_dtype=pl.String
-            ),
-            "value": value,
-        }
+    pairs = pairs.filter(pl.col("key").is_in(list(known)))
+    names = {key: name.canonical for key, name in known.items()}
+    scales = {key: name.scale for key, name in known.items()}
+    return pairs.select(
+        "row",
+        pl.col("key").alias("raw_name"),
+        pl.col("key").replace_strict(names, default=None, return_dtype=pl.String()).alias("name"),
+        pl.col("value") * pl.col("key").replace_strict(scales, default=1.0, return_dtype=pl.Float64()),
     ).drop_nulls("value")
-
-
-def claims(batches: list[Batch]) -> Ints:
-    """Segments (`seq`) whose metrics these matches have read."""
-    read = [b.meta["seq"].to_numpy() for b in batches if b.values is not None]
-    return np.concatenate(read) if read else _NONE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
@@ -95,11 +97,12 @@ def seen(coverage: Coverage) -> str:
 
 
 def next_steps(report: Report) -> tuple[str, ...]:
-    """Commands and actions to take now, the lead finding's own first, each once."""
+    """Commands and actions to take now, the lead finding's own first, each once; RUN in a command becomes the run."""
     finding = lead(report)
     if finding is None:
         return ("forensics formats",) if report.verdict.outcome is Outcome.CANNOT_SAY else ()
-    return tuple(dict.fromkeys((*finding.next, f"forensics explain {finding.rule}")))
+    named = (re.sub(r"\bRUN\b", lambda _: shlex.quote(report.run), s) if is_command(s) else s for s in finding.next)
+    return tuple(dict.fromkeys((*named, f"forensics explain {finding.rule}")))
 
 
 def is_command(step: str) -> bool:

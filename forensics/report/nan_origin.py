@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from forensics.io.safe_text import for_markdown, markdown_block, printable
 from forensics.model import Coverage, Evidence, Issue
 from forensics.report import _phrases as say
 from forensics.report._payload import Payload, evidence_payload, read_payload, tool
-from forensics.report._style import LABEL_CHARS, PLAIN, Style
+from forensics.report._style import LABEL_CHARS, PLAIN, Paint, Style
 from forensics.report.json_v1 import encoded
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ _KINDS = {
     "from_start": "non-finite from the first step on: initialization, data or configuration",
     "filtered_by_writer": "the writer prints another number for NaN, so the first bad step is the first sign of it",
     "none": "every value that was read is finite",
-    "unknown": "cannot say: no metric values were recognised",
+    "unknown": "no metric values were recognised",
 }
+_PAINTS: dict[str, Paint] = {"FINITE": "green", "RECOVERED": "green", "CANNOT SAY": "yellow", "NOT FINITE": "red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,49 +59,62 @@ def payload(page: Page) -> Payload:
         "schema": SCHEMA,
         "tool": tool(),
         "run": page.run,
-        "kind": str(found.kind),
+        "kind": found.kind,
         "first_bad_step": found.first_bad_step,
         "first_bad_metric": found.first_bad_metric,
         "last_clean_step": found.last_clean_step,
-        "last_clean_checkpoint": _plain(found.last_clean_checkpoint),
-        "precursor": _plain(found.precursor),
+        "last_clean_checkpoint": dataclasses.asdict(found.last_clean_checkpoint)
+        if found.last_clean_checkpoint
+        else None,
+        "precursor": dataclasses.asdict(found.precursor) if found.precursor else None,
         "restart": found.restart,
+        "checkpoints": [dataclasses.asdict(c) for c in found.checkpoints],
         "evidence": [evidence_payload(e) for e in found.evidence],
         **read_payload(page.coverage, page.issues),
     }
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - a dataclass, a mapping or None
-    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+def kind_of(found: NanOrigin) -> tuple[str, str]:
+    """Give the answer in two words and in one sentence."""
+    if found.kind == "none" and found.first_bad_metric is not None:
+        return "RECOVERED", "values were not finite for a while, and training went on after that"
+    if found.kind == "unknown" and found.first_bad_metric is not None:
+        return "NOT FINITE", "nothing that was logged tells what came before the first non-finite value"
+    words = {"none": "FINITE", "unknown": "CANNOT SAY"}
+    return words.get(found.kind, "NOT FINITE"), _KINDS[found.kind]
 
 
 def _facts(page: Page) -> Iterator[tuple[str, str]]:
     found = page.origin
-    if found.first_bad_metric is not None:
+    if found.first_bad_metric is not None or found.first_bad_step is not None:
         step = f"step {found.first_bad_step}" if found.first_bad_step is not None else "no step printed"
-        yield "first bad", f"{step}, {found.first_bad_metric}"
-    elif found.first_bad_step is not None:
-        yield "first bad", f"step {found.first_bad_step}"
+        yield "first bad", step + (f", {found.first_bad_metric}" if found.first_bad_metric else "")
     if found.last_clean_step is not None:
         yield "last clean", f"step {found.last_clean_step}"
-    checkpoint: Mapping[str, Any] | None = _plain(found.last_clean_checkpoint)
-    if checkpoint:
-        where = f", {checkpoint['path']}" if checkpoint.get("path") else ""
-        yield "checkpoint", f"step {checkpoint.get('step')}{where}"
-    precursor: Mapping[str, Any] | None = _plain(found.precursor)
-    if precursor:
-        ratio = precursor.get("ratio")
-        times = f", {ratio:.3g} times its usual value" if isinstance(ratio, (int, float)) else ""
-        yield "before it", f"{precursor.get('metric')} at step {precursor.get('step')}{times}"
+    if found.last_clean_checkpoint is not None:
+        path = found.last_clean_checkpoint.path
+        yield "checkpoint", f"step {found.last_clean_checkpoint.step}" + (f", {path}" if path else "")
+    elif found.first_bad_metric is not None and found.kind != "none":
+        yield "checkpoint", _why_none(found)
+    if found.precursor is not None:
+        rise = found.precursor
+        when = f" at step {rise.step}" if rise.step is not None else ""
+        yield "before it", f"{rise.metric}{when}, {rise.ratio:.3g} times its usual value"
     if found.restart:
         yield "restart", found.restart
 
 
+def _why_none(found: NanOrigin) -> str:
+    if not found.checkpoints:
+        return "none was found, in the log or on disk"
+    last = found.checkpoints[-1]
+    return f"none is usable: step {last.step} is {last.state} ({last.why})"
+
+
 def _text(page: Page, style: Style) -> Iterator[str]:
-    kind = str(page.origin.kind)
-    word = {"none": style.paint("FINITE", "bold", "green"), "unknown": style.paint("CANNOT SAY", "bold", "yellow")}
-    yield f"{word.get(kind, style.paint('NOT FINITE', 'bold', 'red'))}  {kind}  {printable(page.run)}"
-    yield from style.field("", _KINDS.get(kind, kind), "bold")
+    word, sentence = kind_of(page.origin)
+    yield f"{style.paint(word, 'bold', _PAINTS[word])}  {page.origin.kind}  {printable(page.run)}"
+    yield from style.field("", sentence, "bold")
     for label, value in _facts(page):
         if label in {"restart", "checkpoint"}:  # a command or a path is copied whole
             yield style.paint(f"{label:<{LABEL_CHARS}}", "dim") + printable(value)
@@ -122,10 +136,9 @@ def _evidence(label: str, evidence: Evidence, style: Style) -> Iterator[str]:
 
 
 def _markdown(page: Page) -> Iterator[str]:
-    kind = str(page.origin.kind)
-    yield f"## NaN origin: {kind}"
+    yield f"## NaN origin: {page.origin.kind}"
     yield ""
-    yield _KINDS.get(kind, kind)
+    yield kind_of(page.origin)[1]
     yield ""
     yield "| | |"
     yield "|---|---|"

@@ -23,7 +23,7 @@ MOST_LINES = 25
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """Lines for each part: of the headline, the reason, one link of the chain, the runner-up, the gaps, one next step."""
+    """Lines for each part: the headline, the reason, one link of the chain, the runner-up, the gaps, a next step."""
 
     headline: int = 3
     why: int = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from forensics.model import Evidence, EvidenceRole, Locator
 
@@ -72,10 +72,12 @@ def locator(row: Row) -> Locator:
 def attributes(row: Row) -> dict[str, str]:
     """The `attrs` of an event; empty when absent or damaged."""
     try:
-        found = json.loads(row["attrs"] or "{}")
+        found: object = json.loads(row["attrs"] or "{}")
     except ValueError:
         return {}
-    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    return {str(key): str(value) for key, value in cast("dict[object, object]", found).items()}
 
 
 def number(value: float | None) -> str:

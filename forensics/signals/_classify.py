@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
+from forensics.dialects._signatures import table
+
 
 class Weight(IntEnum):
     """How much an error explains by itself; the higher one is nearer to the cause."""
@@ -22,51 +24,24 @@ class Weight(IntEnum):
 
 #: Signatures of a launcher or an outer layer that repeats what an inner one said.
 _WRAPPERS = frozenset(
-    (
+    {
         "childfailed",
-        "srun-exit",
-        "srun-aborted",
+        "cuda-oom-fragmentation",
         "exit134",
+        "nccl-taking-down",
         "ray-actor-died",
         "ray-eof",
         "ray-worker-died",
+        "srun-aborted",
+        "srun-exit",
         "vllm-engine-dead",
-        "nccl-taking-down",
         "watchdog-cuda-exc",
-        "cuda-oom-fragmentation",
-    )
+    }
 )
-#: Signatures of a rank that lost a peer: the peer is gone, the speaker is a victim.
-_CLOSED = frozenset(
-    (
-        "nccl-aborted",
-        "nccl-remote-error",
-        "nccl-broken-pipe",
-        "nccl-internal",
-        "nccl-should-dump",
-        "ib-flush",
-        "jax-heartbeat",
-        "dist-network",
-    )
-)
-#: Signatures of a person or a scheduler that ended the job.
-_STOPS = frozenset(
-    (
-        "sighup",
-        "sigterm15",
-        "sigint2",
-        "exit143",
-        "slurm-timelimit",
-        "slurm-preempt",
-        "slurm-cancel",
-        "lsf-runlimit",
-        "lsf-owner",
-        "lsf-admin",
-    )
-)
+#: Causes that a rank states when it lost a peer: the peer is gone, the speaker is a victim.
+_CLOSED = frozenset({"peer_gone", "communicator_aborted", "communicator_internal_error", "store_unreachable"})
 #: Signatures of a death whose sender is unknown.
-_UNSAID = frozenset(("exitcode-9",))
-_CRASH_SHAPES = frozenset(("crash", "data", "env", "ckpt", "infra"))
+_UNSAID = frozenset({"exitcode-9", "shell-killed", "exit137"})
 
 _NETWORK = r"(?:gloo|nccl|hccl|c10d|collective|barrier|rendezvous|store|socket|prefetch)"
 _LATE = r"(?:timed? ?out|timeout)"
@@ -101,6 +76,7 @@ _EXCEPTIONS: tuple[tuple[str, Weight, str, str], ...] = (
         "oom",
         "host_out_of_memory",
     ),
+    (r"(?i)\bEADDRINUSE\b|address already in use", Weight.OWN, "crash", "port_in_use"),
     (r"probability tensor contains either", Weight.ECHO, "nan", "nan"),
     (
         (
@@ -136,21 +112,26 @@ def of_exception(exception: str, message: str) -> tuple[Weight, str, str]:
     for pattern, weight, shape, cause in _COMPILED:
         if pattern.search(said):
             return weight, shape, cause
+    for row in table():
+        judged = of_signature(row.id, row.role, row.shape, row.cause)
+        if judged is not None and judged[0] >= Weight.CLOSED and row.compiled.search(said):
+            return (*judged, row.cause)
     if exception.rsplit(".", 1)[-1] == "FileNotFoundError":
         return Weight.ECHO, "crash", "file_missing"
     return Weight.OWN, "crash", "uncaught_exception"
 
 
-def of_signature(code: str, role: str, shape: str) -> tuple[Weight, str] | None:
+def of_signature(code: str, role: str, shape: str, cause: str) -> tuple[Weight, str] | None:
     """Judge a signature's hit: weight and shape; None when it is context or harmless and judges nothing."""
     if role not in {"root", "symptom"} or not shape:
         return None
     root = role == "root"
-    if code in _STOPS or shape == "stopped":
+    if shape == "stopped":
         return Weight.STOP if root else Weight.WRAPPER, "stopped"
-    for codes, weight in ((_WRAPPERS, Weight.WRAPPER), (_CLOSED, Weight.CLOSED), (_UNSAID, Weight.ECHO)):
-        if code in codes:
+    known = ((code in _WRAPPERS, Weight.WRAPPER), (cause in _CLOSED, Weight.CLOSED), (code in _UNSAID, Weight.ECHO))
+    for holds, weight in known:
+        if holds:
             return weight, "crash"
     if shape == "hang":
         return Weight.TIMEOUT, "hang"
-    return Weight.OWN if root else Weight.ECHO, "crash" if shape in _CRASH_SHAPES else shape
+    return Weight.OWN if root else Weight.ECHO, shape

@@ -1,4 +1,4 @@
-"""Which checkpoints a run left, from the lines that speak of them and the folders on disk, and which are safe to use."""
+"""Which checkpoints a run left, from lines that speak of them and folders on disk, and which are safe to use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ def known(checkpoints: pl.LazyFrame) -> pl.DataFrame:
     """One row per step, sorted by step.
 
     Columns: `step`, `path`, `source`, `line`, `committed`, `removed`, `on_disk`, `complete`. A path of a folder on disk
-    is preferred to a commit line's, and that to a save line's. A step that was saved again after its removal is not removed.
+    is preferred to a commit line's, and that to a save line's. A step saved again after its removal
+    is not removed.
     """
     rows = checkpoints.filter(pl.col("step").is_not_null()).with_columns(
         written=pl.col("kind").is_in(_WRITTEN),
@@ -44,10 +45,10 @@ def judged(
 ) -> pl.DataFrame:
     """Known checkpoints with `state` (clean, unknown, dirty, removed, incomplete) and `why`.
 
-    The loss of step s is computed before update s, so a checkpoint at the last step with a finite loss may already hold a
-    bad update; only a finite gradient norm of that step proves it clean (`gradient_seen`). All numbers are steps:
-    `suspect_from` is where a rise began that ended in the first bad step. Without a last clean step everything before the
-    first bad one is unknown.
+    The loss of step s is computed before update s, so a checkpoint at the last step with a finite loss may already hold
+    a bad update; only a finite gradient norm of that step proves it clean (`gradient_seen`). All numbers are steps:
+    `suspect_from` is where a rise began that ended in the first bad step. Without a last clean step everything before
+    the first bad one is unknown.
     """
     step, clean = pl.col("step"), pl.lit(last_clean, dtype=pl.Int64)
     edge = (

@@ -21,6 +21,9 @@ from forensics.store.run import Run
 SURVIVED_STEPS = 3
 _MAX_EVENTS = 20_000
 _TRACEBACK_LINES = 400
+_NEAR_EVENTS = 12
+#: Python prints these without a traceback when the program itself cannot be read.
+_STARTUP = frozenset({"SyntaxError", "IndentationError", "TabError"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def _events(run: Run) -> pl.DataFrame:
         .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
         .sort("source", "order", "seq")
         .with_columns(t_ns=pl.col("t_ns").forward_fill().over("source"))
-        .filter((pl.col("code") == "traceback") | blamed)
+        .filter(pl.col("code").is_in(["traceback", "py-exception-terminal"]) | blamed)
         .head(_MAX_EVENTS)
         .collect()
     )
@@ -81,7 +84,7 @@ def _judged(run: Run) -> Iterator[Failure]:
     for row in _events(run).iter_rows(named=True):
         attrs = _attrs(row["attrs"])
         exception, message = attrs.get("exc", ""), attrs.get("message", "")
-        judged = _judge(str(row["code"]), attrs)
+        judged = _judge(str(row["code"]), attrs, row["text"] or "")
         if judged is None:
             continue
         weight, shape, cause = judged
@@ -103,15 +106,26 @@ def _judged(run: Run) -> Iterator[Failure]:
         )
 
 
-def _judge(code: str, attrs: dict[str, str]) -> tuple[Weight, str, str] | None:
+def _judge(code: str, attrs: dict[str, str], text: str) -> tuple[Weight, str, str] | None:
     role, exception = attrs.get("role", ""), attrs.get("exc", "")
     if role == "benign":
         return None
     if code == "traceback":
-        return _of_chain(attrs) if exception else None
-    found = of_signature(code, role, attrs.get("shape", ""))
+        return _of_chain(attrs) if exception else (Weight.ECHO, "crash", "uncaught_exception")
+    if code == "py-exception-terminal":
+        return _of_lone_line(exception)
     slug = attrs.get("cause", "")
-    return (*found, slug if slug.isidentifier() else code.replace("-", "_")) if found else None
+    if code == "exit137" and "OOMKilled" in text:
+        return Weight.OWN, "oom", slug
+    found = of_signature(code, role, attrs.get("shape", ""), slug)
+    return (*found, slug or code.replace("-", "_")) if found else None
+
+
+def _of_lone_line(exception: str) -> tuple[Weight, str, str] | None:
+    """Judge an exception's line that has no traceback: only what keeps a program from starting is told without one."""
+    if exception.rsplit(".", 1)[-1] in _STARTUP:
+        return Weight.OWN, "crash", "program_did_not_start"
+    return None
 
 
 def _of_chain(attrs: dict[str, str]) -> tuple[Weight, str, str]:
@@ -136,26 +150,20 @@ def _merge(found: Iterator[Failure]) -> tuple[Failure, ...]:
     """Give a traceback the judgement of a signature that stands in its own last line, and drop that signature."""
     rows = list(found)
     taken: set[int] = set()
-    out: list[Failure] = []
-    for i, failure in enumerate(rows):
-        if i in taken:
-            continue
-        if failure.code == "traceback":
-            failure = _with_signature(failure, i, rows, taken)  # noqa: PLW2901 - the same error, better named
-        out.append(failure)
-    return tuple(out)
+    named = {i: _with_signature(f, i, rows, taken) for i, f in enumerate(rows) if f.code == "traceback"}
+    return tuple(named.get(i, failure) for i, failure in enumerate(rows) if i not in taken)
 
 
 def _with_signature(failure: Failure, i: int, rows: list[Failure], taken: set[int]) -> Failure:
     said = (failure.message or failure.exception)[:60]
-    for j in range(max(0, i - 8), min(i + 40, len(rows))):
+    for j in range(max(0, i - _NEAR_EVENTS), min(i + _NEAR_EVENTS, len(rows))):
         other = rows[j]
-        near = other.source == failure.source and abs(other.at - failure.at) <= _TRACEBACK_LINES
-        if j == i or j in taken or not near or other.code == "traceback" or not said or said not in other.quote:
+        if j in taken or other.source != failure.source or other.code == "traceback":
             continue
-        taken.add(j)
-        if failure.cause == "uncaught_exception" and other.weight >= Weight.CLOSED:
-            failure = replace(failure, shape=other.shape, weight=other.weight, cause=other.cause, code=other.code)
+        if other.at == failure.at or (abs(other.at - failure.at) <= _TRACEBACK_LINES and said and said in other.quote):
+            taken.add(j)
+            if failure.cause == "uncaught_exception" and other.weight >= Weight.CLOSED:
+                failure = replace(failure, shape=other.shape, weight=other.weight, cause=other.cause, code=other.code)
     return failure
 
 

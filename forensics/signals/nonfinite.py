@@ -70,8 +70,8 @@ def trailing_zeros(losses: pl.DataFrame) -> pl.DataFrame:
 def vanished(metrics: pl.LazyFrame) -> pl.DataFrame:
     """First record of each stretch at a series' end that still counts steps but has lost its loss column.
 
-    Only trainers that print their loss scale or skip counter beside the loss are looked at: they drop a loss that is not
-    a positive number. Columns: a metrics row with `at`, and `n_lost` records that follow without a loss.
+    Only trainers that print their loss scale or skip counter beside the loss are looked at: they drop a loss that is
+    not a positive number. Columns: a metrics row with `at`, and `n_lost` records that follow without a loss.
     """
     key = ("source", "attempt", "rank")
     rows = ordered(metrics).filter(pl.col("name").is_in(["loss", "loss_scale", "skipped_steps", "nan_steps"])).collect()

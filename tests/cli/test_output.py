@@ -181,7 +181,7 @@ def test_the_version_is_printed(call: Call) -> None:
     assert call("--version").out.startswith("forensics ")
 
 
-def test_output_survives_a_terminal_that_knows_only_ascii(nan_run: Path) -> None:
+def test_output_survives_a_terminal_that_knows_only_ascii() -> None:
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "forensics", "formats"]
     done = subprocess.run(command, env=env, capture_output=True, check=False)

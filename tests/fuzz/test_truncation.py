@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from forensics.registry import Ingester
 from forensics.store.sink import SourceSink
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-POINTS = 256
+#: Cuts of each file; the long run has `FUZZ_POINTS=256`.
+POINTS = int(os.environ.get("FUZZ_POINTS", "24"))
 
 
 def fixtures() -> list[object]:

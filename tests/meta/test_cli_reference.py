@@ -11,17 +11,18 @@ import pytest
 
 from forensics import cli, config
 from forensics.cli import _overview
+from forensics.cli._reference import played
 from forensics.errors import ExitCode
 
 ROOT = Path(__file__).parents[2]
-DOCS = sorted((ROOT / "docs").rglob("*.md")) + [ROOT / "README.md"]
+DOCS = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reference")
-    subprocess.run([sys.executable, "-m", "forensics.cli._reference", str(folder)], check=True)
-    return folder
+    subprocess.run([sys.executable, "-m", "forensics.cli._reference", str(folder / "new")], cwd=folder, check=True)
+    return folder / "new"
 
 
 @pytest.mark.parametrize("name", ["cli.md", "documents.md"])
@@ -54,3 +55,14 @@ def test_the_configuration_page_names_every_key_and_every_exit_code() -> None:
     assert all(f"`{value}`" in page for value in config.FAIL_ON)
     codes = (ROOT / "docs/reference/exit-codes.md").read_text(encoding="utf-8")
     assert all(f"| {code.value} |" in codes for code in ExitCode)
+
+
+PLAYED = [path for path in DOCS if "```console" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", PLAYED, ids=lambda p: str(p.relative_to(ROOT)))
+def test_what_a_page_says_a_command_prints_is_what_it_prints(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("NO_COLOR", "1")
+    page = path.read_text(encoding="utf-8")
+    assert played(page) == page, "make docs writes it anew"

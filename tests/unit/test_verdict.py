@@ -27,7 +27,8 @@ from forensics.verdict import decide
 Event = tuple[int, str, dict[str, str]]
 OOM = {"role": "root", "shape": "oom"}
 WATCHDOG = {"role": "symptom", "shape": "hang"}
-STOP = {"role": "root", "shape": "infra"}
+STOP = {"role": "root", "shape": "stopped", "cause": "external_termination"}
+GONE = {"role": "symptom", "shape": "hang", "cause": "peer_gone"}
 
 
 def error(name: str, message: str = "made up") -> dict[str, str]:
@@ -128,7 +129,7 @@ def test_an_exception_explains_closed_connections_even_before_it() -> None:
 
 
 def test_only_closed_connections_make_a_crash_of_low_confidence() -> None:
-    verdict = judged(a_run([(60, "nccl-remote-error", WATCHDOG)], range(40)))
+    verdict = judged(a_run([(60, "nccl-remote-error", GONE)], range(40)))
     assert (verdict.shape, verdict.confidence) == (Shape.CRASH, Confidence.LOW)
 
 
@@ -151,11 +152,10 @@ def test_an_exception_after_a_stop_is_tear_down() -> None:
     assert judged(a_run(events, range(40))).shape is Shape.STOPPED
 
 
-@pytest.mark.parametrize("code", ["slurm-timelimit", "nccl-watchdog", "childfailed", "nccl-aborted"])
+@pytest.mark.parametrize("code", ["slurm-timelimit", "childfailed", "nccl-aborted"])
 def test_noise_after_success_is_tear_down(code: str) -> None:
-    role = {"slurm-timelimit": STOP}.get(code, WATCHDOG)
-    noise = [(70, code, role)] if code != "nccl-watchdog" else [(70, "nccl-should-dump", role)]
-    verdict = judged(a_run([(60, "success", {"role": "context"}), *noise], range(40)))
+    attrs = {"slurm-timelimit": STOP}.get(code, GONE)
+    verdict = judged(a_run([(60, "success", {"role": "benign"}), (70, code, attrs)], range(40)))
     assert verdict.outcome is Outcome.HEALTHY
 
 
@@ -195,11 +195,11 @@ def test_a_benign_traceback_is_no_failure() -> None:
 def test_the_signature_in_a_traceback_s_last_line_names_it() -> None:
     said = "No space left on device"
     events: list[Event] = [
+        (60, "enospc", {"role": "root", "shape": "crash", "cause": "disk_full", "text": f"OSError: {said}"}),
         (60, "traceback", error("OSError", said)),
-        (66, "enospc", {"role": "root", "shape": "infra", "text": f"OSError: {said}"}),
     ]
     verdict = judged(a_run(events, range(40)))
-    assert (verdict.shape, verdict.cause) == (Shape.CRASH, "enospc")
+    assert (verdict.shape, verdict.cause, verdict.runner_up) == (Shape.CRASH, "disk_full", None)
     assert "train.log:60" in verdict.headline
 
 

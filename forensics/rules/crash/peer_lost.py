@@ -14,13 +14,13 @@ References: torch.distributed.elastic "Error Propagation".
 
 Example:
     ```events source,line,rank,code,text,attrs
-    train.log,9,1,nccl-remote-error,ncclRemoteError: a remote process exited,"{""role"":""symptom"",""shape"":""hang""}"
+    train.log,9,1,nccl-remote-error,a remote process exited,"{""role"":""symptom"",""shape"":""hang"",""cause"":""peer_gone""}"
     ```
     => CRH003 error
 Not this:
     ```events source,line,code,text,attrs
     train.log,5,success,training complete,"{""role"":""context""}"
-    train.log,9,nccl-remote-error,ncclRemoteError: a remote process exited,"{""role"":""symptom"",""shape"":""hang""}"
+    train.log,9,nccl-remote-error,a remote process exited,"{""role"":""symptom"",""shape"":""hang"",""cause"":""peer_gone""}"
     ```
     => nothing
 """

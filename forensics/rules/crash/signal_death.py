@@ -28,23 +28,30 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
-from forensics.signals.failures import standing
+from forensics.signals.failures import Failure, standing
 from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
 #: Signature ids that speak of a signal, the words for it, and the cause's slug.
 SIGNALS = {
     "exitcode-9": ("was killed (SIGKILL, sender unknown)", "silent_death_sigkill"),
+    "shell-killed": ("was killed (SIGKILL, sender unknown)", "silent_death_sigkill"),
+    "exit137": ("was killed (exit code 137, sender unknown)", "silent_death_sigkill"),
+    "fatal-python": ("died in native code", "interpreter_fatal"),
     "exitcode-7": ("died of a bus error (SIGBUS)", "silent_death_sigbus"),
     "exit139": ("died of a segmentation fault (SIGSEGV)", "silent_death_segv"),
     "dl-bus-error": ("lost a data-loader worker to a bus error", "shared_memory_too_small"),
     "dl-exited": ("lost a data-loader worker", "dataloader_worker_died"),
 }
+
+_LOCAL_RANK = re.compile(r"\blocal_rank: (\d{1,6})\b")
 
 
 @rule("CRH002", shape=Shape.CRASH, needs=("events", "metrics"))
@@ -53,7 +60,7 @@ def signal_death(run: Run, _cfg: None = None) -> Iterator[Finding]:
     found = in_order(f for f in standing(run) if f.code in SIGNALS)
     if not found:
         return
-    first = found[0]
+    first = _placed(found)
     onset = onset_of(run, first)
     words, cause = SIGNALS[first.code]
     yield Finding(
@@ -63,11 +70,24 @@ def signal_death(run: Run, _cfg: None = None) -> Iterator[Finding]:
         confidence=Confidence.MEDIUM,
         title=f"{who(first.rank)} {words}{when(onset)}",
         because="its exit code or the launcher says so, and no later step was logged",
-        evidence=evidence_of(found),
+        evidence=evidence_of((first, *(f for f in found if f.at != first.at or f.source != first.source))),
         onset=onset,
-        culprits=ranks_of(found[:1]),
+        culprits=ranks_of((first,)),
         cause=cause,
-        causal=Causal.SYMPTOM if first.code == "exitcode-9" else Causal.ROOT,
-        likely=("the kernel's memory killer", "a scheduler or a person") if first.code == "exitcode-9" else (),
+        causal=Causal.SYMPTOM if cause == "silent_death_sigkill" else Causal.ROOT,
+        likely=("the kernel's memory killer", "a scheduler or a person") if cause == "silent_death_sigkill" else (),
         next=("read the kernel log and the scheduler's record of that minute",),
     )
+
+
+def _placed(found: Sequence[Failure]) -> Failure:
+    """Give the first death, preferring the one of the same kind that names its rank, in its words or by its file."""
+    kinds = {SIGNALS[f.code][1] for f in found[:1]}
+    same = [f for f in found if SIGNALS[f.code][1] in kinds]
+    named = [f if f.rank is not None else replace(f, rank=_local_rank(f.quote)) for f in same]
+    return next((f for f in named if f.rank is not None), found[0])
+
+
+def _local_rank(quote: str) -> int | None:
+    hit = _LOCAL_RANK.search(quote)
+    return int(hit[1]) if hit else None

@@ -10,7 +10,8 @@ How it decides: the success marker stands before the kill in the same file, and 
 those that the scheduler's own lines name. Clocks of two writers may differ by whole half hours (time zones), so only
 the rest beyond half hours counts as a gap.
 
-What else looks like this: a time limit that happened to end all tasks in the seconds after success.
+What else looks like this: a time limit that happened to end all tasks in the seconds after success; one that ends the
+only task of a small job.
 
 What to do next: destroy the process group and join threads and data-loader workers before exit.
 
@@ -79,9 +80,10 @@ def _stuck(run: Run, mark: Mark, after: Sequence[Failure], cfg: Config) -> tuple
     """Give the tasks that were still alive, and why this is a hang; an empty reason when it is none."""
     killed, gone = _tasks(after)
     everybody = world(run) | killed | gone
-    alive = tuple(sorted(killed)) if killed and len(killed) * 2 < len(everybody) else ()
+    alone = len(killed) == 1 and not gone
+    alive = tuple(sorted(killed)) if killed and (alone or len(killed) * 2 < len(everybody)) else ()
     if alive:
-        return alive, f"only {len(alive)} of {len(everybody)} tasks had to be ended, the others were gone"
+        return alive, f"only {len(alive)} task(s) had to be ended, {len(gone)} had ended by themselves"
     if any(f.shape == "hang" for f in after):
         return alive, "a watchdog aborted it after the success marker"
     gaps = [_gap_s(mark, f) for f in after if f.weight == Weight.STOP]

@@ -73,15 +73,17 @@ class Config:
 
     `rise` is a share of the best level and `sigmas` a multiple of the noise, both of which the rise must exceed;
     `absurd` is a loss that no training starts from; `frozen` is how many equal records at the end, at least a third
-    of all, make a frozen loss.
+    of all, make a frozen loss; `exploded` times the highest value before is what the last two or more records of a loss
+    that exploded just before the end must exceed.
     """
 
     records: int = 20
     window: int = 5
     rise: float = 0.2
     sigmas: float = 8.0
-    frozen: int = 10
+    frozen: int = 5
     absurd: float = 1e10
+    exploded: float = 2.0
 
 
 @rule("LRN001", shape=Shape.LEARNING, needs=("metrics",), config=Config)
@@ -111,6 +113,9 @@ def _judge(series: Series, evals: tuple[Series, ...], cfg: Config) -> Finding | 
     frozen = rise_of(values, window=1)
     if frozen is not None and _is_frozen(frozen, len(values), cfg) and not _improved(series, frozen, evals):
         return _finding(series, frozen, "is frozen")
+    burst = _burst(values, cfg)
+    if burst is not None and not _improved(series, burst, evals):
+        return _finding(series, burst, "exploded at the end")
     rise = rise_of(values, window=cfg.window) if len(values) >= cfg.records else None
     if rise is not None and _is_rise(rise, len(values), cfg) and not _improved(series, rise, evals):
         return _finding(series, rise, "rose and stayed")
@@ -129,6 +134,18 @@ def _is_rise(rise: Rise, count: int, cfg: Config) -> bool:
         and high > cfg.sigmas * rise.noise
         and cfg.window <= rise.onset <= count - cfg.window
     )
+
+
+def _burst(values: tuple[float, ...], cfg: Config) -> Rise | None:
+    """Find a loss whose last two or more values are far above every value before them."""
+    if len(values) < cfg.records or min(values) <= 0:
+        return None
+    first = len(values)
+    while first > len(values) - cfg.window and min(values[first - 1 :]) > cfg.exploded * max(values[: first - 1]):
+        first -= 1
+    if len(values) - first < 2:
+        return None
+    return Rise(min(values), values[-1], first, 0.0, 0)
 
 
 def _improved(series: Series, rise: Rise, evals: tuple[Series, ...]) -> bool:

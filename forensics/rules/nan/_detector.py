@@ -12,7 +12,7 @@ from forensics.rules.nan._series import Candidate, Status
 from forensics.signals._classify import of_exception
 from forensics.store.run import Run
 
-#: This many finite losses after a detector's last line mean that training went on; this many lines at most are a stumble.
+#: So many finite losses after a detector's last line mean that training went on; so many lines at most are a stumble.
 _SURVIVED = 2
 _STUMBLES = 3
 _NAN_SHAPE = r'"shape":\s*"nan"'

@@ -90,6 +90,11 @@ def kind_of(found: NanOnset, collapse: Collapse | None, cfg: Alarm | None = None
         return Kind(
             "optimization_blowup", Confidence.HIGH if rise.metric == "grad_norm" else Confidence.MEDIUM, rise, quiet
         )
+    return _calm(found, quiet, cfg)
+
+
+def _calm(found: NanOnset, quiet: Precursor | None, cfg: Alarm) -> Kind:
+    """Classify an onset that no rise announced."""
     if found.metric == "grad_norm" and found.first.row.get("value_class") == "+inf":
         return Kind("optimization_blowup", Confidence.MEDIUM, None, quiet)
     if quiet is None:

@@ -15,7 +15,7 @@ from forensics.store.run import Run
 
 
 class Status(StrEnum):
-    """How a series stands: lost to the end, bad now and then, bad once or twice, or lost in an attempt before the last."""
+    """How a series stands: lost to the end, bad now and then, bad once or twice, or lost in an earlier attempt."""
 
     FAILED = "failed"
     INTERMITTENT = "intermittent"

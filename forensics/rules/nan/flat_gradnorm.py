@@ -74,8 +74,8 @@ def flat_gradnorm(run: Run, cfg: Alarm) -> Iterator[Finding]:
         severity=Severity.ERROR,
         confidence=kind.confidence,
         title=f"not finite from {at_step(found.step)} on, out of a flat gradient norm",
-        because=f"{number(quiet.row['value'])} at {at_step(quiet.step)} is {quiet.z:+.1f} robust standard deviations from its"
-        f" past; the number was made in the {where} pass",
+        because=f"{number(quiet.row['value'])} at {at_step(quiet.step)} is {quiet.z:+.1f} robust deviations from"
+        f" its past; the number was made in the {where} pass",
         evidence=(*found.evidence(), metric_evidence(quiet.row)),
         onset=found.onset,
         cause="data_or_numerics",

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.model import Evidence, Finding, Locator, Outcome, Report, Severity, Shape, Verdict
 from forensics.model import Confidence as Sure
+from forensics.model import Evidence, Finding, Locator, Outcome, Report, Severity, Shape, Verdict
 from forensics.report import _many, text
 from forensics.report._style import Style
 

@@ -1,0 +1,127 @@
+"""What kind of origin a NaN has, and how the fp16 loss scale tells."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import polars as pl
+import pytest
+
+from forensics.rules.nan._kind import kind_of
+from forensics.rules.nan._onset import nan_onset
+from forensics.rules.nan._scale import collapse_of
+from forensics.store.run import Run, run_of
+
+NAN = math.nan
+
+
+def frame(name: str, values: list[float], first: int = 1, every: int = 1) -> pl.DataFrame:
+    steps = [first + i * every for i in range(len(values))]
+    columns = {"step": steps, "seq": steps, "value": [float(v) for v in values]}
+    return pl.DataFrame(columns).with_columns(source=pl.lit("a"), name=pl.lit(name), raw_name=pl.lit(name))
+
+
+def run(*frames: pl.DataFrame) -> Run:
+    return run_of("test", {"metrics": pl.concat(frames)})
+
+
+def noisy(count: int, mean: float, seed: int = 1, spread: float = 0.05) -> list[float]:
+    rng = random.Random(seed)
+    return [mean * math.exp(rng.gauss(0, spread)) for _ in range(count)]
+
+
+def kind(sick: Run) -> str:
+    onset = nan_onset(sick)
+    assert onset is not None
+    return kind_of(onset, collapse_of(sick)).name
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_rise_of_the_gradient_norm_before_the_nan_is_a_blowup(seed: int) -> None:
+    norms = [*noisy(80, 1.0, seed), 4.0, 16.0, 64.0]
+    losses = [*noisy(83, 3.0, seed), NAN, NAN]
+    assert kind(run(frame("loss", losses), frame("grad_norm", norms))) == "optimization_blowup"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_nan_out_of_a_flat_gradient_norm_is_data_or_numerics(seed: int) -> None:
+    losses = [*noisy(83, 3.0, seed), NAN, NAN]
+    assert kind(run(frame("loss", losses), frame("grad_norm", noisy(83, 1.0, seed + 50)))) == "data_or_numerics"
+
+
+def test_a_single_spike_long_before_the_nan_is_not_its_precursor() -> None:
+    norms = noisy(83, 1.0)
+    norms[40] = 30.0
+    losses = [*noisy(83, 3.0), NAN, NAN]
+    assert kind(run(frame("loss", losses), frame("grad_norm", norms))) == "data_or_numerics"
+
+
+def test_a_loss_that_leaps_tells_of_a_blowup_where_no_gradient_norm_is_logged() -> None:
+    assert kind(run(frame("loss", [*noisy(60, 3.0), 9.0, 40.0, NAN, NAN]))) == "optimization_blowup"
+
+
+def test_a_quiet_loss_alone_tells_nothing() -> None:
+    assert kind(run(frame("loss", [*noisy(60, 3.0), NAN, NAN]))) == "unknown"
+
+
+def test_a_nan_in_the_second_record_is_there_from_the_start() -> None:
+    assert kind(run(frame("loss", [10.9, NAN, NAN, NAN], first=0))) == "from_start"
+
+
+def scale(values: list[float], every: int = 1) -> Run:
+    return run(frame("loss_scale", values, every=every))
+
+
+def test_a_scale_that_falls_to_one_after_warmup_has_collapsed_from_its_first_fall() -> None:
+    falls = [65536.0 / 2**i for i in range(17)]
+    collapse = collapse_of(scale([65536.0] * 200 + falls[1:] + [1.0] * 10))
+    assert collapse is not None
+    assert collapse.step == 201
+
+
+@pytest.mark.parametrize("top", [2.0**16, 2.0**24, 2.0**32])
+def test_the_halvings_at_the_start_are_calibration(top: float) -> None:
+    start = [top / 2**i for i in range(17)]
+    assert collapse_of(scale(start + [start[-1]] * 300)) is None
+
+
+def test_a_scale_that_falls_and_rises_now_and_then_is_healthy() -> None:
+    assert collapse_of(scale(([65536.0] * 60 + [32768.0] * 40) * 10)) is None
+
+
+def test_a_static_scale_of_one_is_healthy() -> None:
+    assert collapse_of(scale([1.0] * 300)) is None
+
+
+def test_a_fall_long_before_the_collapse_is_not_its_beginning() -> None:
+    values = [65536.0] * 100 + [32768.0] * 300 + [32768.0 / 2**i for i in range(1, 16)] + [1.0] * 5
+    collapse = collapse_of(scale(values))
+    assert collapse is not None
+    assert collapse.step == 401
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.01, False), (0.5, True)])
+def test_skipped_updates_count_only_as_a_storm(share: float, expected: bool) -> None:
+    rng = random.Random(4)
+    total, counts = 0, []
+    for _ in range(1000):
+        total += rng.random() < share
+        counts.append(float(total))
+    assert (collapse_of(run(frame("skipped_steps_total", counts))) is not None) is expected
+
+
+def overflow_events(steps: list[int], code: str) -> pl.DataFrame:
+    return pl.DataFrame({"step": steps, "seq": steps, "line": steps}).with_columns(
+        source=pl.lit("a"), code=pl.lit(code), text=pl.lit("overflow, step skipped")
+    )
+
+
+def test_overflow_lines_of_every_step_to_the_end_are_a_collapse_and_rare_ones_are_not() -> None:
+    losses = frame("loss", [2.0] * 100, every=10)
+    storm = run_of("a", {"metrics": losses, "events": overflow_events(list(range(600, 991)), "mytrainer.overflow")})
+    rare = run_of("a", {"metrics": losses, "events": overflow_events([1, 2, 3, 4, 5, 300, 700], "mytrainer.overflow")})
+    found = collapse_of(storm)
+    assert found is not None
+    assert found.step == 600
+    assert collapse_of(rare) is None

@@ -1,0 +1,208 @@
+"""Where training went non-finite: what counts, what does not, and which place is named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forensics.model import Finding, Severity
+from forensics.registry import load
+from forensics.rules.nan._onset import nan_onset
+from forensics.rules.nan._series import Status
+from forensics.store.run import Run, run_of
+
+NAN, INF = math.nan, math.inf
+Points = Iterable[tuple[int, float]]
+
+
+def rows(name: str, points: Points, raw: str | None = None, **columns: object) -> pl.DataFrame:
+    """Metric rows of one series; the record's number is its step."""
+    steps, values = zip(*points, strict=True)
+    frame = pl.DataFrame({"step": steps, "seq": steps, "line": steps, "value": values}, strict=False)
+    fixed = {"source": "run.log", "name": name, "raw_name": raw or name, **columns}
+    return frame.with_columns(pl.col("value").cast(pl.Float64), **{k: pl.lit(v) for k, v in fixed.items()})
+
+
+def run(*frames: pl.DataFrame, events: pl.DataFrame | None = None) -> Run:
+    tables = {"metrics": pl.concat(frames, how="diagonal")} if frames else {}
+    return run_of("test", tables if events is None else {**tables, "events": events})
+
+
+def events(*lines: tuple[int, int | None, str], source: str = "run.log", code: str = "mytrainer.nan") -> pl.DataFrame:
+    return pl.DataFrame(
+        [
+            {"source": source, "seq": n, "line": n, "step": step, "code": code, "text": text, "attrs": "{}"}
+            for n, step, text in lines
+        ],
+        schema_overrides={"step": pl.Int64},
+    )
+
+
+def steady(last: int, first: int = 1, value: float = 2.0) -> list[tuple[int, float]]:
+    return [(s, value + 0.01 * (s % 3)) for s in range(first, last + 1)]
+
+
+def found(run: Run) -> list[Finding]:
+    rules = [r for r in load("rules").rules if r.id.startswith("NAN")]
+    return [f for r in rules for f in r.check(run, r.config() if r.config else None)]
+
+
+def loud(run: Run) -> list[Finding]:
+    return [f for f in found(run) if f.severity is not Severity.INFO]
+
+
+def test_the_first_nan_that_stays_is_the_onset_and_the_record_before_it_the_last_clean_one() -> None:
+    onset = nan_onset(run(rows("loss", [*steady(40), *((s, NAN) for s in range(41, 60))])))
+    assert onset is not None
+    assert (onset.status, onset.step, onset.clean_step) == (Status.FAILED, 41, 40)
+
+
+def test_one_skipped_update_in_a_long_run_is_information_only() -> None:
+    sick = run(rows("loss", [*steady(40), (41, NAN), *steady(200, first=42)]))
+    assert not loud(sick)
+    assert [f.severity for f in found(sick)] == [Severity.INFO]
+
+
+def test_a_loss_that_is_nan_every_tenth_step_is_a_warning() -> None:
+    sick = run(rows("loss", [(s, NAN if s % 10 == 5 else 2.0) for s in range(1, 101)]))
+    assert {f.severity for f in loud(sick)} == {Severity.WARNING}
+
+
+def test_an_infinite_gradient_norm_while_the_loss_scaler_calibrates_is_no_failure() -> None:
+    norms = [(1, INF), (2, INF), *steady(100, first=3, value=0.8)]
+    assert not loud(run(rows("loss", steady(100)), rows("grad_norm", norms)))
+
+
+def test_the_calibration_of_the_scaler_does_not_become_the_onset_of_a_later_failure() -> None:
+    norms = [(1, INF), (2, INF), *steady(80, first=3, value=0.8), *((s, NAN) for s in range(81, 100))]
+    losses = [*steady(81), *((s, NAN) for s in range(82, 100))]
+    onset = nan_onset(run(rows("loss", losses), rows("grad_norm", norms)))
+    assert onset is not None
+    assert (onset.step, onset.metric, onset.clean_step) == (81, "grad_norm", 80)
+
+
+@pytest.mark.parametrize("name", ["AP", "mAP", "reward_std", "step_time_s", "mfu", "loss_scale_std", "val_loss/table"])
+def test_numbers_that_are_nan_by_design_are_not_watched(name: str) -> None:
+    assert not found(run(rows("loss", steady(30)), rows(name, [(s, NAN) for s in range(1, 31)])))
+
+
+def test_a_part_of_the_loss_that_was_never_a_number_is_no_failure_beside_a_finite_loss() -> None:
+    assert not found(run(rows("loss", steady(30)), rows("aux_loss", [(s, NAN) for s in range(1, 31)])))
+
+
+def test_a_gradient_norm_that_is_never_computed_is_no_failure_beside_a_finite_loss() -> None:
+    assert not found(run(rows("loss", steady(30)), rows("grad_norm", [(s, NAN) for s in range(1, 31)])))
+
+
+def test_a_masked_evaluation_is_no_failure_of_training() -> None:
+    assert not found(run(rows("loss", steady(30)), rows("eval_loss", [(10, 2.0), (20, NAN), (30, NAN)])))
+
+
+def test_a_last_summary_line_with_a_finite_average_does_not_heal_a_lost_run() -> None:
+    losses = rows("loss", [*steady(20), *((s, NAN) for s in range(21, 31))], raw="loss")
+    summary = rows("loss", [(30, 1.7)], raw="train_loss")
+    onset = nan_onset(run(losses, summary))
+    assert onset is not None
+    assert (onset.status, onset.step) == (Status.FAILED, 21)
+
+
+def test_a_later_healthy_attempt_of_the_same_file_turns_the_failure_into_information() -> None:
+    first = rows("loss", [*steady(20), *((s, NAN) for s in range(21, 31))], attempt=0)
+    again = rows("loss", steady(90, first=11), attempt=1).with_columns(seq=pl.col("seq") + 100)
+    assert not loud(run(first, again))
+
+
+def test_the_last_attempt_is_judged_when_both_are_lost() -> None:
+    first = rows("loss", [*steady(20), *((s, NAN) for s in range(21, 31))], attempt=0)
+    again = rows("loss", [*steady(50, first=11), (51, NAN), (52, NAN)], attempt=1).with_columns(
+        seq=pl.col("seq") + 100, line=pl.col("line") + 100
+    )
+    onset = nan_onset(run(first, again))
+    assert onset is not None
+    assert (onset.status, onset.step) == (Status.FAILED, 51)
+
+
+def test_a_detectors_line_between_two_printed_losses_gives_the_exact_step() -> None:
+    losses = rows("loss", [(10, 2.0), (20, 2.0), (30, 2.0), (40, NAN), (50, NAN)])
+    onset = nan_onset(run(losses, events=events((33, 34, "the loss is not finite"))))
+    assert onset is not None
+    assert (onset.step, onset.clean_step) == (34, 30)
+
+
+def test_a_detector_that_fired_once_before_training_went_on_is_information_only() -> None:
+    assert not loud(run(rows("loss", steady(60)), events=events((20, 21, "skipping a step"))))
+
+
+def test_a_gradient_that_was_nan_one_step_before_the_detector_is_the_onset() -> None:
+    onset = nan_onset(
+        run(
+            rows("loss", steady(40)),
+            rows("grad_norm", [*steady(39, value=0.9), (40, NAN)]),
+            events=events((41, 41, "the loss is not finite"), (42, 42, "the loss is not finite")),
+        )
+    )
+    assert onset is not None
+    assert (onset.step, onset.metric, onset.clean_step) == (40, "grad_norm", 39)
+
+
+def test_a_sampler_that_met_nan_probabilities_takes_the_step_of_the_record_before_it() -> None:
+    died = events((30, None, "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0"), code="x")
+    died = died.with_columns(attrs=pl.lit('{"role":"symptom","shape":"nan"}'))
+    onset = nan_onset(run(rows("loss", steady(13)), events=died))
+    assert onset is not None
+    assert (onset.status, onset.step) == (Status.FAILED, 13)
+
+
+def test_zeros_after_a_plunge_are_a_hidden_nan_but_a_slow_fall_to_zero_is_not() -> None:
+    plunge = run(rows("loss", [*steady(20), *((s, 0.0) for s in range(21, 31))]))
+    assert {f.cause for f in loud(plunge)} == {"filtered_by_writer"}
+    slow = run(rows("loss", [*((s, 2.0 / s**2) for s in range(1, 40)), *((s, 0.0) for s in range(40, 60))]))
+    assert not found(slow)
+
+
+def test_zeros_of_reinforcement_learning_are_no_failure() -> None:
+    losses = rows("loss", [*steady(20), *((s, 0.0) for s in range(21, 31))])
+    assert not found(run(losses, rows("reward", steady(30))))
+
+
+def test_the_rank_that_went_first_is_the_culprit() -> None:
+    early = rows("loss", [*steady(20), *((s, NAN) for s in range(21, 31))], source="r3.log", rank=3)
+    late = rows("loss", [*steady(21), *((s, NAN) for s in range(22, 31))], source="r0.log", rank=0)
+    ranked = next(f for f in found(run(late, early)) if f.rule == "NAN010")
+    assert (ranked.culprits, ranked.onset.step) == ((3,), 21)
+
+
+def test_a_forward_traceback_of_anomaly_mode_alone_says_nothing_of_nan() -> None:
+    said = events(
+        (9, None, "Error detected in IndexPutBackward0. Traceback of forward call"), code="anomaly-forward-op"
+    )
+    said = said.with_columns(attrs=pl.lit('{"role":"root","shape":"nan"}'))
+    assert not found(run(rows("loss", steady(5)), events=said))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.one_of(st.floats(0.01, 20), st.sampled_from([NAN, INF, -INF])), min_size=1, max_size=60),
+    st.lists(st.one_of(st.none(), st.integers(0, 50)), min_size=1, max_size=60),
+)
+def test_any_series_is_judged_without_an_error_and_every_onset_names_a_bad_row(
+    values: list[float], steps: list[int | None]
+) -> None:
+    n = min(len(values), len(steps))
+    frame = pl.DataFrame(
+        {"source": "a", "seq": range(n), "name": "loss", "raw_name": "loss", "value": values[:n], "step": steps[:n]},
+        schema_overrides={"step": pl.Int64, "value": pl.Float64},
+        strict=False,
+    )
+    sick = run_of("any", {"metrics": frame})
+    onset = nan_onset(sick)
+    assert (onset is None) == all(math.isfinite(v) for v in values[:n])
+    if onset is not None:
+        assert not math.isfinite(onset.first.row["value"])
+        assert onset.clean is None or math.isfinite(onset.clean["value"])
+    found(sick)
