@@ -70,10 +70,11 @@ def publish(home: Path, work: Path, entries: Sequence[Entry]) -> Path:
     named = [replace(e, parts=tuple(replace(p, generation=name) for p in e.parts)) for e in entries]
     document = {"schema": VERSION, "tool": tool_version(), "sources": [asdict(e) for e in named]}
     (work / NAME).write_bytes(_dumps(document))
-    if final.exists():
-        shutil.rmtree(work)
-    else:
-        work.rename(final)
+    stale = home / f".stale-{os.getpid()}"
+    if final.exists():  # the same content, but a part of it may be damaged: the new copy is the sound one
+        final.rename(stale)
+    work.rename(final)
+    shutil.rmtree(stale, ignore_errors=True)
     pointer = home / f".{CURRENT}-{os.getpid()}"
     pointer.write_text(name, encoding="utf-8")
     pointer.replace(home / CURRENT)
