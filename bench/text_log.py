@@ -2,7 +2,7 @@
 
     python bench/text_log.py [--mb 1000] [--keep DIR]
 
-Two made-up logs (seeded): `mixed`, a metric line about every fifteen lines, and `dense`, every line a metric line. Each
+Two made-up logs (seeded): `mixed`, a metric line every twenty lines, and `dense`, every line a metric line. Each
 reader runs in a process of its own with one thread; CPU time and peak anonymous memory are those of that process.
 """
 
@@ -45,7 +45,7 @@ def other_line(rng: random.Random, step: int) -> str:
 def write_log(path: Path, kind: str, size_bytes: int) -> None:
     """Write a log of about `size_bytes`; pieces of 40,000 lines are made once and repeated with growing steps."""
     rng = random.Random(7)
-    every = 15 if kind == "mixed" else 1
+    every = 20 if kind == "mixed" else 1
     written, step = 0, 0
     with path.open("w", encoding="utf-8") as out:
         while written < size_bytes:
@@ -114,7 +114,9 @@ def worker(name: str, path: Path) -> None:
     if name in {"ours", "python_re"}:
         said = {"ours": ours, "python_re": python_re}[name](path)
     else:
-        subprocess.run([*name.split(), str(path)], stdout=subprocess.PIPE, check=False)  # grep stops early for the null device
+        subprocess.run(
+            [*name.split(), str(path)], stdout=subprocess.PIPE, check=False
+        )  # grep stops early for the null device
         said = {}
     used = cpu_s() - started
     done.set()

@@ -74,8 +74,8 @@ def _kind(schema: Mapping[str, Any]) -> str:
         return f"list of {_kind(schema['items'])}"
     if schema.get("type") == "object" and "properties" in schema:
         return "{" + ", ".join(schema["properties"]) + "}"
-    kinds = schema.get("type", "any")
-    return " | ".join(kinds) if isinstance(kinds, list) else str(kinds)
+    kinds: str | list[str] = schema.get("type", "any")
+    return kinds if isinstance(kinds, str) else " | ".join(kinds)
 
 
 def played(page: str) -> str:

@@ -18,7 +18,15 @@ _PLACE = {"seq": _I64, "line": _I64}
 _METRICS = {"attempt": _I32, "rank": _I64} | _PLACE | {"byte": _I64, "step": _I64, "epoch": _F64, "t_ns": _I64}
 _METRICS = _METRICS | {"raw_name": _STR, "name": _STR, "value": _F64}
 _CHECKPOINTS = _PLACE | {"step": _I64, "path": _STR, "t_ns": _I64, "attempt": _I32, "kind": _STR}
-_EVENT_ROWS = _PLACE | {"byte": _I64, "t_ns": _I64, "rank": _I64, "step": _I64, "text": _STR, "code": _STR, "attrs": _STR}
+_EVENT_ROWS = _PLACE | {
+    "byte": _I64,
+    "t_ns": _I64,
+    "rank": _I64,
+    "step": _I64,
+    "text": _STR,
+    "code": _STR,
+    "attrs": _STR,
+}
 _EVENTS = {"started": "context", "ended": "benign", "overflow": "context", "nan": "symptom"}
 _CONTEXT_ROWS = 256
 
@@ -67,8 +75,10 @@ def _with_steps(dialect: Dialect, frame: pl.DataFrame, memory: Memory) -> pl.Dat
         step=pl.when(pl.col("step").is_null() & pl.col("kind").is_in(carried)).then(nearest).otherwise(pl.col("step"))
     )
     if dialect.finish is not None:
-        joined = joined.drop("step").join(dialect.finish(joined).select("at", "step"), on="at", how="left").sort(
-            "seq", "kind", maintain_order=True
+        joined = (
+            joined.drop("step")
+            .join(dialect.finish(joined).select("at", "step"), on="at", how="left")
+            .sort("seq", "kind", maintain_order=True)
         )
     elif any(line.meaning == "progress" for line in dialect.lines):
         joined = joined.with_columns(
@@ -125,14 +135,20 @@ def _events(dialect: Dialect, frame: pl.DataFrame) -> pl.DataFrame:
     found = frame.filter(pl.col("meaning").is_in(list(_EVENTS)))
     role = pl.col("meaning").replace_strict(_EVENTS, default="context", return_dtype=pl.String)
     shape = pl.when(pl.col("meaning").is_in(["nan", "overflow"])).then(pl.lit("nan")).otherwise(pl.lit(""))
-    head = pl.concat_str(
-        pl.lit('{"role":"'), role, pl.lit('","shape":"'), shape, pl.lit('"')
-    )
-    said = pl.when(pl.col("said").is_null() | (pl.col("said") == "{}")).then(pl.lit("}")).otherwise(
-        pl.concat_str(pl.lit(","), pl.col("said").str.slice(1))
+    head = pl.concat_str(pl.lit('{"role":"'), role, pl.lit('","shape":"'), shape, pl.lit('"'))
+    said = (
+        pl.when(pl.col("said").is_null() | (pl.col("said") == "{}"))
+        .then(pl.lit("}"))
+        .otherwise(pl.concat_str(pl.lit(","), pl.col("said").str.slice(1)))
     )
     return found.select(
-        "seq", "line", "byte", "t_ns", "rank", "step", "text",
+        "seq",
+        "line",
+        "byte",
+        "t_ns",
+        "rank",
+        "step",
+        "text",
         code=pl.concat_str(pl.lit(dialect.name + "."), pl.col("meaning")),
         attrs=pl.concat_str(head, said),
     )

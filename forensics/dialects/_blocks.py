@@ -14,6 +14,7 @@ from forensics.dialects.spec import Dialect
 
 #: Tracebacks of one file that are assembled; further ones are counted.
 TRACEBACKS = 500
+_CROWD = 0.3
 _WINDOW_BYTES = 64 << 10
 _EVENTS = {
     "seq": pl.Int64(), "line": pl.Int64(), "byte": pl.Int64(), "rank": pl.Int64(), "step": pl.Int64(),
@@ -33,11 +34,23 @@ class Bounds:
 class Reader:
     """Feed the blocks of one file in order, then `close`; each call gives tables that are final."""
 
-    __slots__ = ("_bounds", "_last", "_matcher", "_pattern", "_scanner", "_seq", "_tracebacks", "lines")
+    __slots__ = (
+        "_bounds",
+        "_crowded",
+        "_last",
+        "_matcher",
+        "_pattern",
+        "_scanner",
+        "_seq",
+        "_tasks",
+        "_tracebacks",
+        "lines",
+    )
 
-    def __init__(self, dialects: Sequence[Dialect], bounds: Bounds) -> None:
-        """Read with these dialects, best first."""
+    def __init__(self, dialects: Sequence[Dialect], bounds: Bounds, *, tasks: bool = True) -> None:
+        """Read with these dialects, best first; `tasks`: whether lines may begin with the task number of `srun -l`."""
         self._bounds = bounds
+        self._tasks = tasks
         self._matcher = Matcher(dialects, year=bounds.year) if dialects else None
         self._scanner = _signatures.Scanner(quote_chars=bounds.quote_chars)
         self._tracebacks = _tracebacks.Assembler(
@@ -46,25 +59,40 @@ class Reader:
         self._pattern = _signatures.pattern()
         self._last: tuple[bytes, int, int] | None = None
         self._seq = 0
+        self._crowded = False
         self.lines = 0
 
     def feed(self, data: bytes, *, offset: int, first_line: int) -> list[Tables]:
         """Read one block of whole lines."""
         cut = _lines.Cut(data, first_line=first_line, offset=offset, first_seq=self._seq)
         events = self._tracebacks.go_on(data)
-        found = cut.select(self._pattern)
-        if found.height:
-            found = _prefix.strip(found)
-            events += self._scanner.feed(found)
-            events += self._tracebacks.feed(found, data, offset)
+        suspects, printed = self._chosen(cut)
+        if suspects.height:
+            events += self._scanner.feed(suspects)
+            events += self._tracebacks.feed(suspects, data, offset)
         ready = [self._events(events)] if events else []
-        if self._matcher is not None:
-            ready += self._matcher.feed(_prefix.strip(cut.select(self._matcher.pattern)))
+        if self._matcher is not None and printed.height:
+            ready += self._matcher.feed(printed)
         if not data.isspace():
             self._last = (data, offset, first_line)
         self._seq += cut.height
         self.lines = first_line - 1 + cut.height
         return ready
+
+    def _chosen(self, cut: _lines.Cut) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Segments that may hold a signature, and those that a dialect may read.
+
+        Where few segments are either, one pass over all finds both; where most are, two passes are cheaper.
+        """
+        own = None if self._matcher is None else self._matcher.pattern
+        if self._matcher is None or own is None or self._crowded:
+            suspects = _prefix.strip(cut.select(self._pattern), tasks=self._tasks)
+            printed = suspects.clear() if self._matcher is None else _prefix.strip(cut.select(own), tasks=self._tasks)
+            self._crowded = printed.height > cut.height * _CROWD
+            return suspects, printed
+        either = _prefix.strip(cut.select(f"{self._pattern}|{own}"), tasks=self._tasks)
+        self._crowded = either.height > cut.height * _CROWD
+        return tuple(either.filter(pl.col("raw").str.contains(pattern)) for pattern in (self._pattern, own))
 
     def close(self) -> tuple[list[Tables], list[tuple[str, int]]]:
         """What was held back, and how many hits of which code were left out of a flood."""

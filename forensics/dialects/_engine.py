@@ -14,7 +14,7 @@ from forensics.dialects.spec import Dialect
 
 Tables = dict[str, pl.DataFrame]
 #: Matches that are held back for a dialect whose steps depend on other lines.
-HELD_MATCHES = 200_000
+HELD_MATCHES = 60_000
 
 
 @dataclass(slots=True)
@@ -68,5 +68,6 @@ def parse_text(dialects: Dialect | Sequence[Dialect], text: bytes | str) -> Tabl
     many = [dialects] if isinstance(dialects, Dialect) else list(dialects)
     data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     matcher = Matcher(many)
-    ready = matcher.feed(_prefix.strip(_lines.Cut(data).select(matcher.pattern))) + matcher.close()
+    found = _lines.Cut(data).select(matcher.pattern)
+    ready = matcher.feed(_prefix.strip(found, tasks=_prefix.numbers_tasks(found["text"]))) + matcher.close()
     return {name: pl.concat([frame, *(t[name] for t in ready)]) for name, frame in empty().items()}

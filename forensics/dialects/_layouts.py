@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from forensics.dialects import _lines
 from forensics.dialects.spec import TAILS, Line, N
 
 _WIDEST = 64
@@ -73,7 +74,7 @@ def _places(line: Line, found: re.Match[str]) -> Iterator[tuple[int, int, str, b
 def _fixed(text: str) -> str:
     """Text between values: digits may change, blanks may grow and shrink, the rest is literal."""
     parts = {"digits": "[0-9]+", "blanks": " *"}
-    return "".join(parts.get(run.lastgroup or "", re.escape(run[0])) for run in _RUNS.finditer(text))
+    return "".join(parts.get(run.lastgroup or "", _lines.literal(run[0])) for run in _RUNS.finditer(text))
 
 
 def _value(printed: str, following: str) -> str:

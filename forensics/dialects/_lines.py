@@ -16,6 +16,7 @@ import polars as pl
 Ints = npt.NDArray[np.int64]
 _BREAKS = bytes.maketrans(b"\r\x08", b"\n\n")
 _ASCII = bytes(range(128)) + b"?" * 128
+_META = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _MAX_REPAIRS = 10_000
 ANSI = r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])"
 
@@ -54,7 +55,12 @@ def alternation(literals: Iterable[str]) -> str:
     """One pattern that finds any of the literals."""
     unique = sorted(set(literals), key=lambda s: (-len(s), s))
     kept = [s for s in unique if not any(o != s and o in s for o in unique)]
-    return "|".join(re.escape(s).replace("\\ ", " ") for s in kept)
+    return "|".join(literal(s) for s in kept)
+
+
+def literal(text: str) -> str:
+    """A pattern for exactly this text, in the words of both engines (Rust's refuses needless escapes)."""
+    return _META.sub(r"\\\g<0>", text)
 
 
 class Cut:
@@ -63,7 +69,7 @@ class Cut:
     `seq` numbers the segments of the file; `line` is 1-based by newline; `byte` is the offset in the decoded stream.
     """
 
-    __slots__ = ("_data", "_ends", "_first_line", "_first_seq", "_offset", "_original", "_text", "height")
+    __slots__ = ("_begins", "_data", "_first_line", "_first_seq", "_offset", "_original", "_text", "height")
 
     def __init__(self, data: bytes, *, first_line: int = 1, offset: int = 0, first_seq: int = 0) -> None:
         """Cut at newlines, carriage returns and backspaces; a break at the end of the block begins no segment."""
@@ -71,7 +77,7 @@ class Cut:
         self._data = data.translate(_BREAKS) if b"\r" in data or b"\x08" in data else data
         self._text = strings(self._data)
         self.height = len(self._text)
-        self._ends: Ints | None = None
+        self._begins: Ints | None = None
         self._first_line, self._offset, self._first_seq = first_line, offset, first_seq
 
     def select(self, pattern: str | None) -> pl.DataFrame:
@@ -95,10 +101,11 @@ class Cut:
         )
 
     def _starts(self, keep: Ints) -> Ints:
-        if self._ends is None:
-            ends = np.flatnonzero(np.frombuffer(self._data, np.uint8) == ord("\n"))
-            self._ends = np.concatenate([np.zeros(1, np.int64), ends + 1])
-        return self._ends[keep]
+        """First byte of each kept segment, from the lengths of all; text that had to be repaired kept its length."""
+        if self._begins is None:
+            lengths = self._text.str.len_bytes().cast(pl.Int64).to_numpy() + 1
+            self._begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        return self._begins[keep]
 
     def _lines(self, keep: Ints, starts: Ints) -> Ints:
         if self._original is self._data:

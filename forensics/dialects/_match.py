@@ -114,7 +114,9 @@ def _by_layout(
         rest, lines, groups = lines.filter(~mask), lines.filter(mask), groups.filter(mask)
         values = values[:, fits]
     own = {n for n, tail in zip(layout.names, layout.of_tail, strict=True) if not tail}
-    printed = groups.rename(dict(zip(groups.columns, layout.names, strict=True))).select(n for n in layout.names if n in own)
+    printed = groups.rename(dict(zip(groups.columns, layout.names, strict=True))).select(
+        n for n in layout.names if n in own
+    )
     meta = _meta(line, lines, printed.select(c for c in printed.columns if c in RESERVED), year)
     return Batch(kind, meta, _interleaved(_named(line, layout), values)), rest
 

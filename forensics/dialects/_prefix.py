@@ -21,40 +21,50 @@ _PARTS = (
 )
 PATTERN = rf"^{_PARTS}"
 _PREFIX = re.compile(PATTERN)
-_MAYBE = r"^(?:\[(?:pod/|\d|default\d|[Rr]ank|RANK)|pod/| {0,4}\d{1,5}: |\(\w+ pid=)"
+_MAYBE = r"^(?:\[(?:pod/|\d+,\d+\]<|\d{5,}\] |default\d|[Rr]ank|RANK)|pod/|\(\w+ pid=)"
+_TASK = r"^ {0,4}(\d{1,5}): "
+_ENOUGH = 3
 _LEARNED = 16
 
 
 def split(line: str) -> tuple[str, int | None]:
-    """Length-preserving view of one line: its prefix, and the rank it names (None when it names none)."""
+    """One line's prefix, and the rank it names (None when it names none)."""
     found = _PREFIX.match(line)
     assert found is not None
     ranks = [found[name] for name in ("rank", "mpi", "srun", "local") if found[name] is not None]
     return found[0], int(ranks[0]) if ranks else None
 
 
-def strip(frame: pl.DataFrame) -> pl.DataFrame:
+def numbers_tasks(sample: pl.Series) -> bool:
+    """Whether a number and a colon at the start of lines is a task of `srun -l`, and not a count that only grows."""
+    numbers = sample.str.extract(_TASK, 1).drop_nulls().cast(pl.Int64)
+    grows = bool((numbers.diff().drop_nulls() > 0).all())
+    return len(numbers) > 0 and not (len(numbers) >= _ENOUGH and grows)
+
+
+def strip(frame: pl.DataFrame, *, tasks: bool = True) -> pl.DataFrame:
     """Take the prefixes off the column `text`; add `raw` (as printed) and `rank` (Int64, null where none was named).
 
     Few ranks write most lines, so prefixes are learned from the first line that has an unknown one and then compared
-    as literals; after 16 of them the pattern does the rest.
+    as literals; after 16 of them the pattern does the rest. `tasks`: whether `3: ` at the start is a task of srun.
     """
     rank = pl.Series("rank", [None] * 0, dtype=pl.Int64).extend_constant(None, frame.height)
     frame = frame.with_columns(raw=pl.col("text"))
     text = frame["text"]
-    todo = text.str.contains(_MAYBE).arg_true()
+    todo = text.str.contains(rf"{_MAYBE}|{_TASK}" if tasks else _MAYBE).arg_true()
     for _ in range(_LEARNED):
         if todo.is_empty():
             return frame.with_columns(text=text, rank=rank)
         lines = text.gather(todo)
         prefix, number = split(lines[0])
-        same = lines.str.starts_with(prefix) if prefix else lines == lines[0]
-        if prefix:
-            hit = todo.filter(same)
-            stripped = lines.filter(same).str.slice(len(prefix))
-            text = stripped.rename("text") if len(hit) == len(text) else text.scatter(hit, stripped)
-            if number is not None:
-                rank = rank.scatter(hit, number)
+        if not prefix:
+            break
+        same = lines.str.starts_with(prefix)
+        hit = todo.filter(same)
+        stripped = lines.filter(same).str.slice(len(prefix))
+        text = stripped.rename("text") if len(hit) == len(text) else text.scatter(hit, stripped)
+        if number is not None:
+            rank = rank.scatter(hit, number)
         todo = todo.filter(~same)
     lines = text.gather(todo)
     parts = lines.str.extract_groups(PATTERN).struct.unnest()

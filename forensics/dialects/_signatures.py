@@ -22,6 +22,8 @@ from forensics.dialects._code import SOURCE
 
 #: Of one signature in one file the first 200 and the last 50 hits are kept; the rest is counted.
 FIRST_KEPT, LAST_KEPT = 200, 50
+#: So many equal complaints in one block are no program text.
+_CHECKED = 2_000
 #: Short literals, one of which stands in every line that may hold a signature (the messages of exceptions stand on a
 #: line that also says `Error`). All lines are searched for these, so they are rare in ordinary output.
 STEMS = (
@@ -125,10 +127,9 @@ class Scanner:
         signature = self._signatures[number]
         if "(?!" not in signature.pattern:
             rows = rows.filter(pl.col("text").str.contains(signature.pattern))
-        if rows.height:
+        if rows.height <= _CHECKED:
             rows = rows.filter(~pl.col("text").str.contains(SOURCE))
-        before = self._counts[number]
-        free = max(0, FIRST_KEPT - before)
+        free = max(0, FIRST_KEPT - self._counts[number])
         for row in rows.head(free).iter_rows(named=True):
             yield from self._event(number, row)
         rest = rows.slice(free)

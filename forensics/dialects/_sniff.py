@@ -27,8 +27,15 @@ def score(dialect: Dialect, sample: pl.Series) -> int:
 
 def active(dialects: Sequence[Dialect], sample: pl.Series) -> list[Dialect]:
     """The dialects that at least one sampled segment fits, best first; ties keep their order."""
-    scored = [(score(d, sample), d) for d in dialects]
+    scored = [(_score_or_none(d, sample), d) for d in dialects]
     return [d for n, d in sorted(scored, key=lambda pair: -pair[0]) if n > 0]
+
+
+def _score_or_none(dialect: Dialect, sample: pl.Series) -> int:
+    try:
+        return score(dialect, sample)
+    except pl.exceptions.PolarsError:  # a third party's pattern that the engine refuses must not cost the file
+        return 0
 
 
 def has_loss(names: Sequence[str]) -> bool:
@@ -37,5 +44,10 @@ def has_loss(names: Sequence[str]) -> bool:
 
 
 def sample_of(parts: Sequence[bytes]) -> pl.Series:
-    """Segments of sampled bytes, without ANSI sequences and rank prefixes; the caller cuts at line ends."""
-    return _prefix.strip(_lines.Cut(b"\n".join(parts)).select(None))["text"]
+    """Segments of sampled bytes as printed, less ANSI sequences; the caller cuts at line ends."""
+    return _lines.Cut(b"\n".join(parts)).select(None)["text"]
+
+
+def bare(sample: pl.Series, *, tasks: bool) -> pl.Series:
+    """The segments without rank prefixes."""
+    return _prefix.strip(sample.to_frame("text"), tasks=tasks)["text"]

@@ -7,6 +7,7 @@ import polars as pl
 from forensics.dialects import _numbers
 from forensics.dialects.spec import TAILS
 
+
 def read(kind: str, tails: pl.Series) -> pl.DataFrame:
     """All pairs of all tails: columns row (index into `tails`), key, value (no number: left out); in printed order."""
     rows = tails.is_not_null().arg_true()

@@ -142,7 +142,9 @@ class Assembler:
     def go_on(self, data: bytes) -> list[dict[str, Any]]:
         """Finish what the block before left open, with the beginning of this one."""
         waiting, self._open = self._open, []
-        return [e for one in waiting for e in self._event(one.row, one.window + data[: self._bytes], ignored=one.ignored)]
+        return [
+            e for one in waiting for e in self._event(one.row, one.window + data[: self._bytes], ignored=one.ignored)
+        ]
 
     def close(self) -> list[dict[str, Any]]:
         """Finish what is still open."""
@@ -152,7 +154,9 @@ class Assembler:
         """Events of the heads among `found` (columns seq, line, byte, text, raw, rank), lines of the block `data`."""
         heads = found.filter(pl.col("text").str.contains(HEAD, literal=True) & ~pl.col("text").str.contains(SOURCE))
         events: list[dict[str, Any]] = []
-        for row in heads.iter_rows(named=True):
+        free = max(0, self._most - self.count - len(self._open))
+        self.left_out += max(0, heads.height - free)
+        for row in heads.head(free).iter_rows(named=True):
             start = row["byte"] - offset
             before = data[max(0, start - 400) : start].rstrip(b"\r\n").rsplit(b"\n", 1)[-1]
             window, ignored = data[start : start + self._bytes], b"Exception ignored in" in before
@@ -164,9 +168,6 @@ class Assembler:
 
     def _event(self, row: dict[str, Any], window: bytes, *, ignored: bool) -> list[dict[str, Any]]:
         if row["seq"] <= self._read_to.get(row["rank"], -1):
-            return []
-        if self.count >= self._most:
-            self.left_out += 1
             return []
         self.count += 1
         text = window[: self._bytes].decode("utf-8", "surrogateescape")

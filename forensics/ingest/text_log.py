@@ -8,18 +8,23 @@ segments, lines count by newline. Program text in a log is not output, and a fil
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import polars as pl
 
 from forensics import registry
+from forensics.dialects import _prefix, _sniff
 from forensics.dialects._blocks import Bounds, Reader
+from forensics.errors import NotMine
 from forensics.ingest._out import Out
 from forensics.ingest._text_sample import choose, is_text, sampled
+from forensics.io.blocks import Block, count_lines
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.reading import Opened
-from forensics.errors import NotMine
 from forensics.registry import Sniff, ingester
 
+#: Bytes that are matched at once: what follows from them is about ten times as large while it is laid out.
+PIECE_BYTES = 4 << 20
 _GLOBS = (
     *("*.log", "*.log.[0-9]*", "*.txt", "*.out", "*.err", "stdout*", "stderr*", "*.o[0-9]*", "*.e[0-9]*"),
     *("slurm-*", "nohup*", "*output*", "*.jsonl", "log*", "*.log.json", "typescript"),
@@ -42,14 +47,17 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT) -> None:
         raise NotMine("not a text log")
     mtime_ns = opened.source.mtime_ns
     year = time.gmtime(mtime_ns / 1e9).tm_year if mtime_ns else 1970
-    sample = sampled(opened)
+    raw = sampled(opened)
+    tasks = _prefix.numbers_tasks(raw)
+    sample = _sniff.bare(raw, tasks=tasks)
     dialects = choose(registry.load("dialects").dialects, sample, year)
     out.format("+".join(d.name for d in dialects) or "text")
-    reader = Reader(dialects, Bounds(limits.quote_chars, limits.traceback_lines, year))
+    reader = Reader(dialects, Bounds(limits.quote_chars, limits.traceback_lines, year), tasks=tasks)
     base = opened.source.attempt or 0
     for block in opened.blocks():
-        for tables in reader.feed(block.data, offset=block.offset, first_line=block.first_line):
-            _write(out, tables, opened.source.rank, base)
+        for piece in pieces(block):
+            for tables in reader.feed(piece.data, offset=piece.offset, first_line=piece.first_line):
+                _write(out, tables, opened.source.rank, base)
     ready, flooded = reader.close()
     for tables in ready:
         _write(out, tables, opened.source.rank, base)
@@ -61,6 +69,17 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT) -> None:
     out.account(
         read_bytes=account.read_bytes, skipped_bytes=account.skipped_bytes, reason=account.reason, records=reader.lines
     )
+
+
+def pieces(block: Block) -> Iterator[Block]:
+    """A block in parts of whole lines, about `PIECE_BYTES` each: tables of fewer rows, so less memory at once."""
+    data, begin, line = block.data, 0, block.first_line
+    while len(data) - begin > 3 * PIECE_BYTES // 2 and (end := data.rfind(b"\n", begin, begin + PIECE_BYTES) + 1):
+        part = data[begin:end]
+        yield Block(part, block.offset + begin, line)
+        line += count_lines(part)
+        begin = end
+    yield Block(data[begin:], block.offset + begin, line) if begin else block
 
 
 def _write(out: Out, tables: dict[str, pl.DataFrame], rank: int | None, attempt: int) -> None:

@@ -36,7 +36,7 @@ class _Found:
     issues: list[Issue] = field(default_factory=list[Issue])
 
     def skip(self, path: str, size_bytes: int, reason: str) -> None:
-        self.skipped.append(FileCoverage(path, size_bytes, 0, size_bytes, FileStatus.SKIPPED, reason=reason))
+        self.skipped.append(FileCoverage(_unicode(path), size_bytes, 0, size_bytes, FileStatus.SKIPPED, reason=reason))
 
 
 def _why(error: OSError) -> str:
@@ -122,8 +122,15 @@ def _reason(path: str, seen: os.stat_result, *, follow: bool = False) -> str:
         return _why(error)
 
 
+def _unicode(path: str) -> str:
+    """The path with bytes that are no UTF-8 written as `\\xff`; tables and JSON hold nothing else."""
+    return os.fsencode(path).decode("utf-8", errors="backslashreplace")
+
+
 def _source(path: str, seen: os.stat_result) -> Source:
-    return Source(path, seen.st_size, seen.st_mtime_ns, rank_of(path), attempt_of(path))
+    name = _unicode(path)
+    disk_path = path if path != name else None
+    return Source(name, seen.st_size, seen.st_mtime_ns, rank_of(path), attempt_of(path), disk_path)
 
 
 def _once(files: Iterable[tuple[str, os.stat_result]], found: _Found) -> Iterator[tuple[str, os.stat_result]]:

@@ -154,7 +154,7 @@ def open_source(root: Path, source: Source, limits: Limits = DEFAULT) -> Generat
         InputError: when it is gone, unreadable, no regular file, or when a link on its path leads out of the run.
     """
     is_folder = root.is_dir()
-    path = inside(root, source.path) if is_folder else os.fspath(root)
+    path = inside(root, source.disk_path or source.path) if is_folder else os.fspath(root)
     fd, _ = open_regular(path, follow=not is_folder)
     try:
         with _opened_fd(fd, source, limits) as opened:

@@ -9,7 +9,7 @@ from typing import Literal
 
 Paint = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
 _CODES: dict[Paint, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
-LABEL_CHARS = 11
+LABEL_CHARS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,18 @@ class Style:
             text, max(20, self.width - LABEL_CHARS), break_long_words=False, break_on_hyphens=False
         ) or [""]
         if most is not None and len(rows) > most and not self.verbose:
-            rows = [*rows[: most - 1], rows[most - 1][: max(1, self.width - LABEL_CHARS - 2)] + " …"]
+            rows = [*rows[: most - 1], _shortened(rows[most - 1], self.width - LABEL_CHARS)]
         for index, row in enumerate(rows):
             head = f"{label if not index else '':<{LABEL_CHARS}}"
             yield self.paint(head, "dim") + self.paint(row, *paints) if paints else self.paint(head, "dim") + row
+
+
+def _shortened(row: str, width: int) -> str:
+    """Cut a row between words: half a `file:line` would be a wrong one."""
+    words = row.split(" ")
+    while len(words) > 1 and len(" ".join(words)) + 2 > width:
+        words.pop()
+    return " ".join(words) + " …"
 
 
 PLAIN = Style()

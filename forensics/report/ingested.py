@@ -11,7 +11,7 @@ from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, FileStatus, Issue
 from forensics.report import _phrases as say
 from forensics.report._payload import read_payload, tool
-from forensics.report._style import PLAIN, Style
+from forensics.report._style import LABEL_CHARS, PLAIN, Style
 from forensics.report.json_v1 import encoded
 from forensics.store.gather import coverage_of, issues_of
 from forensics.store.run import Run
@@ -72,4 +72,4 @@ def _text(summary: Summary, style: Style) -> Iterator[str]:
         first = summary.issues[0]
         count = say.plural(sum(i.count for i in summary.issues), "issue")
         yield from style.field("issues", printable(f"{count}, first: {first.source}: {first.message}"))
-    yield style.paint(f"{'store':<11}", "dim") + printable(summary.place)
+    yield style.paint(f"{'store':<{LABEL_CHARS}}", "dim") + printable(summary.place)

@@ -116,7 +116,9 @@ def _doubts(report: Report, style: Style, room: _Room) -> Iterator[str]:
         yield from style.field("or else", printable(verdict.runner_up), most=room.other)
     if verdict.against:
         first = verdict.against[0]
-        yield from style.field("against", f"{printable(first.place)} {printable(first.quote)}", most=1)
+        place = printable(first.place)
+        quote = printable(first.quote.strip(), max(20, style.width - LABEL_CHARS - len(place) - 1))
+        yield style.paint(f"{'against':<{LABEL_CHARS}}", "dim") + f"{place} {quote}"
     yield from style.field("seen", printable(say.seen(report.coverage)), most=1)
     if unseen := say.unseen(report):
         yield from style.field("not seen", printable("; ".join(unseen)), most=room.unseen)

@@ -111,7 +111,7 @@ def _judge(code: str, attrs: dict[str, str], text: str) -> tuple[Weight, str, st
     if role == "benign":
         return None
     if code == "traceback":
-        return _of_chain(attrs) if exception else (Weight.ECHO, "crash", "uncaught_exception")
+        return _of_chain(attrs) if exception else (Weight.WRAPPER, "crash", "traceback_cut_short")
     if code == "py-exception-terminal":
         return _of_lone_line(exception)
     slug = attrs.get("cause", "")

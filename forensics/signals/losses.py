@@ -14,7 +14,8 @@ from forensics.store.run import Run
 class Series:
     """One metric over the steps of one attempt, finite values only, in the order of the file.
 
-    `steps`, `values`, `lines`, `bytes` and `seqs` have equal length; steps, lines and bytes are null where not printed.
+    The tuples have equal length; steps, lines, bytes and times (nanoseconds) are None where not printed.
+    `ends_nonfinite`: what was last logged, and is left out here, is not a finite number.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Series:
     lines: tuple[int | None, ...]
     bytes: tuple[int | None, ...]
     times: tuple[int | None, ...]
+    ends_nonfinite: bool
 
     def __len__(self) -> int:
         """Count the values."""
@@ -41,11 +43,12 @@ def series_of(run: Run, name: str) -> Iterator[Series]:
     keys = ["source", "attempt", "rank", "raw_name"]
     rows = (
         run.scan("metrics")
-        .filter((pl.col("name") == name) & (pl.col("value_class") == "finite"))
+        .filter((pl.col("name") == name) & (pl.col("value_class") != "null"))
         .sort("source", "seq", maintain_order=True)
         .collect()
     )
-    for (source, attempt, rank, raw), part in rows.group_by(keys, maintain_order=True):
+    for (source, attempt, rank, raw), whole in rows.group_by(keys, maintain_order=True):
+        part = whole.filter(pl.col("value_class") == "finite")
         yield Series(
             name=name,
             raw_name=str(raw or name),
@@ -57,4 +60,5 @@ def series_of(run: Run, name: str) -> Iterator[Series]:
             lines=tuple(part["line"].to_list()),
             bytes=tuple(part["byte"].to_list()),
             times=tuple(part["t_ns"].to_list()),
+            ends_nonfinite=whole["value_class"][-1] != "finite",
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.signals.steps import SERIES, ordered
+from forensics.signals.steps import SERIES, by_record
 
 _NOT_A_LOSS = r"(?i)scale|best|good|mask|eval|valid|\bval\b|val_|val/|test|weight|coef|std"
 BAD_CLASSES = ("nan", "+inf", "-inf", "null-suspected-nan", "filtered-by-writer")
@@ -33,8 +33,10 @@ def role() -> pl.Expr:
 
 def watched(metrics: pl.LazyFrame) -> pl.LazyFrame:
     """Rows of watched metrics with `role`, `at` and `bad`, in record order; rows that hold no number are left out."""
-    rows = metrics.filter(pl.col("value_class") != "null").with_columns(role()).filter(pl.col("role").is_not_null())
-    return ordered(rows.with_columns(bad=pl.col("value_class").is_in(BAD_CLASSES)))
+    names = metrics.select(pl.col("name").unique()).with_columns(role()).filter(pl.col("role").is_not_null()).collect()
+    rows = metrics.filter(pl.col("name").is_in(names["name"].to_list()) & (pl.col("value_class") != "null"))
+    named = pl.col("name").replace_strict(names["name"], names["role"], return_dtype=pl.String)
+    return by_record(rows.with_columns(role=named, bad=pl.col("value_class").is_in(BAD_CLASSES)))
 
 
 def series(rows: pl.DataFrame) -> pl.DataFrame:
@@ -74,7 +76,9 @@ def vanished(metrics: pl.LazyFrame) -> pl.DataFrame:
     not a positive number. Columns: a metrics row with `at`, and `n_lost` records that follow without a loss.
     """
     key = ("source", "attempt", "rank")
-    rows = ordered(metrics).filter(pl.col("name").is_in(["loss", "loss_scale", "skipped_steps", "nan_steps"])).collect()
+    rows = (
+        by_record(metrics).filter(pl.col("name").is_in(["loss", "loss_scale", "skipped_steps", "nan_steps"])).collect()
+    )
     lost = ~(pl.col("name") == "loss").any().over(*key, "seq")
     beside = ((pl.col("name") == "loss").any().over(*key, "seq") & (pl.col("name") != "loss")).any().over(key)
     last = pl.col("seq").filter(pl.col("name") == "loss").max().over(key)

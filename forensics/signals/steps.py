@@ -20,6 +20,14 @@ def ordered(metrics: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
+def by_record(metrics: pl.LazyFrame) -> pl.LazyFrame:
+    """The same rows, each source's in the order of its records, but those of several sources mixed.
+
+    One key sorts ten times faster than three, which is what a rule needs that looks at one source at a time.
+    """
+    return metrics.with_columns(at(), pl.col("attempt").fill_null(0)).sort("seq", maintain_order=True)
+
+
 def last_attempts(rows: pl.DataFrame) -> dict[str, int]:
     """Each source's highest attempt among the given rows."""
     found = rows.group_by("source", maintain_order=True).agg(pl.col("attempt").max())

@@ -77,9 +77,7 @@ def test_help_costs_at_most_six_times_an_empty_program() -> None:
 
 
 def test_a_new_file_is_a_new_command(tmp_path: Path) -> None:
-    code = (
-        '"""Say hi."""\nfrom forensics.cli._answer import Answer\ndef command() -> Answer: return Answer("hi\\n")\n'
-    )
+    code = '"""Say hi."""\nfrom forensics.cli._answer import Answer\ndef command() -> Answer: return Answer("hi\\n")\n'
     (tmp_path / "say_hello.py").write_text(code, encoding="utf-8")
     add = f"from forensics import cli; cli.__path__.append({str(tmp_path)!r}); from forensics.cli.main import run"
     assert python(f"{add}; run(['say-hello'])").stdout == "hi\n"

@@ -14,13 +14,13 @@ References: torch.distributed.elastic "Error Propagation".
 
 Example:
     ```events source,line,rank,code,text,attrs
-    train.log,9,1,nccl-remote-error,a remote process exited,"{""role"":""symptom"",""shape"":""hang"",""cause"":""peer_gone""}"
+    a.log,9,1,nccl-remote-error,remote exited,"{""role"":""symptom"",""shape"":""hang"",""cause"":""peer_gone""}"
     ```
     => CRH003 error
 Not this:
     ```events source,line,code,text,attrs
-    train.log,5,success,training complete,"{""role"":""context""}"
-    train.log,9,nccl-remote-error,a remote process exited,"{""role"":""symptom"",""shape"":""hang"",""cause"":""peer_gone""}"
+    a.log,5,success,training complete,"{""role"":""context""}"
+    a.log,9,nccl-remote-error,remote exited,"{""role"":""symptom"",""shape"":""hang"",""cause"":""peer_gone""}"
     ```
     => nothing
 """
@@ -33,7 +33,7 @@ from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, world
 from forensics.signals._classify import Weight
-from forensics.signals.failures import standing
+from forensics.signals.failures import Failure, standing
 from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
@@ -54,7 +54,7 @@ def peer_lost(run: Run, _cfg: None = None) -> Iterator[Finding]:
         shape=Shape.CRASH,
         severity=Severity.ERROR,
         confidence=Confidence.LOW,
-        title=f"a process of the run is gone and nothing here says why{when(onset)}",
+        title=_title(first) + when(onset),
         because="only its peers or its launcher speak of it",
         evidence=evidence_of(found),
         onset=onset,
@@ -64,3 +64,9 @@ def peer_lost(run: Run, _cfg: None = None) -> Iterator[Finding]:
         numbers={"reports": len(found)},
         next=("find the log of the process that is missing; its last lines hold the cause",),
     )
+
+
+def _title(first: Failure) -> str:
+    if first.cause == "traceback_cut_short":
+        return "a traceback without its last line ends the log"
+    return "a process of the run is gone and nothing here says why"

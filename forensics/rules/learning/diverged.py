@@ -7,8 +7,9 @@ loss that is absurdly large from the first record.
 Why it matters: the run goes on, nothing crashes, and everything after the onset is lost.
 
 How it decides: the level of the last tenth of the records is above the best level by a share of it and by many times
-the noise between neighbours, and no value after the onset returns below the middle of the two. An evaluation loss that
-is no worse after the onset than before it contradicts, and silences the rule. Runs that log rewards are left to others.
+the noise between neighbours, and no value after the onset returns below the middle of the two; or the last two records
+or more are twice as high as anything before. An evaluation loss that is no worse after the onset than before it
+contradicts, and silences the rule. Runs that log rewards, and losses that end in NaN, are left to other rules.
 
 What else looks like this: an auxiliary loss that grows by design while the evaluation improves; a new stage or a
 resumed run with other data; a spike that recovers.
@@ -107,6 +108,8 @@ def _reinforced(run: Run) -> bool:
 
 def _judge(series: Series, evals: tuple[Series, ...], cfg: Config) -> Finding | None:
     values = series.values
+    if series.ends_nonfinite:
+        return None
     if len(values) >= cfg.frozen and median(values) > cfg.absurd:
         low = max((i for i, v in enumerate(values) if v <= cfg.absurd), default=-1)
         return _finding(series, Rise(values[0], values[-1], min(low + 1, len(values) - 1), 0.0, 0), "is absurdly large")
@@ -140,12 +143,10 @@ def _burst(values: tuple[float, ...], cfg: Config) -> Rise | None:
     """Find a loss whose last two or more values are far above every value before them."""
     if len(values) < cfg.records or min(values) <= 0:
         return None
-    first = len(values)
-    while first > len(values) - cfg.window and min(values[first - 1 :]) > cfg.exploded * max(values[: first - 1]):
-        first -= 1
-    if len(values) - first < 2:
-        return None
-    return Rise(min(values), values[-1], first, 0.0, 0)
+    for first in range(len(values) - cfg.window, len(values) - 1):
+        if min(values[first:]) > cfg.exploded * max(values[:first]):
+            return Rise(min(values), values[-1], first, 0.0, 0)
+    return None
 
 
 def _improved(series: Series, rise: Rise, evals: tuple[Series, ...]) -> bool:

@@ -4,11 +4,11 @@ What it detects: a model that learns its training set by heart.
 
 Why it matters: the last checkpoint is worse than an earlier one, and nothing in the training loss says so.
 
-How it decides: at least five evaluations; from its lowest value on the evaluation loss only rises, at least three times
-and by at least a quarter; meanwhile the training loss fell to a third of what it was or less. All three must hold.
+How it decides: at least five evaluations; from its lowest value on the evaluation loss only rises, at least three
+times and by at least a quarter; meanwhile the training loss fell to a third of what it was or less. All must hold.
 
-What else looks like this: an evaluation set that changes during the run; another metric (word error rate, accuracy) that
-still improves while the loss rises: then the choice of the metric decides which checkpoint is best.
+What else looks like this: an evaluation set that changes during the run; another metric (word error rate, accuracy)
+that still improves while the loss rises: then the choice of the metric decides which checkpoint is best.
 
 What to do next: take the checkpoint at the lowest evaluation loss; stop earlier, regularise, or add data.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import polars as pl
 
@@ -66,9 +67,30 @@ def _evidence(candidate: Candidate, role: EvidenceRole) -> Evidence:
     return metric_evidence(candidate.row, role)
 
 
+class _Same:
+    """A run as a key: equal only to itself."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.run is self.run
+
+    def __hash__(self) -> int:
+        return id(self.run)
+
+
 def nan_onset(run: Run, cfg: Shares | None = None) -> NanOnset | None:
-    """Find where the run went non-finite; None when nothing did."""
-    found, rows = series_candidates(run, cfg or Shares())
+    """Find where the run went non-finite; None when nothing did. The last run asked about is remembered."""
+    return _nan_onset(_Same(run), cfg or Shares())
+
+
+@lru_cache(maxsize=2)
+def _nan_onset(key: _Same, cfg: Shares) -> NanOnset | None:
+    run = key.run
+    found, rows = series_candidates(run, cfg)
     found += detector_candidates(run, rows)
     if not found:
         return None

@@ -73,3 +73,11 @@ def test_any_text_renders_within_25_lines_without_control_characters(quote: str,
     lines = list(text.render(Report(path, verdict, (finding,))))
     assert len(lines) <= 25
     assert not any(CONTROL.search(line) for line in lines)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 60), st.integers(1, 3))
+def test_a_place_inside_a_sentence_is_whole_or_absent(line: int, words: int, most: int) -> None:
+    place = f"logs/stdout.log:{line}"
+    rows = list(Style().field("chain", "word " * words + f"({place}) and more of it " * 3, most=most))
+    assert len(rows) <= most
+    assert all(found == place for row in rows for found in re.findall(r"logs/[^ )]*", row))
