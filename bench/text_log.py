@@ -11,34 +11,53 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
+
+from forensics import registry
+from forensics.io.limits import DEFAULT
+from forensics.io.reading import open_source
+from forensics.model import Source
+from forensics.store.fill import fill
 
 _PIECE_LINES = 40_000
 
 
 def metric_line(rng: random.Random, step: int) -> str:
     """One line as a trainer prints it."""
+    loss, norm, speed = (
+        2 + 7 / (1 + step / 500) + rng.gauss(0, 0.02),
+        rng.uniform(0.5, 1.5),
+        rng.randint(40_000, 44_000),
+    )
     return (
-        f"[rank 0] INFO     [step {step}] loss={2 + 7 / (1 + step / 500) + rng.gauss(0, 0.02):.4f} | lr=3.00e-04 | "
-        f"grad_norm={rng.uniform(0.5, 1.5):.3f} | tok/s={rng.randint(40_000, 44_000):,} | mfu={rng.uniform(17, 19):.1f}% | "
-        f"mem={rng.uniform(2, 3):.1f}/80GB | step_time={rng.uniform(0.14, 0.16):.2f}s"
+        f"[rank 0] INFO     [step {step}] loss={loss:.4f} | lr=3.00e-04 | grad_norm={norm:.3f} | tok/s={speed:,} | "
+        f"mfu={rng.uniform(17, 19):.1f}% | mem={rng.uniform(2, 3):.1f}/80GB | step_time={rng.uniform(0.14, 0.16):.2f}s"
     )
 
 
 def other_line(rng: random.Random, step: int) -> str:
     """Lines between: loader, cache, progress bars, warnings; once in a while an error that was survived."""
     kind = rng.random()
+    clock = f"{step // 60 % 60:02d}:{step % 60:02d}"
     if kind < 0.5:
-        return f"2031-05-06 07:{step // 60 % 60:02d}:{step % 60:02d},{rng.randint(0, 999):03d} INFO loader: worker {step % 8} read shard {rng.randint(0, 99_999)} in {rng.random():.4f} s"
+        read = f"worker {step % 8} read shard {rng.randint(0, 99_999)} in {rng.random():.4f} s"
+        return f"2031-05-06 07:{clock},{rng.randint(0, 999):03d} INFO loader: {read}"
     if kind < 0.8:
-        return f"Reading shards:  {step % 100}%|{'#' * (step % 10):10s}| {step % 1000}/1000 [00:{step % 60:02d}<01:{step % 60:02d}, {rng.uniform(5, 9):.2f}it/s]"
+        bar = "#" * (step % 10)
+        rate = rng.uniform(5, 9)
+        return f"Reading shards:  {step % 100}%|{bar:10s}| {step % 1000}/1000 [{clock}<{clock}, {rate:.2f}it/s]"
     if kind < 0.999:
-        return f"[rank {rng.randint(0, 7)}] DEBUG    cache {rng.choice(('hit', 'miss'))} for block {rng.getrandbits(48):012x}, {rng.randint(1, 64)} pages"
+        word = rng.choice(("hit", "miss"))
+        return (
+            f"[rank {rng.randint(0, 7)}] DEBUG    cache {word} for block {rng.getrandbits(48):012x}, {step % 64} pages"
+        )
     return f"[rank {rng.randint(0, 7)}]: RuntimeError: retry {rng.randint(1, 3)}: Connection reset by peer"
 
 
@@ -58,12 +77,6 @@ def write_log(path: Path, kind: str, size_bytes: int) -> None:
 
 def ours(path: Path) -> dict[str, object]:
     """Ingest to Parquet parts; count the rows."""
-    from forensics import registry
-    from forensics.io.limits import DEFAULT
-    from forensics.io.reading import open_source
-    from forensics.model import Source
-    from forensics.store.fill import fill
-
     with tempfile.TemporaryDirectory() as folder:
         source = Source(path.name, path.stat().st_size)
         text = [i for i in registry.load("ingesters").ingesters if i.name == "text_log"]
@@ -78,8 +91,6 @@ def ours(path: Path) -> dict[str, object]:
 
 def python_re(path: Path) -> dict[str, object]:
     """One compiled pattern for each line, as most scripts do."""
-    import re
-
     pattern = re.compile(rb"\[step (\d+)\] loss=(\S+)|Error|Traceback|out of memory")
     with path.open("rb") as lines:
         hits = sum(1 for line in lines if pattern.search(line))
@@ -100,8 +111,6 @@ def peak_anonymous_mb() -> float:
 
 def worker(name: str, path: Path) -> None:
     """Run one reader here and print its figures as JSON."""
-    import threading
-
     peak, done = [0.0], threading.Event()
 
     def watch() -> None:

@@ -6,7 +6,8 @@ Only findings of severity error make a failure. Among them the cause is chosen i
 2. Between the rest, the one that came first on the common time line of all ranks and sources.
 3. Where no order can be known: memory, not-a-number and own errors, then stops, then waits.
 
-Finite but wrong learning explains a stop or a wait that follows it, never an error of the program's own.
+Finite but wrong learning explains a stop or a wait that follows it, never an error of the program's own; a slowdown
+explains a time limit, and no other stop.
 `healthy` is said only of a run whose training rows are finite and that nothing ended early.
 """
 
@@ -46,8 +47,9 @@ def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict
     cause = reduce(_earlier, sorted(errors, key=_preference))
     others = [f for f in sorted(errors, key=_preference) if f is not cause]
     explained = [f for f in others if _explains(cause, f)]
-    rival = next((f for f in others if f.shape is not cause.shape and f not in explained), None)
-    rival = rival or next((f for f in others if f.shape is not cause.shape), None)
+    omens = [f for f in others if _foretells(f, cause)]
+    other = [f for f in others if f.shape is not cause.shape and f not in omens]
+    rival = next((f for f in other if f not in explained), None) or next(iter(other), None)
     return Verdict(
         outcome=Outcome.FAILED,
         headline=_sentence(cause),
@@ -56,7 +58,7 @@ def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict
         culprits=cause.culprits,
         cause=cause.cause,
         confidence=_confidence(cause, rival, certain=rival is None or rival in explained),
-        chain=_chain(cause, explained),
+        chain=_chain([*omens, cause, *(f for f in explained if f not in omens)]),
         runner_up=f"{rival.shape.value}: {rival.title}" if rival else None,
         against=_against(cause, run),
     )
@@ -96,7 +98,20 @@ def _earlier(a: Finding, b: Finding) -> Finding:
         return b
     if b.shape in _SOFT and own_a:
         return a
+    if _only_slow(a) and _stopped_for_another_reason(b):
+        return b
+    if _only_slow(b) and _stopped_for_another_reason(a):
+        return a
     return b if before(b.evidence[0], a.evidence[0]) else a
+
+
+def _only_slow(finding: Finding) -> bool:
+    return finding.shape in {Shape.SLOWDOWN, Shape.BAD_EVAL}
+
+
+def _stopped_for_another_reason(finding: Finding) -> bool:
+    """Whether somebody ended the run; a time limit may be reached because the run was slow, and is left to the order."""
+    return finding.shape is Shape.STOPPED and finding.cause != "time_limit"
 
 
 def _ended_by_itself(finding: Finding) -> bool:
@@ -124,9 +139,14 @@ def _confidence(cause: Finding, rival: Finding | None, *, certain: bool) -> Conf
     return Confidence.MEDIUM if cause.confidence is Confidence.HIGH else Confidence.LOW
 
 
-def _chain(cause: Finding, explained: list[Finding]) -> tuple[str, ...]:
-    steps = [cause, *explained[: _CHAIN - 1]]
-    return tuple(f"{f.title} ({f.evidence[0].place})" for f in steps)
+def _foretells(finding: Finding, cause: Finding) -> bool:
+    """Whether wrong learning led up to numbers that are none: it stands before them, and is no rival."""
+    soft = finding.shape is Shape.LEARNING and cause.shape is Shape.NAN
+    return soft and before(finding.evidence[0], cause.evidence[0]) is True
+
+
+def _chain(steps: list[Finding]) -> tuple[str, ...]:
+    return tuple(f"{f.title} ({f.evidence[0].place})" for f in steps[:_CHAIN])
 
 
 def _against(cause: Finding, run: Run) -> tuple[Evidence, ...]:

@@ -15,8 +15,8 @@ from forensics.dialects.spec import Dialect
 CHECKPOINTS = ("saved", "committed", "removed", "resumed")
 _I64, _I32, _F64, _STR = pl.Int64(), pl.Int32(), pl.Float64(), pl.String()
 _PLACE = {"seq": _I64, "line": _I64}
-_METRICS = {"attempt": _I32, "rank": _I64} | _PLACE | {"byte": _I64, "step": _I64, "epoch": _F64, "t_ns": _I64}
-_METRICS = _METRICS | {"raw_name": _STR, "name": _STR, "value": _F64}
+_OWNER = {"attempt": _I32, "rank": _I64} | _PLACE | {"byte": _I64, "step": _I64, "epoch": _F64, "t_ns": _I64}
+_METRICS = _OWNER | {"raw_name": _STR, "name": _STR, "value": _F64}
 _CHECKPOINTS = _PLACE | {"step": _I64, "path": _STR, "t_ns": _I64, "attempt": _I32, "kind": _STR}
 _EVENT_ROWS = _PLACE | {
     "byte": _I64,
@@ -35,8 +35,8 @@ _CONTEXT_ROWS = 256
 class Memory:
     """What one dialect remembers of a file from chunk to chunk."""
 
-    streams: dict[int | None, _attempts.Stream] = field(default_factory=dict)
-    starts: dict[int | None, list[int]] = field(default_factory=dict)
+    streams: dict[int, _attempts.Stream] = field(default_factory=dict[int, _attempts.Stream])
+    starts: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     before: pl.DataFrame | None = None
 
 
@@ -114,7 +114,7 @@ def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
 def _metrics(flat: pl.DataFrame, batches: Sequence[Batch]) -> pl.DataFrame:
     parts: list[pl.DataFrame] = []
     base = 0
-    keep = list(_METRICS)[:8]
+    keep = list(_OWNER)
     for batch in batches:
         if batch.values is not None and batch.values.height:
             owners = flat.select(keep)[(batch.values["row"] + base)]

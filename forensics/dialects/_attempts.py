@@ -15,10 +15,9 @@ _CROWD = 0.2
 class Stream:
     """What is remembered of one stream (dialect, rank) from block to block."""
 
-    last: int | None = None
     restarts: int = 0
     kind: int | None = None
-    recent: list[int] = field(default_factory=list)
+    recent: list[int] = field(default_factory=list[int])
 
 
 def restarts(steps: Ints, before: list[int]) -> npt.NDArray[np.bool_]:
@@ -28,17 +27,12 @@ def restarts(steps: Ints, before: list[int]) -> npt.NDArray[np.bool_]:
     typical increments is a slow neighbour, not a restart (`before`: the last steps of the previous block).
     """
     joined = np.concatenate([np.asarray(before, np.int64), steps])
-    delta = np.diff(joined)
-    if len(before) == 0:
-        delta = np.concatenate([np.ones(1, np.int64), delta])
-    else:
-        delta = delta[len(before) - 1 :]
-    back = delta < 0
-    all_deltas = np.diff(joined)
-    if len(all_deltas) and back.any() and (all_deltas == 0).mean() >= _CROWD:
-        up = all_deltas[all_deltas > 0]
-        typical = int(np.median(up)) if len(up) else 1
-        back &= delta < -2 * typical
+    deltas = np.diff(joined)
+    own = deltas[len(before) - 1 :] if before else np.concatenate([np.ones(min(1, len(steps)), np.int64), deltas])
+    back = own < 0
+    if back.any() and (deltas == 0).mean() >= _CROWD:
+        forward = deltas[deltas > 0]
+        back &= own < -2 * (int(np.median(forward)) if len(forward) else 1)
     return back
 
 
@@ -48,5 +42,4 @@ def advance(stream: Stream, steps: Ints) -> Ints:
     if len(steps):
         stream.restarts = int(numbers[-1])
         stream.recent = [*stream.recent, *steps[-32:].tolist()][-32:]
-        stream.last = int(steps[-1])
     return numbers.astype(np.int64)

@@ -92,7 +92,8 @@ class Reader:
             return suspects, printed
         either = _prefix.strip(cut.select(f"{self._pattern}|{own}"), tasks=self._tasks)
         self._crowded = either.height > cut.height * _CROWD
-        return tuple(either.filter(pl.col("raw").str.contains(pattern)) for pattern in (self._pattern, own))
+        suspects, printed = (either.filter(pl.col("raw").str.contains(p)) for p in (self._pattern, own))
+        return suspects, printed
 
     def close(self) -> tuple[list[Tables], list[tuple[str, int]]]:
         """What was held back, and how many hits of which code were left out of a flood."""

@@ -8,5 +8,6 @@ SOURCE = (
     r"|(?:if|elif|while|for|with|except|try|else|finally|async)\b.*:\s*(?:#.*)?$"
     r"|raise [\w.]+|return\b|assert\b|print0?\(|@\w+|#|\"\"\"|'''|f?r?[\"'].*[\"'][,)+]?\s*$"
     r"|\w+(?:\.\w+|\[[^\]]*\])*\s*[-+*/]?=\s*[A-Za-z_(\[{\"'])"
-    r"|\b(?:print0?|log(?:ger|ging)?\.\w+|log0|warnings\.warn|RuntimeError|ValueError|Exception)\(f?[\"']|\braise [\w.]+\("
+    r"|\b(?:print0?|log(?:ger|ging)?\.\w+|log0|warnings\.warn|RuntimeError|ValueError|Exception)\(f?[\"']"
+    r"|\braise [\w.]+\("
 )

@@ -22,7 +22,7 @@ class _Held:
     dialect: Dialect
     learned: Learned
     memory: Memory = field(default_factory=Memory)
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list[Batch])
     rows: int = 0
 
 

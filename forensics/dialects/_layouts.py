@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 from forensics.dialects import _lines
 from forensics.dialects.spec import TAILS, Line, N
 
 _WIDEST = 64
-_VALUE = ".,0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_VALUE = "+.,0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-"
 _NUMBER = re.compile(rf"{N}[kKMGBTPE]?")
 _RUNS = re.compile(r"(?P<digits>[0-9]+)|(?P<blanks> +)|(?P<other>[^0-9 ]+)")
 
@@ -43,7 +44,7 @@ def learn(line: Line, text: str) -> Layout | None:
         return None
     places = sorted(_places(line, found))
     names = tuple(name for _, _, name, _ in places)
-    apart = all(a[1] <= b[0] for a, b in zip(places, places[1:], strict=False))
+    apart = all(a[1] <= b[0] for a, b in pairwise(places))
     if not places or len(places) > _WIDEST or len(set(names)) != len(names) or not apart:
         return None
     if not all(_NUMBER.fullmatch(text, low, high) for low, high, _, _ in places):
@@ -53,7 +54,7 @@ def learn(line: Line, text: str) -> Layout | None:
     for low, high, _, _ in places:
         parts += [_fixed(text[at:low]), _value(text[low:high], text[high : high + 1])]
         at = high
-    end = found.end() if found.end() < len(text) else len(text)
+    end = min(len(text), found.end())
     parts += [_fixed(text[at:end]), " *$" if end == len(text) else ""]
     return Layout("".join(parts), names, tuple(tail for _, _, _, tail in places))
 
@@ -80,6 +81,4 @@ def _fixed(text: str) -> str:
 def _value(printed: str, following: str) -> str:
     if following and following in printed:
         return f"({N}[kKMGBTPE]?)"
-    letters = "".join(c for c in _VALUE if c != following)
-    signs = "".join(c for c in "+-" if c != following)
-    return f"([{letters}{signs}]+)" if not signs.endswith("-") or signs == "-" else f"([{letters}+-]+)"
+    return "([" + "".join(c for c in _VALUE if c != following) + "]+)"

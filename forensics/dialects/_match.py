@@ -104,7 +104,8 @@ def _by_layout(
     groups = lines["text"].str.extract_groups(layout.pattern).struct.unnest()
     numbers = _numbers.floats(pl.concat(groups.get_columns()))
     height, width = lines.height, len(layout.names)
-    fits = numbers.is_not_null().to_numpy().reshape(width, height).all(axis=0)
+    there = numbers.is_not_null().to_numpy().reshape(width, height)
+    fits: npt.NDArray[np.bool_] = np.logical_and.reduce(there, axis=0)
     if not fits.any():
         return None, lines
     rest = lines.clear()
@@ -113,11 +114,9 @@ def _by_layout(
         mask = pl.Series(fits)
         rest, lines, groups = lines.filter(~mask), lines.filter(mask), groups.filter(mask)
         values = values[:, fits]
-    own = {n for n, tail in zip(layout.names, layout.of_tail, strict=True) if not tail}
-    printed = groups.rename(dict(zip(groups.columns, layout.names, strict=True))).select(
-        n for n in layout.names if n in own
-    )
-    meta = _meta(line, lines, printed.select(c for c in printed.columns if c in RESERVED), year)
+    groups.columns = list(layout.names)
+    own = (n for n, tail in zip(layout.names, layout.of_tail, strict=True) if n in RESERVED and not tail)
+    meta = _meta(line, lines, groups.select(own), year)
     return Batch(kind, meta, _interleaved(_named(line, layout), values)), rest
 
 

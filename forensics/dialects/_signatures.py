@@ -19,31 +19,12 @@ import polars as pl
 
 from forensics.dialects import _lines
 from forensics.dialects._code import SOURCE
+from forensics.dialects._stems import STEMS
 
 #: Of one signature in one file the first 200 and the last 50 hits are kept; the rest is counted.
 FIRST_KEPT, LAST_KEPT = 200, 50
 #: So many equal complaints in one block are no program text.
 _CHECKED = 2_000
-#: Short literals, one of which stands in every line that may hold a signature (the messages of exceptions stand on a
-#: line that also says `Error`). All lines are searched for these, so they are rare in ordinary output.
-STEMS = (
-    "rror", "ERROR", "xception", "ignal", "SIG", "of memory", "of-memory", "Of Memory", "oom-kill", "oom_kill", "OOM",
-    "t allocate m", "on memory", "shared memory", "NCCL WARN C", "ncclI", "atchdog", "imed out", "imeout", "Time out", "bort",
-    "illed", "CANCELLED", "DUE TO", "TERM_", "completion from", "OFI Req", "Xid", "fallen off", "DataLoader worker", "left on device",
-    "quota", "by peer", "refused", "cale already", "OVERFLOW!", "verflow", "NaN", "is nan", "norm: nan", "norm': nan",
-    "norm': 'nan", "'loss': 0.0,", "'loss': '0'", "finite", "Invalid loss", "Segmentation", "endezvous", "nterrupt",
-    "reempt", "ailed", "ode failure", "Fatal", "Traceback", "ddress already", "orrupt", "uccess", "mismatch", "desync",
-    "it code", "h code", "return code",
-    "onitoredBarrier", "Errno", "Too many", "not connected", "Stale", "entire process down", "GIL within",
-    "Terminated", "reclaim", "stopping training", "Unexpected result", "diverg", "boundary", "Empty template",
-    "not found in", "as multiple", "find the metadata", "NOT been destroyed", "not called", "OMP_NUM_THREADS", "is 5070",
-    "asynchronously", "device handle", "UNKNOWN", "429 ", "RESOURCE_", "DEADLINE_", "UR_RES", "Attempted loss: 1",
-    "Attempted loss scale: 1", "Minimum loss", "PBS: ", "raining c", "raining C", "raining f", "raining F", "raining d",
-    "raining is", "raining has", "raining s", "RAINING C", "d training", "d Training", "e training", "h training",
-    "un complete", "un finished", "train_runtime", "run_stop", "stopped: `", "last enqueued", "async_prefetch", "EOFError",
-    "Function '", "warning", "are nan", "was nan", "me nan", "n nan", "ns nan", "ent nan", "ed nan", " a nan", "came inf", "is inf",
-    "uncorrectable", "exitcode",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

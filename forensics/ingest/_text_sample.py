@@ -29,7 +29,7 @@ _ODD_SHARE = 0.1
 
 
 def is_text(opened: Opened) -> bool:
-    """Whether the content is printed text: few control characters, little that is no UTF-8; a hole of NULs is allowed."""
+    """Whether the content is printed text: few control characters, mostly UTF-8; a hole of NULs is allowed."""
     name = opened.source.path.rsplit("/", 1)[-1]
     if _NOT_LOGS.search(name) and not _is_json_lines(name, opened):
         return False
@@ -39,7 +39,7 @@ def is_text(opened: Opened) -> bool:
     ):
         return False
     parts = [head]
-    if not opened.compression and not opened.head(2) in (b"\xff\xfe", b"\xfe\xff"):
+    if not opened.compression and opened.head(2) not in (b"\xff\xfe", b"\xfe\xff"):
         parts += [opened.span(opened.size_bytes // 2, _PROBE_BYTES), opened.tail(_PROBE_BYTES)]
     probe = b"".join(re.sub(rb"\x00{8,}", b"", part) for part in parts)
     if not probe:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, log, sqrt
 
 import polars as pl
@@ -14,7 +15,8 @@ class Shift:
 
     `index` is the first value of the higher part. `before` and `after` are the medians of the two parts; `near_before`
     and `near_after` those of the values next to the split. `kept_before` and `kept_after` are the shares of the two
-    parts on their own side of the geometric middle. `quantum` is the smallest difference between two distinct values.
+    parts on their own side of the geometric middle. `quantum` bounds the unit in which the values are printed: the
+    smallest value or the smallest difference of two.
     """
 
     index: int
@@ -31,8 +33,8 @@ class Shift:
 class Climb:
     """A series cut into equal parts: the first and last part's median, and how the rise is spread.
 
-    `falls` is the largest relative fall from one part to the next; `steepest` is the share of the whole logarithmic rise
-    that lies in its two largest increments, near 1 for a staircase and small for a drift.
+    `falls` is the largest relative fall from one part to the next; `steepest` is the share of the whole logarithmic
+    rise that lies in its two largest increments, near 1 for a staircase and small for a drift.
     """
 
     first: float
@@ -80,7 +82,7 @@ def climb_of(values: pl.Series, *, parts: int) -> Climb | None:
     if not size:
         return None
     medians = [log(_median(values.slice(i * size, size))) for i in range(parts)]
-    rises = [b - a for a, b in zip(medians, medians[1:], strict=False)]
+    rises = [b - a for a, b in pairwise(medians)]
     whole = medians[-1] - medians[0]
     if whole <= 0:
         return None
@@ -103,6 +105,5 @@ def _median(values: pl.Series) -> float:
 
 
 def _quantum(values: pl.Series) -> float:
-    gaps = values.unique().sort().diff().drop_nulls()
-    least = gaps.filter(gaps > 0).min()
+    least = pl.concat([values, values.unique().sort().diff().drop_nulls()]).min()
     return float(least) if isinstance(least, int | float) else 0.0

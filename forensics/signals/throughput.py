@@ -18,7 +18,8 @@ def paces(run: Run) -> Iterator[pl.DataFrame]:
     """Give one frame per source, attempt and rank: metric rows of its best clock, in order.
 
     Added columns: `at` the step; `lo` the step of the record before; `pace` seconds per step (seconds per token for a
-    rate), positive; `busy` whether an evaluation or a checkpoint lies between `lo` and `at`, both included.
+    rate), positive; `busy` whether an evaluation or a checkpoint may lie inside the time measured: at `at`, and for a
+    running clock at any step from `lo` on.
     """
     own = pl.col("name").is_in(_CLOCKS) & (pl.col("value_class") == "finite")
     rows = ordered(run.scan("metrics").filter(own)).filter(pl.col("at").is_not_null()).collect()
@@ -53,8 +54,9 @@ def _timed(rows: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _marked(rows: pl.DataFrame, busy: pl.Series) -> pl.DataFrame:
-    """Mark intervals that hold a step of `busy`, which is sorted."""
-    place = pl.Series(busy.search_sorted(rows["lo"], side="left"))
+    """Mark records whose time may hold a step of `busy`, which is sorted."""
+    running = (rows["name"] == "train_time_s").any()
+    place = pl.Series(busy.search_sorted(rows["lo" if running else "at"], side="left"))
     next_busy = pl.Series([busy[i] if i < busy.len() else None for i in place.to_list()], dtype=pl.Int64)
     return rows.with_columns(busy=(next_busy <= rows["at"]).fill_null(value=False))
 

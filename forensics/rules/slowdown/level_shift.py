@@ -8,9 +8,11 @@ since the start, which many trainers print, shows a late change hours afterwards
 
 How it decides: seconds per step come from differences of the trainer's running clock, else from its step times, else
 from its throughput. Warm-up records and intervals with an evaluation or a checkpoint are left out. Then: the best split
-has medians `ratio` apart, in all and next to it, `kept` of the values on either side stay on theirs, and the records at
-the end do so too; a part of fewer than `records` needs `short_ratio`. Or the medians of eight equal parts never
-fall and reach `drift`, without a staircase. A throughput in tokens that did not fall contradicts, and silences the rule.
+has medians `ratio` apart, in all and among the `near` records on either side, `kept` of the values on either side stay
+on theirs, and the records at the end do so too; a part of fewer than `records` needs `short_ratio`. Less than `jump`
+counts only when no second step of `stair` follows: stairs are what a schedule of sequence lengths or depths looks like.
+Or the medians of eight equal parts never fall and reach `drift`, without a staircase. A throughput in tokens that did
+not fall contradicts, and silences the rule.
 
 What else looks like this: longer sequences or a deeper model from some step on, by design; a resumed run on other
 machines; another job on the same device.
@@ -87,8 +89,11 @@ class Slower:
 
     ratio: float = 1.5
     short_ratio: float = 2.0
+    jump: float = 2.5
+    stair: float = 1.2
     drift: float = 2.0
     records: int = 8
+    near: int = 5
     fewest: int = 3
     kept: float = 0.9
     quanta: float = 3.0
@@ -112,7 +117,7 @@ def _steady(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _judge(run: Run, rows: pl.DataFrame, cfg: Slower) -> Finding | None:
-    shift = shift_of(rows["pace"], edge=cfg.fewest, near=cfg.records)
+    shift = shift_of(rows["pace"], edge=cfg.fewest, near=cfg.near)
     if shift is not None and _is_shift(shift, rows, cfg):
         where, before, after, words = shift.index, shift.before, shift.after, "rose and stayed"
     else:
@@ -132,13 +137,21 @@ def _is_shift(shift: Shift, rows: pl.DataFrame, cfg: Slower) -> bool:
     short = min(shift.index, rows.height - shift.index) < cfg.records
     ratio = cfg.short_ratio if short else cfg.ratio
     middle = (shift.before * shift.after) ** 0.5
+    jump = min(shift.after / shift.before, shift.near_after / shift.near_before)
+    if jump < cfg.jump and _climbs_on(rows.slice(shift.index), cfg):
+        return False
     return (
-        shift.after >= ratio * shift.before
-        and shift.near_after >= ratio * shift.near_before
+        jump >= ratio
         and shift.after - shift.before >= cfg.quanta * shift.quantum
         and min(shift.kept_before, shift.kept_after) >= cfg.kept
         and bool((rows["pace"].tail(cfg.fewest) > middle).all())
     )
+
+
+def _climbs_on(rows: pl.DataFrame, cfg: Slower) -> bool:
+    """Whether the slow part holds a second lasting step upwards."""
+    second = shift_of(rows["pace"], edge=cfg.fewest, near=cfg.near)
+    return second is not None and second.after >= cfg.stair * second.before and second.kept_after >= cfg.kept
 
 
 def _same_throughput(run: Run, rows: pl.DataFrame, where: int, cfg: Slower) -> bool:
@@ -155,7 +168,7 @@ def _same_throughput(run: Run, rows: pl.DataFrame, where: int, cfg: Slower) -> b
 def _finding(rows: pl.DataFrame, where: int, level: tuple[float, float], words: str) -> Finding:
     first, last_good = rows.row(where, named=True), rows.row(where - 1, named=True)
     before, after = level
-    step, many = first["at"], where >= 20 and rows.height - where >= 20  # noqa: PLR2004 - a score of records each
+    step, many = first["at"], where >= 20 and rows.height - where >= 20
     unit = "token" if first["name"] == "tokens_per_sec" else "step"
     return Finding(
         rule="SLO001",

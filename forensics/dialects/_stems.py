@@ -1,0 +1,27 @@
+"""Short literals, one of which stands in every line that may hold a signature.
+
+All lines of a log are searched for these in one pass, so they are rare in ordinary output. The message of an exception
+stands on a line that also names its class, so `rror` covers it.
+"""
+
+from __future__ import annotations
+
+STEMS = (
+    "rror", "ERROR", "xception", "ignal", "SIG", "of memory", "of-memory", "Of Memory", "oom-kill", "oom_kill",
+    "OOM", "t allocate m", "on memory", "shared memory", "NCCL WARN C", "ncclI", "atchdog", "imed out",
+    "imeout", "Time out", "bort", "illed", "CANCELLED", "DUE TO", "TERM_", "completion from", "OFI Req", "Xid",
+    "fallen off", "DataLoader worker", "left on device", "quota", "by peer", "refused", "cale already",
+    "OVERFLOW!", "verflow", "NaN", "is nan", "norm: nan", "norm': nan", "norm': 'nan", "'loss': 0.0,",
+    "'loss': '0'", "finite", "Invalid loss", "Segmentation", "endezvous", "nterrupt", "reempt", "ailed",
+    "ode failure", "Fatal", "Traceback", "ddress already", "orrupt", "uccess", "mismatch", "desync", "it code",
+    "h code", "return code", "onitoredBarrier", "Errno", "Too many", "not connected", "Stale",
+    "entire process down", "GIL within", "Terminated", "reclaim", "stopping training", "Unexpected result",
+    "diverg", "boundary", "Empty template", "not found in", "as multiple", "find the metadata",
+    "NOT been destroyed", "not called", "OMP_NUM_THREADS", "is 5070", "asynchronously", "device handle",
+    "UNKNOWN", "429 ", "RESOURCE_", "DEADLINE_", "UR_RES", "Attempted loss scale: 1", "Minimum loss", "PBS: ",
+    "raining c", "raining C", "raining f", "raining F", "raining d", "raining is", "raining has", "raining s",
+    "RAINING C", "d training", "d Training", "e training", "h training", "un complete", "un finished",
+    "train_runtime", "run_stop", "stopped: `", "last enqueued", "async_prefetch", "are nan", "was nan",
+    "me nan", "n nan", "ns nan", "ent nan", "ed nan", " a nan", "came inf", "is inf", "uncorrectable",
+    "exitcode", "Backward",
+)  # fmt: skip

@@ -1,0 +1,105 @@
+"""Losses that went wrong and stayed finite."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forensics.model import Finding
+from forensics.rules.learning._rise import rise_of
+from forensics.rules.learning.diverged import diverged
+from forensics.rules.learning.overfit import overfit
+from forensics.store.run import Run, run_of
+
+
+def losses(values: list[float], every: int = 10, evals: dict[int, float] | None = None) -> Run:
+    rows = [(i * every, "loss", v) for i, v in enumerate(values)] + [
+        (s, "eval_loss", v) for s, v in (evals or {}).items()
+    ]
+    frame = pl.DataFrame(
+        {
+            "source": ["train.log"] * len(rows),
+            "seq": list(range(len(rows))),
+            "step": [r[0] for r in rows],
+            "name": [r[1] for r in rows],
+            "raw_name": [r[1] for r in rows],
+            "value": [r[2] for r in rows],
+        }
+    )
+    return run_of("made", {"metrics": frame})
+
+
+def falling(count: int, seed: int = 1, noise: float = 0.05) -> list[float]:
+    rng = random.Random(seed)
+    return [2 + 4 * math.exp(-i / 20) + rng.gauss(0, noise) for i in range(count)]
+
+
+def one(found: list[Finding]) -> Finding:
+    (hit,) = found
+    return hit
+
+
+def test_a_loss_that_jumps_and_stays_has_diverged_at_the_jump() -> None:
+    run = losses(falling(80) + [7 + 0.01 * i for i in range(40)])
+    assert one(list(diverged(run))).onset.step == 800
+
+
+def test_a_spike_that_recovers_is_no_divergence() -> None:
+    values = falling(120)
+    values[60:63] = [30.0, 20.0, 9.0]
+    assert list(diverged(losses(values))) == []
+
+
+def test_a_noisy_loss_is_no_divergence() -> None:
+    assert list(diverged(losses(falling(400, noise=0.8)))) == []
+
+
+def test_a_better_evaluation_contradicts_a_divergence() -> None:
+    run = losses(falling(80) + [50.0] * 10 + [51.0] * 30, evals={500: 3.0, 900: 2.5, 1100: 2.25})
+    assert list(diverged(run)) == []
+
+
+def test_a_frozen_loss_names_the_uniform_answer() -> None:
+    hit = one(list(diverged(losses([1.75, 9.5, *[math.log(32000)] * 8]))))
+    assert (hit.cause, hit.onset.step) == ("frozen_loss", 10)
+    assert "32000" in hit.because
+
+
+def test_a_loss_that_explodes_in_its_last_records_is_seen() -> None:
+    assert one(list(diverged(losses([*falling(40), 30.0, 25.0])))).onset.step == 400
+
+
+def test_a_loss_that_ends_in_nan_is_left_to_the_rules_about_nan() -> None:
+    assert list(diverged(losses([*falling(40), 30.0, 25.0, math.nan]))) == []
+
+
+def test_an_absurd_loss_needs_no_better_past() -> None:
+    assert one(list(diverged(losses([4e30 + i for i in range(30)])))).cause == "diverged"
+
+
+def test_an_evaluation_that_only_rises_while_training_vanishes_is_overfit() -> None:
+    run = losses([2 * 0.9**i for i in range(60)], evals={100: 1.0, 200: 1.1, 300: 1.2, 400: 1.3, 500: 1.4})
+    assert one(list(overfit(run))).onset.step == 200
+
+
+def test_an_evaluation_that_rises_a_little_is_not_overfit() -> None:
+    run = losses([2 * 0.9**i for i in range(60)], evals={100: 1.0, 200: 1.01, 300: 1.02, 400: 1.05, 500: 1.1})
+    assert list(overfit(run)) == []
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=20, max_size=60), st.integers(1, 5))
+def test_no_value_after_the_onset_is_below_the_middle(values: list[float], window: int) -> None:
+    rise = rise_of(tuple(values), window=window)
+    if rise is not None:
+        middle = rise.best + (rise.final - rise.best) / 2
+        assert all(v >= middle for v in values[rise.onset :])
+        assert rise.best < rise.final
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=25, max_size=25, unique=True))
+def test_a_loss_that_only_falls_never_diverges(values: list[float]) -> None:
+    assert list(diverged(losses(sorted(values, reverse=True)))) == []
