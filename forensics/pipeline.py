@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -102,7 +102,7 @@ def ingest_bytes(name: str, data: bytes, *, limits: Limits = DEFAULT) -> Run:
     source = Source(name, len(data))
 
     @contextlib.contextmanager
-    def opening() -> Iterator[Opened]:
+    def opening() -> Generator[Opened, None, None]:
         yield opened_bytes(name, data)
 
     sink, file = fill(opening(), source, registry.load("ingesters").ingesters, limits)

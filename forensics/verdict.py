@@ -110,7 +110,7 @@ def _only_slow(finding: Finding) -> bool:
 
 
 def _stopped_for_another_reason(finding: Finding) -> bool:
-    """Whether somebody ended the run; a time limit may be reached because the run was slow, and is left to the order."""
+    """Whether somebody ended the run; a slow run may reach its time limit, so that one is left to the order."""
     return finding.shape is Shape.STOPPED and finding.cause != "time_limit"
 
 

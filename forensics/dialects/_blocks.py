@@ -15,6 +15,7 @@ from forensics.dialects.spec import Dialect
 #: Tracebacks of one file that are assembled; further ones are counted.
 TRACEBACKS = 500
 _CROWD = 0.3
+_LAYOUTS = 64
 _WINDOW_BYTES = 64 << 10
 _EVENTS = {
     "seq": pl.Int64(), "line": pl.Int64(), "byte": pl.Int64(), "rank": pl.Int64(), "step": pl.Int64(),
@@ -105,8 +106,9 @@ class Reader:
         return [self._events(events), *ready], flooded
 
     def _events(self, rows: list[dict[str, Any]]) -> Tables:
-        frame = pl.DataFrame(rows, schema=_EVENTS)
-        return {"events": frame.with_columns(t_ns=_times.read(frame["text"], self._bounds.year))}
+        frame = pl.DataFrame(rows, schema=_EVENTS | {"stamped": pl.String()})
+        t_ns = _times.read(frame["stamped"], self._bounds.year, rounds=_LAYOUTS, looked_at=frame.height)
+        return {"events": frame.with_columns(t_ns=t_ns).drop("stamped")}
 
     def _last_line(self) -> list[dict[str, Any]]:
         if self._last is None:
@@ -118,5 +120,5 @@ class Reader:
         line = first_line + data.count(b"\n", 0, begin)
         row: dict[str, Any] = dict.fromkeys(_EVENTS)
         row |= {"seq": self._seq, "line": line, "byte": offset + begin, "level": "info", "code": "last_line"}
-        row |= {"text": text[: self._bounds.quote_chars], "rank": _prefix.split(text)[1]}
+        row |= {"text": text[: self._bounds.quote_chars], "rank": _prefix.split(text)[1], "stamped": text}
         return [row | {"attrs": '{"role":"context","shape":""}'}]

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from forensics.dialects import _layouts, _numbers, _tails, _times
-from forensics.dialects.names import canonical
-from forensics.dialects.spec import RESERVED, Dialect, Line, Name
+from forensics.dialects import _layouts, _numbers, _times, _values
+from forensics.dialects.spec import RESERVED, Dialect, Line
 
 Ints = npt.NDArray[np.int64]
 NONE: Ints = np.zeros(0, np.int64)
 _COUNTS = ("step", "epochs", "iter", "iters", "max_steps")
 _KEPT = ("seq", "line", "byte", "rank")
-_VALUES = {"row": pl.Int64(), "raw_name": pl.String(), "name": pl.String(), "value": pl.Float64()}
 #: Fewer lines than this are read the general way: a layout would cost more than it saves.
 LEARN_FROM = 64
 _MOST_LAYOUTS = 12
@@ -41,12 +37,6 @@ class Learned:
     year: int = 1970
     least: int = LEARN_FROM
     layouts: dict[int, list[_layouts.Layout]] = field(default_factory=dict[int, list[_layouts.Layout]])
-
-
-@cache
-def groups_of(pattern: str) -> tuple[str, ...]:
-    """Named groups of a pattern, in order."""
-    return tuple(re.compile(pattern).groupindex)
 
 
 def matches(dialect: Dialect, found: pl.DataFrame, learned: Learned, claimed: Ints = NONE) -> list[Batch]:
@@ -117,38 +107,11 @@ def _by_layout(
     groups.columns = list(layout.names)
     own = (n for n, tail in zip(layout.names, layout.of_tail, strict=True) if n in RESERVED and not tail)
     meta = _meta(line, lines, groups.select(own), year)
-    return Batch(kind, meta, _interleaved(_named(line, layout), values)), rest
-
-
-def _named(line: Line, layout: _layouts.Layout) -> list[tuple[int, str, Name]]:
-    """Column, printed name and meaning of each metric of a layout; a group's name goes before the same one in the tail."""
-    columns = [
-        (i, name, tail, known)
-        for i, (name, tail) in enumerate(zip(layout.names, layout.of_tail, strict=True))
-        if name not in RESERVED and (known := _name(line, name)) is not None
-    ]
-    taken = {known.canonical for _, _, tail, known in columns if not tail}
-    return [(i, n, known) for i, n, tail, known in columns if not tail or known.canonical not in taken]
-
-
-def _interleaved(columns: list[tuple[int, str, Name]], values: npt.NDArray[np.float64]) -> pl.DataFrame:
-    height, width = values.shape[1], len(columns)
-    if not width:
-        return pl.DataFrame(schema=_VALUES)
-    scale = np.array([known.scale for _, _, known in columns])
-    index = pl.Series(np.tile(np.arange(width, dtype=np.uint32), height))
-    return pl.DataFrame(
-        {
-            "row": np.repeat(np.arange(height, dtype=np.int64), width),
-            "raw_name": pl.Series([name for _, name, _ in columns]).gather(index),
-            "name": pl.Series([known.canonical for _, _, known in columns]).gather(index),
-            "value": (values[[i for i, _, _ in columns]] * scale[:, None]).T.ravel(),
-        }
-    )
+    return Batch(kind, meta, _values.interleaved(_values.named(line, layout), values)), rest
 
 
 def _general(kind: int, line: Line, lines: pl.DataFrame, year: int) -> Batch | None:
-    names = groups_of(line.pattern)
+    names = _values.groups_of(line.pattern)
     if names:
         groups = lines["text"].str.extract_groups(line.pattern).struct.unnest()
         fits = groups.select(pl.any_horizontal(pl.col(n).is_not_null() for n in names)).to_series()
@@ -159,7 +122,9 @@ def _general(kind: int, line: Line, lines: pl.DataFrame, year: int) -> Batch | N
         return None
     if not fits.all():
         lines, groups = lines.filter(fits), groups.filter(fits) if names else groups
-    return Batch(kind, _meta(line, lines, groups, year), _values(line, groups) if line.meaning == "metrics" else None)
+    return Batch(
+        kind, _meta(line, lines, groups, year), _values.of_groups(line, groups) if line.meaning == "metrics" else None
+    )
 
 
 def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame, year: int) -> pl.DataFrame:
@@ -185,38 +150,3 @@ def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame, year: int) -> p
 
 def _nulls(height: int, dtype: pl.DataType) -> pl.Series:
     return pl.Series([None], dtype=dtype).new_from_index(0, height)
-
-
-def _name(line: Line, printed: str) -> Name | None:
-    return line.names[printed] if printed in line.names else canonical(printed)
-
-
-def _values(line: Line, groups: pl.DataFrame) -> pl.DataFrame:
-    """Long metrics of a batch: the pattern's own groups, then the tail's pairs; columns row, raw_name, name, value."""
-    own = [(i, g, n) for i, g in enumerate(groups.columns) if g not in RESERVED and (n := _name(line, g)) is not None]
-    parts: list[pl.DataFrame] = []
-    if own:
-        read = [_numbers.floats(groups[g]) for _, g, _ in own]
-        there = np.vstack([s.is_not_null().to_numpy() for s in read])
-        values = np.vstack([s.fill_null(0.0).to_numpy() for s in read])
-        columns = [(i, g, n) for i, (_, g, n) in enumerate(own)]
-        parts.append(_interleaved(columns, values).filter(pl.Series(there.T.ravel())))
-    if line.tail and "tail" in groups.columns:
-        parts.append(_pairs(line, _tails.read(line.tail, groups["tail"]), {n.canonical for _, _, n in own}))
-    if not parts:
-        return pl.DataFrame(schema=_VALUES)
-    return parts[0] if len(parts) == 1 else pl.concat(parts).sort("row", maintain_order=True)
-
-
-def _pairs(line: Line, pairs: pl.DataFrame, taken: set[str]) -> pl.DataFrame:
-    keys = [key for key in pairs["key"].unique().to_list() if key not in RESERVED]
-    known = {key: name for key in keys if (name := _name(line, key)) is not None and name.canonical not in taken}
-    pairs = pairs.filter(pl.col("key").is_in(list(known)))
-    names = {key: name.canonical for key, name in known.items()}
-    scales = {key: name.scale for key, name in known.items()}
-    return pairs.select(
-        "row",
-        pl.col("key").alias("raw_name"),
-        pl.col("key").replace_strict(names, default=None, return_dtype=pl.String()).alias("name"),
-        pl.col("value") * pl.col("key").replace_strict(scales, default=1.0, return_dtype=pl.Float64()),
-    ).drop_nulls("value")

@@ -25,6 +25,7 @@ from forensics.dialects._stems import STEMS
 FIRST_KEPT, LAST_KEPT = 200, 50
 #: So many equal complaints in one block are no program text.
 _CHECKED = 2_000
+_STAMP_CHARS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,7 @@ class Scanner:
             "code": signature.id,
             "text": quote(row["raw"], hit.start(), self._chars),
             "attrs": orjson.dumps({k: v for k, v in attrs.items() if v}).decode(),
+            "stamped": row["raw"][:_STAMP_CHARS],
         }
 
 

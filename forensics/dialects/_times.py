@@ -52,12 +52,16 @@ def _first(lines: list[str]) -> tuple[int, Form, int, bool] | None:
     return None
 
 
-def read(text: pl.Series, year: int) -> pl.Series:
-    """Time of each line in ns, null where none is found; the layout of the first line that has one is tried on all."""
+def read(text: pl.Series, year: int, *, rounds: int = _ROUNDS, looked_at: int = _LOOKED_AT) -> pl.Series:
+    """Time of each line in ns, null where none is found.
+
+    The layout of the first line that has one (among `looked_at` lines) is tried on all, then that of the first line
+    still without a time, in at most `rounds` rounds.
+    """
     times = _nulls(len(text))
     todo = text.is_not_null().arg_true()
-    for _ in range(_ROUNDS):
-        if todo.is_empty() or (first := _first(text.gather(todo.head(_LOOKED_AT)).to_list())) is None:
+    for _ in range(rounds):
+        if todo.is_empty() or (first := _first(text.gather(todo.head(looked_at)).to_list())) is None:
             return times
         _, form, at, fraction = first
         lines = text if len(todo) == len(text) else text.gather(todo)

@@ -140,11 +140,16 @@ class Assembler:
         self.count = self.left_out = 0
 
     def go_on(self, data: bytes) -> list[dict[str, Any]]:
-        """Finish what the block before left open, with the beginning of this one."""
+        """Go on with what earlier blocks left open; gives what is whole now."""
+        events: list[dict[str, Any]] = []
         waiting, self._open = self._open, []
-        return [
-            e for one in waiting for e in self._event(one.row, one.window + data[: self._bytes], ignored=one.ignored)
-        ]
+        for one in waiting:
+            one.window += data[: self._bytes - len(one.window)]
+            if data and len(one.window) < self._bytes:
+                self._open.append(one)
+            else:
+                events += self._event(one.row, one.window, ignored=one.ignored)
+        return events
 
     def close(self) -> list[dict[str, Any]]:
         """Finish what is still open."""
@@ -184,6 +189,14 @@ class Assembler:
         attrs = {"role": "benign" if harmless else "root", "shape": "crash", "head_line": str(row["line"])}
         said = (found.text or row["raw"]).encode("utf-8", "replace").decode()[: self._chars]
         return [
-            {**place, "rank": row["rank"], "step": None, "level": "error", "code": "traceback", "text": said}
+            {
+                **place,
+                "stamped": row["raw"][:160],
+                "rank": row["rank"],
+                "step": None,
+                "level": "error",
+                "code": "traceback",
+                "text": said,
+            }
             | {"attrs": orjson.dumps(attrs | found.attrs()).decode()}
         ]

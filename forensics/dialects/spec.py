@@ -1,8 +1,9 @@
-"""What a dialect is: lines that a trainer prints, as patterns with named groups, and what each group means.
+r"""What a dialect is: lines that a trainer prints, as patterns with named groups, and what each group means.
 
 Patterns are run over millions of lines at once by the Rust regex engine, so they keep to its subset: no look-around, no
-back-references, named groups as `(?P<name>…)`. They are applied to one printed segment (text between `\\n`, `\\r` or a
-run of backspaces; ANSI sequences and rank prefixes removed), and are searched, not anchored, unless they begin with `^`.
+back-references, named groups as `(?P<name>…)`. They are applied to one printed segment (text between `\n`, `\r` or
+a run of backspaces; ANSI sequences and rank prefixes removed), and are searched, not anchored, unless they begin
+with `^`.
 
 Names of groups with a fixed meaning: `step epoch epochs iter iters max_steps rank path t`. Every other group of a
 `metrics` line is a metric; its printed name is canonicalised by `names.canonical` unless `Line.names` says otherwise.
@@ -56,8 +57,8 @@ class Line:
     `needle` is a literal that stands in every such line (case-sensitive); it decides speed, so choose a rare one.
     `meaning` says what a match is: `metrics` rows; `progress` only gives the step to lines that have none; `saved` …
     `resumed` go to the checkpoints table; `started`, `ended`, `overflow` (a skipped update) and `nan` (a detector's own
-    message) become events with the code `<dialect>.<meaning>`; `step_offset` is added to the printed step so that `step`
-    counts optimizer updates the way the metric lines of the same dialect do.
+    message) become events with the code `<dialect>.<meaning>`; `step_offset` is added to the printed step so that
+    `step` counts optimizer updates the way the metric lines of the same dialect do.
     `names` overrides the canonical names of groups and tail keys; a key mapped to None is dropped.
     `carry`: a match without a step takes the step of the nearest earlier match of this dialect that has one.
     """
@@ -66,7 +67,7 @@ class Line:
     needle: str
     pattern: str
     tail: str | None = None
-    names: Mapping[str, Name | None] = field(default_factory=dict)
+    names: Mapping[str, Name | None] = field(default_factory=dict[str, "Name | None"])
     step_offset: int = 0
     carry: bool = False
 
@@ -76,9 +77,9 @@ class Dialect:
     """The lines of one trainer.
 
     `sniff`: patterns, any of which marks a sampled line as this dialect's; by default the patterns of `metrics` lines.
-    `finish`: frame → frame over all matches of one file in order (columns: seq, line, meaning, step, epoch, epochs, iter,
-    iters, max_steps, rank, all Int64 but epoch Float64; null where not printed); it returns the frame with `step` filled
-    where the dialect derives it (`(epoch-1)*iters+iter`, or from the progress bar beside it).
+    `finish`: frame → frame over all matches of one file in order (columns: seq, line, meaning, step, epoch, epochs,
+    iter, iters, max_steps, rank, all Int64 but epoch Float64; null where not printed); it returns the frame with `step`
+    filled where the dialect derives it (`(epoch-1)*iters+iter`, or from the progress bar beside it).
     `hides_nan`: the writer's own filter prints a zero or a stale loss for a NaN step.
     `loses_column`: a missing `loss` beside other columns means a NaN or skipped window.
     `skips_update_on_nan`: a detected NaN leaves the weights as they were.

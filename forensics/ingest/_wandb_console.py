@@ -98,7 +98,10 @@ class Console:
             frame = frame.with_columns(places, t_ns=pl.Series([self._times[p] or None for p in pieces], dtype=pl.Int64))
         if "attrs" in frame.columns:
             noted = pl.concat_str(
-                pl.col("attrs").str.strip_suffix("}"), pl.lit(',"console_line":"'), pl.col("line").cast(pl.String), pl.lit('"}')
+                pl.col("attrs").str.strip_suffix("}"),
+                pl.lit(',"console_line":"'),
+                pl.col("line").cast(pl.String),
+                pl.lit('"}'),
             )
             frame = frame.with_columns(attrs=pl.when(pl.col("line").is_not_null()).then(noted).otherwise("attrs"))
         if "line" in frame.columns:
@@ -115,4 +118,3 @@ class Console:
 def bounds(quote_chars: int, traceback_lines: int, year: int) -> Bounds:
     """What may be kept of a console, as for a log."""
     return Bounds(quote_chars, traceback_lines, year)
-

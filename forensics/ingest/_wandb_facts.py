@@ -62,7 +62,9 @@ class Facts:
         for number, kind, start, stop in fields(data, at, end):
             if kind == BYTES and number in _ENVIRONMENT:
                 text = _text(data, start, stop)
-                self.put("env", _ENVIRONMENT[number], text.replace("\\", "/").rsplit("/", 1)[-1] if number == 6 else text)
+                self.put(
+                    "env", _ENVIRONMENT[number], text.replace("\\", "/").rsplit("/", 1)[-1] if number == 6 else text
+                )
             elif kind == BYTES and number == _ARGUMENTS and len(arguments) < 1000:
                 arguments.append(_text(data, start, stop))
             elif kind == VARINT and number in _COUNTS:

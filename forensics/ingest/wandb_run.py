@@ -78,9 +78,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         out.issue("unknown-version", f"the header is {head.hex()}; it is read like the known version", byte=4)
     mtime_ns = opened.source.mtime_ns
     year = time.gmtime(mtime_ns / 1e9).tm_year if mtime_ns else 1970
-    state = _State(
-        out, limits, opened.source.rank, year, MetricRows(out), Attempts(opened.source.attempt or 0)
-    )
+    state = _State(out, limits, opened.source.rank, year, MetricRows(out), Attempts(opened.source.attempt or 0))
     records = lost = 0
     for item in leveldb_log.read(opened.raw(), limits):
         if isinstance(item, Damage):

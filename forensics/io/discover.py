@@ -123,7 +123,7 @@ def _reason(path: str, seen: os.stat_result, *, follow: bool = False) -> str:
 
 
 def _unicode(path: str) -> str:
-    """The path with bytes that are no UTF-8 written as `\\xff`; tables and JSON hold nothing else."""
+    r"""The path with bytes that are no UTF-8 written as `\xff`; tables and JSON hold nothing else."""
     return os.fsencode(path).decode("utf-8", errors="backslashreplace")
 
 

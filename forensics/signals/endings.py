@@ -6,6 +6,8 @@ another run in the same file (`<dialect>.started`, or steps that start again) sp
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -28,22 +30,36 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """Markers in order, and per source the places of its training rows.
+class Steps:
+    """Training records of one source in order: places, steps and ranks, of equal length."""
 
-    `steps`: one row per source, rank and record with a step: source, rank, at, step, attempt; sorted by source and at.
-    """
+    at: tuple[int, ...] = ()
+    step: tuple[int, ...] = ()
+    rank: tuple[int | None, ...] = ()
+
+    def at_least(self, count: int, *, after: int, before: int | None = None, rank: int | None = None) -> bool:
+        """Tell whether so many different steps stand between two places, of one rank where both sides name one."""
+        seen: set[int] = set()
+        stop = len(self.at) if before is None else bisect_left(self.at, before)
+        for i in range(bisect_right(self.at, after), stop):
+            if rank is None or self.rank[i] is None or self.rank[i] == rank:
+                seen.add(self.step[i])
+                if len(seen) >= count:
+                    return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Success and start markers in order, and the training records of each source."""
 
     successes: tuple[Mark, ...]
     starts: tuple[Mark, ...]
-    steps: pl.DataFrame
+    steps: Mapping[str, Steps]
 
-    def steps_after(self, source: str, at: int, rank: int | None) -> int:
-        """Count the different steps that `source` logs after a place, of one rank when both sides name one."""
-        rows = self.steps.filter((pl.col("source") == source) & (pl.col("at") > at))
-        if rank is not None:
-            rows = rows.filter(pl.col("rank").is_null() | (pl.col("rank") == rank))
-        return rows["step"].n_unique() if rows.height else 0
+    def steps_of(self, source: str) -> Steps:
+        """Give the training records of a source, none when it has none."""
+        return self.steps.get(source, Steps())
 
     def success_for(self, source: str, at: int, t_ns: int | None) -> Mark | None:
         """Give the success marker that speaks of the run in which a place stands, if there is one."""
@@ -60,16 +76,15 @@ class Ending:
     def final(self) -> Mark | None:
         """The success marker of the last run of its file, if nothing was started or trained after it."""
         for mark in reversed(self.successes):
-            if not self._another_run_between(mark.source, mark.at, 1 << 62):
+            if not self._another_run_between(mark.source, mark.at, None):
                 return mark
         return None
 
-    def _another_run_between(self, source: str, a: int, b: int) -> bool:
-        lo, hi = min(a, b), max(a, b)
-        if any(m.source == source and lo < m.at < hi for m in self.starts):
+    def _another_run_between(self, source: str, a: int, b: int | None) -> bool:
+        lo, hi = (a, b) if b is None or a < b else (b, a)
+        if any(m.source == source and lo < m.at and (hi is None or m.at < hi) for m in self.starts):
             return True
-        rows = self.steps.filter((pl.col("source") == source) & (pl.col("at") > lo) & (pl.col("at") < hi))
-        return a < b and rows["step"].n_unique() >= _TRAILING_STEPS
+        return (b is None or a < b) and self.steps_of(source).at_least(_TRAILING_STEPS, after=lo, before=hi)
 
 
 def ending_of(run: Run) -> Ending:
@@ -93,13 +108,17 @@ def ending_of(run: Run) -> Ending:
     )
 
 
-def _steps(run: Run) -> pl.DataFrame:
-    return (
+def _steps(run: Run) -> dict[str, Steps]:
+    rows = (
         run.scan("metrics")
         .filter(pl.col("step").is_not_null() & ~pl.col("name").str.starts_with("eval"))
         .with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0))
-        .select("source", "rank", "at", "step", "attempt")
+        .select("source", "rank", "at", "step")
         .unique()
         .sort("source", "at")
         .collect()
     )
+    return {
+        str(source): Steps(tuple(part["at"].to_list()), tuple(part["step"].to_list()), tuple(part["rank"].to_list()))
+        for (source,), part in rows.group_by("source", maintain_order=True)
+    }

@@ -187,4 +187,4 @@ def _after_success(failure: Failure, success: Mark) -> str:
 def _survived(failure: Failure, end: Ending) -> bool:
     """Whether the same rank (or, when ranks are not told apart, the same file) trained on for some steps."""
     needed = SURVIVED_STEPS if failure.rank is not None or failure.weight >= Weight.STOP else 1
-    return end.steps_after(failure.source, failure.at, failure.rank) >= needed
+    return end.steps_of(failure.source).at_least(needed, after=failure.at, rank=failure.rank)

@@ -67,7 +67,10 @@ def shutdown_hang(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Find a process that stayed alive after the run had finished."""
     cfg = cfg or Config()
     torn = in_order(f for f in failures(run) if f.cleared == "teardown")
-    marks = {f.source: m for f in torn if (m := ending_of(run).success_for(f.source, f.at, f.t_ns)) is not None}
+    if not torn:
+        return
+    end = ending_of(run)
+    marks = {f.source: m for f in torn if (m := end.success_for(f.source, f.at, f.t_ns)) is not None}
     for source, mark in marks.items():
         after = [f for f in torn if f.source == source and f.at > mark.at]
         stuck, why = _stuck(run, mark, after, cfg)

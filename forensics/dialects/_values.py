@@ -1,0 +1,88 @@
+"""The metrics of matched lines, long: one row per printed number, with its canonical name and unit."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from forensics.dialects import _layouts, _numbers, _tails
+from forensics.dialects.names import canonical
+from forensics.dialects.spec import RESERVED, Line, Name
+
+#: row: index of the match; raw_name as printed; value in the unit of `name`.
+SCHEMA = {"row": pl.Int64(), "raw_name": pl.String(), "name": pl.String(), "value": pl.Float64()}
+
+
+@cache
+def groups_of(pattern: str) -> tuple[str, ...]:
+    """Named groups of a pattern, in order."""
+    return tuple(re.compile(pattern).groupindex)
+
+
+def named(line: Line, layout: _layouts.Layout) -> list[tuple[int, str, Name]]:
+    """Column, printed name and meaning of each metric of a layout: groups as in the pattern, then keys as printed."""
+    order = groups_of(line.pattern)
+    columns = [
+        (i, name, tail, known)
+        for i, (name, tail) in enumerate(zip(layout.names, layout.of_tail, strict=True))
+        if name not in RESERVED and (known := _name(line, name)) is not None
+    ]
+    columns.sort(key=lambda c: (c[2], c[0] if c[2] else order.index(c[1])))
+    taken = {known.canonical for _, _, tail, known in columns if not tail}
+    return [(i, n, known) for i, n, tail, known in columns if not tail or known.canonical not in taken]
+
+
+def interleaved(columns: list[tuple[int, str, Name]], values: npt.NDArray[np.float64]) -> pl.DataFrame:
+    """Lay out columns (index into `values`, printed name, meaning) of a width x height table row by row."""
+    height, width = values.shape[1], len(columns)
+    if not width:
+        return pl.DataFrame(schema=SCHEMA)
+    scale = np.array([known.scale for _, _, known in columns])
+    index = pl.Series(np.tile(np.arange(width, dtype=np.uint32), height))
+    return pl.DataFrame(
+        {
+            "row": np.repeat(np.arange(height, dtype=np.int64), width),
+            "raw_name": pl.Series([name for _, name, _ in columns]).gather(index),
+            "name": pl.Series([known.canonical for _, _, known in columns]).gather(index),
+            "value": (values[[i for i, _, _ in columns]] * scale[:, None]).T.ravel(),
+        }
+    )
+
+
+def _name(line: Line, printed: str) -> Name | None:
+    return line.names[printed] if printed in line.names else canonical(printed)
+
+
+def of_groups(line: Line, groups: pl.DataFrame) -> pl.DataFrame:
+    """Long metrics of a batch: the pattern's own groups, then the tail's pairs; columns row, raw_name, name, value."""
+    own = [(i, g, n) for i, g in enumerate(groups.columns) if g not in RESERVED and (n := _name(line, g)) is not None]
+    parts: list[pl.DataFrame] = []
+    if own:
+        read = [_numbers.floats(groups[g]) for _, g, _ in own]
+        there = np.vstack([s.is_not_null().to_numpy() for s in read])
+        values = np.vstack([s.fill_null(0.0).to_numpy() for s in read])
+        columns = [(i, g, n) for i, (_, g, n) in enumerate(own)]
+        parts.append(interleaved(columns, values).filter(pl.Series(there.T.ravel())))
+    if line.tail and "tail" in groups.columns:
+        parts.append(_pairs(line, _tails.read(line.tail, groups["tail"]), {n.canonical for _, _, n in own}))
+    if not parts:
+        return pl.DataFrame(schema=SCHEMA)
+    return parts[0] if len(parts) == 1 else pl.concat(parts).sort("row", maintain_order=True)
+
+
+def _pairs(line: Line, pairs: pl.DataFrame, taken: set[str]) -> pl.DataFrame:
+    keys = [key for key in pairs["key"].unique().to_list() if key not in RESERVED]
+    known = {key: name for key in keys if (name := _name(line, key)) is not None and name.canonical not in taken}
+    pairs = pairs.filter(pl.col("key").is_in(list(known)))
+    names = {key: name.canonical for key, name in known.items()}
+    scales = {key: name.scale for key, name in known.items()}
+    return pairs.select(
+        "row",
+        pl.col("key").alias("raw_name"),
+        pl.col("key").replace_strict(names, default=None, return_dtype=pl.String()).alias("name"),
+        pl.col("value") * pl.col("key").replace_strict(scales, default=1.0, return_dtype=pl.Float64()),
+    ).drop_nulls("value")
