@@ -1,4 +1,4 @@
-"""Facts of a W&B transaction log: settings, the machine, the run and versions; nothing that names a person or a host."""
+"""Facts of a W&B transaction log: settings, the machine, the run and versions; nothing names a person or host."""
 
 from __future__ import annotations
 

@@ -36,6 +36,7 @@ _WHY = {
     "unfinished": "the other parts of a record are missing",
     "record-too-long": "a record is longer than the limit",
 }
+_AXES = frozenset(("_step", "_timestamp", "epoch"))
 _KEYS = 100_000
 
 
@@ -118,26 +119,18 @@ def _record(record: Record, state: _State) -> None:
 
 
 def _history(record: Record, at: int, end: int, state: _State) -> None:
-    step: int | None = None
-    t_ns: int | None = None
-    epoch: float | None = None
+    axes: dict[str, float | None] = {}
     cells: list[tuple[str, bytes]] = []
     for key, value in items(record.payload, at, end):
-        name = state.names.get(key)
-        if name is None:
-            name = key.decode("utf-8", "replace")
-            if len(state.names) < _KEYS:
-                state.names[key] = name
-        if name == "_step":
-            step = int64(plain_number(value))
-        elif name == "_timestamp":
-            t_ns = nanoseconds(plain_number(value))
-        elif name == "epoch":
-            epoch = plain_number(value)
+        name = _name(key, state)
+        if name in _AXES:
+            axes[name] = plain_number(value)
         elif not name.startswith("_"):
             cells.append((name, value))
+    step = int64(axes.get("_step"))
     if step is None:
         step = _history_step(record.payload, at, end)
+    t_ns = nanoseconds(axes.get("_timestamp"))
     state.t_ns = t_ns or state.t_ns
     where = At(
         record.byte,
@@ -145,13 +138,22 @@ def _history(record: Record, at: int, end: int, state: _State) -> None:
         rank=state.rank,
         byte=record.byte,
         step=step,
-        epoch=epoch,
+        epoch=axes.get("epoch"),
         t_ns=t_ns,
     )
     for name, value in cells:
         number = plain_number(value)
         for key, found in ((name, number),) if number is not None else numbers_of(name, value):
             _point(where, key, found, state)
+
+
+def _name(key: bytes, state: _State) -> str:
+    name = state.names.get(key)
+    if name is None:
+        name = key.decode("utf-8", "replace")
+        if len(state.names) < _KEYS:
+            state.names[key] = name
+    return name
 
 
 def _point(where: At, name: str, number: float | None, state: _State) -> None:
