@@ -12,10 +12,10 @@ import polars as pl
 
 _PARTS = (
     r"(?:\[pod/\S+\] |pod/\S+ )?"
-    r"(?:\[\d+,(?P<mpi>\d+)\]<(?:stdout|stderr|stddiag)>: ?)?"
+    r"(?:\[\d+,(?P<mpi>\d{1,7})\]<(?:stdout|stderr|stddiag)>: ?)?"
     r"(?: {0,4}(?P<srun>\d{1,5}): )?"
-    r"(?:\[default(?P<local>\d+)\]:\s?)?"
-    r"(?:\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d+)\][: ] ?)?"
+    r"(?:\[default(?P<local>\d{1,7})\]:\s?)?"
+    r"(?:\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?)?"
     r"(?:\(\w+(?: pid=\d+)?(?:, ip=[\d.]+)?\) )?"
     r"(?:\[\d{5,}\] )?"
 )

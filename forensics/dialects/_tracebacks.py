@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import orjson
@@ -177,7 +177,7 @@ class Assembler:
         self.count += 1
         text = window[: self._bytes].decode("utf-8", "surrogateescape")
         breaks = [found.start() for found in islice(_BREAK.finditer(text), self._lines + 1)]
-        lines = [text[a + 1 : b] for a, b in zip(breaks, [*breaks[1:], len(text)], strict=True)]
+        lines = [text[a + 1 : b] for a, b in pairwise([*breaks, len(text)])]
         found = read(row["raw"], lines)
         self._read_to[row["rank"]] = row["seq"] + found.read
         place = {"seq": row["seq"], "line": row["line"], "byte": row["byte"]}

@@ -121,6 +121,8 @@ def value_class(value: pl.Expr) -> pl.Expr:
 def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
     """Give `frame` exactly the columns of `table`, in order: missing ones null, `value_class` derived from `value`.
 
+    A rank or an attempt that no 32 bits hold was misread, and is null.
+
     Raises:
         KeyError: for an unknown table or a column that the table does not have.
     """
@@ -132,6 +134,6 @@ def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
     if table == "metrics" and "value_class" not in frame.columns:
         frame = frame.with_columns(value_class=value_class(pl.col("value").cast(pl.Float64)))
     return frame.select(
-        (pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype=dtype)).alias(name)
+        (pl.col(name).cast(dtype, strict=dtype != _I32) if name in frame.columns else pl.lit(None, dtype=dtype)).alias(name)
         for name, dtype in columns.items()
     )
