@@ -59,9 +59,12 @@ def strip(frame: pl.DataFrame, *, tasks: bool = True) -> pl.DataFrame:
         prefix, number = split(lines[0])
         if not prefix:
             break
-        same = lines.str.starts_with(prefix)
-        hit = todo.filter(same)
-        stripped = lines.filter(same).str.slice(len(prefix))
+        rest = lines.str.slice(len(prefix))
+        longer = rf"{_MAYBE}|{_TASK}" if prefix.endswith(" ") else rf"{_MAYBE}|{_TASK}|^ "
+        same = lines.str.starts_with(prefix) & ~rest.str.contains(longer)
+        if not same.any():
+            break
+        hit, stripped = todo.filter(same), rest.filter(same)
         text = stripped.rename("text") if len(hit) == len(text) else text.scatter(hit, stripped)
         if number is not None:
             rank = rank.scatter(hit, number)

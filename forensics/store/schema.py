@@ -133,7 +133,8 @@ def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
         raise KeyError(msg)
     if table == "metrics" and "value_class" not in frame.columns:
         frame = frame.with_columns(value_class=value_class(pl.col("value").cast(pl.Float64)))
+    known = set(frame.columns)
     return frame.select(
-        (pl.col(name).cast(dtype, strict=dtype != _I32) if name in frame.columns else pl.lit(None, dtype=dtype)).alias(name)
+        (pl.col(name).cast(dtype, strict=dtype != _I32) if name in known else pl.lit(None, dtype=dtype)).alias(name)
         for name, dtype in columns.items()
     )
