@@ -13,7 +13,7 @@ class Limits:
     `expanded_ratio` and `expanded_bytes` bound what a compressed file may grow to.
     """
 
-    block_bytes: int = 4 << 20
+    block_bytes: int = 8 << 20
     line_bytes: int = 1 << 20
     quote_chars: int = 400
     files: int = 1_000_000
