@@ -8,8 +8,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from forensics.nan_origin import origin
 
+from forensics.nan_origin import origin
 from forensics.pipeline import ingest_run, triage
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
