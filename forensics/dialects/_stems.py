@@ -22,6 +22,6 @@ STEMS = (
     "raining c", "raining C", "raining f", "raining F", "raining d", "raining is", "raining has", "raining s",
     "RAINING C", "d training", "d Training", "e training", "h training", "un complete", "un finished",
     "train_runtime", "run_stop", "stopped: `", "last enqueued", "async_prefetch", "are nan", "was nan",
-    "me nan", "n nan", "ns nan", "ent nan", "ed nan", " a nan", "came inf", "is inf", "uncorrectable", "Received data", "op.preamble", "BLOCKING_WAIT",
-    "exitcode", "Backward",
+    "me nan", "n nan", "ns nan", "ent nan", "ed nan", " a nan", "came inf", "is inf", "uncorrectable", "Received data",
+    "op.preamble", "BLOCKING_WAIT", "exitcode", "Backward",
 )  # fmt: skip

@@ -1,0 +1,136 @@
+"""The table of error signatures, and the scanner that applies it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import polars as pl
+import pytest
+
+from forensics.dialects import _lines, _prefix, _signatures
+from forensics.dialects._stems import STEMS
+
+TABLE = {signature.id: signature for signature in _signatures.table()}
+
+
+def scan(text: str) -> list[dict[str, object]]:
+    scanner = _signatures.Scanner()
+    kept = scanner.feed(_prefix.strip(_lines.Cut(text.encode()).select(_signatures.pattern())))
+    return kept + scanner.close()[0]
+
+
+def codes(text: str) -> list[object]:
+    return [event["code"] for event in scan(text)]
+
+
+@pytest.mark.parametrize("signature", TABLE.values(), ids=TABLE.keys())
+def test_a_signature_is_whole(signature: _signatures.Signature) -> None:
+    assert signature.role in {"root", "symptom", "context", "benign"}
+    assert signature.shape in {"nan", "oom", "hang", "slowdown", "bad_eval", "learning", "crash", "stopped", ""}
+    assert signature.cause.isidentifier()
+    assert signature.why.endswith(".")
+    assert signature.fix.endswith(".")
+    assert signature.source
+    assert signature.needles
+    assert re.compile(signature.pattern).groups >= 0
+    if "(?!" not in signature.pattern:
+        pl.Series(["x"]).str.contains(signature.pattern)
+
+
+def test_ids_are_never_used_twice() -> None:
+    assert len(TABLE) == len(_signatures.table())
+
+
+def test_stems_are_short_enough_for_one_pass_and_none_contains_another() -> None:
+    assert len(set(STEMS)) == len(STEMS) < 200
+    assert all(3 <= len(stem) <= 28 for stem in STEMS)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.25 GiB. GPU 2 has a total capacity", "cuda-oom"),
+        ("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 1.25 GiB", "gpu-oom-other"),
+        ("Failed to CUDA calloc 4096 bytes", "nccl-oom"),
+        ("[12.5] Out of memory: Killed process 4321 (python) total-vm:9kB", "kernel-oom-kill"),
+        ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=9.0", "slurm-oom-kill"),
+        ("RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried", "cpu-alloc"),
+        ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 12 bytes.", "xla-oom-alloc"),
+        ("[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, "
+         "Timeout(ms)=600000) ran for 600123 milliseconds before timing out.", "nccl-watchdog"),
+        ("RuntimeError: [Rank 0]: Ranks 1 failed to pass monitoredBarrier in 30000 ms", "monitored-barrier"),
+        ("RuntimeError: [gloo/pair.cc:1] Timed out waiting 5000ms for recv operation to complete", "gloo-timeout"),
+        ("what(): op.preamble.length <= op.nbytes. 8 vs 4. Received data size doesn't match expected size", "gloo-mismatch"),
+        ("Timed out after 301 seconds waiting for clients. 3/4 clients joined.", "store-timeout"),
+        ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", "childfailed"),
+        ("failed (exitcode: -11) local_rank: 3 (pid: 12) of binary: python", "elastic-exitcode"),
+        ("  exitcode  : -9 (pid: 77)", "exitcode-9"),
+        ("slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2031-05-06T07:08:09 DUE TO TIME LIMIT ***", "slurm-timelimit"),
+        ("slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2031-05-06T07:08:09 ***", "slurm-cancel"),
+        ("TERM_OWNER: job killed by owner.", "lsf-owner"),
+        ("[rank 0] WARNING  Received SIGTERM - stopping after this step", "sigterm15"),
+        ("Fatal Python error: Segmentation fault", "fatal-python"),
+        ("Fatal Python error: Aborted", "fatal-abort"),
+        ("OSError: [Errno 28] No space left on device", "enospc"),
+        ("gradient is nan at layer 3", "loss-nonfinite-message"),
+        ("NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.", "xid79"),
+        ("EngineCore hit an exception: RuntimeError: x", "vllm-engine-dead"),
+        ("Training finished successfully.", "success"),
+        ("{'train_runtime': 12.5, 'train_loss': 2.0}", "success"),
+        ("EOFError: Ran out of input", "py-exception-terminal"),
+    ],
+)  # fmt: skip
+def test_a_known_failure_is_named(line: str, code: str) -> None:
+    assert code in codes(f"before\n{line}\nafter\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '    raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")',
+        'logger.error("NCCL communicator was aborted")',
+        '        if "CUDA out of memory. Tried to allocate" in str(error):',
+        "# KeyboardInterrupt: handled below",
+        'print(f"CUDA out of memory. Tried to allocate {n}")',
+    ],
+)
+def test_program_text_is_no_failure(line: str) -> None:
+    assert codes(line + "\n") == []
+
+
+def test_a_handler_that_is_registered_is_no_stop() -> None:
+    assert codes("[rank 0] INFO     signal handlers installed for SIGTERM and SIGINT\n") == []
+
+
+def test_groups_of_a_signature_become_attributes_rank_and_step() -> None:
+    text = "7: Unexpected result nan on rank 3 at iteration #120 invocation #1 (message='bucket 0')\n"
+    event = next(e for e in scan(text) if e["code"] == "mcore-nan-gradnorm")
+    assert (event["rank"], event["step"]) == (3, 120)
+    assert json.loads(str(event["attrs"]))["msg"] == "bucket 0"
+
+
+def test_the_quote_is_the_line_as_printed_less_colours() -> None:
+    event = scan("\x1b[31m[rank2]: OSError: [Errno 28] No space left on device\x1b[0m\n")[0]
+    assert event["text"] == "[rank2]: OSError: [Errno 28] No space left on device"
+    assert event["rank"] == 2
+
+
+def test_a_long_line_is_cut_around_the_words() -> None:
+    text = scan("x" * 5000 + " Error: No space left on device " + "y" * 5000 + "\n")[0]["text"]
+    assert isinstance(text, str)
+    assert len(text) == 400
+    assert "No space left on device" in text
+
+
+def test_of_a_flood_the_first_and_the_last_hits_are_kept_and_the_rest_is_counted() -> None:
+    scanner = _signatures.Scanner()
+    events: list[dict[str, object]] = []
+    for block in range(10):
+        text = "".join(f"OSError: [Errno 28] No space left on device {block * 100 + i}\n" for i in range(100))
+        cut = _lines.Cut(text.encode(), first_line=1 + 100 * block, first_seq=100 * block)
+        events += scanner.feed(_prefix.strip(cut.select(_signatures.pattern())))
+    last, left_out = scanner.close()
+    lines = [e["line"] for e in events + last if e["code"] == "enospc"]
+    assert lines == [*range(1, 201), *range(951, 1001)]
+    assert dict(left_out)["enospc"] == 750

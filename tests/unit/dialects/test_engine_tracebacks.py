@@ -1,0 +1,104 @@
+"""Tracebacks become one event each."""
+
+from __future__ import annotations
+
+import json
+
+from forensics.dialects._blocks import Bounds, Reader
+
+PLAIN = """Traceback (most recent call last):
+  File "/opt/toy/train.py", line 40, in main
+    loop(model)
+  File "/opt/toy/loop.py", line 12, in loop
+    raise ValueError("shard 7 is empty")
+ValueError: shard 7 is empty
+"""
+
+
+def tracebacks(text: str, *, piece: int | None = None) -> list[dict[str, object]]:
+    data = text.encode()
+    reader = Reader((), Bounds())
+    tables = []
+    at = line = 0
+    while at < len(data):
+        end = len(data) if piece is None else data.find(b"\n", min(at + piece, len(data) - 1)) + 1 or len(data)
+        tables += reader.feed(data[at:end], offset=at, first_line=line + 1)
+        line += data.count(b"\n", at, end)
+        at = end
+    tables += reader.close()[0]
+    rows = [row for table in tables for row in table["events"].iter_rows(named=True) if row["code"] == "traceback"]
+    return [row | json.loads(row["attrs"]) for row in rows]
+
+
+def test_class_message_and_innermost_frame_are_kept() -> None:
+    (found,) = tracebacks("start\n" + PLAIN + "end\n")
+    assert (found["exc"], found["message"]) == ("ValueError", "shard 7 is empty")
+    assert found["frame"] == "/opt/toy/loop.py:12 in loop"
+    assert found["frames"] == "2"
+    assert (found["line"], found["head_line"]) == (7, "2")
+    assert found["text"] == "ValueError: shard 7 is empty"
+
+
+def test_a_prefix_names_the_rank_and_lines_of_others_are_passed_over() -> None:
+    mine = ["[rank3]: " + line for line in PLAIN.splitlines()]
+    others = [f"[rank{10 + r}]: KeyError: 'other'" for r in range(len(mine))]
+    text = "\n".join(line for pair in zip(mine, others, strict=True) for line in pair) + "\n"
+    (found,) = [t for t in tracebacks(text) if t["rank"] == 3]
+    assert found["exc"] == "ValueError"
+
+
+def test_a_loggers_prefix_on_each_line_is_seen_through() -> None:
+    text = "".join(f"2031-05-06 07:08:09 ERROR {line}\n" for line in PLAIN.splitlines())
+    (found,) = tracebacks(text)
+    assert (found["exc"], found["frames"]) == ("ValueError", "2")
+
+
+def test_a_chain_is_one_event_with_its_root() -> None:
+    text = (
+        PLAIN
+        + "\nDuring handling of the above exception, another exception occurred:\n\n"
+        + PLAIN.replace("ValueError: shard 7 is empty", "toy.errors.LoaderError: giving up")
+    )
+    (found,) = tracebacks(text)
+    assert (found["exc"], found["root_exc"]) == ("toy.errors.LoaderError", "ValueError")
+    assert found["root_message"] == "shard 7 is empty"
+
+
+def test_two_tracebacks_that_are_no_chain_are_two_events() -> None:
+    assert [t["line"] for t in tracebacks(PLAIN + "between\n" + PLAIN)] == [6, 13]
+
+
+def test_a_traceback_over_the_end_of_a_block_is_whole() -> None:
+    whole = tracebacks("a\n" * 50 + PLAIN + "b\n" * 50)
+    for piece in range(1, 140, 13):
+        assert tracebacks("a\n" * 50 + PLAIN + "b\n" * 50, piece=piece) == whole
+
+
+def test_a_traceback_that_the_file_cuts_short_still_counts() -> None:
+    (found,) = tracebacks("\n".join(PLAIN.splitlines()[:3]))
+    assert "exc" not in found
+    assert found["frame"] == "/opt/toy/train.py:40 in main"
+
+
+def test_what_python_ignores_is_marked_harmless() -> None:
+    (found,) = tracebacks("Exception ignored in: <function Loader.__del__>\n" + PLAIN)
+    assert found["role"] == "benign"
+
+
+def test_a_head_in_program_text_is_none() -> None:
+    assert tracebacks('if "Traceback (most recent call last)" in text:\n    pass\n') == []
+
+
+def test_an_exception_without_a_message_takes_the_next_line() -> None:
+    (found,) = tracebacks(PLAIN.replace("ValueError: shard 7 is empty", "toy.errors.ChildError:\n  worker 3 failed"))
+    assert (found["exc"], found["message"]) == ("toy.errors.ChildError", "worker 3 failed")
+
+
+def test_more_than_five_hundred_tracebacks_are_counted_not_kept() -> None:
+    reader = Reader((), Bounds())
+    data = (PLAIN * 700).encode()
+    tables = reader.feed(data, offset=0, first_line=1)
+    last, flooded = reader.close()
+    kept = sum((t["events"]["code"] == "traceback").sum() for t in [*tables, *last])
+    assert kept == 500
+    assert dict(flooded)["traceback"] == 200
