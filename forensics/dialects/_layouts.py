@@ -18,7 +18,8 @@ from forensics.dialects import _lines
 from forensics.dialects.spec import TAILS, Line, N
 
 _WIDEST = 64
-_VALUE = "+.,0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-"
+_VALUE = "+.,0123456789aefintyEIN-"
+_SUFFIXES = "kKMGBTP"
 _NUMBER = re.compile(rf"{N}[kKMGBTPE]?")
 _RUNS = re.compile(r"(?P<digits>[0-9]+)|(?P<blanks> +)|(?P<other>[^0-9 ]+)")
 
@@ -81,4 +82,5 @@ def _fixed(text: str) -> str:
 def _value(printed: str, following: str) -> str:
     if following and following in printed:
         return f"({N}[kKMGBTPE]?)"
-    return "([" + "".join(c for c in _VALUE if c != following) + "]+)"
+    suffixes = _SUFFIXES if printed[-1] in _SUFFIXES else ""
+    return "([" + "".join(c for c in suffixes + _VALUE if c != following) + "]+)"

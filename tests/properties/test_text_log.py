@@ -23,9 +23,10 @@ TOYS = [
     Dialect("bar", "Bar", (Line("progress", "|", r"(?P<step>\d+)\|"), Line("metrics", "v=", r"v=(?P<loss>\S+)"))),
 ]
 WORDS = st.sampled_from(
-    ["it 1: loss=2.5", "it 2: loss=nan | lr=1e-4", "it 10: loss=1,000 | x=abc", "[rank3]: it 4: loss=0.5", "7|", "v=1.5",
-     "Traceback (most recent call last):", '  File "a.py", line 3, in f', "ValueError: x", "", " ", "\x1b[31mred\x1b[0m",
-     "OSError: [Errno 28] No space left on device", "2: [rank2]: NCCL communicator was aborted", "Training complete"]
+    ["it 1: loss=2.5", "it 2: loss=nan | lr=1e-4", "it 10: loss=1,000 | x=abc", "[rank3]: it 4: loss=0.5", "7|",
+     "v=1.5", "Traceback (most recent call last):", '  File "a.py", line 3, in f', "ValueError: x", "", " ",
+     "\x1b[31mred\x1b[0m", "OSError: [Errno 28] No space left on device", "2: [rank2]: NCCL communicator was aborted",
+     "Training complete"]
 )  # fmt: skip
 BREAKS = st.sampled_from([b"\n", b"\n", b"\n", b"\r", b"\r\n", b"\x08\x08"])
 NOISE = st.binary(max_size=6)

@@ -11,6 +11,10 @@ import pytest
 from forensics.dialects import _lines, _prefix, _signatures
 from forensics.dialects._stems import STEMS
 
+WATCHDOG = (
+    "[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, "
+    "Timeout(ms)=600000) ran for 600123 milliseconds before timing out."
+)
 TABLE = {signature.id: signature for signature in _signatures.table()}
 
 
@@ -50,23 +54,22 @@ def test_stems_are_short_enough_for_one_pass_and_none_contains_another() -> None
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.25 GiB. GPU 2 has a total capacity", "cuda-oom"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.25 GiB. GPU 2 has", "cuda-oom"),
         ("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 1.25 GiB", "gpu-oom-other"),
         ("Failed to CUDA calloc 4096 bytes", "nccl-oom"),
         ("[12.5] Out of memory: Killed process 4321 (python) total-vm:9kB", "kernel-oom-kill"),
         ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=9.0", "slurm-oom-kill"),
         ("RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried", "cpu-alloc"),
         ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 12 bytes.", "xla-oom-alloc"),
-        ("[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, "
-         "Timeout(ms)=600000) ran for 600123 milliseconds before timing out.", "nccl-watchdog"),
+        (WATCHDOG, "nccl-watchdog"),
         ("RuntimeError: [Rank 0]: Ranks 1 failed to pass monitoredBarrier in 30000 ms", "monitored-barrier"),
         ("RuntimeError: [gloo/pair.cc:1] Timed out waiting 5000ms for recv operation to complete", "gloo-timeout"),
-        ("what(): op.preamble.length <= op.nbytes. 8 vs 4. Received data size doesn't match expected size", "gloo-mismatch"),
+        ("what(): op.preamble.length <= op.nbytes. Received data size doesn't match expected", "gloo-mismatch"),
         ("Timed out after 301 seconds waiting for clients. 3/4 clients joined.", "store-timeout"),
         ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", "childfailed"),
         ("failed (exitcode: -11) local_rank: 3 (pid: 12) of binary: python", "elastic-exitcode"),
         ("  exitcode  : -9 (pid: 77)", "exitcode-9"),
-        ("slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2031-05-06T07:08:09 DUE TO TIME LIMIT ***", "slurm-timelimit"),
+        ("slurmstepd: error: *** JOB 9 ON n CANCELLED AT 2031-05-06 DUE TO TIME LIMIT ***", "slurm-timelimit"),
         ("slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2031-05-06T07:08:09 ***", "slurm-cancel"),
         ("TERM_OWNER: job killed by owner.", "lsf-owner"),
         ("[rank 0] WARNING  Received SIGTERM - stopping after this step", "sigterm15"),
