@@ -44,6 +44,10 @@ def health_of(run: Run) -> Health:
     if not losses:
         return Health(None, f"{span} without a loss, and no end marker")
     full = _reached_the_end(run, last_step)
+    if not full and _lacks_exit_record(run):
+        return Health(
+            None, f"{span} with a finite loss, but its tracker wrote no exit record: the run did not end itself"
+        )
     ending = "which is the last step planned" if full else "with a finite loss; no end marker was seen"
     return Health(Confidence.MEDIUM if full else Confidence.LOW, f"{span}, {ending}")
 
@@ -76,5 +80,11 @@ def _reached_the_end(run: Run, last_step: int | None) -> bool:
     return planned is not None and last_step is not None and last_step >= planned - 1
 
 
+def _lacks_exit_record(run: Run) -> bool:
+    told = (pl.col("family") == "exit") & pl.col("key").str.ends_with("exit_record") & (pl.col("value") == "false")
+    return run.scan("facts").filter(told).collect().height > 0
+
+
 def _evidence(mark: Mark) -> Evidence:
-    return Evidence(mark.source, Locator(line=mark.at), mark.quote, t_ns=mark.t_ns, role=EvidenceRole.CONTRADICTS)
+    where = Locator(line=mark.line, byte=mark.byte)
+    return Evidence(mark.source, where, mark.quote, t_ns=mark.t_ns, role=EvidenceRole.CONTRADICTS)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import polars as pl
 
@@ -14,7 +14,7 @@ from forensics import registry
 from forensics.errors import ForensicsError, UsageError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
-from forensics.io.reading import Opened, open_source, opened_bytes
+from forensics.io.reading import Opened, open_source, opened_bytes, opened_stream
 from forensics.model import FileCoverage, Finding, Issue, Report, Source
 from forensics.store import disk
 from forensics.store.fill import fill
@@ -99,16 +99,25 @@ def ingest_run(path: Path, *, store: Path | None = None, limits: Limits = DEFAUL
 
 def ingest_bytes(name: str, data: bytes, *, limits: Limits = DEFAULT) -> Run:
     """Read one file's content, as from a pipe, into tables in memory."""
-    source = Source(name, len(data))
+    return _ingest_opened(opened_bytes(name, data, limits), limits)
 
-    @contextlib.contextmanager
-    def opening() -> Generator[Opened, None, None]:
-        yield opened_bytes(name, data)
 
-    sink, file = fill(opening(), source, registry.load("ingesters").ingesters, limits)
+def ingest_stream(name: str, stream: BinaryIO, *, limits: Limits = DEFAULT) -> Run:
+    """Read a pipe to its end, by way of an unnamed temporary file, into tables in memory.
+
+    Raises:
+        LimitExceeded: when the pipe gives more than `limits.expanded_bytes`.
+    """
+    with opened_stream(name, stream, limits) as opened:
+        return _ingest_opened(opened, limits)
+
+
+def _ingest_opened(opened: Opened, limits: Limits) -> Run:
+    ingesters = registry.load("ingesters").ingesters
+    sink, file = fill(contextlib.nullcontext(opened), opened.source, ingesters, limits)
     gathered = _Gathered()
     gathered.add({t: f.lazy() for t, f in sink.frames().items()}, file, sink.issues)
-    return gathered.run(name, [source])
+    return gathered.run(opened.source.path, [opened.source])
 
 
 def findings_of(run: Run, config: RuleConfig) -> Iterator[Finding]:
@@ -149,4 +158,13 @@ def triage(
     return report_of(ingest_run(path, store=store, limits=limits), config)
 
 
-__all__ = ["Defaults", "ForensicsError", "findings_of", "ingest_bytes", "ingest_run", "report_of", "triage"]
+__all__ = [
+    "Defaults",
+    "ForensicsError",
+    "findings_of",
+    "ingest_bytes",
+    "ingest_run",
+    "ingest_stream",
+    "report_of",
+    "triage",
+]

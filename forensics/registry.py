@@ -31,14 +31,15 @@ _MARK = "__forensics__"
 
 @dataclass(frozen=True, slots=True)
 class Sniff:
-    """What makes a file look like a format: shell globs on the base name, magic bytes at the start.
+    """What makes a file look like a format: magic bytes at the start, globs on the path in the run or the base name.
 
-    A file is offered to the ingesters whose `glob` or `magic` matches, magic first; `fallback` is asked last.
+    A file is offered to the ingesters whose `magic`, `path` or `glob` matches, in this order; `fallback` is asked last.
     """
 
     glob: tuple[str, ...] = ()
     magic: tuple[bytes, ...] = ()
     fallback: bool = False
+    path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,18 +91,25 @@ def _weak(finding: Finding) -> bool:
 
 def _earlier(a: Finding, b: Finding) -> Finding:
     """Give the one of two findings that is nearer to the cause; `a` is preferred where no order is known."""
-    if _weak(a) is not _weak(b):
-        return b if _weak(a) else a
-    own_a, own_b = _ended_by_itself(a), _ended_by_itself(b)
-    if a.shape in _SOFT and own_b:
+    if _yields(a, b):
         return b
-    if b.shape in _SOFT and own_a:
-        return a
-    if _only_slow(a) and _stopped_for_another_reason(b):
-        return b
-    if _only_slow(b) and _stopped_for_another_reason(a):
+    if _yields(b, a):
         return a
     return b if before(b.evidence[0], a.evidence[0]) else a
+
+
+def _yields(finding: Finding, other: Finding) -> bool:
+    """Whether a finding gives way to another one whatever their order in time."""
+    if _weak(finding) is not _weak(other):
+        return _weak(finding)
+    if _ended_by_itself(other) and (finding.shape in _SOFT or _echo(finding)):
+        return True
+    return _only_slow(finding) and _stopped_for_another_reason(other)
+
+
+def _echo(finding: Finding) -> bool:
+    """Whether a finding is an error that only follows from another one, which may be printed after it."""
+    return finding.shape is Shape.CRASH and finding.causal is Causal.SYMPTOM
 
 
 def _only_slow(finding: Finding) -> bool:

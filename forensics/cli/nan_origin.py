@@ -59,5 +59,5 @@ def _read(source: str) -> Run:
     from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
 
     if source == "-":
-        return pipeline.ingest_bytes("stdin", sys.stdin.buffer.read())
+        return pipeline.ingest_stream("stdin", sys.stdin.buffer)
     return pipeline.ingest_run(Path(source))

@@ -8,13 +8,16 @@ from typing import Any
 
 import polars as pl
 
-from forensics.dialects import _lines, _prefix, _signatures, _times, _tracebacks
+from forensics.dialects import _lines, _prefix, _sieve, _signatures, _stems, _times, _tracebacks
 from forensics.dialects._engine import Matcher, Tables
 from forensics.dialects.spec import Dialect
 
 #: Tracebacks of one file that are assembled; further ones are counted.
 TRACEBACKS = 500
+#: Share of the segments from which it pays to leave out those that no signature can stand in.
 _CROWD = 0.3
+#: Suspects that are worth a scan.
+_SCAN_ROWS, _SCAN_BYTES = 4096, 4 << 20
 _LAYOUTS = 64
 _WINDOW_BYTES = 64 << 10
 _EVENTS = {
@@ -32,6 +35,10 @@ class Bounds:
     year: int = 1970
 
 
+def _size(frame: pl.DataFrame) -> int:
+    return int(frame["raw"].str.len_bytes().sum())
+
+
 class Reader:
     """Feed the blocks of one file in order, then `close`; each call gives tables that are final."""
 
@@ -43,13 +50,21 @@ class Reader:
         "_pattern",
         "_scanner",
         "_seq",
+        "_sieve",
         "_tasks",
         "_tracebacks",
+        "_waiting",
         "lines",
     )
 
-    def __init__(self, dialects: Sequence[Dialect], bounds: Bounds, *, tasks: bool = True) -> None:
-        """Read with these dialects, best first; `tasks`: whether lines may begin with the task number of `srun -l`."""
+    def __init__(
+        self, dialects: Sequence[Dialect], bounds: Bounds, *, tasks: bool = True, sample: bytes | None = None
+    ) -> None:
+        """Read with these dialects, best first.
+
+        `tasks`: whether lines may begin with the task number of `srun -l`; `sample`: a part of a file that is large
+        enough for a sieve to pay.
+        """
         self._bounds = bounds
         self._tasks = tasks
         self._matcher = Matcher(dialects, year=bounds.year) if dialects else None
@@ -58,9 +73,11 @@ class Reader:
             most=TRACEBACKS, window_bytes=_WINDOW_BYTES, lines=bounds.traceback_lines, quote_chars=bounds.quote_chars
         )
         self._pattern = _signatures.pattern()
+        self._sieve = None if sample is None else self._sieve_for(sample)
+        self._crowded = False
         self._last: tuple[bytes, int, int] | None = None
         self._seq = 0
-        self._crowded = False
+        self._waiting: list[pl.DataFrame] = []
         self.lines = 0
 
     def feed(self, data: bytes, *, offset: int, first_line: int) -> list[Tables]:
@@ -69,10 +86,10 @@ class Reader:
         events = self._tracebacks.go_on(data)
         suspects, printed = self._chosen(cut)
         if suspects.height:
-            events += self._scanner.feed(suspects)
+            events += self._scanned(suspects)
             events += self._tracebacks.feed(suspects, data, offset)
         ready = [self._events(events)] if events else []
-        if self._matcher is not None and printed.height:
+        if self._matcher is not None:
             ready += self._matcher.feed(printed)
         if not data.isspace():
             self._last = (data, offset, first_line)
@@ -81,25 +98,49 @@ class Reader:
         return ready
 
     def _chosen(self, cut: _lines.Cut) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Segments that may hold a signature, and those that a dialect may read.
-
-        Where few segments are either, one pass over all finds both; where most are, two passes are cheaper.
-        """
+        """Segments that may hold a signature, and those that a dialect may read in the general way."""
         own = None if self._matcher is None else self._matcher.pattern
-        if self._matcher is None or own is None or self._crowded:
-            suspects = _prefix.strip(cut.select(self._pattern), tasks=self._tasks)
-            printed = suspects.clear() if self._matcher is None else _prefix.strip(cut.select(own), tasks=self._tasks)
-            self._crowded = printed.height > cut.height * _CROWD
-            return suspects, printed
-        either = _prefix.strip(cut.select(f"{self._pattern}|{own}"), tasks=self._tasks)
-        self._crowded = either.height > cut.height * _CROWD
-        suspects, printed = (either.filter(pl.col("raw").str.contains(p)) for p in (self._pattern, own))
-        return suspects, printed
+        if self._sieve is not None and not self._crowded:
+            either = self._pattern if own is None else f"{self._pattern}|{own}"
+            near = cut.around(self._sieve.places(cut.data), either)
+            self._crowded = near.height > cut.height * _CROWD
+            suspects = near.filter(pl.col("text").str.contains(self._pattern))
+            printed = near.clear() if own is None else near.filter(pl.col("text").str.contains(own))
+            if self._matcher is not None:
+                printed, _ = self._matcher.take(printed)
+            return self._bare(suspects), self._bare(printed)
+        if self._matcher is None:
+            suspects = self._bare(cut.select(self._pattern))
+            return suspects, suspects.clear()
+        printed, quiet = self._matcher.take(cut.select(own))
+        crowded = len(quiet) > cut.height * _CROWD
+        suspects = cut.select(self._pattern, but=quiet if crowded else None)
+        return self._bare(suspects), self._bare(printed)
+
+    def _sieve_for(self, sample: bytes) -> _sieve.Sieve | None:
+        """A sieve for signatures and dialects; None where a dialect reads lines that no literal marks."""
+        needles = [] if self._matcher is None else self._matcher.needles
+        return None if "" in needles else _sieve.sieve_of([*_stems.STEMS, *needles], sample)
+
+    def _bare(self, segments: pl.DataFrame) -> pl.DataFrame:
+        return _prefix.strip(segments, tasks=self._tasks)
+
+    def _scanned(self, suspects: pl.DataFrame) -> list[dict[str, Any]]:
+        """Signatures of the suspects of several blocks at once: few segments cost as much as thousands."""
+        self._waiting.append(suspects)
+        if sum(s.height for s in self._waiting) < _SCAN_ROWS and sum(map(_size, self._waiting)) < _SCAN_BYTES:
+            return []
+        return self._scan()
+
+    def _scan(self) -> list[dict[str, Any]]:
+        waiting, self._waiting = self._waiting, []
+        return self._scanner.feed(pl.concat(waiting)) if waiting else []
 
     def close(self) -> tuple[list[Tables], list[tuple[str, int]]]:
         """What was held back, and how many hits of which code were left out of a flood."""
+        events = self._tracebacks.close() + self._scan()
         kept, flooded = self._scanner.close()
-        events = self._tracebacks.close() + kept + self._last_line()
+        events += kept + self._last_line()
         if self._tracebacks.left_out:
             flooded = [*flooded, ("traceback", self._tracebacks.left_out)]
         ready = self._matcher.close() if self._matcher is not None else []

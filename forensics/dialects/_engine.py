@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from forensics.dialects import _lines, _prefix
+from forensics.dialects import _direct, _lines, _prefix
 from forensics.dialects._assemble import Memory, assemble, empty, needs_whole_file
 from forensics.dialects._match import LEARN_FROM, Batch, Learned, claims, matches
 from forensics.dialects.spec import Dialect
@@ -21,22 +21,43 @@ HELD_MATCHES = 60_000
 class _Held:
     dialect: Dialect
     learned: Learned
+    directs: list[_direct.Direct] = field(default_factory=list[_direct.Direct])
     memory: Memory = field(default_factory=Memory)
     batches: list[Batch] = field(default_factory=list[Batch])
     rows: int = 0
+
+    def keep(self, batches: list[Batch]) -> None:
+        """Hold matches until they are assembled."""
+        self.batches.extend(batches)
+        self.rows += sum(b.meta.height for b in batches)
 
 
 class Matcher:
     """Several dialects over the blocks of one file, in order; the first that reads a segment's metrics keeps it."""
 
-    __slots__ = ("_held", "pattern")
+    __slots__ = ("_held", "needles", "pattern")
 
     def __init__(self, dialects: Sequence[Dialect], *, year: int = 1970, learn_from: int = LEARN_FROM) -> None:
         """`year` is for timestamps that print none; `learn_from` lines of a kind are worth learning a layout."""
         self._held = [_Held(d, Learned(year, learn_from)) for d in dialects]
-        needles = [line.needle for d in dialects for line in d.lines]
+        self.needles = [line.needle for d in dialects for line in d.lines]
         #: Finds every line that any of the dialects may read; None when one of them has no literal.
-        self.pattern = None if "" in needles else _lines.alternation(needles)
+        self.pattern = None if "" in self.needles else _lines.alternation(self.needles)
+
+    def take(self, printed: pl.DataFrame) -> tuple[pl.DataFrame, _lines.Ints]:
+        """Read the segments (columns seq, line, byte, text as printed) whose layout is known.
+
+        Gives back the others, which `feed` is for, and the `seq` of those in which no error signature can stand.
+        """
+        quiet = claims([])
+        for held in self._held:
+            for direct in held.directs:
+                if printed.height:
+                    batch, printed = _direct.read(direct, printed)
+                    if batch is not None:
+                        held.keep([batch])
+                        quiet = _lines.union(quiet, claims([batch])) if direct.quiet else quiet
+        return printed, quiet
 
     def feed(self, found: pl.DataFrame) -> list[Tables]:
         """Match segments (columns seq, line, byte, text, raw, rank); give the rows that are final."""
@@ -46,11 +67,20 @@ class Matcher:
             batches = matches(held.dialect, found, held.learned, claimed)
             if len(self._held) > 1:
                 claimed = _lines.union(claimed, claims(batches))
-            held.batches.extend(batches)
-            held.rows += sum(b.meta.height for b in batches)
+            held.keep(batches)
+            self._learn(held)
             if held.batches and (held.rows >= HELD_MATCHES or not needs_whole_file(held.dialect)):
                 ready.append(_drain(held))
         return ready
+
+    def _learn(self, held: _Held) -> None:
+        every = [other.dialect for other in self._held]
+        for sample in held.learned.fresh:
+            line = held.dialect.lines[sample.kind]
+            direct = _direct.learn(every, line, sample, held.learned.year)
+            if direct is not None:
+                held.directs.append(direct)
+        held.learned.fresh.clear()
 
     def close(self) -> list[Tables]:
         """Give the rows that were held back."""

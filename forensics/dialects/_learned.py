@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import polars as pl
 
@@ -32,6 +33,10 @@ class Column:
         return tuple(cell.value for cell in self.cells)
 
 
+#: Units of time as they are printed behind a number, in seconds.
+_SECONDS: Mapping[str, float] = MappingProxyType({"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3})
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """Lines with the same keys in the same order: columns, and which of them count (key → step, iter or epoch)."""
@@ -57,7 +62,7 @@ def as_line(family: Family) -> Line:
             continue
         group = role or groups[column.key]
         if role is None:
-            names[group] = canonical(column.key)
+            names[group] = _named(column)
         text, literal = _lead(column, first=i == 0)
         part = text + _number(column, group)
         if column.maxima and role:
@@ -72,6 +77,15 @@ def as_line(family: Family) -> Line:
     if family.pattern:
         return Line("metrics", family.needle, family.pattern, names=names)
     return Line(meaning, _needle(literals), "".join(parts), names=names)
+
+
+def _named(column: Column) -> Name:
+    """The canonical name, scaled by the unit that every number carries when the name is in seconds."""
+    name = canonical(column.key)
+    units = {cell.unit for cell in column.cells}
+    if len(units) != 1 or not name.canonical.endswith("_s") or name.scale != 1.0:
+        return name
+    return Name(name.canonical, _SECONDS.get(units.pop(), 1.0))
 
 
 def group_names(keys: Sequence[str]) -> dict[str, str]:

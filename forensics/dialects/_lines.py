@@ -18,6 +18,10 @@ _BREAKS = bytes.maketrans(b"\r\x08", b"\n\n")
 _ASCII = bytes(range(128)) + b"?" * 128
 _META = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _MAX_REPAIRS = 10_000
+#: The reader of lines takes text that begins like this for compressed data: gzip, zstd, zlib (`x^` is one).
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"x")
+_ZERO: Ints = np.zeros(1, np.int64)
+_NONE: Ints = np.zeros(0, np.int64)
 ANSI = r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])"
 
 
@@ -45,6 +49,8 @@ def repaired(data: bytes) -> bytes:
 
 def strings(data: bytes) -> pl.Series:
     """Split at newlines into a String column, one row per line; a newline at the end begins no line."""
+    if data.startswith(_PACKED):
+        return strings(b"\n" + data).slice(1)
     try:
         return pl.read_lines(data).to_series()
     except pl.exceptions.PolarsError:
@@ -69,27 +75,50 @@ class Cut:
     `seq` numbers the segments of the file; `line` is 1-based by newline; `byte` is the offset in the decoded stream.
     """
 
-    __slots__ = ("_begins", "_data", "_first_line", "_first_seq", "_offset", "_original", "_text", "height")
+    __slots__ = ("_begins", "_first_line", "_first_seq", "_offset", "_original", "_strings", "data", "height")
 
     def __init__(self, data: bytes, *, first_line: int = 1, offset: int = 0, first_seq: int = 0) -> None:
         """Cut at newlines, carriage returns and backspaces; a break at the end of the block begins no segment."""
         self._original = data
-        self._data = data.translate(_BREAKS) if b"\r" in data or b"\x08" in data else data
-        self._text = strings(self._data)
-        self.height = len(self._text)
-        self._begins: Ints | None = None
+        self.data = data.translate(_BREAKS) if b"\r" in data or b"\x08" in data else data
+        ends = np.flatnonzero(np.frombuffer(self.data, np.uint8) == ord("\n"))
+        open_end = bool(data) and not self.data.endswith(b"\n")
+        #: Where each segment begins, and one more: where the segment after the last one would.
+        self._begins: Ints = np.concatenate([_ZERO, ends + 1, [len(data) + 1] if open_end else _NONE])
+        self.height = len(self._begins) - 1
+        self._strings: pl.Series | None = None
         self._first_line, self._offset, self._first_seq = first_line, offset, first_seq
 
-    def select(self, pattern: str | None) -> pl.DataFrame:
-        """Segments that `pattern` finds (all when None): columns seq, line, byte, text; ANSI sequences removed."""
-        if pattern is None:
-            keep = np.arange(self.height)
-            text = self._text
-        else:
-            keep = self._text.str.contains(pattern).arg_true().to_numpy().astype(np.int64)
-            text = self._text.gather(keep)
-        starts = self._starts(keep)
-        if text.len() and b"\x1b" in self._data:
+    def select(self, pattern: str | None, *, but: Ints | None = None) -> pl.DataFrame:
+        """Segments that `pattern` finds (all when None): columns seq, line, byte, text; ANSI sequences removed.
+
+        `but`: numbers (`seq`) of segments that are not looked at.
+        """
+        if self._strings is None:
+            self._strings = strings(self.data)
+        keep, text = np.arange(self.height), self._strings
+        if but is not None:
+            keep = np.delete(keep, but - self._first_seq)
+            text = text.gather(keep)
+        if pattern is not None:
+            found = text.str.contains(pattern).arg_true().to_numpy().astype(np.int64)
+            keep, text = keep[found], text.gather(found)
+        return self._framed(keep, text)
+
+    def around(self, places: Ints, pattern: str) -> pl.DataFrame:
+        """Of the segments in which these places of the block lie, those that `pattern` finds; columns as `select`."""
+        hit = np.zeros(self.height, np.bool_)
+        hit[np.searchsorted(self._begins, places, side="right") - 1] = True
+        keep = np.flatnonzero(hit)
+        ends = self._begins[keep + 1] - 1
+        parts = [self.data[low:high] for low, high in zip(self._begins[keep].tolist(), ends.tolist(), strict=True)]
+        text = strings(b"\n".join([*parts, b""]))
+        found = text.str.contains(pattern).arg_true().to_numpy().astype(np.int64)
+        return self._framed(keep[found], text.gather(found))
+
+    def _framed(self, keep: Ints, text: pl.Series) -> pl.DataFrame:
+        starts = self._begins[keep]
+        if text.len() and b"\x1b" in self.data:
             text = text.str.replace_all(ANSI, "")
         return pl.DataFrame(
             {
@@ -100,15 +129,8 @@ class Cut:
             }
         )
 
-    def _starts(self, keep: Ints) -> Ints:
-        """First byte of each kept segment, from the lengths of all; text that had to be repaired kept its length."""
-        if self._begins is None:
-            lengths = self._text.str.len_bytes().cast(pl.Int64).to_numpy() + 1
-            self._begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        return self._begins[keep]
-
     def _lines(self, keep: Ints, starts: Ints) -> Ints:
-        if self._original is self._data:
+        if self._original is self.data:
             return keep + self._first_line
         newlines = np.flatnonzero(np.frombuffer(self._original, np.uint8) == ord("\n"))
         return np.searchsorted(newlines, starts, side="left") + self._first_line

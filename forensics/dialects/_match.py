@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +13,8 @@ from forensics.dialects import _layouts, _numbers, _times, _values
 from forensics.dialects.spec import RESERVED, Dialect, Line
 
 Ints = npt.NDArray[np.int64]
+#: From lines as printed to their times in nanoseconds.
+Times = Callable[[pl.Series], pl.Series]
 NONE: Ints = np.zeros(0, np.int64)
 _COUNTS = ("step", "epochs", "iter", "iters", "max_steps")
 _KEPT = ("seq", "line", "byte", "rank")
@@ -30,13 +32,36 @@ class Batch:
     values: pl.DataFrame | None
 
 
+@dataclass(frozen=True, slots=True)
+class How:
+    """How lines are read: `year` is for stamps that print none; `times` knows where the stamps of these lines are.
+
+    `finite`: a line in which NaN or ±inf is printed, as where a number is missing, does not fit.
+    """
+
+    year: int
+    finite: bool = False
+    times: Times | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A line from which a layout was learned: its kind, as printed, and without its prefix."""
+
+    kind: int
+    layout: _layouts.Layout
+    raw: str
+    text: str
+
+
 @dataclass(slots=True)
 class Learned:
-    """The layouts of one dialect in one file, by kind of line."""
+    """The layouts of one dialect in one file, by kind of line; `fresh` are those that nobody has looked at yet."""
 
     year: int = 1970
     least: int = LEARN_FROM
     layouts: dict[int, list[_layouts.Layout]] = field(default_factory=dict[int, list[_layouts.Layout]])
+    fresh: list[Sample] = field(default_factory=list[Sample])
 
 
 def matches(dialect: Dialect, found: pl.DataFrame, learned: Learned, claimed: Ints = NONE) -> list[Batch]:
@@ -46,6 +71,8 @@ def matches(dialect: Dialect, found: pl.DataFrame, learned: Learned, claimed: In
     `claimed`: segments whose metrics another dialect has read.
     """
     batches: list[Batch] = []
+    if not found.height:
+        return batches
     taken = claimed
     for kind, line in enumerate(dialect.lines):
         lines = found.filter(pl.col("text").str.contains(line.needle, literal=True)) if line.needle else found
@@ -71,7 +98,7 @@ def _batches(kind: int, line: Line, lines: pl.DataFrame, learned: Learned) -> It
         layouts = learned.layouts.setdefault(kind, [])
         for layout in layouts:
             if lines.height:
-                batch, lines = _by_layout(kind, line, lines, layout, learned.year)
+                batch, lines = by_layout(kind, line, lines, layout, How(learned.year))
                 if batch is not None:
                     yield batch
         while lines.height >= learned.least and len(layouts) < _MOST_LAYOUTS:
@@ -79,7 +106,8 @@ def _batches(kind: int, line: Line, lines: pl.DataFrame, learned: Learned) -> It
             if layout is None:
                 break
             layouts.append(layout)
-            batch, lines = _by_layout(kind, line, lines, layout, learned.year)
+            learned.fresh.append(Sample(kind, layout, lines["raw"][0], lines["text"][0]))
+            batch, lines = by_layout(kind, line, lines, layout, How(learned.year))
             if batch is None:
                 break
             yield batch
@@ -87,26 +115,26 @@ def _batches(kind: int, line: Line, lines: pl.DataFrame, learned: Learned) -> It
         yield batch
 
 
-def _by_layout(
-    kind: int, line: Line, lines: pl.DataFrame, layout: _layouts.Layout, year: int
+def by_layout(
+    kind: int, line: Line, lines: pl.DataFrame, layout: _layouts.Layout, how: How
 ) -> tuple[Batch | None, pl.DataFrame]:
     """Read the lines that fit a layout; give the others back."""
     groups = lines["text"].str.extract_groups(layout.pattern).struct.unnest()
     numbers = _numbers.floats(pl.concat(groups.get_columns()))
     height, width = lines.height, len(layout.names)
-    there = numbers.is_not_null().to_numpy().reshape(width, height)
+    values = numbers.to_numpy().reshape(width, height)
+    there = np.isfinite(values) if how.finite else numbers.is_not_null().to_numpy().reshape(width, height)
     fits: npt.NDArray[np.bool_] = np.logical_and.reduce(there, axis=0)
     if not fits.any():
         return None, lines
     rest = lines.clear()
-    values = numbers.to_numpy().reshape(width, height)
     if not fits.all():
         mask = pl.Series(fits)
         rest, lines, groups = lines.filter(~mask), lines.filter(mask), groups.filter(mask)
         values = values[:, fits]
     groups.columns = list(layout.names)
     own = (n for n, tail in zip(layout.names, layout.of_tail, strict=True) if n in RESERVED and not tail)
-    meta = _meta(line, lines, groups.select(own), year)
+    meta = _meta(line, lines, groups.select(own), how)
     return Batch(kind, meta, _values.interleaved(_values.named(line, layout), values)), rest
 
 
@@ -123,11 +151,13 @@ def _general(kind: int, line: Line, lines: pl.DataFrame, year: int) -> Batch | N
     if not fits.all():
         lines, groups = lines.filter(fits), groups.filter(fits) if names else groups
     return Batch(
-        kind, _meta(line, lines, groups, year), _values.of_groups(line, groups) if line.meaning == "metrics" else None
+        kind,
+        _meta(line, lines, groups, How(year)),
+        _values.of_groups(line, groups) if line.meaning == "metrics" else None,
     )
 
 
-def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame, year: int) -> pl.DataFrame:
+def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame, how: How) -> pl.DataFrame:
     columns = {name: lines[name] for name in _KEPT}
     height = lines.height
     for name in _COUNTS:
@@ -136,7 +166,10 @@ def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame, year: int) -> p
         columns["step"] = columns["step"] + line.step_offset
     columns["epoch"] = _numbers.floats(groups["epoch"]) if "epoch" in groups.columns else _nulls(height, pl.Float64())
     columns["path"] = groups["path"] if "path" in groups.columns else _nulls(height, pl.String())
-    columns["t_ns"] = _times.of_groups(groups["t"], year) if "t" in groups.columns else _times.read(lines["raw"], year)
+    if "t" in groups.columns:
+        columns["t_ns"] = _times.of_groups(groups["t"], how.year)
+    else:
+        columns["t_ns"] = how.times(lines["raw"]) if how.times is not None else _times.read(lines["raw"], how.year)
     columns["text"] = lines["raw"] if line.meaning != "metrics" else _nulls(height, pl.String())
     if "rank" in groups.columns:
         own = _numbers.integers(groups["rank"])

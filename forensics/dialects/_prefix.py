@@ -21,18 +21,31 @@ _PARTS = (
 )
 PATTERN = rf"^{_PARTS}"
 _PREFIX = re.compile(PATTERN)
+#: Groups that name a rank, the most telling first.
+_RANKS = ("rank", "mpi", "srun", "local")
 _MAYBE = r"^(?:\[(?:pod/|\d+,\d+\]<|\d{5,}\] |default\d|[Rr]ank|RANK)|pod/|\(\w+ pid=)"
 _TASK = r"^ {0,4}(\d{1,5}): "
+#: Finds every line that may begin with a prefix.
+MAYBE = rf"{_MAYBE}|{_TASK}"
 _ENOUGH = 3
 _LEARNED = 16
+#: So many lines are read one by one in less time than one round over columns takes.
+_FEW = 1000
 
 
 def split(line: str) -> tuple[str, int | None]:
     """One line's prefix, and the rank it names (None when it names none)."""
     found = _PREFIX.match(line)
     assert found is not None
-    ranks = [found[name] for name in ("rank", "mpi", "srun", "local") if found[name] is not None]
+    ranks = [found[name] for name in _RANKS if found[name] is not None]
     return found[0], int(ranks[0]) if ranks else None
+
+
+def rank_span(line: str) -> tuple[int, int]:
+    """Where the prefix of a line names the rank: begin and end, both 0 where it names none."""
+    found = _PREFIX.match(line)
+    assert found is not None
+    return next((found.span(name) for name in _RANKS if found[name] is not None), (0, 0))
 
 
 def numbers_tasks(sample: pl.Series) -> bool:
@@ -51,7 +64,13 @@ def strip(frame: pl.DataFrame, *, tasks: bool = True) -> pl.DataFrame:
     rank = pl.Series("rank", [None] * 0, dtype=pl.Int64).extend_constant(None, frame.height)
     frame = frame.with_columns(raw=pl.col("text"))
     text = frame["text"]
-    todo = text.str.contains(rf"{_MAYBE}|{_TASK}" if tasks else _MAYBE).arg_true()
+    todo = text.str.contains(MAYBE if tasks else _MAYBE).arg_true()
+    if len(todo) <= _FEW:
+        lines = text.gather(todo).to_list()
+        parts = [split(line) for line in lines]
+        rests = [line[len(prefix) :] for line, (prefix, _) in zip(lines, parts, strict=True)]
+        text = text.scatter(todo, pl.Series(rests, dtype=pl.String))
+        return frame.with_columns(text=text, rank=rank.scatter(todo, pl.Series([n for _, n in parts], dtype=pl.Int64)))
     for _ in range(_LEARNED):
         if todo.is_empty():
             return frame.with_columns(text=text, rank=rank)
@@ -60,7 +79,7 @@ def strip(frame: pl.DataFrame, *, tasks: bool = True) -> pl.DataFrame:
         if not prefix:
             break
         rest = lines.str.slice(len(prefix))
-        longer = rf"{_MAYBE}|{_TASK}" if prefix.endswith(" ") else rf"{_MAYBE}|{_TASK}|^ "
+        longer = MAYBE if prefix.endswith(" ") else rf"{MAYBE}|^ "
         same = lines.str.starts_with(prefix) & ~rest.str.contains(longer)
         if not same.any():
             break

@@ -26,6 +26,10 @@ _EXCEPTION = re.compile(
     r"|Expired|Died|Canceled|Cancelled|Group)|(?:[a-z_]\w*\.)+[A-Z]\w*|KeyboardInterrupt|SystemExit|[A-Z]\w*Err)"
     r"(?:: ?(?P<message>.*))?$"
 )
+#: Words of the line before a head: the interpreter or the logger goes on as if nothing had happened.
+_IGNORED = re.compile(rb"Exception ignored (?:in|on|while)|--- Logging error ---")
+#: Words of the line before a head: not the program's own course, but something beside it.
+_ASIDE = re.compile(rb"Exception in thread|Error in atexit|exception was never retrieved|Exception in Tkinter")
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _ANSI = re.compile(_lines.ANSI)
 _BREAK = re.compile("[\n\r\x08]")
@@ -124,7 +128,7 @@ class _Open:
 
     row: dict[str, Any]
     window: bytes
-    ignored: bool
+    before: bytes
 
 
 class Assembler:
@@ -148,7 +152,7 @@ class Assembler:
             if data and len(one.window) < self._bytes:
                 self._open.append(one)
             else:
-                events += self._event(one.row, one.window, ignored=one.ignored)
+                events += self._event(one.row, one.window, one.before)
         return events
 
     def close(self) -> list[dict[str, Any]]:
@@ -157,21 +161,23 @@ class Assembler:
 
     def feed(self, found: pl.DataFrame, data: bytes, offset: int) -> list[dict[str, Any]]:
         """Events of the heads among `found` (columns seq, line, byte, text, raw, rank), lines of the block `data`."""
-        heads = found.filter(pl.col("text").str.contains(HEAD, literal=True) & ~pl.col("text").str.contains(SOURCE))
+        heads = found.filter(found["text"].str.contains(HEAD, literal=True))
+        if heads.height:
+            heads = heads.filter(~heads["text"].str.contains(SOURCE))
         events: list[dict[str, Any]] = []
         free = max(0, self._most - self.count - len(self._open))
         self.left_out += max(0, heads.height - free)
         for row in heads.head(free).iter_rows(named=True):
             start = row["byte"] - offset
             before = data[max(0, start - 400) : start].rstrip(b"\r\n").rsplit(b"\n", 1)[-1]
-            window, ignored = data[start : start + self._bytes], b"Exception ignored in" in before
+            window = data[start : start + self._bytes]
             if start + self._bytes > len(data):
-                self._open.append(_Open(row, window, ignored))
+                self._open.append(_Open(row, window, before))
             else:
-                events += self._event(row, window, ignored=ignored)
+                events += self._event(row, window, before)
         return events
 
-    def _event(self, row: dict[str, Any], window: bytes, *, ignored: bool) -> list[dict[str, Any]]:
+    def _event(self, row: dict[str, Any], window: bytes, before: bytes) -> list[dict[str, Any]]:
         if row["seq"] <= self._read_to.get(row["rank"], -1):
             return []
         self.count += 1
@@ -185,8 +191,10 @@ class Assembler:
             skipped = text[: breaks[found.at - 1] + 1].encode("utf-8", "surrogateescape")
             place = {"seq": row["seq"] + found.at, "line": row["line"] + skipped.count(b"\n")}
             place |= {"byte": row["byte"] + len(skipped)}
-        harmless = ignored or "failed with: Traceback" in row["raw"]
+        harmless = _IGNORED.search(before) is not None or "failed with: Traceback" in row["raw"]
         attrs = {"role": "benign" if harmless else "root", "shape": "crash", "head_line": str(row["line"])}
+        if _ASIDE.search(before) is not None:
+            attrs["aside"] = "yes"
         said = (found.text or row["raw"]).encode("utf-8", "replace").decode()[: self._chars]
         return [
             {

@@ -37,6 +37,7 @@ from forensics.dialects.spec import Dialect, Line, N, Name
 _COUNT = r'"(?:samples_count|step_num|step)": (?P<{}>\d+)'
 _OWN, _OTHER = _COUNT.format("step"), _COUNT.format("iter")
 _TIMES = {"train_step_time": Name("step_time_s"), "throughput": Name("samples_per_sec")}
+_TIME = r'(?:"time_ms": (?P<t>\d{13}).*?)?'
 _EPOCH = rf'(?:.*?"epoch_num": (?P<epoch>{N}))?'
 
 
@@ -53,37 +54,37 @@ DIALECT = Dialect(
         Line(
             "metrics",
             '"key": "tracked_stats"',
-            r'"key": "tracked_stats", "value": \{(?P<tail>[^}]*(?:train_loss|"loss)"[^}]*)\}.*?' + _OWN,
+            _TIME + r'"key": "tracked_stats", "value": \{(?P<tail>[^}]*(?:train_loss|"loss)"[^}]*)\}.*?' + _OWN,
             tail="json",
             names=_TIMES,
         ),
         Line(
             "metrics",
             '"key": "tracked_stats"',
-            rf'"key": "tracked_stats", "value": \{{(?P<tail>[^}}]*)\}}(?:.*?{_OTHER})?',
+            _TIME + rf'"key": "tracked_stats", "value": \{{(?P<tail>[^}}]*)\}}(?:.*?{_OTHER})?',
             tail="json",
             names=_TIMES,
         ),
-        Line("metrics", '"key": "train_loss"', rf'"key": "train_loss", "value": (?P<train_loss>{N}).*?{_OWN}'),
+        Line("metrics", '"key": "train_loss"', _TIME + rf'"key": "train_loss", "value": (?P<train_loss>{N}).*?{_OWN}'),
         Line(
             "metrics",
             '"key": "eval_accuracy"',
-            rf'"key": "eval_accuracy", "value": (?P<eval_accuracy>{N}){_EPOCH}(?:.*?{_OTHER})?',
+            _TIME + rf'"key": "eval_accuracy", "value": (?P<eval_accuracy>{N}){_EPOCH}(?:.*?{_OTHER})?',
             names={"eval_accuracy": Name("eval_accuracy")},
         ),
         Line(
             "metrics",
             '"key": "eval_error"',
-            rf'"key": "eval_error", "value": (?P<eval_error>{N}){_EPOCH}(?:.*?{_OTHER})?',
+            _TIME + rf'"key": "eval_error", "value": (?P<eval_error>{N}){_EPOCH}(?:.*?{_OTHER})?',
         ),
         Line(
             "metrics",
             "DLL ",
-            r"DLL [\d-]+ [\d:.]+ - (?:Epoch: (?P<epoch>\d+) )?Iteration:? ?(?P<step>\d+) (?P<tail>.+)$",
+            r"DLL (?P<t>[\d-]+ [\d:.]+) - (?:Epoch: (?P<epoch>\d+) )?Iteration:? ?(?P<step>\d+) (?P<tail>.+)$",
             tail="colon",
         ),
-        Line("started", '"key": "run_start"', r'"key": "run_start"'),
-        Line("ended", '"key": "run_stop"', r'"key": "run_stop".*?"status": "success"'),
+        Line("started", '"key": "run_start"', _TIME + r'"key": "run_start"'),
+        Line("ended", '"key": "run_stop"', _TIME + r'"key": "run_stop".*?"status": "success"'),
     ),
     sniff=(r":::MLLOG \{", r"DLL [\d-]+ [\d:.]+ - "),
     finish=_steps,

@@ -5,10 +5,14 @@ The table is data (`names.tsv`: printed name, canonical name, scale), with the s
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 
 from forensics.dialects.spec import Name
+
+#: `gpu.3.memory.used`, `gpu/3/power`, `system/gpu_3_power_usage_watts`: the device is no part of the quantity.
+_DEVICE = re.compile(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
 
 
 @cache
@@ -22,12 +26,15 @@ def table() -> dict[str, Name]:
 def canonical(printed: str) -> Name:
     """Canonical name of a printed one: exact (case-blind), then without a `train/`-like prefix, else itself, unscaled.
 
+    The number of a device is left out: `gpu.3.memory.used` is looked up as `gpu.memory.used`.
     A prefix that names a split (`val`, `valid`, `validation`, `eval`, `test`) makes `loss` an `eval_loss`.
     """
     known = table()
     key = printed.strip().lower()
     if key in known:
         return known[key]
+    if (device := _DEVICE.match(key)) is not None:
+        return known.get(f"gpu.{key[device.end() :]}", Name(printed.strip()))
     head, _, last = key.replace(".", "/").rpartition("/")
     if last in known:
         split = head.split("/")[0]

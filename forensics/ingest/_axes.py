@@ -20,6 +20,19 @@ STEPS = (
     "total_steps_done",
     "time/total_timesteps",
     "training_iteration",
+    "total_timesteps",
+    "misc/total_timesteps",
+    "timesteps_total",
+    "num_env_steps_sampled",
+    "timestepssofar",
+    "totalenvinteracts",
+    "nupdates",
+    "misc/nupdates",
+    "update",
+    "updates",
+    "frames",
+    "episode",
+    "episodes",
 )
 EPOCHS = ("epoch", "epochs")
 TIMES = ("_timestamp", "timestamp", "wall_time", "time_s", "created_at", "unix_time")

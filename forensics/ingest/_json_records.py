@@ -3,33 +3,55 @@
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from forensics.errors import InputError
 from forensics.io.tolerant_json import loads
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)\Z", re.IGNORECASE)
-_NONE: Mapping[tuple[int, str], int] = MappingProxyType({})
+_NUMBER_CHARS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Spans of the records, and offsets of their keys; lines are looked up in the offsets of the newlines."""
+    """Spans of the records in a document, as begin and end offsets, and the offsets of its newlines."""
 
+    data: bytes = field(default=b"", repr=False)
     spans: tuple[tuple[int, int], ...] = ()
-    keys: Mapping[tuple[int, str], int] = field(default_factory=lambda: _NONE)
-    newlines: tuple[int, ...] = field(default=(), repr=False)
+    newlines: array[int] = field(default_factory=lambda: array("q"), repr=False)
+
+    def line(self, at: int) -> int:
+        """Line (from 1) of an offset."""
+        return bisect_right(self.newlines, at) + 1
+
+    def keys(self, record: int) -> Mapping[str, int]:
+        """Offsets of the keys of a record, those of nested objects left out; empty for a record that is not there."""
+        if record >= len(self.spans):
+            return {}
+        begin, end = self.spans[record]
+        found: dict[str, int] = {}
+        depth, word, word_at = 0, b"", 0
+        for token in _TOKEN.finditer(self.data, begin, end):
+            text = token.group()
+            if text[:1] == b'"':
+                word, word_at = text, token.start()
+            elif text == b":" and depth == 1:
+                found[word[1:-1].decode("utf-8", "replace")] = word_at
+            elif text in b"{[":
+                depth += 1
+            elif text in b"}]":
+                depth -= 1
+        return found
 
     def of(self, record: int, key: str) -> tuple[int | None, int | None]:
         """Line (from 1) and byte of a key of a record, or of the record itself."""
-        at = self.keys.get((record, key))
+        at = self.keys(record).get(key)
         if at is None and record < len(self.spans):
             at = self.spans[record][0]
-        return (None, None) if at is None else (bisect_right(self.newlines, at) + 1, at)
+        return (None, None) if at is None else (self.line(at), at)
 
 
 def number(cell: object) -> float | None:
@@ -41,8 +63,12 @@ def number(cell: object) -> float | None:
             return float(cell)
         except OverflowError:
             return float("inf") if cell > 0 else float("-inf")
-    if isinstance(cell, str) and len(cell) < 64 and _NUMBER.match(cell.strip()):
-        return float(cell)
+    # Python reads 1_000 as a number, and no writer means it
+    if isinstance(cell, str) and 0 < len(cell) < _NUMBER_CHARS and "_" not in cell:
+        try:
+            return float(cell)
+        except ValueError:
+            return None
     return None
 
 
@@ -51,51 +77,44 @@ class _Scan:
     """A walk over the tokens of a document; `inside` is true between the brackets of the wanted list."""
 
     wanted: bytes
+    list_depth: int
     depth: int = 0
     inside: bool = False
     start: int = 0
     word: bytes = b""
-    word_at: int = 0
     last_key: bytes = b""
     spans: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    keys: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
 
     def opening(self, text: bytes, at: int) -> None:
         self.depth += 1
-        if self.depth == 2 and text == b"[" and self.last_key == self.wanted:
-            self.inside, self.spans, self.keys = True, [], {}
-        elif self.inside and self.depth == 3 and text == b"{":
+        if self.depth == self.list_depth and text == b"[" and self.last_key == self.wanted:
+            self.inside, self.spans = True, []
+        elif self.inside and self.depth == self.list_depth + 1 and text == b"{":
             self.start = at
 
     def closing(self, text: bytes, end: int) -> None:
-        if self.inside and self.depth == 3 and text == b"}":
+        if self.inside and self.depth == self.list_depth + 1 and text == b"}":
             self.spans.append((self.start, end))
-        elif self.inside and self.depth == 2:
+        elif self.inside and self.depth == self.list_depth:
             self.inside = False
         self.depth -= 1
 
-    def colon(self) -> None:
-        if self.depth == 1:
-            self.last_key = self.word
-        elif self.inside and self.depth == 3:
-            self.keys[len(self.spans), self.word[1:-1].decode("utf-8", "replace")] = self.word_at
 
-
-def places(data: bytes, key: str) -> Places:
-    """Find the objects of the list under the top-level `key`; one pass, whatever the document holds."""
-    scan = _Scan(b'"' + key.encode() + b'"')
+def places(data: bytes, key: str | None = None) -> Places:
+    """Find the objects of the list under the top-level `key`, or of the list that the document is; one pass."""
+    scan = _Scan(b'"' + key.encode() + b'"', 2) if key is not None else _Scan(b"", 1)
     for token in _TOKEN.finditer(data):
         text = token.group()
         if text[:1] == b'"':
-            scan.word, scan.word_at = text, token.start()
+            scan.word = text
         elif text == b":":
-            scan.colon()
+            if scan.depth == 1:
+                scan.last_key = scan.word
         elif text in b"{[":
             scan.opening(text, token.start())
         elif text in b"}]":
             scan.closing(text, token.end())
-    newlines = tuple(match.start() for match in re.finditer(rb"\n", data))
-    return Places(tuple(scan.spans), scan.keys, newlines)
+    return Places(data, tuple(scan.spans), array("q", (match.start() for match in re.finditer(rb"\n", data))))
 
 
 def records_before_damage(data: bytes, where: Places) -> tuple[list[object], int]:

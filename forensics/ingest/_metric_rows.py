@@ -21,6 +21,7 @@ COLUMNS = (
     "step",
     "epoch",
     "t_ns",
+    "gstep",
     "name",
     "raw_name",
     "value",
@@ -40,6 +41,7 @@ class At(NamedTuple):
     step: int | None = None
     epoch: float | None = None
     t_ns: int | None = None
+    gstep: int | None = None
 
 
 def class_of(value: float | None) -> str:
@@ -90,9 +92,14 @@ class MetricRows:
                 self._names[raw] = found
         return found
 
-    def add(self, at: At, raw_name: str, value: float | None, *, value_class: str | None = None) -> None:
-        """Add one point; the value is brought to the unit of its canonical name, NaN and infinities stay."""
-        name = self.name(raw_name)
+    def add(
+        self, at: At, raw_name: str, value: float | None, *, value_class: str | None = None, means: Name | None = None
+    ) -> None:
+        """Add one point; the value is brought to the unit of its canonical name, NaN and infinities stay.
+
+        `means` is the name where the printed one alone does not tell it.
+        """
+        name = means or self.name(raw_name)
         if value is not None and name.scale != 1:
             value *= name.scale
         known = value_class or class_of(value)

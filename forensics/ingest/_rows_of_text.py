@@ -34,6 +34,13 @@ def lines_of(opened: Opened) -> Iterator[Line]:
             number, at = number + 1, stop + 1
 
 
+def head_lines(opened: Opened, size_bytes: int) -> list[bytes]:
+    """Lines among the first bytes that are not blank; one that the bytes end in is left out, save where it is alone."""
+    lines = opened.text_head(size_bytes).split(b"\n")
+    whole = lines if len(lines) == 1 else lines[:-1]
+    return [line.removesuffix(b"\r") for line in whole if line.strip()]
+
+
 def document(opened: Opened, limits: Limits) -> bytes:
     """The whole text of a small document; an uncompressed one may be a single long line.
 

@@ -6,11 +6,9 @@ A repeated occurrence of a single field replaces the earlier one, as the message
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from forensics.ingest._tf_tensor import tensor_scalar
 from forensics.ingest._tf_wire import BYTES, FIXED32, FIXED64, VARINT, WireError, fields, signed, varint
@@ -19,11 +17,6 @@ SESSION_START = 1
 _DOUBLE = struct.Struct("<d")
 _FLOAT = struct.Struct("<f")
 _STRING_TENSOR = 7
-#: one record as most writers write it: time, step, and one summary of one tagged float, all lengths below 128
-_USUAL = re.compile(
-    rb"\x09(.{8})(?:\x10([\x80-\xff]{0,8}[\x00-\x7f]))?\x2a([\x00-\x7f])\x0a([\x00-\x7f])\x0a([\x00-\x7f])(.*)\x15(.{4})\Z",
-    re.DOTALL,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +39,6 @@ class Event:
     file_version: str = ""
     session: int = 0
     summaries: tuple[tuple[int, int], ...] = ()
-
-
-class Scalar(NamedTuple):
-    """The one number of a usual record."""
-
-    wall_time: float
-    step: int
-    tag: bytes
-    number: float
-
-
-def usual(data: bytes) -> Scalar | None:
-    """The number of a record of the usual form, ten times as fast as field by field; None for every other form."""
-    found = _USUAL.match(data)
-    if found is None:
-        return None
-    time, steps, summary, value, size, tag, number = found.groups()
-    if not size[0] + 7 == value[0] == summary[0] - 2 or len(tag) != size[0]:
-        return None
-    step = varint(steps, 0)[0] if steps else 0
-    return Scalar(_DOUBLE.unpack(time)[0], step, tag, _FLOAT.unpack(number)[0])
 
 
 def parse_event(data: bytes) -> Event:
@@ -141,4 +113,4 @@ def _plugin(data: bytes, begin: int, finish: int) -> str:
     return name
 
 
-__all__ = ["SESSION_START", "Event", "Scalar", "Value", "WireError", "parse_event", "usual", "values"]
+__all__ = ["SESSION_START", "Event", "Value", "WireError", "parse_event", "values"]

@@ -1,22 +1,33 @@
-"""Facts of a W&B transaction log: settings, the machine, the run and versions; nothing names a person or host."""
+"""Facts of a W&B transaction log: settings, the machine, the run and versions; nothing names a person or a folder."""
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
 from forensics.errors import InputError
 from forensics.ingest._out import Out
-from forensics.ingest._tf_wire import BYTES, VARINT, fields, varint
+from forensics.ingest._tf_wire import BYTES, FIXED64, VARINT, fields, signed, varint
+from forensics.ingest._wandb_define import Definition
 from forensics.ingest._wandb_items import flat, items
+from forensics.ingest._wandb_marks import stamp_ns
 from forensics.io.tolerant_json import dumps, loads
 
 _RUN = {1: "run_id", 3: "project", 6: "group", 7: "job_type", 8: "display_name", 12: "sweep_id"}
-_RUN_CONFIG = 4
+_RUN_NUMBERS = {14: "starting_step", 18: "resumed", 20: "runtime_s", 22: "forked"}
+_RUN_CONFIG, _RUN_SUMMARY, _RUN_HOST, _RUN_START, _RUN_TELEMETRY, _RUN_GIT, _RUN_BRANCH = 4, 5, 13, 17, 19, 21, 23
 _ENVIRONMENT = {1: "os", 2: "python", 4: "docker", 6: "program", 18: "gpu_type", 25: "cuda_version"}
-_ARGUMENTS, _COUNTS = 5, {16: "cpu_count", 19: "gpu_count"}
+_ARGUMENTS, _COUNTS = 5, {16: "cpu_count", 17: "cpu_count_logical", 19: "gpu_count"}
+_GIT, _HOST, _MEMORY, _GPUS, _SLURM = 9, 12, 21, 24, 27
+_SLURM_KEYS = re.compile(
+    r"(?i)(?:slurm_)?(?:job_?id|job_?name|node_?list|n?nodes|num_nodes|ntasks|partition|restart_count)\Z"
+)
+_SECRET = re.compile(r"(?i)(--?[\w.-]*(?:key|token|secret|passw)[\w.-]*)(=.*)?\Z", re.DOTALL)
 _MOST, _CHARS = 20_000, 10_000
+_FLOAT64 = struct.Struct("<d")
 
 
 @dataclass(slots=True)
@@ -24,16 +35,31 @@ class Facts:
     """What is known, by family and key; a later value replaces an earlier one."""
 
     known: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    version: str = ""
 
     def put(self, family: str, key: str, value: object) -> None:
         """Note one value, as JSON."""
-        if len(self.known) < _MOST:
+        if len(self.known) < _MOST or (family, key) in self.known:
             self.known[family, key] = dumps(value, compact=True).decode()[:_CHARS]
 
     def config(self, data: bytes, at: int, end: int) -> None:
         """Note the settings of a config record."""
         for name, value in items(data, at, end):
             self._setting(name.decode("utf-8", "replace"), value)
+
+    def summary(self, data: bytes, at: int, end: int) -> None:
+        """Note the values of a summary record, less what the writer adds for itself."""
+        for name, value in items(data, at, end):
+            key = name.decode("utf-8", "replace")
+            if key.startswith("_") or len(value) > _CHARS:
+                continue
+            try:
+                document = loads(value)
+            except InputError:
+                continue
+            for inner, cell in flat(f"summary.{key}", document):
+                if not isinstance(cell, list):
+                    self.put("progress", inner, cell)
 
     def _setting(self, name: str, value: bytes) -> None:
         try:
@@ -42,43 +68,127 @@ class Facts:
             return
         if name == "_wandb" or name.startswith("_wandb."):
             inner = cast("dict[str, object]", document) if isinstance(document, dict) else {}
-            if isinstance(version := inner.get("cli_version"), str):
-                self.put("versions", "wandb", version)
+            self._writer(inner.get("cli_version"))
             return
         for key, cell in flat(name, document):
             self.put("config", key, cell)
 
-    def run(self, data: bytes, at: int, end: int) -> None:
-        """Note a run record, its settings included."""
+    def _writer(self, version: object) -> None:
+        if isinstance(version, str) and version:
+            self.version = version
+            self.put("versions", "wandb", version)
+
+    def run(self, data: bytes, at: int, end: int) -> tuple[int, str]:
+        """Note a run record, its settings included; give the first step and `resumed`, `forked` or nothing."""
+        numbers = dict.fromkeys(_RUN_NUMBERS.values(), 0)
         for number, kind, start, stop in fields(data, at, end):
-            if kind == BYTES and number in _RUN:
+            if kind == VARINT and number in _RUN_NUMBERS:
+                numbers[_RUN_NUMBERS[number]] = signed(varint(data, start)[0])
+            elif kind == BYTES and number in _RUN:
                 self.put("env", f"wandb.{_RUN[number]}", _text(data, start, stop))
-            elif kind == BYTES and number == _RUN_CONFIG:
-                self.config(data, start, stop)
+            elif kind == BYTES:
+                self._run_part(number, data, start, stop)
+        for key, value in numbers.items():
+            if value:
+                self.put("env", f"wandb.{key}", value != 0 if key in {"resumed", "forked"} else value)
+        goes_on = numbers["resumed"] or numbers["starting_step"]
+        return numbers["starting_step"], "forked" if numbers["forked"] else "resumed" if goes_on else ""
+
+    def _run_part(self, number: int, data: bytes, start: int, stop: int) -> None:
+        if number == _RUN_CONFIG:
+            self.config(data, start, stop)
+        elif number == _RUN_SUMMARY:
+            self.summary(data, start, stop)
+        elif number == _RUN_HOST:
+            self.put("host", "host", _text(data, start, stop))
+        elif number == _RUN_START and (began_ns := stamp_ns(data, start, stop)):
+            self.put("env", "wandb.start_time_ns", began_ns)
+        elif number == _RUN_TELEMETRY:
+            self.telemetry(data, start, stop)
+        elif number == _RUN_GIT:
+            self._git(data, start, stop)
+        elif number == _RUN_BRANCH:
+            self._branch(data, start, stop)
+
+    def _branch(self, data: bytes, at: int, end: int) -> None:
+        for number, kind, start, stop in fields(data, at, end):
+            if kind == BYTES and number in {1, 3}:
+                self.put("env", f"wandb.branch_point.{'run' if number == 1 else 'metric'}", _text(data, start, stop))
+            elif kind == FIXED64 and number == 2:
+                self.put("env", "wandb.branch_point.value", _float64(data, start))
+
+    def _git(self, data: bytes, at: int, end: int) -> None:
+        for number, kind, start, stop in fields(data, at, end):
+            if number == 2 and kind == BYTES:  # the remote may hold a name or a password
+                self.put("versions", "git_commit", _text(data, start, stop))
 
     def environment(self, data: bytes, at: int, end: int) -> None:
-        """Note an environment record, without user, host, mail and folders."""
+        """Note an environment record, without user, mail and folders."""
         arguments: list[str] = []
+        gpus: list[dict[str, object]] = []
         for number, kind, start, stop in fields(data, at, end):
-            if kind == BYTES and number in _ENVIRONMENT:
-                text = _text(data, start, stop)
-                self.put(
-                    "env", _ENVIRONMENT[number], text.replace("\\", "/").rsplit("/", 1)[-1] if number == 6 else text
-                )
-            elif kind == BYTES and number == _ARGUMENTS and len(arguments) < 1000:
-                arguments.append(_text(data, start, stop))
-            elif kind == VARINT and number in _COUNTS:
+            if kind == VARINT and number in _COUNTS:
                 self.put("env", _COUNTS[number], varint(data, start)[0])
+            elif kind != BYTES:
+                continue
+            elif number in _ENVIRONMENT:
+                text = _text(data, start, stop)
+                self.put("env", _ENVIRONMENT[number], _base_name(text) if number == 6 else text)
+            elif number == _ARGUMENTS and len(arguments) < 1000:
+                arguments.append(_text(data, start, stop))
+            elif number == _GPUS and len(gpus) < 1000:
+                gpus.append(_gpu(data, start, stop))
+            else:
+                self._environment_part(number, data, start, stop)
         if arguments:
-            self.put("env", "args", arguments)
+            self.put("env", "args", without_secrets(arguments))
+        if gpus:
+            self.put("host", "gpus", gpus)
+
+    def _environment_part(self, number: int, data: bytes, start: int, stop: int) -> None:
+        if number == _HOST:
+            self.put("host", "host", _text(data, start, stop))
+        elif number == _GIT:
+            self._git(data, start, stop)
+        elif number == _MEMORY:
+            for inner, kind, at, _ in fields(data, start, stop):
+                if inner == 1 and kind == VARINT:
+                    self.put("host", "memory_bytes", varint(data, at)[0])
+        elif number == _SLURM:
+            cells = dict[int, str]()
+            for inner, kind, at, end in fields(data, start, stop):
+                if kind == BYTES and inner in {1, 2}:
+                    cells[inner] = _text(data, at, end)
+            if _SLURM_KEYS.match(cells.get(1, "")):
+                self.put("host", f"slurm.{cells[1].lower()}", cells.get(2, ""))
+
+    def telemetry(self, data: bytes, at: int, end: int) -> None:
+        """Note the versions of a telemetry record."""
+        for number, kind, start, stop in fields(data, at, end):
+            if kind != BYTES:
+                continue
+            if number == 5:
+                self._writer(_text(data, start, stop))
+            elif number in {4, 6} and stop > start:
+                self.put("versions", "python" if number == 4 else "transformers", _text(data, start, stop))
 
     def header(self, data: bytes, at: int, end: int) -> None:
         """Note the version of the writer."""
         for number, kind, start, stop in fields(data, at, end):
             if number == 1 and kind == BYTES:
                 for inner, inner_kind, a, b in fields(data, start, stop):
-                    if inner == 1 and inner_kind == BYTES and b > a:
-                        self.put("versions", "wandb", _text(data, a, b))
+                    if inner == 1 and inner_kind == BYTES:
+                        self._writer(_text(data, a, b))
+
+    def define(self, what: Definition) -> None:
+        """Note what a metric is drawn against and how it is summed up."""
+        key = f"define_metric.{what.name}"
+        if what.step_metric:
+            self.put("config", f"{key}.step_metric", what.step_metric)
+        if what.goal:
+            self.put("config", f"{key}.goal", what.goal)
+        if what.summary:
+            self.put("config", f"{key}.summary", list(what.summary))
 
     def write(self, out: Out) -> None:
         """Hand everything to the sink."""
@@ -87,10 +197,43 @@ class Facts:
             out.rows("facts", {"key": keys, "value": values, "family": families})
 
 
+def without_secrets(arguments: list[str]) -> list[str]:
+    """Command-line arguments, with the values of keys, tokens and passwords left out."""
+    kept: list[str] = []
+    hide = False
+    for argument in arguments:
+        found = _SECRET.match(argument)
+        kept.append(
+            "***" if hide and not argument.startswith("-") else f"{found[1]}=***" if found and found[2] else argument
+        )
+        hide = found is not None and found[2] is None
+    return kept
+
+
+def _gpu(data: bytes, at: int, end: int) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for number, kind, start, stop in fields(data, at, end):
+        if number == 1 and kind == BYTES:
+            found["name"] = _text(data, start, stop)
+        elif number == 2 and kind == VARINT:
+            found["memory_bytes"] = varint(data, start)[0]
+        elif number == 4 and kind == BYTES:
+            found["architecture"] = _text(data, start, stop)
+    return found
+
+
 def _rows(known: dict[tuple[str, str], str]) -> Iterator[tuple[str, str, str]]:
     for (family, key), value in known.items():
         yield family, key, value
 
 
+def _base_name(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
 def _text(data: bytes, at: int, end: int) -> str:
     return data[at:end].decode("utf-8", "replace")
+
+
+def _float64(data: bytes, at: int) -> float:
+    return float(_FLOAT64.unpack_from(data, at)[0])

@@ -1,27 +1,31 @@
-"""Tables of metrics as comma-separated text: Lightning's `metrics.csv`, YOLO's `results.csv`, any with a step or epoch.
+"""Tables of metrics as delimited text: any with a step or an epoch in its first line.
 
-An empty cell was not logged; `nan` is a NaN. A header that comes again begins a new table. Where the table counts in
-epochs only, the epoch is the step, because it is the file's own axis.
+Lightning's `metrics.csv`, YOLO's `results.csv`, `progress.csv` and `progress.txt` of reinforcement learning. An empty
+cell was not logged; `nan` is a NaN. A header that comes again begins a new table. Where the table counts in epochs
+only, the epoch is the step, because it is the file's own axis. Columns under `config/` are facts.
 """
 
 from __future__ import annotations
 
-import csv
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from forensics.errors import NotMine
 from forensics.ingest._attempts import Attempts
 from forensics.ingest._axes import EPOCHS, STEPS, TIMES, first_of
+from forensics.ingest._csv_rows import MOST_COLUMNS, Row, complaint, first_rows, rows_of
 from forensics.ingest._json_records import number
 from forensics.ingest._metric_rows import At, MetricRows, int64, unix_ns
 from forensics.ingest._out import Out
-from forensics.ingest._rows_of_text import Line, lines_of, settle
+from forensics.ingest._rows_of_text import settle
+from forensics.ingest._wandb_columns import INDEX, is_chart, is_history
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.io.tolerant_json import dumps
 from forensics.registry import Sniff, ingester
 
-_COLUMNS = 10_000
 _SAMPLE_ROWS = 20
+_CONFIG = "config/"
+_FACTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +34,26 @@ class _Header:
     step: int | None
     epoch: int | None
     time: int | None
+    #: columns that hold metrics
+    metrics: tuple[int, ...]
 
-    @property
-    def axes(self) -> tuple[int, ...]:
-        return tuple(i for i in (self.step, self.epoch, self.time) if i is not None)
+
+@dataclass(slots=True)
+class _State:
+    header: _Header
+    rank: int | None
+    rows: MetricRows
+    attempts: Attempts
+    seq: int = 0
+    lost_bytes: int = 0
+    config: dict[str, str] = field(default_factory=dict[str, str])
 
 
 @ingester(
     "metrics_csv",
-    version=1,
-    sniff=Sniff(glob=("*.csv",)),
-    emits=("metrics",),
+    version=2,
+    sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")),
+    emits=("metrics", "facts"),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one table.
@@ -49,93 +62,96 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         NotMine: when the first line names no step or epoch, or no row below it has a number.
     """
     del limits
-    header = _sniff(opened)
-    rows = MetricRows(out)
-    attempts = Attempts(opened.source.attempt or 0)
-    seq = lost = 0
-    for line in lines_of(opened):
-        if not line.text.strip():
-            continue
-        cells = _cells(line.text)
-        again = _header(cells) if cells and cells[0].strip() == header.names[0] else None
+    delimiter, header = _sniff(opened)
+    state = _State(header, opened.source.rank, MetricRows(out), Attempts(opened.source.attempt or 0))
+    for row in rows_of(opened, delimiter):
+        again = _header(row.cells) if row.cells and _first(row.cells) == header.names[0] else None
         if again is not None:
-            header = again
-        elif _is_cut(line, cells, header):
-            out.issue("row-cut", "the last row is cut and was not read", byte=line.byte, line=line.number)
-            lost += len(line.text)
-        elif len(cells) > len(header.names):
-            out.issue("row-not-read", "a row has more cells than the header", byte=line.byte, line=line.number)
-            lost += len(line.text)
+            state.header = again
+        elif (wrong := complaint(row, len(state.header.names))) is not None:
+            code, message = wrong
+            out.issue(code, message, byte=row.byte, line=row.line)
+            state.lost_bytes += row.size_bytes
         else:
-            _row(cells, header, (seq, line), opened.source.rank, attempts, rows)
-            seq += 1
-    rows.close()
-    out.format(_variant(header))
-    settle(opened, out, records=seq, lost_bytes=lost, reason="rows that do not fit the header")
+            _row(row, state)
+            state.seq += 1
+    state.rows.close()
+    if state.config:
+        keys, values = zip(*state.config.items(), strict=True)
+        out.rows("facts", {"key": keys, "value": values, "family": ["config"] * len(keys)})
+    out.format(_variant(header, opened.source.path))
+    settle(opened, out, records=state.seq, lost_bytes=state.lost_bytes, reason="rows that do not fit the header")
 
 
-def _cells(text: bytes) -> list[str]:
-    plain = text.decode("utf-8", "replace").removeprefix("\ufeff").replace("\0", "")
-    if '"' not in plain:
-        return plain.split(",", _COLUMNS)
-    try:
-        return next(iter(csv.reader([plain])), list[str]())
-    except csv.Error:
-        return []
+def _first(cells: list[str]) -> str:
+    return cells[0].strip().lstrip("# ")
 
 
 def _header(cells: list[str]) -> _Header | None:
     """The meaning of a first line; None when it names no axis, or numbers stand in it."""
-    names = tuple(cell.strip() for cell in cells)
-    if len(names) < 2 or len(names) > _COLUMNS or any(number(name) is not None for name in names):
+    if not 2 <= len(cells) <= MOST_COLUMNS:
         return None
-    step, epoch = first_of(names, STEPS), first_of(names, EPOCHS)
-    return _Header(names, step, epoch, first_of(names, TIMES)) if step is not None or epoch is not None else None
+    names = (_first(cells), *(cell.strip() for cell in cells[1:]))
+    if any(number(name) is not None for name in names):
+        return None
+    step, epoch, time = (first_of(names, wanted) for wanted in (STEPS, EPOCHS, TIMES))
+    if step is None and epoch is None:
+        return None
+    axes = {step, epoch, time}
+    metrics = tuple(i for i, name in enumerate(names) if i not in axes and name and not INDEX.fullmatch(name))
+    return _Header(names, step, epoch, time, metrics)
 
 
-def _sniff(opened: Opened) -> _Header:
-    first, _, rest = opened.text_head(65_536).partition(b"\n")
-    header = _header(_cells(first.removesuffix(b"\r")))
+def _sniff(opened: Opened) -> tuple[str, _Header]:
+    delimiter, rows = first_rows(opened, _SAMPLE_ROWS + 1)
+    header = _header(rows[0]) if rows else None
     if header is None:
         raise NotMine("the first line names no step and no epoch")
-    for text in rest.split(b"\n")[:_SAMPLE_ROWS]:
-        cells = _cells(text)
-        axis = header.epoch if header.step is None else header.step
-        if axis is not None and axis < len(cells) and number(cells[axis].strip()) is not None:
-            return header
+    if is_chart(rows[0]) or is_history(rows[0]):
+        raise NotMine("an export of W&B")
+    axis = header.epoch if header.step is None else header.step
+    if axis is not None and any(len(row) > axis and number(row[axis].strip()) is not None for row in rows[1:]):
+        return delimiter, header
     raise NotMine("no row has a number as its step")
 
 
-def _is_cut(line: Line, cells: list[str], header: _Header) -> bool:
-    return not line.ended and len(cells) < len(header.names)
-
-
-def _row(  # noqa: PLR0913, PLR0917 - one row and all that it is read with
-    cells: list[str], header: _Header, place: tuple[int, Line], rank: int | None, attempts: Attempts, rows: MetricRows
-) -> None:
-    numbers = [number(cell.strip()) for cell in cells]
+def _row(row: Row, state: _State) -> None:
+    header = state.header
+    numbers = [number(cell.strip()) for cell in row.cells]
     numbers += [None] * (len(header.names) - len(numbers))
     step, epoch, time = (None if i is None else numbers[i] for i in (header.step, header.epoch, header.time))
     axis = int64(epoch if header.step is None else step)
-    seq, line = place
-    for index, (name, value) in enumerate(zip(header.names, numbers, strict=True)):
-        if value is None or index in header.axes or not name:
+    for index in header.metrics:
+        name, value = header.names[index], numbers[index]
+        if name.startswith(_CONFIG):
+            _remember(state, name, row.cells[index : index + 1])
             continue
-        attempt = attempts.see(name, axis, None if header.step is None else epoch)
+        if value is None:
+            continue
         at = At(
-            seq,
-            attempt=attempt,
-            rank=rank,
-            line=line.number,
-            byte=line.byte,
+            state.seq,
+            attempt=state.attempts.see(name, axis, None if header.step is None else epoch),
+            rank=state.rank,
+            line=row.line,
+            byte=row.byte,
             step=axis,
             epoch=epoch,
             t_ns=unix_ns(time),
         )
-        rows.add(at, name, value)
+        state.rows.add(at, name, value)
 
 
-def _variant(header: _Header) -> str:
+def _remember(state: _State, name: str, cells: list[str]) -> None:
+    key = name.removeprefix(_CONFIG).replace("/", ".")
+    if key not in state.config and len(state.config) < _FACTS and cells and cells[0].strip():
+        value = number(cells[0].strip())
+        state.config[key] = dumps(cells[0].strip() if value is None else value, compact=True).decode()
+
+
+def _variant(header: _Header, path: str) -> str:
+    base = path.rpartition("/")[2].lower()
+    if base.startswith("progress."):
+        return "progress of reinforcement learning"
     if header.step is None:
         return "results.csv of YOLO" if any(name.endswith("box_loss") for name in header.names) else "csv by epoch"
     return "csv by step"

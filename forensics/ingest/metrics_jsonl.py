@@ -1,13 +1,15 @@
-"""JSON lines of metrics, one object per record with a step: LLaMA-Factory, mmengine, detectron2, OLMo-like, custom.
+"""JSON lines of metrics, one object per record with a step: LLaMA-Factory, OpenMMLab, detectron2, RLlib, W&B, custom.
 
-NaN may stand as a bare literal or as a string. Nested objects are joined with `/`. Where a writer counts iterations
-anew in each epoch, the fall of the step with a rising epoch is no restart.
+NaN may stand as a bare literal or as a string. Nested objects are joined with `/`; a nested `config` becomes facts. A
+record that names a held-out split gets that split before its names. Where a writer counts iterations anew in each
+epoch, the fall of the step with a rising epoch is no restart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import cast
 
 from forensics.errors import InputError, NotMine
@@ -17,15 +19,18 @@ from forensics.ingest._json_records import number
 from forensics.ingest._metric_rows import At, MetricRows, int64, unix_ns
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import Line, lines_of, settle
+from forensics.ingest._splits import Splits
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
-from forensics.io.tolerant_json import loads
+from forensics.io.tolerant_json import dumps, loads
 from forensics.registry import Sniff, ingester
 
-_AXES = frozenset((*STEPS, *EPOCHS, *TIMES, *CONSTANTS))
-_NESTING = 3
+_AXES = frozenset((*STEPS, *EPOCHS, *TIMES))
+_NESTING = 6
 _SAMPLE_ROWS = 50
 _MAX_STEPS = ("total_steps", "max_steps")
+_CONFIG = "config"
+_FACTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +42,21 @@ class _Row:
     cells: tuple[tuple[str, float | None], ...]
 
 
+@dataclass(slots=True)
+class _State:
+    rank: int | None
+    rows: MetricRows
+    attempts: Attempts
+    splits: Splits = field(default_factory=Splits)
+    seq: int = 0
+    lost_bytes: int = 0
+    most: float | None = None
+    config: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
 @ingester(
     "metrics_jsonl",
-    version=1,
+    version=2,
     sniff=Sniff(glob=("*.jsonl", "scalars.json", "*.log.json", "metrics.json", "result.json", "*_metrics.json")),
     emits=("metrics", "facts"),
 )
@@ -51,25 +68,39 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     """
     del limits
     _sniff(opened)
-    rows = MetricRows(out)
-    attempts = Attempts(opened.source.attempt or 0)
-    seq = lost = 0
-    most: float | None = None
+    state = _State(opened.source.rank, MetricRows(out), Attempts(opened.source.attempt or 0))
     for line in lines_of(opened):
         record = _record(line.text)
         if record is None:
             if line.text.strip():
                 _complain(line, out)
-                lost += len(line.text)
+                state.lost_bytes += len(line.text)
             continue
-        _row(_parsed(record), seq, line, opened.source.rank, attempts, rows)
-        most = next((found for key in _MAX_STEPS if (found := number(record.get(key))) is not None), most)
-        seq += 1
-    rows.close()
-    if (whole := int64(most)) is not None:
-        out.rows("facts", {"key": ["max_steps"], "value": [str(whole)], "family": ["progress"]})
+        _add(record, line, state)
+        state.most = next((found for key in _MAX_STEPS if (found := number(record.get(key))) is not None), state.most)
+        state.config = state.config or dict(islice(_config(record), _FACTS))
+        state.seq += 1
+    state.rows.close()
+    _facts(state, out)
     out.format("json lines")
-    settle(opened, out, records=seq, lost_bytes=lost, reason="lines that are no JSON object")
+    settle(opened, out, records=state.seq, lost_bytes=state.lost_bytes, reason="lines that are no JSON object")
+
+
+def _facts(state: _State, out: Out) -> None:
+    found = [(key, value, "config") for key, value in state.config.items()]
+    if (whole := int64(state.most)) is not None:
+        found.append(("max_steps", str(whole), "progress"))
+    if found:
+        keys, values, families = zip(*found, strict=True)
+        out.rows("facts", {"key": keys, "value": values, "family": families})
+
+
+def _config(record: dict[str, object]) -> Iterator[tuple[str, str]]:
+    inside = record.get(_CONFIG)
+    if isinstance(inside, dict):
+        for key, cell in _flat(cast("dict[str, object]", inside)):
+            if isinstance(cell, (str, int, float)):
+                yield key.replace("/", "."), dumps(cell, compact=True).decode()
 
 
 def _complain(line: Line, out: Out) -> None:
@@ -95,6 +126,8 @@ def _sniff(opened: Opened) -> None:
         record = _record(text)
         if record is not None:
             row = _parsed(record)
+            if "_step" in record:
+                raise NotMine("rows of a W&B history")
             if row.step is not None and row.cells:
                 return
     raise NotMine("no JSON line has a step and a number")
@@ -102,6 +135,8 @@ def _sniff(opened: Opened) -> None:
 
 def _flat(record: dict[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
     for key, cell in record.items():
+        if not prefix and key == _CONFIG:
+            continue
         if isinstance(cell, dict) and depth < _NESTING:
             yield from _flat(cast("dict[str, object]", cell), f"{prefix}{key}/", depth + 1)
         else:
@@ -111,30 +146,36 @@ def _flat(record: dict[str, object], prefix: str = "", depth: int = 0) -> Iterat
 def _parsed(record: dict[str, object]) -> _Row:
     lowered = {key.lower(): cell for key, cell in record.items()}
 
-    def axis(names: tuple[str, ...]) -> float | None:
-        return next((found for name in names if (found := number(lowered.get(name))) is not None), None)
+    def axis(names: tuple[str, ...]) -> tuple[str, float | None]:
+        return next(((name, found) for name in names if (found := number(lowered.get(name))) is not None), ("", None))
 
-    cells = tuple(
-        (key, number(cell))
-        for key, cell in _flat(record)
-        if key.lower() not in _AXES and (cell is None or number(cell) is not None)
-    )
-    return _Row(int64(axis(STEPS)), axis(EPOCHS), unix_ns(axis(TIMES)), int64(number(lowered.get("rank"))), cells)
+    (step_name, step), (epoch_name, epoch), (time_name, stamp) = axis(STEPS), axis(EPOCHS), axis(TIMES)
+    chosen = {step_name, epoch_name, time_name}
+    cells: list[tuple[str, float | None]] = []
+    for key, cell in _flat(record):
+        name, value = key.lower(), number(cell)
+        if name in chosen or name in CONSTANTS or (value is None and cell is not None):
+            continue
+        if name in _AXES and (value is None or value == step):
+            continue
+        cells.append((key, value))
+    return _Row(int64(step), epoch, unix_ns(stamp), int64(number(lowered.get("rank"))), tuple(cells))
 
 
-def _row(  # noqa: PLR0913, PLR0917 - one row and all that it is read with
-    row: _Row, seq: int, line: Line, rank: int | None, attempts: Attempts, rows: MetricRows
-) -> None:
-    for name, value in row.cells:
-        attempt = attempts.see(name, row.step, row.epoch)
+def _add(record: dict[str, object], line: Line, state: _State) -> None:
+    row = _parsed(record)
+    place = state.splits.place(record, row.step, row.epoch)
+    for key, value in row.cells:
+        name = place.prefix + key
         at = At(
-            seq,
-            attempt=attempt,
-            rank=rank if row.rank is None else row.rank,
+            state.seq,
+            attempt=state.attempts.see(name, place.step, place.epoch),
+            rank=state.rank if row.rank is None else row.rank,
             line=line.number,
             byte=line.byte,
-            step=row.step,
-            epoch=row.epoch,
+            step=place.step,
+            epoch=place.epoch,
             t_ns=row.t_ns,
+            gstep=place.gstep,
         )
-        rows.add(at, name, value)
+        state.rows.add(at, name, value)

@@ -24,7 +24,9 @@ from forensics.io.reading import Opened
 from forensics.registry import Sniff, ingester
 
 #: Bytes that are matched at once: what follows from them is about ten times as large while it is laid out.
-PIECE_BYTES = 4 << 20
+PIECE_BYTES = 8 << 20
+#: Smaller files are read before a sieve is made.
+SIEVE_FROM_BYTES = 4 << 20
 _GLOBS = (
     *("*.log", "*.log.[0-9]*", "*.txt", "*.out", "*.err", "stdout*", "stderr*", "*.o[0-9]*", "*.e[0-9]*"),
     *("slurm-*", "nohup*", "*output*", "*.jsonl", "log*", "*.log.json", "typescript"),
@@ -52,7 +54,9 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT) -> None:
     sample = _sniff.bare(raw, tasks=tasks)
     dialects = choose(registry.load("dialects").dialects, sample, year)
     out.format("+".join(d.name for d in dialects) or "text")
-    reader = Reader(dialects, Bounds(limits.quote_chars, limits.traceback_lines, year), tasks=tasks)
+    large = opened.size_bytes >= SIEVE_FROM_BYTES
+    lines = "\n".join(raw.to_list()).encode() if large else None
+    reader = Reader(dialects, Bounds(limits.quote_chars, limits.traceback_lines, year), tasks=tasks, sample=lines)
     base = opened.source.attempt or 0
     for block in opened.blocks():
         for piece in pieces(block):

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 from forensics.errors import NotMine
 from forensics.ingest import _tf_notes as notes
-from forensics.ingest._attempts import Attempts
-from forensics.ingest._metric_rows import At, MetricRows, nanoseconds
+from forensics.ingest._metric_rows import nanoseconds
 from forensics.ingest._out import Out
-from forensics.ingest._tf_event import SESSION_START, Event, Value, WireError, parse_event, usual, values
+from forensics.ingest._tf_event import SESSION_START, Event, Value, WireError, parse_event, values
+from forensics.ingest._tf_points import Points
+from forensics.ingest._tf_routes import ALL, Columns, Routes, walk
 from forensics.io import tfrecord
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
@@ -28,15 +29,14 @@ _WHY = {
 }
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\x1b")
 _TEXTS = 1_000
+_NOTES = ("hparams", "text")
 _TAGS = 100_000
 
 
 @dataclass(slots=True)
 class _State:
     out: Out
-    rank: int | None
-    rows: MetricRows
-    attempts: Attempts
+    points: Points
     plugins: dict[str, str] = field(default_factory=dict[str, str])
     quote_chars: int = 400
     texts: int = 0
@@ -62,31 +62,32 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     head = opened.head(4096)
     if head and not tfrecord.has_header(head) and not _CONTROL.intersection(head):
         raise NotMine("no record at the start, and no binary file")
-    state = _State(
-        out, opened.source.rank, MetricRows(out), Attempts(opened.source.attempt or 0), quote_chars=limits.quote_chars
-    )
-    for item in tfrecord.read(opened.raw(), limits):
+    read_points(opened, out, limits)
+
+
+def read_points(opened: Opened, out: Out, limits: Limits, routes: Routes = ALL) -> None:
+    """Read what is an event file, by the quick routes given; none of them changes what is read."""
+    points = Points(out, opened.source.rank, opened.source.attempt or 0)
+    state = _State(out, points, quote_chars=limits.quote_chars)
+    for item in walk(opened.raw(), limits, points.tags, lambda record, into: _record(record, into, state), routes):
         if isinstance(item, tfrecord.Damage):
             message = f"{_WHY[item.code]} ({item.size_bytes} bytes)"
             out.issue(item.code, message, byte=item.byte)
             out.account(skipped_bytes=item.size_bytes, reason=item.code)
         else:
-            _record(item, state)
-    state.rows.close()
+            points.add(item.batch)
+            out.account(read_bytes=item.size_bytes, records=item.records)
+    points.close()
     out.format(state.version or "tfevents")
 
 
-def _record(record: tfrecord.Record, state: _State) -> None:
+def _record(record: tfrecord.Record, into: Columns, state: _State) -> None:
     out = state.out
     size = len(record.payload) + tfrecord.FRAME_BYTES
-    if (scalar := usual(record.payload)) is not None:
-        _point(scalar.tag.decode("utf-8", "replace"), scalar.number, (scalar.step, scalar.wall_time), record, state)
-        out.account(read_bytes=size, records=1)
-        return
     try:
         event = parse_event(record.payload)
         for value in values(record.payload, event):
-            _value(value, event, record, state)
+            _value(value, event, record, into, state)
     except WireError as error:
         out.issue("not-an-event", f"record {record.index} is sound but no event message: {error}", byte=record.byte)
         out.account(skipped_bytes=size, reason="not an event message")
@@ -94,32 +95,20 @@ def _record(record: tfrecord.Record, state: _State) -> None:
     out.account(read_bytes=size, records=1)
     state.version = state.version or event.file_version
     if event.session == SESSION_START:
-        state.attempts.restart()
+        into.marks.append(record.index)
 
 
-def _value(value: Value, event: Event, record: tfrecord.Record, state: _State) -> None:
+def _value(value: Value, event: Event, record: tfrecord.Record, into: Columns, state: _State) -> None:
     plugin = value.plugin or state.plugins.get(value.tag, "")
-    if value.plugin and len(state.plugins) < _TAGS:
+    if value.plugin in _NOTES and len(state.plugins) < _TAGS:
         state.plugins[value.tag] = value.plugin
     if value.scalar is not None:
-        _point(value.tag, value.scalar, (event.step, event.wall_time), record, state)
+        tag = state.points.tags.number(value.tag)
+        into.add(tag, (record.index, record.byte), (event.step, event.wall_time), value.scalar)
     elif plugin == "hparams":
         _facts(list(notes.hparams_of(value.raw)), state.out)
     elif value.is_text and (plugin == "text" or value.tag.endswith("/text_summary")):
         _text(value, event, record, state)
-
-
-def _point(tag: str, number: float, when: tuple[int, float], record: tfrecord.Record, state: _State) -> None:
-    step, seconds = when
-    at = At(
-        record.index,
-        attempt=state.attempts.see(tag, step),
-        rank=state.rank,
-        byte=record.byte,
-        step=step,
-        t_ns=nanoseconds(seconds),
-    )
-    state.rows.add(at, tag, number)
 
 
 def _facts(facts: list[tuple[str, str, str]], out: Out) -> None:

@@ -2,6 +2,8 @@
 
 The trainer writes it at every save, so it ends with the last checkpoint, not with the crash. By default its log filter
 replaces a non-finite loss by zero: a loss of exactly 0 beside a NaN gradient norm is marked as filtered by the writer.
+A record without a step, as callbacks of one's own append it, has the step of the record before it as `gstep`. Every
+checkpoint repeats the history before it: each file is read whole, and `signals.trainer_states` tells the copies apart.
 A file that was cut is read record by record as far as it goes.
 """
 
@@ -31,7 +33,7 @@ _LIST = "log_history"
 
 @ingester(
     "trainer_state",
-    version=1,
+    version=2,
     sniff=Sniff(glob=("*trainer_state*.json",)),
     emits=("metrics", "facts", "checkpoints"),
 )
@@ -73,24 +75,29 @@ def _content(data: bytes, where: Places, out: Out) -> tuple[int, Mapping[str, ob
 def _metrics(opened: Opened, history: Sequence[object], where: Places, out: Out) -> None:
     rows = MetricRows(out)
     attempts = Attempts(opened.source.attempt or 0)
+    last: int | None = None
     for seq, item in enumerate(history):
         if not isinstance(item, dict):
             continue
         record = cast("dict[str, object]", item)
         step, epoch = int64(number(record.get("step"))), number(record.get("epoch"))
+        last = last if step is None else step
         filtered = _is_filtered(record)
+        keys = where.keys(seq)
+        begin = where.spans[seq][0] if seq < len(where.spans) else None
         for key, cell in record.items():
             if key in ("step", "epoch") or (cell is not None and number(cell) is None):
                 continue
-            line, byte = where.of(seq, key)
+            byte = keys.get(key, begin)
             at = At(
                 seq,
                 attempt=attempts.see(key, step),
                 rank=opened.source.rank,
-                line=line,
+                line=None if byte is None else where.line(byte),
                 byte=byte,
                 step=step,
                 epoch=epoch,
+                gstep=last if step is None else None,
             )
             rows.add(
                 at,

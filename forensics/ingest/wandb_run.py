@@ -1,33 +1,41 @@
-"""W&B transaction logs (`run-ID.wandb`): history, console, settings and exit, with damage passed over and told.
+"""W&B transaction logs (`run-ID.wandb`): history, system metrics, console, settings and exit; damage is told.
 
 The log of a killed run is often all that is left of it: settings, console and exit stand in no other file. Every row
 names the byte of the file at which it stands, and that is also the order of history and console among each other.
+`gstep` is the axis that `define_metric` names, in the same row or else as last seen, where it counts steps; else it is
+`_step`. System metrics have raw names with `system.` before them, as the exports of W&B spell them, and no step.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from forensics.errors import NotMine
 from forensics.ingest._attempts import Attempts
-from forensics.ingest._metric_rows import At, MetricRows, class_of, int64, nanoseconds
 from forensics.ingest._out import Out
-from forensics.ingest._tf_wire import BYTES, VARINT, WireError, fields, signed, varint
+from forensics.ingest._tf_wire import BYTES, VARINT, WireError, fields, varint
 from forensics.ingest._wandb_console import Console, bounds
+from forensics.ingest._wandb_define import definition
 from forensics.ingest._wandb_facts import Facts
-from forensics.ingest._wandb_items import items, numbers_of, plain_number
+from forensics.ingest._wandb_history import History
+from forensics.ingest._wandb_items import items, plain_number
+from forensics.ingest._wandb_marks import Marks, exit_code, stamp_ns
+from forensics.ingest._wandb_points import Place, Points
+from forensics.ingest._wandb_system import PREFIX, system_name
 from forensics.io import leveldb_log
 from forensics.io.leveldb_log import Damage, Record
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
-from forensics.io.tolerant_json import dumps
 from forensics.registry import Sniff, ingester
 
 _MAGIC = b":W&B"
 _VERSION = b"\xe1\xbe\x00"
-_HISTORY, _OUTPUT, _CONFIG, _RAW, _RUN, _EXIT, _HEADER, _ENVIRONMENT = 2, 4, 5, 13, 17, 18, 21, 26
+_HISTORY, _SUMMARY, _OUTPUT, _CONFIG, _STATS, _ALERT, _TELEMETRY, _METRIC, _RAW = 2, 3, 4, 5, 7, 10, 11, 12, 13
+_RUN, _EXIT, _FINAL, _HEADER, _FOOTER, _PREEMPTING, _ENVIRONMENT = 17, 18, 20, 21, 22, 23, 26
+_NUMBER, _LARGE = 8, (18, 26)  # tags: the number of a record; a history row and a summary
 _STREAMS = {0: "stderr", 1: "stdout"}
 _WHY = {
     "truncated": "the file ends inside a record, as a killed writer leaves it",
@@ -36,8 +44,10 @@ _WHY = {
     "unfinished": "the other parts of a record are missing",
     "record-too-long": "a record is longer than the limit",
 }
-_AXES = frozenset(("_step", "_timestamp", "epoch"))
-_KEYS = 100_000
+#: Above this size rows are decoded together; numpy then pays for its import.
+_MANY_BYTES = 256 << 10
+#: A summary repeats the last values; newer writers write two for each row, so only the last ones are read.
+_SUMMARIES, _SUMMARY_BYTES = 32, 1 << 20
 
 
 @dataclass(slots=True)
@@ -46,24 +56,30 @@ class _State:
     limits: Limits
     rank: int | None
     year: int
-    rows: MetricRows
-    attempts: Attempts
+    history: History
+    marks: Marks
     facts: Facts = field(default_factory=Facts)
     consoles: dict[tuple[int, int], Console] = field(default_factory=dict[tuple[int, int], Console])
-    names: dict[bytes, str] = field(default_factory=dict[bytes, str])
-    numeric: set[str] = field(default_factory=set[str])
-    t_ns: int | None = None
+    summaries: deque[tuple[bytes, int, int]] = field(
+        default_factory=lambda: deque[tuple[bytes, int, int]](maxlen=_SUMMARIES)
+    )
+    console_ns: int = 0
     exits: int = 0
+
+    @property
+    def t_ns(self) -> int | None:
+        """The last time that was met."""
+        return max(self.history.t_ns or 0, self.console_ns) or None
 
 
 @ingester(
     "wandb_run",
-    version=1,
+    version=2,
     sniff=Sniff(glob=("run-*.wandb", "*.wandb"), magic=(_MAGIC,)),
     emits=("metrics", "events", "checkpoints", "facts"),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one transaction log.
+    """Read one transaction log; memory is bounded by a few thousand rows.
 
     Raises:
         NotMine: when it does not begin with the mark of such logs.
@@ -77,9 +93,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         raise NotMine("no W&B transaction log")
     if head[4:] != _VERSION:
         out.issue("unknown-version", f"the header is {head.hex()}; it is read like the known version", byte=4)
-    mtime_ns = opened.source.mtime_ns
-    year = time.gmtime(mtime_ns / 1e9).tm_year if mtime_ns else 1970
-    state = _State(out, limits, opened.source.rank, year, MetricRows(out), Attempts(opened.source.attempt or 0))
+    state = _state(opened, out, limits)
     records = lost = 0
     for item in leveldb_log.read(opened.raw(), limits):
         if isinstance(item, Damage):
@@ -91,17 +105,37 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         try:
             _record(item, state)
         except WireError as error:
-            out.issue("not-a-record", f"record {item.index} is sound but no message: {error}", byte=item.byte)
+            _not_a_record(item, str(error), out)
     _finish(state)
     out.account(read_bytes=opened.size_bytes - lost, records=records)
 
 
+def _state(opened: Opened, out: Out, limits: Limits) -> _State:
+    source = opened.source
+    year = time.gmtime(source.mtime_ns / 1e9).tm_year if source.mtime_ns else 1970
+    many = opened.size_bytes > _MANY_BYTES
+    history = History(Points(out), Attempts(source.attempt or 0), source.rank, many)
+    return _State(out, limits, source.rank, year, history, Marks(out, source.rank, limits.quote_chars))
+
+
+def _not_a_record(record: Record, why: str, out: Out) -> None:
+    out.issue("not-a-record", f"record {record.number} is sound but no message: {why}", byte=record.byte)
+
+
 def _finish(state: _State) -> None:
-    state.rows.close()
+    state.history.flush()
+    for record, why in state.history.odd:
+        _not_a_record(record, why, state.out)
+    state.history.points.close(state.facts.version)
     dialects: list[str] = []
     for _, console in sorted(state.consoles.items()):
         console.close()
         dialects += [name for name in console.dialects if name not in dialects]
+    for summary in state.summaries:
+        try:
+            state.facts.summary(*summary)
+        except WireError:
+            continue
     if not state.exits:
         state.facts.put("exit", "exit_record", value=False)
     state.facts.write(state.out)
@@ -110,70 +144,59 @@ def _finish(state: _State) -> None:
 
 def _record(record: Record, state: _State) -> None:
     data = record.payload
+    kind, at = usual(data)
+    if kind == _HISTORY:
+        state.history.feed(record, at, len(data))
+        return
+    if kind == _SUMMARY:
+        _summary(record, at, len(data), state)
+        return
     for number, kind, at, end in fields(data, 0, len(data)):
-        if kind != BYTES:
-            continue
-        act = _ACTS.get(number)
-        if act is not None:
+        if kind == BYTES and (act := _ACTS.get(number)) is not None:
             act(record, at, end, state)
 
 
-def _history(record: Record, at: int, end: int, state: _State) -> None:
-    axes: dict[str, float | None] = {}
-    cells: list[tuple[str, bytes]] = []
-    for key, value in items(record.payload, at, end):
-        name = _name(key, state)
-        if name in _AXES:
-            axes[name] = plain_number(value)
-        elif not name.startswith("_"):
-            cells.append((name, value))
-    step = int64(axes.get("_step"))
-    if step is None:
-        step = _history_step(record.payload, at, end)
-    t_ns = nanoseconds(axes.get("_timestamp"))
-    state.t_ns = t_ns or state.t_ns
-    where = At(
-        record.byte,
-        attempt=state.attempts.see("_step", step),
-        rank=state.rank,
-        byte=record.byte,
-        step=step,
-        epoch=axes.get("epoch"),
-        t_ns=t_ns,
-    )
-    for name, value in cells:
-        number = plain_number(value)
-        for key, found in ((name, number),) if number is not None else numbers_of(name, value):
-            _point(where, key, found, state)
+def usual(data: bytes) -> tuple[int, int]:
+    """Field and start of a history row or summary that is all of a record but its number; 0 for any other record."""
+    at, size = 0, len(data)
+    if size > 12 and data[0] == _NUMBER:
+        at = 2
+        while data[at - 1] > 127 and at < 11:
+            at += 1
+    if size < at + 8 or data[at] not in _LARGE:
+        return 0, 0
+    kind = data[at] >> 3
+    length, at, shift = data[at + 1] & 127, at + 2, 7
+    while data[at - 1] > 127 and shift < 35:
+        length |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+    return (kind, at) if at + length == size else (0, 0)
 
 
-def _name(key: bytes, state: _State) -> str:
-    name = state.names.get(key)
-    if name is None:
-        name = key.decode("utf-8", "replace")
-        if len(state.names) < _KEYS:
-            state.names[key] = name
-    return name
+def _summary(record: Record, at: int, end: int, state: _State) -> None:
+    if end - at <= _SUMMARY_BYTES:
+        state.summaries.append((record.payload, at, end))
 
 
-def _point(where: At, name: str, number: float | None, state: _State) -> None:
-    if number is None:
-        lost = "null-suspected-nan" if name in state.numeric else class_of(None)
-        state.rows.add(where, name, None, value_class=lost)
-        return
-    if name not in state.numeric and len(state.numeric) < _KEYS:
-        state.numeric.add(name)
-    state.rows.add(where, name, number)
-
-
-def _history_step(data: bytes, at: int, end: int) -> int | None:
+def _stats(record: Record, at: int, end: int, state: _State) -> None:
+    data, t_ns = record.payload, 0
     for number, kind, start, stop in fields(data, at, end):
         if number == 2 and kind == BYTES:
-            for inner, inner_kind, a, _ in fields(data, start, stop):
-                if inner == 1 and inner_kind == VARINT:
-                    return signed(varint(data, a)[0])
-            return 0
-    return None
+            t_ns = stamp_ns(data, start, stop)
+    place = Place(record.byte, state.history.attempts.current, state.rank, record.byte, t_ns=t_ns or None)
+    for key, value in items(data, at, end, 3):
+        number = plain_number(value)
+        if number is not None:
+            name = key.decode("utf-8", "replace")
+            known = system_name(name, state.facts.version)
+            state.history.points.add(place, None, PREFIX + name, number, known)
+
+
+def _metric(record: Record, at: int, end: int, state: _State) -> None:
+    what = definition(record.payload, at, end)
+    state.history.flush()
+    state.history.axes.define(what)
+    state.facts.define(what)
 
 
 def _console(record: Record, at: int, end: int, state: _State, *, kind_of: int) -> None:
@@ -182,12 +205,12 @@ def _console(record: Record, at: int, end: int, state: _State, *, kind_of: int) 
         if number == 1 and kind == VARINT:
             stream = varint(data, start)[0]
         elif number == 2 and kind == BYTES:
-            t_ns = _timestamp(data, start, stop)
+            t_ns = stamp_ns(data, start, stop)
         elif number == 3 and kind == BYTES:
             line = start, stop
     if line is None or stream not in _STREAMS:
         return
-    state.t_ns = t_ns or state.t_ns
+    state.console_ns = t_ns or state.console_ns
     console = state.consoles.get((kind_of, stream))
     if console is None:
         if kind_of == _OUTPUT and (_RAW, stream) in state.consoles:
@@ -199,49 +222,50 @@ def _console(record: Record, at: int, end: int, state: _State, *, kind_of: int) 
     console.feed(data[line[0] : line[1]], record.file_byte(line[0]), t_ns)
 
 
-def _timestamp(data: bytes, at: int, end: int) -> int:
-    seconds = nanos = 0
-    for number, kind, start, _ in fields(data, at, end):
-        if kind == VARINT and number == 1:
-            seconds = signed(varint(data, start)[0])
-        elif kind == VARINT and number == 2:
-            nanos = signed(varint(data, start)[0])
-    return seconds * 1_000_000_000 + nanos if 0 < seconds < 9_200_000_000 and 0 <= nanos < 1_000_000_000 else 0
+def _run(record: Record, at: int, end: int, state: _State) -> None:
+    step, how = state.facts.run(record.payload, at, end)
+    if how:
+        state.marks.begun(record.byte, state.t_ns, step, how)
 
 
 def _exit(record: Record, at: int, end: int, state: _State) -> None:
-    code = 0
-    for number, kind, start, _ in fields(record.payload, at, end):
-        if number == 1 and kind == VARINT:
-            code = signed(varint(record.payload, start)[0])
+    code = exit_code(record.payload, at, end)
+    state.history.flush()
     state.exits += 1
     state.facts.put("exit", "exit_code", code)
-    attrs = (
-        {"role": "benign", "family": "success", "cause": "success", "exit_code": "0"}
-        if code == 0
-        else {"role": "context", "shape": "", "exit_code": str(code)}
-    )
-    row = {
-        "seq": record.byte,
-        "byte": record.byte,
-        "t_ns": state.t_ns,
-        "rank": state.rank,
-        "level": "info" if code == 0 else "error",
-        "code": "success" if code == 0 else "wandb.exit",
-        "text": f"exit record of the run: exit code {code}",
-        "attrs": dumps(attrs, compact=True).decode(),
-    }
-    state.out.rows("events", {name: [cell] for name, cell in row.items()})
+    state.marks.exit(record.byte, state.t_ns, code)
+
+
+def _closing(name: str, record: Record, at: int, end: int, state: _State) -> None:
+    del record, at, end
+    state.facts.put("exit", name, value=True)
+
+
+def _preempting(record: Record, at: int, end: int, state: _State) -> None:
+    del at, end
+    state.history.flush()
+    state.facts.put("exit", "preempting", value=True)
+    state.marks.preempting(record.byte, state.t_ns)
 
 
 _Act = Callable[[Record, int, int, _State], None]
 _ACTS: dict[int, _Act] = {
-    _HISTORY: _history,
+    _HISTORY: lambda record, at, end, state: state.history.feed(record, at, end),
+    _SUMMARY: _summary,
     _OUTPUT: lambda record, at, end, state: _console(record, at, end, state, kind_of=_OUTPUT),
-    _RAW: lambda record, at, end, state: _console(record, at, end, state, kind_of=_RAW),
     _CONFIG: lambda record, at, end, state: state.facts.config(record.payload, at, end),
-    _RUN: lambda record, at, end, state: state.facts.run(record.payload, at, end),
+    _STATS: _stats,
+    _ALERT: lambda record, at, end, state: state.marks.alert(
+        record.payload, at, end, byte=record.byte, t_ns=state.t_ns
+    ),
+    _TELEMETRY: lambda record, at, end, state: state.facts.telemetry(record.payload, at, end),
+    _METRIC: _metric,
+    _RAW: lambda record, at, end, state: _console(record, at, end, state, kind_of=_RAW),
+    _RUN: _run,
     _EXIT: _exit,
+    _FINAL: lambda record, at, end, state: _closing("final_record", record, at, end, state),
     _HEADER: lambda record, at, end, state: state.facts.header(record.payload, at, end),
+    _FOOTER: lambda record, at, end, state: _closing("footer_record", record, at, end, state),
+    _PREEMPTING: _preempting,
     _ENVIRONMENT: lambda record, at, end, state: state.facts.environment(record.payload, at, end),
 }

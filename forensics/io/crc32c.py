@@ -9,7 +9,7 @@ remainders are joined by the operator "append N zero bytes", which is linear.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -99,6 +99,46 @@ def _long(data: bytes) -> int:
     for part in _remainders(np.frombuffer(data, np.uint8, offset=rest).reshape(lanes, lane)).tolist():
         crc = first[crc & 255] ^ second[crc >> 8 & 255] ^ third[crc >> 16 & 255] ^ fourth[crc >> 24] ^ part
     return crc
+
+
+#: a payload whose numbers are further from its end is checked whole
+AFFINE_BYTES = 1_024
+PIECE_BITS = 11
+
+
+@cache
+def _bits_by_distance() -> tuple[tuple[int, ...], ...]:
+    """For a byte with d bytes behind it, what each of its eight bits adds to the remainder."""
+    rows = [tuple(_serial(b"\0", 1 << bit) for bit in range(8))]
+    while len(rows) < AFFINE_BYTES:
+        rows.append(tuple(_serial(b"\0", bit) for bit in rows[-1]))
+    return tuple(rows)
+
+
+@lru_cache(maxsize=2_048)
+def piece_table(behind: int, shift: int) -> NDArray[np.uint32]:
+    """What `PIECE_BITS` bits of a little-endian word, from bit `shift` on, add to the remainder of the whole slice.
+
+    `behind` bytes follow the first byte of the word. The checksum is affine: for two slices of one length that differ
+    in some words, the checksums differ by the XOR of these tables at the XOR of the words.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    bits = _bits_by_distance()
+    table = np.zeros(1 << PIECE_BITS, np.uint32)
+    for k in range(min(PIECE_BITS, 64 - shift)):
+        byte, bit = divmod(shift + k, 8)
+        added = bits[behind - byte][bit] if byte <= behind else 0
+        table[1 << k : 2 << k] = table[: 1 << k] ^ np.uint32(added)
+    return table
+
+
+def unmasked(stored: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """The checksums whose masked form record files store."""
+    import numpy as np  # noqa: PLC0415
+
+    turned = stored - np.uint32(_MASK_DELTA)
+    return turned >> np.uint32(17) | turned << np.uint32(15)
 
 
 def _inverted_head(data: bytes) -> bytes:

@@ -114,6 +114,10 @@ _FORMATS = {
 }
 
 
+#: Where the last line end of a block is looked for.
+_TAIL_BYTES = 64 << 10
+
+
 def _read(disk: Disk, ledger: Ledger, count: int, offset: int) -> bytes:
     """Read from disk; a failing disk ends the stream with an issue instead of an exception."""
     if offset >= disk.size_bytes:
@@ -128,6 +132,18 @@ def _read(disk: Disk, ledger: Ledger, count: int, offset: int) -> bytes:
     return data
 
 
+def _to_a_line_end(disk: Disk, at: int, block_bytes: int) -> int:
+    """How much to read: up to the last line end of the block where it is near, which saves joining halves of lines."""
+    begin = at + block_bytes - _TAIL_BYTES
+    if begin <= at or at + block_bytes >= disk.size_bytes:
+        return block_bytes
+    try:
+        line_end = disk.pread(_TAIL_BYTES, begin).rfind(b"\n") + 1
+    except OSError:
+        return block_bytes
+    return begin - at + line_end if line_end else block_bytes
+
+
 def plain(disk: Disk, ledger: Ledger, limits: Limits) -> Iterator[Piece]:
     """Read a file as it is, in pieces of `block_bytes`; holes of that size or more are passed over."""
     at = 0
@@ -138,12 +154,9 @@ def plain(disk: Disk, ledger: Ledger, limits: Limits) -> Iterator[Piece]:
             ledger.gap_bytes += data_at - at
             ledger.disk_bytes = at = data_at
             continue
-        data = _read(disk, ledger, limits.block_bytes, at)
+        data = _read(disk, ledger, _to_a_line_end(disk, at, limits.block_bytes), at)
         if not data:
             return
-        line_end = data.rfind(b"\n") + 1
-        if 0 < len(data) - line_end < min(limits.line_bytes, line_end):
-            data = data[:line_end]  # reading the begin of a line twice is cheaper than moving a block to join it
         ledger.disk_bytes = at + len(data)
         yield Piece(at, data)
         at += len(data)

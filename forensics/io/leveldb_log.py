@@ -2,17 +2,17 @@
 
 A file has a header of 7 bytes, then blocks of 32,768 bytes. Chunks are: checksum (4 bytes), length (2), kind (1), data.
 The checksum is the plain CRC-32 of the kind and the data. Blocks count from the start of the file; one generation of
-writers counted them from the end of the header, so the alignment that recovers more is taken.
+writers counted them from the end of the header, so at the first damage the alignment that recovers more is taken.
 """
 
 from __future__ import annotations
 
 import mmap
+import re
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from forensics.io.limits import DEFAULT, Limits
 
@@ -21,15 +21,19 @@ HEADER_BYTES = 7
 _CHUNK_BYTES = 7
 _CHUNK = struct.Struct("<IHB")
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+#: The two alignments are compared on this many blocks behind a damage, and at this many damages at most.
+_PROBE_BLOCKS, _PROBES = 64, 8
+#: Bytes of one log that may be checksummed in search of the next sound chunk of a damaged block.
+_SEARCH_BYTES = 256 << 20
+_KIND = re.compile(rb"[\x01-\x04]")
 
 DamageCode = Literal["truncated", "zeroed", "bad-chunk", "unfinished", "record-too-long"]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One record; `spans` are (offset in the payload, offset in the file) of its parts, in order."""
 
-    index: int
+    number: int
     byte: int
     payload: bytes
     spans: tuple[tuple[int, int], ...]
@@ -40,8 +44,7 @@ class Record:
         return place + at - start
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(NamedTuple):
     """Bytes of the file that gave no record."""
 
     code: DamageCode
@@ -73,80 +76,111 @@ def read(data: mmap.mmap | bytes, limits: Limits = DEFAULT) -> Iterator[Record |
 
     `truncated` is the tail that a killed writer leaves; `unfinished` are the parts of a record whose end is missing.
     """
-    yield from _Reader(data, _base(data), limits).run()
-
-
-def _base(data: mmap.mmap | bytes) -> int:
-    """Where the first block begins: 0, or 7 for the writers that forgot to count the header."""
-    lost = _lost(data, 0)
-    return HEADER_BYTES if lost and _lost(data, HEADER_BYTES) < lost else 0
-
-
-def _lost(data: mmap.mmap | bytes, base: int) -> int:
-    return sum(item.size_bytes for item in _Reader(data, base, DEFAULT).run() if isinstance(item, Damage))
+    with memoryview(data) as view:
+        yield from _Reader(view, limits).run()
 
 
 class _Reader:
-    """One pass over a log with one alignment."""
+    """One pass over a log; the alignment is settled at the first damage."""
 
-    __slots__ = ("_base", "_data", "_held", "_index", "_limits", "_parts")
+    __slots__ = ("_base", "_end", "_held", "_index", "_limits", "_parts", "_probes", "_search_left", "_sure", "_view")
 
-    def __init__(self, data: mmap.mmap | bytes, base: int, limits: Limits) -> None:
-        self._data = data
-        self._base = base
+    def __init__(self, view: memoryview, limits: Limits) -> None:
+        self._view = view
         self._limits = limits
+        self._base = 0
+        self._end = len(view)
+        self._sure = min(HEADER_BYTES, self._end)
+        self._probes = _PROBES
+        self._search_left = _SEARCH_BYTES
         self._parts: list[tuple[int, bytes]] = []
         self._held = 0
         self._index = 0
 
     def run(self) -> Iterator[Record | Damage]:
-        data, size = self._data, len(self._data)
-        at = min(HEADER_BYTES, size)
-        while at < size:
-            end = self._block_end(at)
-            if end - at < _CHUNK_BYTES:
-                at = min(end, size)
-                continue
-            if size - at < _CHUNK_BYTES:
-                yield from self._drop("unfinished")
-                yield Damage("truncated", at, size - at)
-                return
-            crc, length, kind = _CHUNK.unpack(data[at : at + _CHUNK_BYTES])
-            stop = at + _CHUNK_BYTES + length
-            if size < stop <= end and _FULL <= kind <= _LAST:
-                yield from self._drop("unfinished")
-                yield Damage("truncated", at, size - at)
-                return
-            body = data[at + 6 : stop] if stop <= min(end, size) else b""
-            if _FULL <= kind <= _LAST and body and zlib.crc32(body) == crc:
-                yield from self._chunk(kind, at, body[1:])
-                at = stop
+        """Read all."""
+        while self._sure < self._end:
+            yield from self._sound()
+            if self._sure >= self._end or self._realigned():
                 continue
             yield from self._drop("unfinished")
-            code, resume = self._gap(at, stop, end)
-            yield Damage(code, at, resume - at)
-            at = resume
+            yield self._damage(self._sure)
         yield from self._drop("unfinished")
 
-    def _block_end(self, at: int) -> int:
-        return self._base + ((at - self._base) // BLOCK_BYTES + 1) * BLOCK_BYTES
+    def _sound(self) -> Iterator[Record | Damage]:
+        """Records up to the next damage, which then stands at `_sure`, or behind the padding there."""
+        view, size, base, longest = self._view, self._end, self._base, self._limits.record_bytes
+        unpack, crc32, at = _CHUNK.unpack_from, zlib.crc32, self._sure
+        while at < size:
+            end = _block_end(base, at)
+            until = min(end, size)
+            while at <= until - _CHUNK_BYTES:
+                crc, length, kind = unpack(view, at)
+                stop = at + _CHUNK_BYTES + length
+                if not _FULL <= kind <= _LAST or stop > until or crc32(view[at + 6 : stop]) != crc:
+                    return
+                body = bytes(view[at + _CHUNK_BYTES : stop])
+                if kind == _FULL and not self._parts and length <= longest:
+                    yield Record(self._index, at, body, ((0, at + _CHUNK_BYTES),))
+                    self._index += 1
+                else:
+                    yield from self._chunk(kind, at, body)
+                at = self._sure = stop
+            if end > size:
+                return
+            at = end
+        self._sure = size
 
-    def _gap(self, at: int, stop: int, end: int) -> tuple[DamageCode, int]:
-        """What is wrong at a chunk, and where reading goes on: behind it if a sound chunk follows, else a new block."""
-        size = len(self._data)
-        until = min(end, size)
-        if not any(self._data[at : at + _CHUNK_BYTES]):
-            return "zeroed", until
-        if stop < until and self._sound(stop, until):
-            return "bad-chunk", stop
-        return "bad-chunk", until
-
-    def _sound(self, at: int, until: int) -> bool:
-        if until - at < _CHUNK_BYTES:
+    def _realigned(self) -> bool:
+        """Whether the other alignment gives more of what follows; it then is the alignment from here on."""
+        if not self._probes or self._base:
             return False
-        crc, length, kind = _CHUNK.unpack(self._data[at : at + _CHUNK_BYTES])
-        stop = at + _CHUNK_BYTES + length
-        return _FULL <= kind <= _LAST and stop <= until and zlib.crc32(self._data[at + 6 : stop]) == crc
+        self._probes -= 1
+        here, there = (_sound_bytes(self._view, self._sure, base) for base in (0, HEADER_BYTES))
+        if there <= here:
+            return False
+        self._base = HEADER_BYTES
+        return True
+
+    def _damage(self, begin: int) -> Damage:
+        """What is damaged from `begin` on; zeroed blocks in a row are one damage."""
+        code, self._sure = self._gap(begin)
+        while (
+            code == "zeroed" and self._sure < self._end and not any(self._view[self._sure : self._sure + _CHUNK_BYTES])
+        ):
+            self._sure = self._gap(self._sure)[1]
+        return Damage(code, begin, self._sure - begin)
+
+    def _gap(self, at: int) -> tuple[DamageCode, int]:
+        """What is wrong from `at` on, and where the next sound chunk or block begins."""
+        view, size = self._view, self._end
+        end = _block_end(self._base, at)
+        if end - at < _CHUNK_BYTES < size - at:
+            end += BLOCK_BYTES  # padding, and the block behind it is damaged
+        until = min(end, size)
+        found = self._search(at + 1, until)
+        zeros = not any(view[at : at + _CHUNK_BYTES])
+        if found < size:
+            return "zeroed" if zeros else "bad-chunk", found
+        if size - at < _CHUNK_BYTES:
+            return "truncated", size
+        _, length, kind = _CHUNK.unpack_from(view, at)
+        cut = _FULL <= kind <= _LAST and size < at + _CHUNK_BYTES + length <= end
+        return "truncated" if cut else "zeroed" if zeros else "bad-chunk", size
+
+    def _search(self, at: int, until: int) -> int:
+        """Where the next sound chunk of a damaged block begins; `until` when there is none."""
+        for found in _KIND.finditer(self._view[:until], at + 6):
+            start = found.start() - 6
+            _, length, _ = _CHUNK.unpack_from(self._view, start) if start + _CHUNK_BYTES <= until else (0, until, 0)
+            if start + _CHUNK_BYTES + length > until or length == 0:
+                continue
+            self._search_left -= length
+            if self._search_left < 0:
+                return until
+            if _is_sound(self._view, start, until):
+                return start
+        return until
 
     def _chunk(self, kind: int, at: int, body: bytes) -> Iterator[Record | Damage]:
         if kind in {_FULL, _FIRST}:
@@ -173,6 +207,32 @@ class _Reader:
 
     def _drop(self, code: DamageCode) -> Iterator[Damage]:
         if self._parts:
-            size = sum(_CHUNK_BYTES + len(body) for _, body in self._parts)
-            yield Damage(code, self._parts[0][0], size)
+            for at, body in self._parts:
+                yield Damage(code, at, _CHUNK_BYTES + len(body))
             self._parts, self._held = [], 0
+
+
+def _block_end(base: int, at: int) -> int:
+    return base + ((at - base) // BLOCK_BYTES + 1) * BLOCK_BYTES
+
+
+def _is_sound(view: memoryview, at: int, until: int) -> bool:
+    if until - at < _CHUNK_BYTES:
+        return False
+    crc, length, kind = _CHUNK.unpack_from(view, at)
+    stop = at + _CHUNK_BYTES + length
+    return _FULL <= kind <= _LAST and stop <= until and zlib.crc32(view[at + 6 : stop]) == crc
+
+
+def _sound_bytes(view: memoryview, at: int, base: int) -> int:
+    """Bytes in sound chunks of the next blocks, when blocks are counted from `base`."""
+    total, size = 0, min(len(view), at + _PROBE_BLOCKS * BLOCK_BYTES)
+    while at < size:
+        end = _block_end(base, at)
+        until = min(end, len(view))
+        while _is_sound(view, at, until):
+            length = _CHUNK.unpack_from(view, at)[1]
+            total += _CHUNK_BYTES + length
+            at += _CHUNK_BYTES + length
+        at = end
+    return total

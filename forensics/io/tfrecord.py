@@ -11,16 +11,13 @@ payload, all little-endian.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 from forensics.io.crc32c import crc32c, masked, masked_many
 from forensics.io.limits import DEFAULT, Limits
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from forensics.io.tfrecord_headers import sound_headers, u32_at
 
 HEADER_BYTES = 12
 FRAME_BYTES = 16
@@ -60,26 +57,45 @@ class Damage:
 
 
 @dataclass(slots=True)
-class _Walk:
-    """Where the walk stands.
+class Walk:
+    """Where a walk over a file stands: at byte `at`, before frame number `index`.
 
     `budget` bounds the payload bytes that resynchronisation may checksum; `window_bytes` shrinks at damage and grows
-    again, so that a file of nothing but damage stays linear.
+    again, so that a file of nothing but damage stays linear. `headers`: those whose checksum held, with their length;
+    a file has few.
     """
 
     at: int
     index: int
     budget: int
     window_bytes: int
+    headers: dict[bytes, int] = field(default_factory=dict[bytes, int])
 
 
 @dataclass(frozen=True, slots=True)
-class _Chain:
-    """Frames that lie whole in a window and whose headers hold."""
+class Chain:
+    """Frames that lie whole in a window and whose headers hold; `starts` counts from the begin of the window."""
 
     window: bytes
     starts: list[int]
     lengths: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Consecutive frames whose checksums hold; the first is number `index`, the window begins at `byte` of the file."""
+
+    index: int
+    byte: int
+    window: bytes
+    starts: list[int]
+    lengths: list[int]
+
+    def record(self, k: int) -> Record:
+        """Give one of them alone."""
+        start = self.starts[k]
+        payload = self.window[start + HEADER_BYTES : start + HEADER_BYTES + self.lengths[k]]
+        return Record(self.index + k, self.byte + start, payload)
 
 
 def has_header(head: bytes) -> bool:
@@ -98,82 +114,80 @@ def read(data: Sliceable, limits: Limits = DEFAULT, *, window_bytes: int = WINDO
 
     Memory stays within a few windows, or one record of at most `limits.record_bytes`.
     """
-    size = len(data)
-    # an honest file needs one look at each payload; a hostile one could ask for one at every offset
-    walk = _Walk(0, 0, 4 * size + limits.block_bytes, window_bytes)
-    known = _length_checksums()
-    while walk.at < size:
-        chain = _chain(data[walk.at : walk.at + walk.window_bytes], limits.record_bytes, known)
+    walk = begin(data, limits, window_bytes)
+    while walk.at < len(data):
+        chain = chain_at(data, walk, limits)
         walk.window_bytes = min(2 * walk.window_bytes, window_bytes)
-        if chain.starts:
-            yield from _verified(data, chain, walk, limits)
-        else:
-            yield from _irregular(data, walk, limits)
+        for item in step(data, chain, walk, limits):
+            if isinstance(item, Frames):
+                yield from map(item.record, range(len(item.starts)))
+            else:
+                yield item
 
 
-def _length_checksums() -> Callable[[bytes], int]:
-    """Masked checksum of eight length bytes, remembered: a file has few distinct lengths."""
-    seen: dict[bytes, int] = {}
-
-    def checksum(raw: bytes) -> int:
-        found = seen.get(raw)
-        if found is None:
-            found = masked(crc32c(raw))
-            if len(seen) < _KNOWN_LENGTHS:
-                seen[raw] = found
-        return found
-
-    return checksum
+def begin(data: Sliceable, limits: Limits, window_bytes: int) -> Walk:
+    """Stand at the first byte."""
+    # an honest file needs one look at each payload; a hostile one could ask for one at every offset
+    return Walk(0, 0, 4 * len(data) + limits.block_bytes, window_bytes)
 
 
-def _chain(window: bytes, most: int, known: Callable[[bytes], int]) -> _Chain:
+def step(data: Sliceable, chain: Chain, walk: Walk, limits: Limits) -> Iterator[Frames | Damage]:
+    """Give the frames of a chain that starts where the walk stands, or what stands there instead; move the walk on."""
+    if chain.starts:
+        yield from _verified(data, chain, walk, limits)
+    else:
+        yield from _irregular(data, walk, limits)
+
+
+def chain_at(data: Sliceable, walk: Walk, limits: Limits) -> Chain:
+    """Follow the lengths from where the walk stands, through one window; checksums of payloads are not looked at."""
+    window = data[walk.at : walk.at + walk.window_bytes]
     starts: list[int] = []
     lengths: list[int] = []
-    at, size = 0, len(window)
+    at, size, headers = 0, len(window), walk.headers
     while at + FRAME_BYTES <= size:
-        raw = window[at : at + 8]
-        length = _LENGTH.unpack(raw)[0]
+        header = window[at : at + HEADER_BYTES]
+        length = headers.get(header)
+        if length is None:
+            length = _LENGTH.unpack_from(header)[0]
+            if length > limits.record_bytes or not has_header(header):
+                break
+            if len(headers) < _KNOWN_LENGTHS:
+                headers[header] = length
         end = at + FRAME_BYTES + length
-        if end > size or length > most or known(raw) != _CRC.unpack_from(window, at + 8)[0]:
+        if end > size:
             break
         starts.append(at)
         lengths.append(length)
         at = end
-    return _Chain(window, starts, lengths)
+    return Chain(window, starts, lengths)
 
 
-def _verified(data: Sliceable, chain: _Chain, walk: _Walk, limits: Limits) -> Iterator[Record | Damage]:
+def _verified(data: Sliceable, chain: Chain, walk: Walk, limits: Limits) -> Iterator[Frames | Damage]:
     """Yield the frames of a chain; a bad payload costs itself, and is searched where the chain breaks behind it."""
-    import numpy as np  # noqa: PLC0415
+    import numpy as np  # noqa: PLC0415 - only runs with record files pay for it
 
     window = chain.window
-    begin = np.array(chain.starts, np.int64) + HEADER_BYTES
+    first = np.array(chain.starts, np.int64) + HEADER_BYTES
     length = np.array(chain.lengths, np.int64)
-    stored = _u32_at(window, begin + length)
-    good: list[bool] = (masked_many(window, begin, length) == stored).tolist()
-    base = walk.at
-    for start, size, sound in zip(chain.starts, chain.lengths, good, strict=True):
-        end = base + start + FRAME_BYTES + size
-        if sound:
-            payload = window[start + HEADER_BYTES : start + HEADER_BYTES + size]
-            yield Record(walk.index, walk.at, payload)
-        elif end < len(data) and not has_header(data[end : end + HEADER_BYTES]):
+    bad: list[int] = np.flatnonzero(masked_many(window, first, length) != u32_at(window, first + length)).tolist()
+    base, index, done = walk.at, walk.index, 0
+    for k in (*bad, len(chain.starts)):
+        if k > done:
+            yield Frames(index + done, base, window, chain.starts[done:k], chain.lengths[done:k])
+            walk.at = base + chain.starts[k - 1] + FRAME_BYTES + chain.lengths[k - 1]
+            walk.index = index + k
+        if k == len(chain.starts):
+            return
+        end = base + chain.starts[k] + FRAME_BYTES + chain.lengths[k]
+        if end < len(data) and not has_header(data[end : end + HEADER_BYTES]):
             yield from _skip(data, walk, "payload-crc", limits)
             return
-        else:
-            yield Damage(walk.index, walk.at, end - walk.at, "payload-crc")
-        walk.at = end
-        walk.index += 1
+        yield Damage(walk.index, walk.at, end - walk.at, "payload-crc")
+        walk.at, walk.index, done = end, walk.index + 1, k + 1
 
 
-def _u32_at(window: bytes, positions: NDArray[np.int64]) -> NDArray[np.uint32]:
-    import numpy as np  # noqa: PLC0415
-
-    words = np.lib.stride_tricks.sliding_window_view(np.frombuffer(window, np.uint8), 4)
-    return np.ascontiguousarray(words[positions]).view("<u4")[:, 0]
-
-
-def _irregular(data: Sliceable, walk: _Walk, limits: Limits) -> Iterator[Record | Damage]:
+def _irregular(data: Sliceable, walk: Walk, limits: Limits) -> Iterator[Frames | Damage]:
     """One step at a frame that is broken, cut, or larger than a window."""
     size = len(data)
     head = data[walk.at : walk.at + HEADER_BYTES]
@@ -192,26 +206,26 @@ def _irregular(data: Sliceable, walk: _Walk, limits: Limits) -> Iterator[Record 
             yield from _skip(data, walk, "truncated" if sound_header else "header-crc", limits)
         return
     # a flip in the header's own checksum leaves length and payload sound: that record is not lost
-    payload = _payload(data, walk.at, length) if sound_header or _spend(walk, length) else None
-    if payload is None:
+    window = data[walk.at : end] if sound_header or _spend(walk, length) else b""
+    if not window or not _holds(window, length):
         yield from _skip(data, walk, "payload-crc" if sound_header else "header-crc", limits)
         return
-    yield Record(walk.index, walk.at, payload)
+    yield Frames(walk.index, walk.at, window, [0], [length])
     walk.at, walk.index = end, walk.index + 1
 
 
-def _payload(data: Sliceable, at: int, length: int) -> bytes | None:
-    body = data[at + HEADER_BYTES : at + FRAME_BYTES + length]
-    payload = body[:length]
-    return payload if masked(crc32c(payload)) == _CRC.unpack_from(body, length)[0] else None
+def _holds(frame_bytes: bytes, length: int) -> bool:
+    """Whether the checksum of the payload of one frame holds; that of its length is another matter."""
+    payload = frame_bytes[HEADER_BYTES : HEADER_BYTES + length]
+    return masked(crc32c(payload)) == _CRC.unpack_from(frame_bytes, HEADER_BYTES + length)[0]
 
 
-def _spend(walk: _Walk, count: int) -> bool:
+def _spend(walk: Walk, count: int) -> bool:
     walk.budget -= count
     return walk.budget >= 0
 
 
-def _skip(data: Sliceable, walk: _Walk, code: Code, limits: Limits) -> Iterator[Damage]:
+def _skip(data: Sliceable, walk: Walk, code: Code, limits: Limits) -> Iterator[Damage]:
     """Give up the bytes up to the next sound record, or to the end of the file."""
     walk.window_bytes = _SMALL_BYTES
     until = _resync(data, walk, limits)
@@ -226,39 +240,17 @@ def _skip(data: Sliceable, walk: _Walk, code: Code, limits: Limits) -> Iterator[
     walk.at, walk.index = until, walk.index + 1
 
 
-def _resync(data: Sliceable, walk: _Walk, limits: Limits) -> int:
+def _resync(data: Sliceable, walk: Walk, limits: Limits) -> int:
     """First offset after the walk's position that begins a sound record; the size of the file if there is none."""
-    import numpy as np  # noqa: PLC0415
-
     size, at = len(data), walk.at + 1
-    step = _SMALL_BYTES
+    span = _SMALL_BYTES
     while at + FRAME_BYTES < size:
-        block = data[at : at + step + HEADER_BYTES]
-        offsets = _plausible(block, min(size - at, limits.record_bytes + FRAME_BYTES))
-        if len(offsets):
-            sums = masked_many(block, offsets, np.full(len(offsets), 8, np.int64))
-            offsets = offsets[sums == _u32_at(block, offsets + 8)]
-        for offset in offsets.tolist():
+        block = data[at : at + span + HEADER_BYTES]
+        for offset in sound_headers(block, min(size - at, limits.record_bytes + FRAME_BYTES)):
             length = _LENGTH.unpack_from(block, offset)[0]
-            fits = at + offset + FRAME_BYTES + length <= size
-            if fits and _spend(walk, length) and _payload(data, at + offset, length) is not None:
-                return at + offset
-        at += step
-        step = min(2 * step, 1 << 20)
+            begins, ends = at + offset, at + offset + FRAME_BYTES + length
+            if ends <= size and _spend(walk, length) and _holds(data[begins:ends], length):
+                return begins
+        at += span
+        span = min(2 * span, 1 << 20)
     return size
-
-
-def _plausible(block: bytes, most: int) -> NDArray[np.int64]:
-    """Offsets whose eight bytes are a length from 1 to `most`; all others cannot begin a record."""
-    import numpy as np  # noqa: PLC0415
-
-    count = len(block) - HEADER_BYTES + 1
-    if count <= 0:
-        return np.zeros(0, np.int64)
-    array = np.frombuffer(block, np.uint8)
-    likely = array[7 : 7 + count] == 0
-    for k in (4, 5, 6):
-        likely &= array[k : k + count] == 0
-    offsets = np.flatnonzero(likely)
-    lengths = _u32_at(block, offsets)
-    return offsets[(lengths > 0) & (lengths <= most)]

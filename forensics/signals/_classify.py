@@ -27,11 +27,18 @@ _WRAPPERS = frozenset(
     {
         "childfailed",
         "cuda-oom-fragmentation",
+        "exit-nonzero",
         "exit134",
+        "fatal-abort",
+        "mpi-abort",
+        "mpi-signal",
         "nccl-taking-down",
         "ray-actor-died",
         "ray-eof",
         "ray-worker-died",
+        "shell-aborted",
+        "shell-not-found",
+        "slurm-state-failed",
         "srun-aborted",
         "srun-exit",
         "vllm-engine-dead",
@@ -39,32 +46,44 @@ _WRAPPERS = frozenset(
     }
 )
 #: Causes that a rank states when it lost a peer: the peer is gone, the speaker is a victim.
-_CLOSED = frozenset({"peer_gone", "communicator_aborted", "communicator_internal_error", "store_unreachable"})
+_CLOSED = frozenset(
+    {
+        "communicator_aborted",
+        "communicator_internal_error",
+        "communicator_invalid_usage",
+        "network_or_system_error",
+        "peer_gone",
+        "store_unreachable",
+    }
+)
 #: Signatures of a death whose sender is unknown.
 _UNSAID = frozenset({"exitcode-9", "shell-killed", "exit137"})
 
-_NETWORK = r"(?:gloo|nccl|hccl|c10d|collective|barrier|rendezvous|store|socket|prefetch)"
-_LATE = r"(?:timed? ?out|timeout)"
+_NETWORK = r"(?:gloo|nccl|hccl|c10d|collective|barrier|rendezvous|store|socket|prefetch|dataloader)"
+_LATE = r"(?:timed? ?out|timeout|times out)"
 
 #: Pattern over `Class: message`, weight, shape and cause; the first that matches is the answer.
 _EXCEPTIONS: tuple[tuple[str, Weight, str, str], ...] = (
     (r"^KeyboardInterrupt\b", Weight.STOP, "stopped", "interrupted_by_user"),
     (
-        r"SignalException|got signal: (?:1|2|15)\b|^SystemExit: (?:130|143)\b|\bSIGTERM\b",
+        r"SignalException|SIGTERMException|got signal: (?:1|2|15)\b|^SystemExit: (?:130|143)\b|\bSIGTERM\b",
         Weight.STOP,
         "stopped",
         "external_termination",
     ),
     (
-        r"ChildFailedError|CalledProcessError|ProcessExitedException|ActorDiedError|RayActorError|EngineDeadError",
+        (
+            r"ChildFailedError|CalledProcessError|ProcessExitedException|ActorDiedError|RayActorError|EngineDeadError"
+            r"|WorkerCrashedError|NodeDiedError|RayletDiedError|OwnerDiedError|ActorUnavailableError"
+        ),
         Weight.WRAPPER,
         "crash",
         "child_failed",
     ),
     (
         (
-            r"OutOfMemoryError|ResourceExhaustedError|RESOURCE_EXHAUSTED: (?:Out|Att|Err)"
-            r"|(?:CUDA|HIP|XPU|NPU|backend) out of memory|CU\w+_STATUS_ALLOC_FAILED"
+            r"OutOfMemoryError|ResourceExhaustedError|RESOURCE_EXHAUSTED: (?!Received|Sent|.*[Qq]uota)"
+            r"|(?:CUDA|HIP|XPU|NPU|backend) out of memory|CU\w+_STATUS_ALLOC_FAILED|: Out of memory\b"
         ),
         Weight.OWN,
         "oom",
@@ -76,19 +95,35 @@ _EXCEPTIONS: tuple[tuple[str, Weight, str, str], ...] = (
         "oom",
         "host_out_of_memory",
     ),
+    (
+        (
+            r"(?i)^(?:requests|urllib3|http|aiohttp|httpx|httpcore|botocore|boto3|gcsfs|s3fs|fsspec|google|azure|wandb"
+            r"|huggingface_hub|datasets|ssl|ftplib|smtplib)\.|^socket\.timeout|HTTPS?ConnectionPool"
+            r"|\bread operation timed out"
+        ),
+        Weight.OWN,
+        "crash",
+        "web_request_failed",
+    ),
+    (r"shutdown$|after interpreter shutdown|at interpreter shutdown", Weight.CLOSED, "crash", "shutting_down"),
     (r"(?i)\bEADDRINUSE\b|address already in use", Weight.OWN, "crash", "port_in_use"),
     (r"probability tensor contains either", Weight.ECHO, "nan", "nan"),
     (
         (
             r"(?i)returned nan values in|^FloatingPointError|loss (?:is|became) (?:nan|inf|not finite)"
-            r"|non-?finite (?:loss|grad)|nan/inf|(?:loss|gradients?) (?:contains?|has) (?:a )?nan"
+            r"|non-?finite (?:loss|grad)|nan/inf|(?:loss|gradients?) (?:contains?|has) (?:a )?nan|NanLoss"
+            r"|^(?!KeyError|\w*File|NameError|AttributeError|Import|Module|IntCasting).*(?:\bnans?\b.*(?:\bloss|grad"
+            r"|logit|activation|hidden|weight|param|output|reward|advantage|tensor|layer|norm\b|rank|detected|encountered)"
+            r"|(?:loss|grad|logit|activation|hidden|weight|param|output|reward|advantage|tensor|layer|norm\b|detected"
+            r"|encountered|found).*\bnans?\b)"
+            r"|satisfy the constraint \w+(?:\(.*\))?, but found invalid values|autodetected range of \[nan"
         ),
         Weight.OWN,
         "nan",
         "nan",
     ),
     (
-        rf"(?i){_NETWORK}.*{_LATE}|{_LATE}.*(?:{_NETWORK}|recv|send|clients|worker)|DEADLINE_EXCEEDED",
+        rf"(?i){_NETWORK}.*{_LATE}|{_LATE}.*(?:{_NETWORK}|recv|send|clients|worker)|DEADLINE_EXCEEDED|GetTimeoutError",
         Weight.TIMEOUT,
         "hang",
         "collective_timeout",
@@ -96,7 +131,7 @@ _EXCEPTIONS: tuple[tuple[str, Weight, str, str], ...] = (
     (
         (
             r"(?i)connection (?:closed by peer|reset by peer|refused)|broken pipe|communicator was aborted"
-            r"|ncclRemoteError|DistNetworkError|RendezvousConnectionError|RendezvousClosedError"
+            r"|ncclRemoteError|remote process exited|DistNetworkError|RendezvousConnectionError|RendezvousClosedError"
         ),
         Weight.CLOSED,
         "crash",

@@ -27,6 +27,8 @@ class Mark:
     t_ns: int | None
     code: str
     quote: str
+    line: int | None = None
+    byte: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,10 @@ class Ending:
 
 def ending_of(run: Run) -> Ending:
     """Collect the markers and the training rows of a run."""
+    return run.derived(_ending_of)
+
+
+def _ending_of(run: Run) -> Ending:
     code = pl.col("code")
     rows = (
         run.scan("events")
@@ -98,8 +104,8 @@ def ending_of(run: Run) -> Ending:
         .collect()
     )
     marks = [
-        Mark(r["source"], r["at"], r["t_ns"], r["code"], r["text"] or "")
-        for r in rows.select("source", "at", "t_ns", "code", "text").iter_rows(named=True)
+        Mark(r["source"], r["at"], r["t_ns"], r["code"], r["text"] or "", r["line"], r["byte"])
+        for r in rows.iter_rows(named=True)
     ]
     return Ending(
         successes=tuple(m for m in marks if not m.code.endswith(".started")),

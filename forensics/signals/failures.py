@@ -7,6 +7,7 @@ marker. A complaint or a stop after a success marker is the noise of a tear-down
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -21,7 +22,17 @@ from forensics.store.run import Run
 SURVIVED_STEPS = 3
 _MAX_EVENTS = 20_000
 _TRACEBACK_LINES = 400
+#: A line of torchrun's failure blocks: the rank of the exit code that stands a line or two below it.
+_BLOCK_RANK = "elastic-rank"
+_BLOCK_EXIT = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
+_BLOCK_LINES = 4
+#: A message of several lines is over after so many.
+_MESSAGE_LINES = 6
+#: A line's usual length, where a source knows bytes only.
+_LINE_BYTES = 120
 _NEAR_EVENTS = 12
+#: Codes that are judged by more than their role.
+_UNSIGNED = ("traceback", "py-exception-terminal", "wandb.exit", _BLOCK_RANK)
 #: Python prints these without a traceback when the program itself cannot be read.
 _STARTUP = frozenset({"SyntaxError", "IndentationError", "TabError"})
 
@@ -44,6 +55,7 @@ class Failure:
     message: str
     quote: str
     where: str = ""
+    aside: bool = False
     cleared: str = ""
 
     @property
@@ -54,6 +66,10 @@ class Failure:
 
 def failures(run: Run) -> tuple[Failure, ...]:
     """List the judged errors of a run in the order of their sources and lines, survived ones included."""
+    return run.derived(_failures)
+
+
+def _failures(run: Run) -> tuple[Failure, ...]:
     merged = _merge(_judged(run))
     if not merged:
         return ()
@@ -74,14 +90,16 @@ def _events(run: Run) -> pl.DataFrame:
         .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
         .sort("source", "order", "seq")
         .with_columns(t_ns=pl.col("t_ns").forward_fill().over("source"))
-        .filter(pl.col("code").is_in(["traceback", "py-exception-terminal"]) | blamed)
+        .filter(pl.col("code").is_in(_UNSIGNED) | blamed)
         .head(_MAX_EVENTS)
         .collect()
     )
 
 
 def _judged(run: Run) -> Iterator[Failure]:
+    block: dict[str, Any] | None = None
     for row in _events(run).iter_rows(named=True):
+        block = row if row["code"] == _BLOCK_RANK else block
         attrs = _attrs(row["attrs"])
         exception, message = attrs.get("exc", ""), attrs.get("message", "")
         judged = _judge(str(row["code"]), attrs, row["text"] or "")
@@ -93,7 +111,7 @@ def _judged(run: Run) -> Iterator[Failure]:
             line=row["line"],
             byte=row["byte"],
             t_ns=row["t_ns"],
-            rank=row["rank"],
+            rank=row["rank"] if row["rank"] is not None else _rank_of_block(row, block),
             step=row["step"],
             code=row["code"],
             shape=shape,
@@ -103,7 +121,15 @@ def _judged(run: Run) -> Iterator[Failure]:
             message=message,
             quote=row["text"] or (f"{exception}: {message}" if message else exception),
             where=attrs.get("frame", ""),
+            aside="aside" in attrs,
         )
+
+
+def _rank_of_block(row: dict[str, Any], block: dict[str, Any] | None) -> int | None:
+    """Give the rank of the torchrun failure block in which an exit code stands."""
+    if block is None or block["source"] != row["source"] or _BLOCK_EXIT.match(row["text"] or "") is None:
+        return None
+    return block["rank"] if 0 < row["order"] - block["order"] <= _BLOCK_LINES else None
 
 
 def _judge(code: str, attrs: dict[str, str], text: str) -> tuple[Weight, str, str] | None:
@@ -114,6 +140,8 @@ def _judge(code: str, attrs: dict[str, str], text: str) -> tuple[Weight, str, st
         return _of_chain(attrs) if exception else (Weight.WRAPPER, "crash", "traceback_cut_short")
     if code == "py-exception-terminal":
         return _of_lone_line(exception)
+    if code == "wandb.exit":
+        return _of_exit(attrs.get("exit_code", ""))
     slug = attrs.get("cause", "")
     if code == "exit137" and "OOMKilled" in text:
         return Weight.OWN, "oom", slug
@@ -126,6 +154,15 @@ def _of_lone_line(exception: str) -> tuple[Weight, str, str] | None:
     if exception.rsplit(".", 1)[-1] in _STARTUP:
         return Weight.OWN, "crash", "program_did_not_start"
     return None
+
+
+def _of_exit(code: str) -> tuple[Weight, str, str]:
+    """Judge the code in a W&B exit record, which is 255 after an interrupt; others only say that something failed."""
+    if code in {"130", "255"}:
+        return Weight.STOP, "stopped", "interrupted_by_user"
+    if code == "143":
+        return Weight.STOP, "stopped", "external_termination"
+    return Weight.WRAPPER, "crash", "exit_nonzero"
 
 
 def _of_chain(attrs: dict[str, str]) -> tuple[Weight, str, str]:
@@ -160,11 +197,30 @@ def _with_signature(failure: Failure, i: int, rows: list[Failure], taken: set[in
         other = rows[j]
         if j in taken or other.source != failure.source or other.code == "traceback":
             continue
-        if other.at == failure.at or (abs(other.at - failure.at) <= _TRACEBACK_LINES and said and said in other.quote):
+        if _within(failure, other, _TRACEBACK_LINES) and (other.at == failure.at or (said and said in other.quote)):
             taken.add(j)
             if failure.cause == "uncaught_exception" and other.weight >= Weight.CLOSED:
-                failure = replace(failure, shape=other.shape, weight=other.weight, cause=other.cause, code=other.code)
+                failure = _judged_as(failure, other)
+        elif failure.cause == "uncaught_exception" and _goes_on(failure, other):
+            taken.add(j)
+            failure = _judged_as(failure, other)
     return failure
+
+
+def _judged_as(failure: Failure, other: Failure) -> Failure:
+    return replace(failure, shape=other.shape, weight=other.weight, cause=other.cause, code=other.code)
+
+
+def _within(failure: Failure, other: Failure, lines: int) -> bool:
+    if failure.line is None or other.line is None:
+        return abs((failure.byte or 0) - (other.byte or 0)) <= lines * _LINE_BYTES
+    return abs(other.at - failure.at) <= lines
+
+
+def _goes_on(failure: Failure, other: Failure) -> bool:
+    """Whether a signature stands in the lines that an exception's message goes on with, by the same rank."""
+    after = other.at > failure.at and other.rank == failure.rank and _within(failure, other, _MESSAGE_LINES)
+    return after and other.weight == Weight.OWN
 
 
 def _cleared(failure: Failure, end: Ending) -> str:
@@ -178,7 +234,7 @@ def _cleared(failure: Failure, end: Ending) -> str:
 
 def _after_success(failure: Failure, success: Mark) -> str:
     before = success.source == failure.source and success.at < failure.at
-    noise = failure.weight <= Weight.STOP
+    noise = failure.weight <= Weight.STOP or failure.aside
     if before or success.source != failure.source:
         return "teardown" if noise else ""
     return "" if failure.weight == Weight.STOP else "success"

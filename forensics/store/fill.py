@@ -21,15 +21,17 @@ _HEAD_BYTES = 64
 
 
 def candidates(source: Source, head: bytes, ingesters: Sequence[Ingester]) -> Iterator[Ingester]:
-    """Ingesters to ask, in order: those whose magic the file begins with, those whose glob its name fits, fallbacks."""
+    """Ingesters to ask, in order: by the magic the file begins with, by its path, by its name, fallbacks."""
     name = source.path.rsplit("/", 1)[-1].lower()
     for suffix in _COMPRESSED:
         name = name.removesuffix(suffix)
     by_magic = [i for i in ingesters if any(head.startswith(m) for m in i.sniff.magic)]
-    by_name = [i for i in ingesters if any(fnmatch(name, g.lower()) for g in i.sniff.glob)]
+    named = [i for i in ingesters if not i.sniff.fallback]
+    by_name = [i for i in named if any(fnmatch(name, g.lower()) for g in i.sniff.glob)]
+    by_path = [i for i in ingesters if any(fnmatch(source.path, g) for g in i.sniff.path)]
     fallbacks = [i for i in ingesters if i.sniff.fallback]
     seen: set[str] = set()
-    for one in (*by_magic, *by_name, *fallbacks):
+    for one in (*by_magic, *by_path, *by_name, *fallbacks):
         if one.name not in seen:
             seen.add(one.name)
             yield one

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any, TypeVar
 
 import polars as pl
 
 from forensics.store.schema import TABLES, conform
 
+T = TypeVar("T")
 _NO_FRAMES: Mapping[str, pl.LazyFrame] = MappingProxyType({})
 
 
@@ -22,6 +24,7 @@ class Run:
 
     name: str
     frames: Mapping[str, pl.LazyFrame] = field(default_factory=lambda: _NO_FRAMES)
+    _derived: dict[Callable[[Run], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def scan(self, table: str) -> pl.LazyFrame:
         """Give one table lazily.
@@ -35,6 +38,12 @@ class Run:
     def collect(self, table: str) -> pl.DataFrame:
         """Give one table whole."""
         return self.scan(table).collect()
+
+    def derived(self, make: Callable[[Run], T]) -> T:
+        """Give what `make` computes from this run; it is computed at the first call and kept as long as the run."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        return self._derived[make]
 
     def without(self, *tables: str) -> Run:
         """Give the same run as if nothing had written these tables."""

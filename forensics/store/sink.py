@@ -115,5 +115,5 @@ class SourceSink:
         number = sum(1 for name, _, _ in self.parts if name == table)
         path = self.folder / f"{table}-{number:04d}.parquet"
         frame = pl.concat(frames)
-        frame.write_parquet(path, compression="zstd", compression_level=COMPRESSION_LEVEL)
+        frame.write_parquet(path, compression="zstd", compression_level=COMPRESSION_LEVEL, statistics=False)
         self.parts.append((table, path, frame.height))

@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "forensics"
 LAYERS = (
     ("forensics.cli", "forensics.__main__"),
-    ("forensics.report",),
+    ("forensics.report", "forensics.export"),
     ("forensics.pipeline", "forensics.config"),
     ("forensics.verdict", "forensics.nan_origin", "forensics.compare"),
     ("forensics.rules",),

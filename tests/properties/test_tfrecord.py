@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.io.limits import DEFAULT
@@ -28,6 +28,7 @@ def is_covered(data: bytes) -> bool:
     return at == len(data)
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(PAYLOADS, st.sampled_from([64, 300, 4096, 4 << 20]))
 def test_what_was_framed_is_read_back_whatever_the_window(payloads: list[bytes], window_bytes: int) -> None:
     data = b"".join(map(frame, payloads))
@@ -35,6 +36,7 @@ def test_what_was_framed_is_read_back_whatever_the_window(payloads: list[bytes],
     assert [item.index for item in read(data)] == list(range(len(payloads)))
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(PAYLOADS, st.data())
 def test_one_flipped_byte_costs_at_most_one_record(payloads: list[bytes], draw: st.DataObject) -> None:
     data = bytearray(b"".join(map(frame, payloads)))
@@ -48,6 +50,7 @@ def test_one_flipped_byte_costs_at_most_one_record(payloads: list[bytes], draw: 
     assert is_covered(bytes(data))
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(PAYLOADS, st.data())
 def test_a_cut_anywhere_keeps_every_record_before_it(payloads: list[bytes], draw: st.DataObject) -> None:
     data = b"".join(map(frame, payloads))
@@ -59,11 +62,13 @@ def test_a_cut_anywhere_keeps_every_record_before_it(payloads: list[bytes], draw
     assert [item.code for item in tail] == ([] if cut in ends else ["truncated"])
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(st.binary(max_size=3000))
 def test_any_bytes_are_covered_and_never_raise(data: bytes) -> None:
     assert is_covered(data)
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(PAYLOADS, st.binary(max_size=200), PAYLOADS)
 def test_what_follows_foreign_bytes_is_found_again(first: list[bytes], junk: bytes, second: list[bytes]) -> None:
     data = b"".join(map(frame, first)) + junk + b"".join(map(frame, second))

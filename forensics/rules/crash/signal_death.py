@@ -47,10 +47,13 @@ SIGNALS = {
     "fatal-python": ("died in native code", "interpreter_fatal"),
     "exitcode-7": ("died of a bus error (SIGBUS)", "silent_death_sigbus"),
     "exit139": ("died of a segmentation fault (SIGSEGV)", "silent_death_segv"),
+    "shell-signal": ("died in native code", "native_signal"),
+    "shell-bus-error": ("died of a bus error (SIGBUS)", "silent_death_sigbus"),
     "dl-bus-error": ("lost a data-loader worker to a bus error", "shared_memory_too_small"),
     "dl-exited": ("lost a data-loader worker", "dataloader_worker_died"),
 }
 
+_BLOCK = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
 _LOCAL_RANK = re.compile(r"\blocal_rank: (\d{1,6})\b")
 
 
@@ -81,9 +84,15 @@ def signal_death(run: Run, _cfg: None = None) -> Iterator[Finding]:
 
 
 def _placed(found: Sequence[Failure]) -> Failure:
-    """Give the first death, preferring the one of the same kind that names its rank, in its words or by its file."""
+    """Give the first death, preferring the one of the same kind that names its rank, in its words or by its file.
+
+    A launcher prints its root cause last.
+    """
     kinds = {SIGNALS[f.code][1] for f in found[:1]}
     same = [f for f in found if SIGNALS[f.code][1] in kinds]
+    block = next((f for f in reversed(same) if f.rank is not None and _BLOCK.match(f.quote)), None)
+    if block is not None:
+        return block
     named = [f if f.rank is not None else replace(f, rank=_local_rank(f.quote)) for f in same]
     return next((f for f in named if f.rank is not None), found[0])
 

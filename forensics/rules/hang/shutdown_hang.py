@@ -131,7 +131,7 @@ def _finding(mark: Mark, after: Sequence[Failure], stuck: tuple[int, ...], why: 
         because="the success marker stands before the kill, and nothing was trained between them",
         evidence=(
             *evidence_of(after),
-            Evidence(mark.source, Locator(line=mark.at), mark.quote, t_ns=mark.t_ns, role=EvidenceRole.RELATED),
+            Evidence(mark.source, Locator(mark.line, mark.byte), mark.quote, t_ns=mark.t_ns, role=EvidenceRole.RELATED),
         ),
         onset=Onset(t_ns=mark.t_ns, rank=stuck[0] if stuck else None),
         culprits=stuck,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
+
+from forensics.signals.loss_curve import Floats
 
 _MAD_TO_SIGMA = 1.4826
 
@@ -25,7 +28,7 @@ class Rise:
     frozen: int
 
 
-def rise_of(values: tuple[float, ...], *, window: int) -> Rise | None:
+def rise_of(values: Sequence[float] | Floats, *, window: int) -> Rise | None:
     """Measure how a series rose from its best level to its last one; None when it ends at its best.
 
     `window` is the number of values whose median counts as a level.

@@ -8,7 +8,9 @@ Why it matters: the run goes on, nothing crashes, and everything after the onset
 
 How it decides: the level of the last tenth of the records is above the best level by a share of it and by many times
 the noise between neighbours, and no value after the onset returns below the middle of the two; or the last two records
-or more are twice as high as anything before. An evaluation loss that is no worse after the onset than before it
+or more are twice as high as anything before. A smaller or more gradual rise is judged on logarithms against
+autocorrelated noise: a note below a fifth, which later epochs over the same data show as well; from there a warning,
+and an error when it lasts and does not turn. An evaluation loss that is no worse after the onset than before it
 contradicts, and silences the rule. Runs that log rewards, and losses that end in NaN, are left to other rules.
 
 What else looks like this: an auxiliary loss that grows by design while the evaluation improves; a new stage or a
@@ -56,15 +58,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import dataclass, replace
 
-import polars as pl
+import numpy as np
 
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.rules.learning._contrary import improved, reinforced
+from forensics.rules.learning._departure import course_of, kind_of
+from forensics.rules.learning._limits import Limits
 from forensics.rules.learning._rise import Rise, rise_of
-from forensics.signals.losses import Series, series_of
+from forensics.signals.loss_curve import Curve, Floats, curves
 from forensics.store.run import Run
 
 
@@ -74,8 +79,9 @@ class Config:
 
     `rise` is a share of the best level and `sigmas` a multiple of the noise, both of which the rise must exceed;
     `absurd` is a loss that no training starts from; `frozen` is how many equal records at the end, at least a third
-    of all, make a frozen loss; `exploded` times the highest value before is what the last two or more records of a loss
-    that exploded just before the end must exceed.
+    of all, make a frozen loss; `exploded` times the highest value before is what the last two or more records of a
+    loss that exploded just before the end must exceed. What is smaller or more gradual has the limits of LRN003, and
+    is an error only when it lasts for `wasted_share` of the records.
     """
 
     records: int = 20
@@ -85,120 +91,116 @@ class Config:
     frozen: int = 5
     absurd: float = 1e10
     exploded: float = 2.0
+    wasted_share: float = 0.1
+
+
+_LIMITS = Limits()
 
 
 @rule("LRN001", shape=Shape.LEARNING, needs=("metrics",), config=Config)
 def diverged(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
-    """Find the source whose training loss left its best level for good, the earliest onset first."""
+    """Find the source whose training loss left its best level for good: the worst first, then the earliest onset."""
     cfg = cfg or Config()
-    if _reinforced(run):
+    if reinforced(run):
         return
-    evals = tuple(series_of(run, "eval_loss"))
-    found = [hit for s in series_of(run, "loss") if (hit := _judge(s, evals, cfg)) is not None]
+    evals = curves(run, "eval_loss")
+    found = [hit for c in curves(run, "loss") if (hit := _judge(c, evals, cfg)) is not None]
     if found:
-        yield min(found, key=lambda f: f.onset.step if f.onset.step is not None else 1 << 62)
+        yield min(found, key=lambda f: (-f.severity.rank, f.onset.step if f.onset.step is not None else 1 << 62))
 
 
-def _reinforced(run: Run) -> bool:
-    named = run.scan("metrics").select(
-        pl.col("name").str.contains(r"(?i)reward|(?:^|[/_])kl(?:$|[/_])|advantage|policy").any()
-    )
-    return bool(named.collect().item())
-
-
-def _judge(series: Series, evals: tuple[Series, ...], cfg: Config) -> Finding | None:
-    values = series.values
-    if series.ends_nonfinite:
+def _judge(curve: Curve, evals: tuple[Curve, ...], cfg: Config) -> Finding | None:
+    values, count = curve.values, len(curve)
+    if curve.ends_nonfinite:
         return None
-    if len(values) >= cfg.frozen and median(values) > cfg.absurd:
-        low = max((i for i, v in enumerate(values) if v <= cfg.absurd), default=-1)
-        return _finding(series, Rise(values[0], values[-1], min(low + 1, len(values) - 1), 0.0, 0), "is absurdly large")
+    if count >= cfg.frozen and float(np.median(values)) > cfg.absurd:
+        high = np.flatnonzero(values <= cfg.absurd)
+        low = int(high[-1]) + 1 if len(high) else 0
+        absurd = Rise(float(values[0]), float(values[-1]), min(low, count - 1), 0.0, 0)
+        return _finding(curve, absurd, "is absurdly large")
     frozen = rise_of(values, window=1)
-    if frozen is not None and _is_frozen(frozen, len(values), cfg) and not _improved(series, frozen, evals):
-        return _finding(series, frozen, "is frozen")
+    if frozen is not None and _is_frozen(frozen, count, cfg) and not improved(curve, frozen.onset, evals):
+        return _finding(curve, frozen, "is frozen")
     burst = _burst(values, cfg)
-    if burst is not None and not _improved(series, burst, evals):
-        return _finding(series, burst, "exploded at the end")
-    rise = rise_of(values, window=cfg.window) if len(values) >= cfg.records else None
-    if rise is not None and _is_rise(rise, len(values), cfg) and not _improved(series, rise, evals):
-        return _finding(series, rise, "rose and stayed")
-    return None
+    if burst is not None and not improved(curve, burst.onset, evals):
+        return _finding(curve, burst, "exploded at the end")
+    rise = rise_of(values, window=max(cfg.window, min(51, count // 60))) if count >= cfg.records else None
+    if rise is not None and _is_rise(rise, curve, cfg) and not improved(curve, rise.onset, evals):
+        return _finding(curve, _begun(curve, rise), "rose and stayed")
+    return _slow(curve, evals, cfg)
+
+
+def _begun(curve: Curve, rise: Rise) -> Rise:
+    """Put the onset of a gradual rise where the level began to climb, not half way up."""
+    course = course_of(curve, _LIMITS)
+    gone = course.departure if course is not None else None
+    gradual = gone is not None and gone.how == "climb" and gone.onset < rise.onset
+    return replace(rise, onset=gone.onset) if gone is not None and gradual else rise
+
+
+def _slow(curve: Curve, evals: tuple[Curve, ...], cfg: Config) -> Finding | None:
+    """Find a rise that is smaller or more gradual than the tests before ask, but more than chance."""
+    course = course_of(curve, _LIMITS)
+    gone = course.departure if course is not None else None
+    if course is None or gone is None or not gone.climbing or kind_of(gone, _LIMITS) != "divergence":
+        return None
+    if improved(curve, gone.onset, evals):
+        return None
+    rise = Rise(gone.best, gone.final, gone.onset, course.noise.sd * gone.final, 0)
+    if gone.rise <= 1 + cfg.rise:
+        return _finding(curve, rise, "rose and stayed", Severity.INFO)
+    wasted = gone.slope >= 0 and gone.left >= cfg.wasted_share * len(curve)
+    return _finding(curve, rise, "rose and stayed", Severity.ERROR if wasted else Severity.WARNING)
 
 
 def _is_frozen(rise: Rise, count: int, cfg: Config) -> bool:
     return rise.frozen >= max(cfg.frozen, count // 3) and rise.best > 0 and rise.final > rise.best * (1 + cfg.rise)
 
 
-def _is_rise(rise: Rise, count: int, cfg: Config) -> bool:
+def _is_rise(rise: Rise, curve: Curve, cfg: Config) -> bool:
     high = rise.final - rise.best
     return (
         rise.best > 0
         and high > cfg.rise * rise.best
         and high > cfg.sigmas * rise.noise
-        and cfg.window <= rise.onset <= count - cfg.window
+        and cfg.window <= rise.onset <= len(curve) - cfg.window
     )
 
 
-def _burst(values: tuple[float, ...], cfg: Config) -> Rise | None:
+def _burst(values: Floats, cfg: Config) -> Rise | None:
     """Find a loss whose last two or more values are far above every value before them."""
-    if len(values) < cfg.records or min(values) <= 0:
+    count = len(values)
+    if count < cfg.records or values.min() <= 0:
         return None
-    for first in range(len(values) - cfg.window, len(values) - 1):
-        if min(values[first:]) > cfg.exploded * max(values[:first]):
-            return Rise(min(values), values[-1], first, 0.0, 0)
+    for first in range(count - cfg.window, count - 1):
+        if values[first:].min() / cfg.exploded > values[:first].max():
+            return Rise(float(values.min()), float(values[-1]), first, 0.0, 0)
     return None
 
 
-def _improved(series: Series, rise: Rise, evals: tuple[Series, ...]) -> bool:
-    """Whether an evaluation loss was no worse after the onset than at its last value before it."""
-    onset = series.steps[rise.onset]
-    if onset is None:
-        return False
-    for other in evals:
-        pairs = [(s, v) for s, v in zip(other.steps, other.values, strict=True) if s is not None]
-        before = [v for s, v in pairs if s < onset]
-        after = [v for s, v in pairs if s >= onset]
-        if before and after and min(after) <= before[-1]:
-            return True
-    return False
-
-
-def _finding(series: Series, rise: Rise, words: str) -> Finding:
+def _finding(curve: Curve, rise: Rise, words: str, severity: Severity = Severity.ERROR) -> Finding:
     i = rise.onset
-    step, last = series.steps[i], series.steps[i - 1] if i else None
-    quote = f"{series.raw_name} = {series.values[i]:.6g}" + (f" at step {step}" if step is not None else "")
+    step, last = curve.step(i), curve.step(i - 1) if i else None
     uniform = round(math.exp(rise.final)) if rise.frozen and 1 < rise.final < 14 else None
     guess = f"; ln({uniform}) is what a uniform answer over that many classes costs" if uniform else ""
     return Finding(
         rule="LRN001",
         shape=Shape.LEARNING,
-        severity=Severity.ERROR,
+        severity=severity,
         confidence=Confidence.MEDIUM,
-        title=f"{series.raw_name} {words}: {rise.best:.4g} → {rise.final:.4g}"
+        title=f"{curve.raw_name} {words}: {rise.best:.4g} → {rise.final:.4g}"
         + (f" from step {step}" if step is not None else ""),
-        because=f"no later value comes back to the lower half of that rise{guess}",
-        evidence=(
-            _evidence(series, i, quote, EvidenceRole.PRIMARY),
-            _evidence(series, len(series) - 1, f"{series.raw_name} = {series.values[-1]:.6g}", EvidenceRole.RELATED),
-        ),
-        onset=Onset(step=step, t_ns=series.times[i], rank=series.rank, step_lo=last),
+        because=f"no later value comes back to the lower half of that rise{guess}"
+        if severity is Severity.ERROR
+        else "the last level lies above the lowest one by more than noise explains",
+        evidence=(metric_evidence(curve.row(i)), metric_evidence(curve.row(-1), EvidenceRole.RELATED)),
+        onset=Onset(step=step, t_ns=curve.row(i)["t_ns"], rank=curve.rank, step_lo=last),
         cause="frozen_loss" if words == "is frozen" else "diverged",
         causal=Causal.ROOT,
         numbers={"best": rise.best, "final": rise.final, "noise": rise.noise},
         likely=("the learning rate is too high for this point of the run", "bad data at the onset"),
-        next=("resume from a checkpoint before the onset with a lower learning rate",),
-    )
-
-
-def _evidence(series: Series, i: int, quote: str, role: EvidenceRole) -> Evidence:
-    return Evidence(
-        source=series.source,
-        locator=Locator(line=series.lines[i], byte=series.bytes[i]),
-        quote=quote,
-        step=series.steps[i],
-        rank=series.rank,
-        t_ns=series.times[i],
-        name=series.name,
-        value=series.values[i],
-        role=role,
+        next=(
+            "resume from a checkpoint before the onset with a lower learning rate",
+            "leave regularisation as it is until the loss no longer diverges: it hides the cause",
+        ),
     )

@@ -4,8 +4,11 @@ What it detects: a model that learns its training set by heart.
 
 Why it matters: the last checkpoint is worse than an earlier one, and nothing in the training loss says so.
 
-How it decides: at least five evaluations; from its lowest value on the evaluation loss only rises, at least three
-times and by at least a quarter; meanwhile the training loss fell to a third of what it was or less. All must hold.
+How it decides: at least five evaluations. An error: from its lowest value on the evaluation loss only rises, at least
+three times and by at least a quarter, and meanwhile the training loss fell to a third of what it was or less. Less
+than that: the last three evaluations lie above the lowest by more than the noise of their second differences
+explains (extreme-value corrected, as the lowest of many is low by chance), and the training loss fell significantly: a
+warning from a tenth on, below it a note.
 
 What else looks like this: an evaluation set that changes during the run; another metric (word error rate, accuracy)
 that still improves while the loss rises: then the choice of the metric decides which checkpoint is best.
@@ -48,86 +51,124 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from math import hypot, log, sqrt
 
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
+import numpy as np
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.losses import Series, series_of
+from forensics.rules._kit import metric_evidence
+from forensics.signals.loss_curve import Curve, Floats, curves
+from forensics.signals.loss_noise import MAD_TO_SIGMA, centred_median, noise_about
 from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Thresholds of LRN002, all of which must hold."""
+    """Thresholds of LRN002: `rises`, `rise` and `training_left` for the error, the others for the milder forms.
+
+    `least` is the smallest relative rise of the evaluation loss, `warn` the one that is a warning, `sigmas` the
+    significance of the fall of the training loss; `factor` times the expected depth of the lowest evaluation (Cramer
+    1946: about sqrt(2 ln n) deviations below the mean) must be exceeded.
+    """
 
     evaluations: int = 5
     rises: int = 3
     rise: float = 0.25
     training_left: float = 1 / 3
+    least: float = 0.01
+    warn: float = 0.1
+    sigmas: float = 3.0
+    factor: float = 1.2
 
 
 @rule("LRN002", shape=Shape.LEARNING, needs=("metrics",), config=Config)
 def overfit(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
-    """Find the first evaluation loss that rises to the end while the training loss vanishes."""
+    """Find the first evaluation loss that rises to the end while the training loss falls, the worst kind first."""
     cfg = cfg or Config()
-    training = [s for s in series_of(run, "loss") if len(s) >= cfg.evaluations]
-    for series in series_of(run, "eval_loss"):
-        best = _best(series, cfg)
-        if best is not None and any(_vanished(t, series.steps[best], cfg) for t in training):
-            yield _finding(series, best)
-            return
+    training = [c for c in curves(run, "loss") if len(c) >= cfg.evaluations]
+    found = [(c, hit) for c in curves(run, "eval_loss") if (hit := _judge(c, training, cfg)) is not None]
+    if found:
+        curve, (best, severity) = max(found, key=lambda pair: pair[1][1].rank)
+        yield _finding(curve, best, severity)
 
 
-def _best(series: Series, cfg: Config) -> int | None:
-    """Give the index of the lowest value if the series only rises from there, far enough."""
-    values = series.values
+def _judge(evals: Curve, training: list[Curve], cfg: Config) -> tuple[int, Severity] | None:
+    values = evals.values
     if len(values) < cfg.evaluations:
         return None
-    best = min(range(len(values)), key=values.__getitem__)
-    tail = values[best:]
-    rising = len(tail) > cfg.rises and all(b > a for a, b in pairwise(tail))
-    return best if rising and tail[0] > 0 and tail[-1] >= tail[0] * (1 + cfg.rise) else None
+    best = int(np.argmin(values))
+    step, tail = evals.step(best), values[best:]
+    if step is None or tail[0] <= 0:
+        return None
+    only_rises = len(tail) > cfg.rises and bool((np.diff(tail) > 0).all()) and tail[-1] >= tail[0] * (1 + cfg.rise)
+    if only_rises and any(_vanished(t, step, cfg) for t in training):
+        return best, Severity.ERROR
+    rise = _rise(values, best, cfg)
+    if rise is None or not any(_falls(t, step, cfg) for t in training):
+        return None
+    return best, Severity.WARNING if rise >= cfg.warn else Severity.INFO
 
 
-def _vanished(training: Series, step: int | None, cfg: Config) -> bool:
-    if step is None:
+def _rise(values: Floats, best: int, cfg: Config) -> float | None:
+    """Give the relative rise after the lowest value; None when noise may explain it."""
+    n = len(values)
+    bends = np.diff(values[n // 4 :], 2)
+    sd = MAD_TO_SIGMA * float(np.median(np.abs(bends))) / sqrt(6) if len(bends) > 1 else float(np.ptp(values))
+    low = float(values[best])
+    depth = 1.5 + sqrt(2 * log(max(2, n - n // 4)))
+    bound = max(cfg.least * low, cfg.factor * depth * max(sd, 1e-4 * low))
+    after = values[best + 1 :]
+    if len(after) < cfg.rises:
+        return None
+    rise = float(np.median(after[-cfg.rises :])) - low
+    return rise / low if rise > bound and bool((after[-cfg.rises :] > low + bound / 2).all()) else None
+
+
+def _vanished(training: Curve, step: int, cfg: Config) -> bool:
+    then = training.values[: _until(training, step)]
+    last = float(training.values[-1])
+    return len(then) > 0 and 0 <= last <= cfg.training_left * float(then[-1])
+
+
+def _falls(training: Curve, step: int, cfg: Config) -> bool:
+    """Whether the training loss fell significantly from the best evaluation to the end."""
+    after = training.values[max(0, _until(training, step) - 1) :]
+    third = len(after) // 3
+    if third < 3:
         return False
-    then = [v for s, v in zip(training.steps, training.values, strict=True) if s is not None and s <= step]
-    return bool(then) and training.values[-1] >= 0 and training.values[-1] <= cfg.training_left * then[-1]
+    noise = noise_about(after, centred_median(after, min(51, (len(after) // 6) * 2 + 1)))
+    fall = float(np.median(after[:third]) - np.median(after[-third:]))
+    return fall > cfg.sigmas * hypot(noise.of_level(third), noise.of_level(third))
 
 
-def _finding(series: Series, best: int) -> Finding:
-    low, last = series.values[best], series.values[-1]
-    step, rising = series.steps[best], series.steps[best + 1]
+def _until(training: Curve, step: int) -> int:
+    """Count the records up to a step."""
+    return int((training.rows["at"] <= step).sum())
+
+
+def _finding(curve: Curve, best: int, severity: Severity) -> Finding:
+    low, last = float(curve.values[best]), float(curve.values[-1])
+    step, rising = curve.step(best), curve.row(best + 1)
+    meanwhile = "vanished" if severity is Severity.ERROR else "fell"
     return Finding(
         rule="LRN002",
         shape=Shape.LEARNING,
-        severity=Severity.ERROR,
+        severity=severity,
         confidence=Confidence.MEDIUM,
-        title=f"{series.raw_name} rose from {low:.4g} at step {step} to {last:.4g} while the training loss vanished",
-        because="every evaluation after the lowest is worse than the one before it",
+        title=f"{curve.raw_name} rose from {low:.4g} at step {step} to {last:.4g} while the training loss {meanwhile}",
+        because="every evaluation after the lowest is worse than the one before it"
+        if severity is Severity.ERROR
+        else "the last evaluations lie above the lowest by more than their noise explains",
         evidence=(
-            _evidence(series, best + 1, EvidenceRole.PRIMARY),
-            _evidence(series, best, EvidenceRole.RELATED),
-            _evidence(series, len(series) - 1, EvidenceRole.RELATED),
+            metric_evidence(rising),
+            metric_evidence(curve.row(best), EvidenceRole.RELATED),
+            metric_evidence(curve.row(-1), EvidenceRole.RELATED),
         ),
-        onset=Onset(step=rising, t_ns=series.times[best + 1], rank=series.rank, step_lo=step),
+        onset=Onset(step=rising["at"], t_ns=rising["t_ns"], rank=curve.rank, step_lo=step),
         cause="overfit",
         causal=Causal.ROOT,
         numbers={"best": low, "last": last},
-        next=(f"use the checkpoint of step {step}",),
-    )
-
-
-def _evidence(series: Series, i: int, role: EvidenceRole) -> Evidence:
-    return Evidence(
-        source=series.source,
-        locator=Locator(line=series.lines[i], byte=series.bytes[i]),
-        quote=f"{series.raw_name} = {series.values[i]:.6g} at step {series.steps[i]}",
-        step=series.steps[i],
-        rank=series.rank,
-        t_ns=series.times[i],
-        name=series.name,
-        value=series.values[i],
-        role=role,
+        likely=("more passes over the data than it bears", "too little regularisation for the amount of data"),
+        next=(f"use the checkpoint of step {step}", "stop earlier, regularise, or add data"),
     )

@@ -17,7 +17,7 @@ _SURVIVED = 2
 _STUMBLES = 3
 _NAN_SHAPE = r'"shape":\s*"nan"'
 _BLAMED = r'"role":\s*"(?:root|symptom)"'
-_MAY_BE_NAN = r"(?i)nan\b|inf\b|finite|FloatingPoint|probability tensor"
+_MAY_BE_NAN = r"(?i)nan\b|inf\b|finite|FloatingPoint|probability tensor|NanLoss|found invalid values"
 #: Anomaly mode prints a forward traceback for every error in the backward pass, not only for NaN.
 _ANY_ERROR = ("anomaly-forward-op",)
 

@@ -63,7 +63,7 @@ def log_says_oom(run: Run, _cfg: None = None) -> Iterator[Finding]:
     first = found[0]
     onset = onset_of(run, first)
     tried = _TRIED.search(first.quote) or _TRIED.search(first.message)
-    host = bool(_HOST.search(first.quote)) and not tried
+    host = (first.cause == "host_out_of_memory" or _HOST.search(first.quote) is not None) and not tried
     memory = "host memory" if host else "GPU memory"
     size = f" (tried to allocate {tried[1]})" if tried else ""
     yield Finding(

@@ -43,11 +43,21 @@ from forensics.store.run import Run
 _WORDS = {
     "slurm-timelimit": ("time_limit", "the time limit of its job"),
     "lsf-runlimit": ("time_limit", "the run limit of its job"),
+    "pbs-walltime": ("time_limit", "the wall-time limit of its job"),
+    "wrapper-timeout": ("time_limit", "the time limit of its job"),
+    "kube-deadline": ("time_limit", "the deadline of its job"),
     "slurm-preempt": ("preempted", "preemption"),
+    "spot-preempted": ("preempted", "preemption"),
+    "kube-evicted": ("evicted", "an eviction"),
     "slurm-cancel": ("cancelled", "a cancelled job"),
+    "slurm-signal": ("cancelled", "a cancelled job"),
+    "slurm-other-reason": ("cancelled", "its scheduler"),
+    "slurm-state-stopped": ("cancelled", "its scheduler"),
     "lsf-owner": ("killed_by_owner", "the job's owner"),
     "lsf-admin": ("killed_by_admin", "an administrator"),
     "sigint2": ("interrupted_by_user", "an interrupt from the keyboard"),
+    "interrupt-caught": ("interrupted_by_user", "an interrupt from the keyboard"),
+    "caret-c": ("interrupted_by_user", "an interrupt from the keyboard"),
     "sighup": ("terminal_closed", "a closed terminal (SIGHUP)"),
 }
 

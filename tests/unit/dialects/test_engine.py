@@ -229,3 +229,11 @@ def test_a_learned_layout_reads_what_the_dialects_pattern_reads() -> None:
         frames.append(pl.concat(t["metrics"] for t in ready).sort("seq", maintain_order=True))
     assert frames[0].height > 1000
     assert_frame_equal(frames[0], frames[1])
+
+
+@pytest.mark.parametrize("begin", [b"x^2 and", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"x\x9c"])
+def test_a_block_that_begins_like_compressed_data_is_text(begin: bytes) -> None:
+    lines = _lines.strings(begin + b" a\nb\n").to_list()
+    assert len(lines) == 2
+    assert lines[0].endswith(" a")
+    assert lines[1] == "b"

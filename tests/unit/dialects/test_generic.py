@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from forensics.dialects._engine import parse_text
 from forensics.dialects._generic import learn
 from forensics.dialects._masking import slots
+from forensics.dialects.spec import Name
 
 STEPS = range(10, 130, 10)
 
@@ -232,3 +233,10 @@ def test_punctuation_around_numbers_never_breaks_a_learned_pattern(noise: str) -
     dialect = learn(lines)
     if dialect is not None:
         parse_text(dialect, "\n".join(lines))
+
+
+def test_a_step_time_that_is_printed_in_milliseconds_is_kept_in_seconds() -> None:
+    dialect = learn([f"step {i} loss {3 - i / 9:.3f} step_time {420 + i}.5ms" for i in range(1, 9)])
+    assert dialect is not None
+    names = next(line.names for line in dialect.lines if line.meaning == "metrics")
+    assert names["step_time"] == Name("step_time_s", 0.001)

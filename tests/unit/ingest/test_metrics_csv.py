@@ -67,3 +67,35 @@ def test_a_row_with_too_many_cells_is_stated(run: Run) -> None:
 def test_other_tables_are_left_to_others(data: bytes, run: Run) -> None:
     with pytest.raises(NotMine):
         run(read, "m.csv", data)
+
+
+def test_progress_of_reinforcement_learning_is_read_by_its_own_axis(run_fixture: Run) -> None:
+    board = run_fixture(read, "metrics_csv/ok-stable-baselines")
+    assert [step for step, _ in board.points("rollout/ep_rew_mean")] == [512 * k for k in range(1, 7)]
+    assert [step for step, _ in board.points("loss")] == [512 * k for k in range(2, 7)]
+    spinning = run_fixture(read, "metrics_csv/ok-spinning-up")
+    metrics = spinning.table("metrics")
+    assert metrics["step"].unique().sort().to_list() == [4000 * k for k in range(1, 6)]
+    assert metrics["epoch"].unique().sort().to_list() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert [step for step, value in spinning.points("StdEpRet") if math.isnan(value)] == [16_000]
+
+
+def test_columns_of_the_configuration_are_facts_and_no_points(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_csv/ok-rllib")
+    assert wrote.table("facts").select("key", "value", "family").rows() == [
+        ("lr", "0.0007", "config"),
+        ("env", '"Ledge-v2"', "config"),
+    ]
+    assert set(wrote.table("metrics")["raw_name"]) == {"episode_reward_mean", "timesteps_total"}
+
+
+def test_a_quoted_cell_may_hold_a_line_end_and_the_lines_still_count(run: Run) -> None:
+    data = b'step,note,loss\n1,"two\nlines",2.5\n2,"one",2.0\n'
+    metrics = run(read, "m.csv", data).table("metrics")
+    assert metrics.select("step", "value", "line").rows() == [(1, 2.5, 2), (2, 2.0, 4)]
+
+
+def test_a_quote_that_never_closes_costs_no_other_row(run: Run) -> None:
+    data = b"step,loss\n1,2.5\n" + b'2,"2.4\n' + b"".join(b"%d,2.0\n" % k for k in range(3, 300))
+    wrote = run(read, "m.csv", data)
+    assert [step for step, _ in wrote.points("loss")] == list(range(1, 300))

@@ -79,3 +79,9 @@ def test_a_record_without_a_step_is_kept_with_none(run: Run) -> None:
 def test_other_content_is_left_to_others(data: bytes, run: Run) -> None:
     with pytest.raises(NotMine):
         run(read, "trainer_state.json", data)
+
+
+def test_a_record_without_a_step_stands_at_the_step_before_it(run_fixture: Run) -> None:
+    metrics = run_fixture(read, "trainer_state/ok-without-step").table("metrics")
+    own = metrics.filter(pl.col("raw_name") == "router_entropy").row(0, named=True)
+    assert (own["step"], own["gstep"], own["epoch"]) == (None, 20, 0.4)

@@ -159,3 +159,57 @@ def test_a_lost_peer_is_said_with_low_confidence() -> None:
 def test_damaged_attributes_are_no_error() -> None:
     frame = pl.DataFrame({"source": ["a"], "line": [1], "code": ["traceback"], "text": ["x"], "attrs": ['{"role":']})
     assert standing(run_of("made", {"events": frame}))[0].cause == "traceback_cut_short"
+
+
+def test_the_rank_of_a_launcher_s_failure_block_is_that_of_its_exit_code() -> None:
+    block = {"role": "context", "rank": "6"}
+    code = {"role": "symptom", "shape": "crash", "cause": "killed_by_sigkill"}
+    run = run_with(
+        ("a.log", 4, "elastic-rank", "  rank      : 6 (local_rank: 2)", block),
+        ("a.log", 5, "exitcode-9", "  exitcode  : -9 (pid: 71)", code),
+    )
+    (failure,) = failures(run)
+    assert failure.rank == 6
+
+
+def test_a_line_far_from_a_failure_block_gets_no_rank_of_it() -> None:
+    block = {"role": "context", "rank": "6"}
+    code = {"role": "symptom", "shape": "crash", "cause": "killed_by_sigkill"}
+    run = run_with(
+        ("a.log", 4, "elastic-rank", "  rank      : 6 (local_rank: 2)", block),
+        ("a.log", 90, "exitcode-9", "  exitcode  : -9 (pid: 71)", code),
+    )
+    assert failures(run)[0].rank is None
+
+
+@pytest.mark.parametrize(
+    ("code", "shape"), [("255", "stopped"), ("130", "stopped"), ("1", "crash"), ("143", "stopped")]
+)
+def test_an_exit_record_that_is_not_zero_is_a_failure(code: str, shape: str) -> None:
+    attrs = {"role": "context", "shape": "", "exit_code": code}
+    (failure,) = standing(run_with(("run.wandb", 9, "wandb.exit", f"exit code {code}", attrs)))
+    assert failure.shape == shape
+
+
+def test_an_exit_record_beside_a_traceback_does_not_hide_it() -> None:
+    attrs = {"role": "root", "shape": "crash", "exc": "ValueError", "message": "bad width"}
+    run = run_with(
+        ("run.wandb", 5, "traceback", "ValueError: bad width", attrs),
+        ("run.wandb", 9, "wandb.exit", "exit code 1", {"role": "context", "exit_code": "1"}),
+    )
+    (hit,) = found(run, "CRH001")
+    assert "bad width" in hit.title
+
+
+def test_the_errors_of_a_run_are_judged_once() -> None:
+    run = run_with(("a.log", 7, "cuda-oom", "CUDA out of memory. Tried to allocate 1 GiB", ROOT_OOM))
+    assert failures(run) is failures(run)
+
+
+def test_a_traceback_beside_the_program_is_noise_after_success() -> None:
+    aside = {"role": "root", "shape": "crash", "exc": "RuntimeError", "message": "queue closed", "aside": "yes"}
+    run = run_with(
+        ("a.log", 5, "success", "training complete", {"role": "benign"}),
+        ("a.log", 9, "traceback", "RuntimeError: queue closed", aside),
+    )
+    assert standing(run) == ()

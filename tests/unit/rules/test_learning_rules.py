@@ -6,7 +6,7 @@ import math
 import random
 
 import polars as pl
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.model import Finding
@@ -91,6 +91,7 @@ def test_an_evaluation_that_rises_a_little_is_not_overfit() -> None:
     assert list(overfit(run)) == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.1, 10), min_size=20, max_size=60), st.integers(1, 5))
 def test_no_value_after_the_onset_is_below_the_middle(values: list[float], window: int) -> None:
     rise = rise_of(tuple(values), window=window)
@@ -100,6 +101,7 @@ def test_no_value_after_the_onset_is_below_the_middle(values: list[float], windo
         assert rise.best < rise.final
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.1, 10), min_size=25, max_size=25, unique=True))
 def test_a_loss_that_only_falls_never_diverges(values: list[float]) -> None:
     assert list(diverged(losses(sorted(values, reverse=True)))) == []

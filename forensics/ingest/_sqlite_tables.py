@@ -1,0 +1,70 @@
+"""What the ingesters of SQLite databases share: finding their tables, text cells, and the account of damage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from forensics.errors import InputError, NotMine
+from forensics.ingest._out import Out
+from forensics.io import sqlite_pages
+from forensics.io.reading import Opened
+from forensics.io.sqlite_orphans import orphans
+from forensics.io.sqlite_pages import Cell, Database, Row, Table
+
+
+def open_tables(opened: Opened, wanted: str, columns: frozenset[str]) -> tuple[Database, Mapping[str, Table]]:
+    """Database and tables of a file whose table `wanted` has these columns.
+
+    Raises:
+        NotMine: for any other content.
+    """
+    try:
+        db = sqlite_pages.database(opened.raw())
+    except InputError as error:
+        raise NotMine(error.message) from error
+    found = sqlite_pages.tables(db)
+    if wanted not in found or not columns <= set(found[wanted].columns):
+        message = f"no table {wanted} with the columns of this tracker"
+        raise NotMine(message)
+    return db, found
+
+
+def text(cell: Cell) -> str:
+    """A cell as text; null is empty."""
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "replace")
+    return "" if cell is None else str(cell)
+
+
+def settle_database(opened: Opened, db: Database, out: Out, records: int) -> None:
+    """State what was damaged, and account for the file; pages of tables that hold no metrics count as read."""
+    for damage in db.damages:
+        out.issue("damaged", damage.message, byte=damage.byte)
+    lost = min(sum(damage.lost_bytes for damage in db.damages), opened.size_bytes)
+    if lost:
+        out.account(skipped_bytes=lost, reason="damaged pages of the database")
+    out.account(read_bytes=opened.size_bytes - lost, records=records)
+
+
+def every_row(  # noqa: PLR0913 - one table and all that it is read with
+    db: Database,
+    tables: Mapping[str, Table],
+    name: str,
+    columns: tuple[str, ...],
+    out: Out,
+    *,
+    like: Callable[[Row], bool],
+) -> Iterator[Row]:
+    """Rows of a table; where a page of it is damaged, also rows of left-over pages that look `like` its own."""
+    before = len(db.damages)
+    yield from sqlite_pages.rows(db, tables[name], columns)
+    if len(db.damages) == before:
+        return
+    count = first = 0
+    for row in orphans(db, tables, tables[name], columns):
+        if like(row):
+            first = first or row.byte
+            count += 1
+            yield row
+    if count:
+        out.issue("recovered", f"rows of {name} were found in pages that nothing leads to", byte=first, count=count)

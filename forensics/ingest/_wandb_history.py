@@ -1,0 +1,120 @@
+"""History rows of a W&B transaction log: one record after the other, or many at once where there are many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from forensics.ingest._attempts import Attempts
+from forensics.ingest._metric_rows import int64, nanoseconds
+from forensics.ingest._tf_wire import BYTES, VARINT, WireError, fields, signed, varint
+from forensics.ingest._wandb_define import StepAxes
+from forensics.ingest._wandb_items import items, numbers_of, plain_number
+from forensics.ingest._wandb_points import Place, Points
+from forensics.io.leveldb_log import Record
+
+#: Rows that are decoded at once: few enough to stay in the cache, many enough to pay for the calls.
+BATCH_RECORDS, BATCH_BYTES, FEWEST_RECORDS = 2048, 8 << 20, 64
+_KEYS = 100_000
+
+Row = tuple[Record, int, int]
+
+
+@dataclass(slots=True)
+class History:
+    """Rows as they come, and what outlives one of them: names, x axes, the attempt and the last time.
+
+    `many` allows to decode rows together, which needs numpy; `odd` are the rows that were no messages.
+    """
+
+    points: Points
+    attempts: Attempts
+    rank: int | None
+    many: bool
+    axes: StepAxes = field(default_factory=StepAxes)
+    t_ns: int | None = None
+    odd: list[tuple[Record, str]] = field(default_factory=list[tuple[Record, str]])
+    _names: dict[bytes, str] = field(default_factory=dict[bytes, str])
+    _waiting: list[Row] = field(default_factory=list[Row])
+    _waiting_bytes: int = 0
+    _keys: object = None
+
+    def feed(self, record: Record, at: int, end: int) -> None:
+        """Take the row between two offsets of a record."""
+        if not self.many:
+            self._one(record, at, end)
+            return
+        self._waiting.append((record, at, end))
+        self._waiting_bytes += end - at
+        if len(self._waiting) >= BATCH_RECORDS or self._waiting_bytes >= BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Decode what waits; needed before a record that changes how rows are read."""
+        rows, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        if len(rows) < FEWEST_RECORDS or not self._together(rows):
+            for row in rows:
+                self._one(*row)
+
+    def _together(self, rows: list[Row]) -> bool:
+        from forensics.ingest import _wandb_batch  # noqa: PLC0415 - numpy is loaded for large logs only
+
+        if self._keys is None:
+            self._keys = _wandb_batch.Keys()
+        assert isinstance(self._keys, _wandb_batch.Keys)
+        return _wandb_batch.decode(self, rows, self._keys)
+
+    def _one(self, record: Record, at: int, end: int) -> None:
+        try:
+            self._read(record, at, end)
+        except WireError as error:
+            self.odd.append((record, str(error)))
+
+    def _read(self, record: Record, at: int, end: int) -> None:  # noqa: C901 - one branch for each kind of key
+        data = record.payload
+        step = t_ns = epoch = None
+        cells: list[tuple[str, float | None, str]] = []
+        for key, value in items(data, at, end):
+            name = self._names.get(key) or self._name(key)
+            number = plain_number(value)
+            if name == "_step":
+                step = int64(number)
+            elif name == "_timestamp":
+                t_ns = nanoseconds(number)
+            elif not name.startswith("_"):
+                if name == "epoch":
+                    epoch = number
+                if number is not None:
+                    cells.append((name, number, name))
+                else:
+                    cells += [(inner, found, name) for inner, found in numbers_of(name, value)]
+        if step is None:
+            step = row_step(data, at, end)
+        self.t_ns = t_ns or self.t_ns
+        place = Place(record.byte, self.attempts.see("_step", step), self.rank, record.byte, step, epoch, t_ns)
+        if axes := self.axes.axes():
+            for name, number, _ in cells:
+                if name in axes:
+                    self.axes.see(name, number)
+        for name, number, key in cells:
+            self.points.add(place, self.axes.step(key, step), name, number)
+
+    def _name(self, key: bytes) -> str:
+        name = key.decode("utf-8", "replace")
+        if len(self._names) < _KEYS:
+            self._names[key] = name
+        return name
+
+
+def row_step(data: bytes, at: int, end: int) -> int | None:
+    """The step that the record itself carries; 0 where its field is empty.
+
+    Raises:
+        WireError: when the bytes are no such message.
+    """
+    for number, kind, start, stop in fields(data, at, end):
+        if number == 2 and kind == BYTES:
+            for inner, inner_kind, a, _ in fields(data, start, stop):
+                if inner == 1 and inner_kind == VARINT:
+                    return signed(varint(data, a)[0])
+            return 0
+    return None

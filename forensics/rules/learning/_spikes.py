@@ -1,0 +1,77 @@
+"""Spikes of a curve of log values: how high, and when they recovered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+import polars as pl
+
+from forensics.rules.learning._limits import Limits
+from forensics.signals.loss_curve import Floats
+from forensics.signals.loss_noise import Noise, past_median, ratio_of
+
+
+@dataclass(frozen=True, slots=True)
+class Spike:
+    """A stretch above the past: its first index, its highest ratio, and the index where the level was back."""
+
+    index: int
+    peak: float
+    recovered: int | None
+
+    def at(self, place: Floats) -> Spike:
+        """Give the same spike with indices into the whole curve."""
+        back = None if self.recovered is None else int(place[self.recovered])
+        return Spike(int(place[self.index]), self.peak, back)
+
+
+def spikes_of(y: Floats, noise: Noise, window: int, skip: int, limits: Limits) -> tuple[list[Spike], Spike | None]:
+    """Find the spikes that recovered, and the first one that did not; `skip` first records are passed over."""
+    n = len(y)
+    excess = np.nan_to_num(y - past_median(y, window))
+    excess[:skip] = 0.0
+    dip = max(0.0, -float((excess - np.median(excess[skip:])).min()))
+    hot = np.flatnonzero(_hot(excess, noise.sd * sqrt(1 + 1.57 / window), dip, limits))
+    ahead = pl.Series(y[::-1]).rolling_median(limits.back, min_samples=limits.back).to_numpy()[::-1]
+    slack = max(3 * noise.of_level(limits.back), 0.02)
+    found: list[Spike] = []
+    reach = max(limits.patience, int(n * limits.patience_share))
+    free = 0
+    while len(found) < limits.most:
+        later = np.searchsorted(hot, free)
+        if later >= len(hot):
+            return found, None
+        i = int(hot[later])
+        before = float(np.median(y[max(0, i - window) : i]))
+        end = min(n - 4, i + reach)
+        back = _first_at_most(ahead, before + slack, i + 1, min(end, n - limits.back + 1))
+        peak = ratio_of(float(y[i : back if back is not None else min(n, i + reach)].max()) - before)
+        if back is None:
+            return found, Spike(i, peak, None)
+        found.append(Spike(i, peak, back))
+        free = back + 1
+    return found, None
+
+
+def _hot(excess: Floats, sd: float, dip: float, limits: Limits) -> np.ndarray:
+    hot = (excess > limits.spike_z * sd) & (excess > log(limits.spike_ratio)) & (excess > limits.over_dips * dip)
+    lone = hot.copy()
+    lone[:-1] &= ~hot[1:]
+    lone[1:] &= ~hot[:-1]
+    strong = (excess > log(limits.lone_ratio)) & (excess > limits.lone_over_dips * dip)
+    return hot & (~lone | strong)
+
+
+def _first_at_most(values: Floats, bound: float, start: int, stop: int) -> int | None:
+    """Search in growing pieces, as most spikes are short."""
+    size = 64
+    while start < stop:
+        piece = values[start : min(stop, start + size)]
+        hits = np.flatnonzero(piece <= bound)
+        if len(hits):
+            return start + int(hits[0])
+        start += size
+        size *= 2
+    return None

@@ -1,0 +1,104 @@
+"""LRN016 bad-start: the very first loss or gradient norm is out of range for a fresh model.
+
+What it detects: a first loss far above ln(vocabulary), or a first gradient norm that is huge or tiny.
+
+Why it matters: a fresh language model answers at random and pays ln(vocabulary). More means that the logits are
+too large from the start; a tiny gradient means that nothing will be learned.
+
+How it decides: within the first `steps` steps the loss is above `above` times ln(V), with V from the configuration; or
+the gradient norm is outside `norm_low` to `norm_high`. These depend on the model, so it is a note.
+
+What else looks like this: a loss that is summed over tokens; a gradient norm before unscaling.
+
+What to do next: check initialisation, normalisation layers and the reduction of the loss.
+
+References: Karpathy 2019, "A Recipe for Training Neural Networks" (verify the loss at the start); Glorot and Bengio
+2010.
+
+Example:
+    ```metrics step,name,value
+    1,loss,412.5
+    2,loss,97.25
+    3,loss,31.5
+    ```
+    ```facts key,value,family
+    vocab_size,32768,config
+    ```
+    => LRN016 info step=1
+Not this:
+    ```metrics step,name,value
+    1,loss,10.5
+    2,loss,10.1
+    3,loss,9.7
+    ```
+    ```facts key,value,family
+    vocab_size,32768,config
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+
+from forensics.model import Causal, Confidence, Evidence, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step, fact_evidence, metric_evidence, number
+from forensics.rules.learning._contrary import reinforced
+from forensics.signals.loss_curve import Curve, curves
+from forensics.signals.lr_config import configured
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Thresholds of LRN016."""
+
+    steps: int = 10
+    above: float = 1.5
+    norm_low: float = 1e-4
+    norm_high: float = 1000.0
+
+
+@rule("LRN016", shape=Shape.LEARNING, needs=("metrics", "facts"), config=Start)
+def bad_start(run: Run, cfg: Start | None = None) -> Iterator[Finding]:
+    """Look at the first record of the loss and of the gradient norm."""
+    cfg = cfg or Start()
+    if reinforced(run):
+        return
+    vocab = configured(run, "vocab")
+    if vocab is not None and vocab.number is not None and vocab.number > 1:
+        usual = log(vocab.number)
+        for curve in _fresh(run, "loss", cfg)[:1]:
+            if float(curve.values[0]) > cfg.above * usual:
+                because = f"a fresh model pays ln({vocab.number:.0f}) = {number(usual)}"
+                yield _finding(curve, because, (fact_evidence(vocab.row),))
+    for curve in _fresh(run, "grad_norm", cfg)[:1]:
+        if curve.values[0] > 0 and not cfg.norm_low <= float(curve.values[0]) <= cfg.norm_high:
+            yield _finding(curve, f"most models start between {cfg.norm_low:g} and {cfg.norm_high:g}", ())
+
+
+def _fresh(run: Run, name: str, cfg: Start) -> list[Curve]:
+    """Give the curves that begin with the run."""
+    return [c for c in curves(run, name) if (at := c.step(0)) is not None and at <= cfg.steps and c.attempt == 0]
+
+
+def _finding(curve: Curve, because: str, more: tuple[Evidence, ...]) -> Finding:
+    row = curve.row(0)
+    return Finding(
+        rule="LRN016",
+        shape=Shape.LEARNING,
+        severity=Severity.INFO,
+        confidence=Confidence.LOW,
+        title=f"{curve.raw_name} starts at {number(row['value'])} at {at_step(row['at'])}",
+        because=because,
+        evidence=(metric_evidence(row), *more),
+        onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=curve.rank),
+        cause="bad_initialisation",
+        causal=Causal.CONTEXT,
+        numbers={"value": row["value"]},
+        likely=("initialisation too large or too small", "no or misplaced normalisation", "a loss summed over tokens"),
+        next=("check the initialisation scheme and the reduction of the loss",),
+    )

@@ -1,0 +1,244 @@
+"""LRN006 early-plateau: the training loss stopped falling early, with the learning rate still up.
+
+What it detects: a loss that fell at first, then stayed at one level for most of the run although the learning rate had
+not been lowered.
+
+Why it matters: either all is learned, or something stops the learning; the steps since then were spent for nothing.
+
+How it decides: the level has been within noise of its last value since before `early` of the records; the third and
+the last quarter do not differ by more than 2.3 standard errors (99 %) and `least_fall`; and the learning rate of the
+last quarter is above half of its peak. What level is too high cannot be known from one run, so it is a note. With
+the vocabulary size known, a language model whose level is above `high` of ln(vocabulary) learned no more than how
+frequent its tokens are: a warning.
+
+What else looks like this: a small task that is learned; a converged model.
+
+What to do next: compare with a run of the same data that worked; check the label mask, the learning rate, the warm-up
+and the weight decay.
+
+References: Sen 1968 and Theil 1950 on slopes without assumptions; Shannon 1951 on the entropy of single words.
+
+Example:
+    ```metrics step,name,value
+    10,loss,10.09
+    20,loss,8.924
+    30,loss,8.222
+    40,loss,7.753
+    50,loss,7.502
+    60,loss,7.327
+    70,loss,7.215
+    80,loss,7.251
+    90,loss,7.145
+    100,loss,7.131
+    110,loss,7.048
+    120,loss,7.07
+    130,loss,7.1
+    140,loss,7.116
+    150,loss,7.13
+    160,loss,7.082
+    170,loss,7.072
+    180,loss,7.113
+    190,loss,7.112
+    200,loss,7.077
+    210,loss,7.11
+    220,loss,7.079
+    230,loss,7.084
+    240,loss,7.098
+    250,loss,7.079
+    260,loss,7.049
+    270,loss,7.079
+    280,loss,7.069
+    ```
+    ```metrics step,name,value
+    10,lr,0.0003
+    20,lr,0.0003
+    30,lr,0.0003
+    40,lr,0.0003
+    50,lr,0.0003
+    60,lr,0.0003
+    70,lr,0.0003
+    80,lr,0.0003
+    90,lr,0.0003
+    100,lr,0.0003
+    110,lr,0.0003
+    120,lr,0.0003
+    130,lr,0.0003
+    140,lr,0.0003
+    150,lr,0.0003
+    160,lr,0.0003
+    170,lr,0.0003
+    180,lr,0.0003
+    190,lr,0.0003
+    200,lr,0.0003
+    210,lr,0.0003
+    220,lr,0.0003
+    230,lr,0.0003
+    240,lr,0.0003
+    250,lr,0.0003
+    260,lr,0.0003
+    270,lr,0.0003
+    280,lr,0.0003
+    ```
+    ```facts key,value,family
+    vocab_size,50000,config
+    ```
+    => LRN006 warning
+Not this: a plateau at the end of a decayed learning rate
+    ```metrics step,name,value
+    10,loss,5.096
+    20,loss,3.921
+    30,loss,3.211
+    40,loss,2.763
+    50,loss,2.505
+    60,loss,2.34
+    70,loss,2.239
+    80,loss,2.209
+    90,loss,2.152
+    100,loss,2.133
+    110,loss,2.099
+    120,loss,2.1
+    130,loss,2.105
+    140,loss,2.108
+    150,loss,2.111
+    160,loss,2.096
+    170,loss,2.093
+    180,loss,2.104
+    190,loss,2.104
+    200,loss,2.093
+    210,loss,2.103
+    220,loss,2.094
+    230,loss,2.095
+    240,loss,2.099
+    250,loss,2.094
+    260,loss,2.085
+    270,loss,2.094
+    280,loss,2.091
+    ```
+    ```metrics step,name,value
+    10,lr,0.0003
+    20,lr,0.0002893
+    30,lr,0.0002786
+    40,lr,0.0002679
+    50,lr,0.0002571
+    60,lr,0.0002464
+    70,lr,0.0002357
+    80,lr,0.000225
+    90,lr,0.0002143
+    100,lr,0.0002036
+    110,lr,0.0001929
+    120,lr,0.0001821
+    130,lr,0.0001714
+    140,lr,0.0001607
+    150,lr,0.00015
+    160,lr,0.0001393
+    170,lr,0.0001286
+    180,lr,0.0001179
+    190,lr,0.0001071
+    200,lr,9.643e-05
+    210,lr,8.571e-05
+    220,lr,7.5e-05
+    230,lr,6.429e-05
+    240,lr,5.357e-05
+    250,lr,4.286e-05
+    260,lr,3.214e-05
+    270,lr,2.143e-05
+    280,lr,1.071e-05
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step, fact_evidence, metric_evidence, number
+from forensics.rules.learning._contrary import improved, reinforced
+from forensics.signals.loss_curve import Curve, curves
+from forensics.signals.loss_trend import Trend, from_the_start, trend_of
+from forensics.signals.lr_config import Said, configured
+from forensics.signals.lr_schedule import schedule_beside
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Plateau:
+    """Thresholds of LRN006: shares of records, of the peak learning rate and of ln(vocabulary); falls are relative."""
+
+    records: int = 24
+    early: float = 0.3
+    least_fall: float = 0.01
+    sigmas: float = 2.33
+    lr_up: float = 0.5
+    high: float = 0.55
+    uniform: float = 0.98
+
+
+@rule("LRN006", shape=Shape.LEARNING, needs=("metrics", "facts"), config=Plateau)
+def early_plateau(run: Run, cfg: Plateau | None = None) -> Iterator[Finding]:
+    """Find the first training loss that settled early."""
+    cfg = cfg or Plateau()
+    if reinforced(run):
+        return
+    evals = curves(run, "eval_loss")
+    for curve in curves(run, "loss"):
+        trend = trend_of(curve)
+        if trend is None or curve.ends_nonfinite or not is_plateau(curve, trend, cfg):
+            continue
+        schedule = schedule_beside(run, curve)
+        if schedule is None or schedule.late < cfg.lr_up * schedule.peak or improved(curve, len(curve) // 2, evals):
+            continue
+        yield _finding(curve, trend, configured(run, "vocab"), cfg)
+        return
+
+
+def is_plateau(curve: Curve, trend: Trend, cfg: Plateau) -> bool:
+    """Whether a loss fell, and then stayed at one level from early on."""
+    bound = max(cfg.sigmas * trend.late_error, -log(1 - cfg.least_fall))
+    return (
+        trend.records >= cfg.records
+        and from_the_start(curve)
+        and 0 < trend.settled < cfg.early * len(curve)
+        and trend.fall > 3 * trend.fall_error
+        and abs(trend.late_fall) < min(bound, 0.05)
+    )
+
+
+def _finding(curve: Curve, trend: Trend, vocab: Said | None, cfg: Plateau) -> Finding:
+    size = vocab.number if vocab is not None else None
+    uniform = log(size) if size is not None and size > 1 else None
+    high = uniform is not None and cfg.high * uniform < trend.last < cfg.uniform * uniform
+    first = curve.row(trend.settled)
+    level = f"; ln(vocabulary) is {number(uniform)}" if uniform is not None else ""
+    return Finding(
+        rule="LRN006",
+        shape=Shape.LEARNING,
+        severity=Severity.WARNING if high else Severity.INFO,
+        confidence=Confidence.MEDIUM if high else Confidence.LOW,
+        title=f"{curve.raw_name} stayed at {number(trend.last)} from {at_step(first['at'])} on"
+        ", with the learning rate up",
+        because=f"over the last half it fell by {trend.late_fall:.2%} ± {trend.late_error:.2%}{level}",
+        evidence=(
+            metric_evidence(first),
+            metric_evidence(curve.row(-1), EvidenceRole.RELATED),
+            *((fact_evidence(vocab.row),) if vocab is not None else ()),
+        ),
+        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=curve.rank),
+        cause="plateau",
+        causal=Causal.SYMPTOM,
+        numbers={"level": trend.last, "late_fall": trend.late_fall, "error": trend.late_error},
+        likely=(
+            "labels masked or shifted wrongly",
+            "a learning rate too low, or a warm-up too short for it",
+            "weight decay too strong for the trained parameters",
+            "all is learned that the model or the data allow",
+        ),
+        next=(
+            "compare the level with a run that worked on the same data",
+            "decode a few tokenised samples with their label mask",
+            "fix the loop before switching the architecture",
+        ),
+    )

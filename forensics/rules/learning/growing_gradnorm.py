@@ -1,0 +1,223 @@
+"""LRN013 growing-gradnorm: the gradient norm grew tenfold and stayed up.
+
+What it detects: a gradient norm whose last level is many times its lowest one, without having turned into a NaN.
+
+Why it matters: growing gradients precede spikes and divergence by hundreds of steps; with clipping they silently shrink
+every update.
+
+How it decides: the level of the last tenth is above `times` the lowest moving level after the first twentieth, above
+the first level, and by `sigmas` standard errors of autocorrelated noise. With a loss that rises as well it is a
+warning, else a note.
+
+What else looks like this: a fine-tuning that goes to very small losses, where the gradient of the logarithm grows; a
+batch size or sequence length that shrinks.
+
+What to do next: lower the learning rate from a checkpoint before the growth; check weight decay and attention logits.
+
+References: Wortsman et al. 2023, "Small-scale proxies for large-scale Transformer training instabilities"; OLMo 2.
+
+Example:
+    ```metrics step,name,value
+    10,loss,2.998
+    20,loss,2.951
+    30,loss,2.906
+    40,loss,2.844
+    50,loss,2.799
+    60,loss,2.743
+    70,loss,2.687
+    80,loss,2.672
+    90,loss,2.596
+    100,loss,2.549
+    110,loss,2.475
+    120,loss,2.436
+    130,loss,2.487
+    140,loss,2.534
+    150,loss,2.58
+    160,loss,2.603
+    170,loss,2.639
+    180,loss,2.695
+    190,loss,2.734
+    200,loss,2.761
+    210,loss,2.814
+    220,loss,2.841
+    230,loss,2.883
+    240,loss,2.929
+    250,loss,2.961
+    260,loss,2.989
+    ```
+    ```metrics step,name,value
+    10,grad_norm,0.4914
+    20,grad_norm,0.5057
+    30,grad_norm,0.528
+    40,grad_norm,0.4735
+    50,grad_norm,0.4941
+    60,grad_norm,0.4684
+    70,grad_norm,0.4443
+    80,grad_norm,0.6173
+    90,grad_norm,0.4832
+    100,grad_norm,0.4961
+    110,grad_norm,0.4974
+    120,grad_norm,0.7113
+    130,grad_norm,1.031
+    140,grad_norm,1.417
+    150,grad_norm,1.922
+    160,grad_norm,2.088
+    170,grad_norm,2.602
+    180,grad_norm,3.855
+    190,grad_norm,4.938
+    200,grad_norm,5.615
+    210,grad_norm,8.093
+    220,grad_norm,9.317
+    230,grad_norm,12.18
+    240,grad_norm,16.43
+    250,grad_norm,19.75
+    260,grad_norm,22.83
+    ```
+    => LRN013 warning
+Not this:
+    ```metrics step,name,value
+    10,loss,4.991
+    20,loss,4.765
+    30,loss,4.564
+    40,loss,4.313
+    50,loss,4.145
+    60,loss,3.952
+    70,loss,3.775
+    80,loss,3.752
+    90,loss,3.528
+    100,loss,3.414
+    110,loss,3.221
+    120,loss,3.153
+    130,loss,3.095
+    140,loss,3.028
+    150,loss,2.963
+    160,loss,2.839
+    170,loss,2.763
+    180,loss,2.739
+    190,loss,2.68
+    200,loss,2.595
+    210,loss,2.575
+    220,loss,2.502
+    230,loss,2.466
+    240,loss,2.439
+    250,loss,2.388
+    260,loss,2.331
+    ```
+    ```metrics step,name,value
+    10,grad_norm,2.415
+    20,grad_norm,1.977
+    30,grad_norm,1.703
+    40,grad_norm,1.108
+    50,grad_norm,1.003
+    60,grad_norm,0.7703
+    70,grad_norm,0.6085
+    80,grad_norm,1.058
+    90,grad_norm,0.5967
+    100,grad_norm,0.5903
+    110,grad_norm,0.343
+    120,grad_norm,0.4103
+    130,grad_norm,0.5087
+    140,grad_norm,0.5723
+    150,grad_norm,0.6291
+    160,grad_norm,0.446
+    170,grad_norm,0.4167
+    180,grad_norm,0.552
+    190,grad_norm,0.5471
+    200,grad_norm,0.428
+    210,grad_norm,0.5381
+    220,grad_norm,0.4319
+    230,grad_norm,0.4476
+    240,grad_norm,0.4929
+    250,grad_norm,0.432
+    260,grad_norm,0.35
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step, metric_evidence, number
+from forensics.rules.learning._contrary import improved, reinforced
+from forensics.signals.loss_curve import Curve, beside, curves
+from forensics.signals.loss_noise import centred_median, logs, noise_about, ratio_of
+from forensics.signals.loss_trend import trend_of
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """Thresholds of LRN013: the ratio of levels, standard errors, and the fewest records."""
+
+    records: int = 24
+    times: float = 10.0
+    sigmas: float = 6.0
+    window: int = 51
+
+
+@rule("LRN013", shape=Shape.LEARNING, needs=("metrics",), config=Growing)
+def growing_gradnorm(run: Run, cfg: Growing | None = None) -> Iterator[Finding]:
+    """Find the gradient norm that grew most."""
+    cfg = cfg or Growing()
+    if reinforced(run):
+        return
+    found = [(c, grown) for c in curves(run, "grad_norm") if (grown := _grown(c, cfg)) is not None]
+    if found:
+        yield _finding(run, *max(found, key=lambda pair: pair[1][2] / pair[1][1]))
+
+
+def _grown(norm: Curve, cfg: Growing) -> tuple[int, float, float] | None:
+    """Give where the growth began, the lowest and the last level; None when it is too small."""
+    y, place = logs(norm.values)
+    n = len(y)
+    if n < cfg.records or norm.ends_nonfinite:
+        return None
+    middle = centred_median(y, min(cfg.window, (n // 6) * 2 + 1))
+    noise = noise_about(y, middle)
+    skip, last = n // 20, max(10, n // 10)
+    low = int(np.argmin(middle[skip:])) + skip
+    final, first = float(np.median(y[-last:])), float(np.median(y[: max(5, skip)]))
+    bound = max(log(cfg.times), cfg.sigmas * noise.of_level(last))
+    if final - float(middle[low]) < bound or final <= first:
+        return None
+    below = np.flatnonzero(middle <= middle[low] + bound / 4)
+    return int(place[min(int(below[-1]) + 1, n - 1)]), ratio_of(float(middle[low])), ratio_of(final)
+
+
+def _finding(run: Run, norm: Curve, grown: tuple[int, float, float]) -> Finding:
+    at, low, final = grown
+    row, loss = norm.row(at), beside(run, norm, "loss")
+    trend = trend_of(loss) if loss is not None else None
+    worse = (
+        loss is not None
+        and trend is not None
+        and trend.late_fall < -3 * trend.late_error
+        and not improved(loss, min(at, len(loss) - 1), curves(run, "eval_loss"))
+    )
+    last = metric_evidence(loss.row(-1), EvidenceRole.RELATED) if loss is not None else None
+    return Finding(
+        rule="LRN013",
+        shape=Shape.LEARNING,
+        severity=Severity.WARNING if worse else Severity.INFO,
+        confidence=Confidence.MEDIUM,
+        title=f"{norm.raw_name} grew from {number(low)} to {number(final)} from {at_step(row['at'])} on",
+        because="the loss rises over its last half as well" if worse else "the loss does not rise with it",
+        evidence=(
+            metric_evidence(row),
+            metric_evidence(norm.row(-1), EvidenceRole.RELATED),
+            *((last,) if last is not None else ()),
+        ),
+        onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=norm.rank),
+        cause="growing_gradients",
+        causal=Causal.CONTEXT,
+        numbers={"low": low, "final": final, "ratio": final / low},
+        likely=("a learning rate at the edge of stability", "weights or logits that grow without decay"),
+        next=("lower the learning rate from a checkpoint before the growth",),
+    )

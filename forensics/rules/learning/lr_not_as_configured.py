@@ -1,0 +1,194 @@
+"""LRN010 lr-not-as-configured: the learning rate as logged is not the one that the configuration asks for.
+
+What it detects: a configured warm-up that did not happen, a configured decay that did not happen, and a peak that
+differs from the configured one.
+
+Why it matters: the run that was meant is not the run that was made. What was logged counts.
+
+How it decides: all files that give a value must agree on it. Warm-up: the first logged record lies in the first fifth
+of the configured warm-up and already has `at_peak` of the highest rate. Decay: the scheduler decays (cosine, linear,
+polynomial, exponential), the record reaches `finished` of the configured steps, and the last rate is still `at_peak` of
+the highest. Peak: the highest rate, after a fall or a constant stretch, is off the configured one by more than `off`: a
+note, as trainers scale the rate by batch or by group.
+
+What else looks like this: a rate scaled by the number of devices; the rate of one parameter group among several; a
+resumed run whose warm-up is behind it.
+
+What to do next: print the scheduler's class and its number of steps; check that warm-up is counted in optimizer steps.
+
+References: Goyal et al. 2017, on warm-up and linear scaling; Loshchilov and Hutter 2017, on cosine decay.
+
+Example:
+    ```metrics step,name,value
+    1,lr,0.0002
+    11,lr,0.0002
+    21,lr,0.0002
+    31,lr,0.0002
+    41,lr,0.0002
+    51,lr,0.0002
+    61,lr,0.0002
+    71,lr,0.0002
+    81,lr,0.0002
+    91,lr,0.0002
+    101,lr,0.0002
+    111,lr,0.0002
+    ```
+    ```facts key,value,family
+    learning_rate,0.0002,config
+    warmup_steps,50,config
+    ```
+    => LRN010 warning cause=warmup_missing
+Example: no decay
+    ```metrics step,name,value
+    10,lr,0.0002
+    20,lr,0.0002
+    30,lr,0.0002
+    40,lr,0.0002
+    50,lr,0.0002
+    60,lr,0.0002
+    70,lr,0.0002
+    80,lr,0.0002
+    90,lr,0.0002
+    100,lr,0.0002
+    110,lr,0.0002
+    120,lr,0.0002
+    ```
+    ```facts key,value,family
+    lr_scheduler_type,cosine,config
+    max_steps,120,config
+    ```
+    => LRN010 warning cause=decay_missing
+Not this:
+    ```metrics step,name,value
+    10,lr,4e-05
+    20,lr,8e-05
+    30,lr,0.00012
+    40,lr,0.00016
+    50,lr,0.0002
+    60,lr,0.0002
+    70,lr,0.000175
+    80,lr,0.00015
+    90,lr,0.000125
+    100,lr,0.0001
+    110,lr,7.5e-05
+    120,lr,5e-05
+    130,lr,2.5e-05
+    ```
+    ```facts key,value,family
+    learning_rate,0.0002,config
+    warmup_steps,50,config
+    lr_scheduler_type,linear,config
+    max_steps,130,config
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.model import Causal, Confidence, Evidence, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step, fact_evidence, metric_evidence, number
+from forensics.signals.loss_curve import curves
+from forensics.signals.lr_config import Said, configured, number_of
+from forensics.signals.lr_schedule import Schedule, schedule_of
+from forensics.store.run import Run
+
+_DECAYS = ("cosine", "linear", "polynomial", "exponential", "inverse_sqrt")
+
+
+@dataclass(frozen=True, slots=True)
+class AsConfigured:
+    """Thresholds of LRN010: shares of the peak, of the steps, of the warm-up; a warm-up has `warmup` steps or more."""
+
+    records: int = 10
+    at_peak: float = 0.95
+    early: float = 0.2
+    warmup: int = 10
+    finished: float = 0.9
+    off: float = 0.05
+
+
+@rule("LRN010", shape=Shape.LEARNING, needs=("metrics", "facts"), config=AsConfigured)
+def lr_not_as_configured(run: Run, cfg: AsConfigured | None = None) -> Iterator[Finding]:
+    """Compare the longest logged learning rate with the configuration."""
+    cfg = cfg or AsConfigured()
+    logged = [c for c in curves(run, "lr") if len(c) >= cfg.records and c.attempt == 0]
+    if not logged:
+        return
+    schedule = schedule_of(max(logged, key=len))
+    if schedule.peak <= 0:
+        return
+    yield from _warmup(run, schedule, cfg)
+    yield from _decay(run, schedule, cfg)
+    yield from _peak(run, schedule, cfg)
+
+
+def _warmup(run: Run, schedule: Schedule, cfg: AsConfigured) -> Iterator[Finding]:
+    steps, share, total = (number_of(run, k) for k in ("warmup_steps", "warmup_ratio", "total_steps"))
+    said = configured(run, "warmup_steps" if steps else "warmup_ratio")
+    length = steps or (share or 0) * (total or 0)
+    first = schedule.curve.step(0)
+    if said is None or length < cfg.warmup or first is None or first > cfg.early * length:
+        return
+    if float(schedule.curve.values[0]) >= cfg.at_peak * schedule.peak:
+        title = f"no warm-up was made: the learning rate is {number(schedule.curve.values[0])} at {at_step(first)}"
+        because = f"the configuration asks for {length:.0f} steps of warm-up"
+        yield _finding(schedule, 0, (title, because, "warmup_missing"), said)
+
+
+def _decay(run: Run, schedule: Schedule, cfg: AsConfigured) -> Iterator[Finding]:
+    said, total = configured(run, "scheduler"), number_of(run, "total_steps")
+    last, v = schedule.curve.step(-1), schedule.curve.values
+    if said is None or total is None or last is None or not cfg.finished * total <= last <= total / cfg.finished:
+        return
+    lowest = number_of(run, "min_lr")
+    if not said.text.lower().startswith(_DECAYS) or (lowest is not None and lowest >= cfg.at_peak * schedule.peak):
+        return
+    if float(v[-max(1, len(v) // 50) :].min()) >= cfg.at_peak * schedule.peak:
+        title = f"no decay was made: the learning rate is still {number(v[-1])} at {at_step(last)}"
+        because = f"the configuration asks for {said.text} over {total:.0f} steps"
+        yield _finding(schedule, len(v) - 1, (title, because, "decay_missing"), said)
+
+
+def _peak(run: Run, schedule: Schedule, cfg: AsConfigured) -> Iterator[Finding]:
+    said, v = configured(run, "peak"), schedule.curve.values
+    if said is None or said.number is None or said.number <= 0 or not _is_past(v, schedule):
+        return
+    ratio = schedule.peak / said.number
+    if not 1 - cfg.off <= ratio <= 1 + cfg.off:
+        title = f"the highest learning rate is {number(schedule.peak)}, {ratio:.3g} times the configured {said.text}"
+        because = "the logged rate had passed its peak"
+        yield _finding(schedule, schedule.top, (title, because, "peak_differs"), said, Severity.INFO)
+
+
+def _is_past(values: np.ndarray, schedule: Schedule) -> bool:
+    """Whether the peak is behind: three records at it, or a lower value after it."""
+    at_peak = values >= 0.999 * schedule.peak
+    return int(at_peak.sum()) >= 3 or bool((values[schedule.top :] < 0.99 * schedule.peak).any())
+
+
+def _finding(
+    schedule: Schedule, at: int, words: tuple[str, str, str], said: Said, severity: Severity = Severity.WARNING
+) -> Finding:
+    row = schedule.curve.row(at)
+    evidence: tuple[Evidence, ...] = (metric_evidence(row), fact_evidence(said.row))
+    return Finding(
+        rule="LRN010",
+        shape=Shape.LEARNING,
+        severity=severity,
+        confidence=Confidence.MEDIUM if severity is Severity.WARNING else Confidence.LOW,
+        title=words[0],
+        because=words[1],
+        evidence=evidence,
+        onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=schedule.curve.rank),
+        cause=words[2],
+        causal=Causal.CONTEXT,
+        numbers={"logged": float(schedule.curve.values[at]), "configured": said.number or said.text},
+        likely=("the scheduler is not stepped, or not the one configured", "steps counted in other units"),
+        next=("print the scheduler's class and its number of steps", "count warm-up in optimizer steps"),
+    )

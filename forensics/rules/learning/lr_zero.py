@@ -1,0 +1,187 @@
+"""LRN008 lr-zero: the learning rate was zero while the run went on.
+
+What it detects: a learning rate that is zero in nearly every record, or that falls to zero long before the end.
+
+Why it matters: with a learning rate of zero no step changes anything.
+
+How it decides: `always` of the records are exactly zero and the loss did not fall: an error. If the loss fell all the
+same, the printed number is wrong (too few digits), and it is a note. Or the last `early` of the records, `records` at
+least, are zero and the value before them was above `abrupt` of the peak: a warning; a smooth decay whose last digits
+vanish in print is none.
+
+What else looks like this: a learning rate printed with too few decimals; a loss scaler that skips the first steps; an
+evaluation-only run.
+
+What to do next: print the learning rate of the optimizer's groups after the scheduler's step; check the number of
+steps that the scheduler was given, against accumulation and the number of processes.
+
+References: PyTorch documentation, torch.optim, "How to adjust learning rate".
+
+Example:
+    ```metrics step,name,value
+    10,loss,4.293
+    20,loss,4.305
+    30,loss,4.323
+    40,loss,4.277
+    50,loss,4.295
+    60,loss,4.272
+    70,loss,4.25
+    80,loss,4.392
+    90,loss,4.285
+    100,loss,4.297
+    110,loss,4.192
+    120,loss,4.237
+    130,loss,4.289
+    140,loss,4.318
+    150,loss,4.342
+    160,loss,4.27
+    170,loss,4.257
+    180,loss,4.318
+    190,loss,4.317
+    200,loss,4.265
+    ```
+    ```metrics step,name,value
+    10,lr,0
+    20,lr,0
+    30,lr,0
+    40,lr,0
+    50,lr,0
+    60,lr,0
+    70,lr,0
+    80,lr,0
+    90,lr,0
+    100,lr,0
+    110,lr,0
+    120,lr,0
+    130,lr,0
+    140,lr,0
+    150,lr,0
+    160,lr,0
+    170,lr,0
+    180,lr,0
+    190,lr,0
+    200,lr,0
+    ```
+    => LRN008 error
+Not this: a loss that falls: the number was printed with too few digits
+    ```metrics step,name,value
+    10,loss,4.293
+    20,loss,4.095
+    30,loss,3.912
+    40,loss,3.681
+    50,loss,3.516
+    60,loss,3.327
+    70,loss,3.148
+    80,loss,3.095
+    90,loss,2.873
+    100,loss,2.74
+    110,loss,2.542
+    120,loss,2.445
+    130,loss,2.354
+    140,loss,2.254
+    150,loss,2.156
+    160,loss,2.017
+    170,loss,1.913
+    180,loss,1.846
+    190,loss,1.755
+    200,loss,1.65
+    ```
+    ```metrics step,name,value
+    10,lr,0
+    20,lr,0
+    30,lr,0
+    40,lr,0
+    50,lr,0
+    60,lr,0
+    70,lr,0
+    80,lr,0
+    90,lr,0
+    100,lr,0
+    110,lr,0
+    120,lr,0
+    130,lr,0
+    140,lr,0
+    150,lr,0
+    160,lr,0
+    170,lr,0
+    180,lr,0
+    190,lr,0
+    200,lr,0
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step, metric_evidence, number
+from forensics.rules.learning.no_decrease import FLAT, is_flat
+from forensics.signals.loss_curve import beside, curves
+from forensics.signals.loss_trend import trend_of
+from forensics.signals.lr_schedule import Schedule, schedule_of
+from forensics.store.run import Run
+
+_NEXT = (
+    "print the learning rate of every parameter group after the scheduler's step",
+    "check the scheduler's number of steps against gradient accumulation and the number of processes",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Zero:
+    """Thresholds of LRN008: shares of records, and of the peak for the last value that is not zero."""
+
+    records: int = 20
+    always: float = 0.95
+    early: float = 0.2
+    abrupt: float = 0.05
+
+
+@rule("LRN008", shape=Shape.LEARNING, needs=("metrics",), config=Zero)
+def lr_zero(run: Run, cfg: Zero | None = None) -> Iterator[Finding]:
+    """Find the first learning rate that was zero all along, else the first that ended too early."""
+    cfg = cfg or Zero()
+    long = [schedule_of(c) for c in curves(run, "lr") if len(c) >= cfg.records]
+    if long and all(s.zeros >= cfg.always for s in long):
+        yield from _always(run, long[0])
+        return
+    for s in long:
+        left = len(s.curve) - s.dead
+        if left >= max(cfg.records, cfg.early * len(s.curve)) and s.before_dead > cfg.abrupt * s.peak:
+            yield _finding(s, s.dead, Severity.WARNING, f"zero from {at_step(s.curve.step(s.dead))} to the end")
+            return
+
+
+def _always(run: Run, schedule: Schedule) -> Iterator[Finding]:
+    loss = beside(run, schedule.curve, "loss")
+    trend = trend_of(loss) if loss is not None else None
+    if loss is None or trend is None or not is_flat(trend, FLAT):
+        return
+    yield _finding(
+        schedule, 0, Severity.ERROR, "zero in every record", metric_evidence(loss.row(-1), EvidenceRole.RELATED)
+    )
+
+
+def _finding(schedule: Schedule, at: int, severity: Severity, words: str, *more: Evidence) -> Finding:
+    first = schedule.curve.row(at)
+    left = len(schedule.curve) - at
+    return Finding(
+        rule="LRN008",
+        shape=Shape.LEARNING,
+        severity=severity,
+        confidence=Confidence.HIGH,
+        title=f"the learning rate is {words}",
+        because=f"{left} of {len(schedule.curve)} records"
+        + (f"; the value before them is {number(schedule.before_dead)}" if at else ", and the loss did not fall"),
+        evidence=(metric_evidence(first), metric_evidence(schedule.curve.row(-1), EvidenceRole.RELATED), *more),
+        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=schedule.curve.rank),
+        cause="lr_zero",
+        causal=Causal.ROOT,
+        numbers={"zeros": schedule.zeros, "peak": schedule.peak},
+        likely=("the scheduler was given too few steps", "a warm-up that never ends or a factor of zero"),
+        next=_NEXT,
+    )

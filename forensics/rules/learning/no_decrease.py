@@ -1,0 +1,165 @@
+"""LRN005 loss-not-decreasing: the training loss is where it began.
+
+What it detects: a loss whose last fifth is not below its first twentieth by more than noise, and that was never
+lower in between.
+
+Why it matters: all of the run was spent without learning anything.
+
+How it decides: on logarithms, the first level less the last one is below three standard errors under autocorrelated
+noise and below `least_fall`, and no moving level was lower by more than `ever`. It is a warning when the record
+begins with the run, has `records` or more, and is quiet enough (`noise`) that a fall would show; else a note, as a
+loss that starts near its floor (a converged model, a short fine-tuning) is flat by nature. An evaluation loss that
+improved silences the rule. Zero learning rates and gradients have rules of their own, which decide.
+
+What else looks like this: a resumed or fine-tuned model that has nothing left to learn; losses that need not fall
+(adversarial, contrastive with a growing queue, reinforcement learning).
+
+What to do next: overfit a single batch: its loss should drop to nearly zero, and if not, data, loss or model are wired
+wrongly. Then check what is trainable and what the optimizer was given. Fix the loop before the architecture.
+
+References: Karpathy 2019, "A Recipe for Training Neural Networks".
+
+Example:
+    ```metrics step,name,value
+    10,loss,4.293
+    20,loss,4.305
+    30,loss,4.323
+    40,loss,4.277
+    50,loss,4.295
+    60,loss,4.272
+    70,loss,4.25
+    80,loss,4.392
+    90,loss,4.285
+    100,loss,4.297
+    110,loss,4.192
+    120,loss,4.237
+    130,loss,4.289
+    140,loss,4.318
+    150,loss,4.342
+    160,loss,4.27
+    170,loss,4.257
+    180,loss,4.318
+    190,loss,4.317
+    200,loss,4.265
+    ```
+    => LRN005 info
+Not this: a slow but steady fall
+    ```metrics step,name,value
+    10,loss,4.293
+    20,loss,4.234
+    30,loss,4.182
+    40,loss,4.068
+    50,loss,4.018
+    60,loss,3.93
+    70,loss,3.845
+    80,loss,3.908
+    90,loss,3.75
+    100,loss,3.698
+    110,loss,3.548
+    120,loss,3.527
+    130,loss,3.511
+    140,loss,3.477
+    150,loss,3.438
+    160,loss,3.325
+    170,loss,3.26
+    180,loss,3.253
+    190,loss,3.198
+    200,loss,3.107
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence, number
+from forensics.rules.learning._contrary import improved, reinforced
+from forensics.signals.loss_curve import Curve, curves
+from forensics.signals.loss_trend import Trend, from_the_start, trend_of
+from forensics.store.run import Run
+
+LIKELY = (
+    "gradients do not flow: a detached graph, or layers that are frozen by mistake",
+    "the optimizer was built before the parameters it should train (LoRA and PEFT wiring)",
+    "labels unrelated to inputs: shuffled, shifted by one, or masked wrongly",
+    "softmax or reduction over the wrong axis",
+    "a learning rate that is far too low",
+)
+NEXT = (
+    "overfit a single batch: its loss should drop to nearly zero",
+    "print which parameters require gradients, and which the optimizer holds",
+    "decode a few tokenised samples with their label mask",
+    "before that, change neither architecture nor hyperparameters: first find the fault in the loop",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """Thresholds of LRN005; falls are relative.
+
+    `least_fall` and three standard errors bound what counts as a fall; `ever` is the fall of any moving level. Noise
+    that would hide a fall of `shown` (`shown_short` in fewer than `records` records) decides nothing.
+    """
+
+    records: int = 100
+    sigmas: float = 3.0
+    least_fall: float = 0.03
+    ever: float = 0.06
+    noise: float = 0.1
+    shown: float = 0.1
+    shown_short: float = 0.05
+
+
+#: What the rules about zero learning rates, zero gradients and chance call flat.
+FLAT = Flat()
+
+
+@rule("LRN005", shape=Shape.LEARNING, needs=("metrics",), config=Flat)
+def no_decrease(run: Run, cfg: Flat | None = None) -> Iterator[Finding]:
+    """Find the longest training loss that never fell."""
+    cfg = cfg or Flat()
+    if reinforced(run):
+        return
+    known = [(c, t) for c in curves(run, "loss") if not c.ends_nonfinite and (t := trend_of(c)) is not None]
+    if not known or not all(is_flat(t, cfg) and _would_show(t, cfg) for _, t in known):
+        return
+    curve, trend = max(known, key=lambda pair: len(pair[0]))
+    if improved(curve, 1, curves(run, "eval_loss")):
+        return
+    yield _finding(curve, trend, cfg)
+
+
+def is_flat(trend: Trend, cfg: Flat) -> bool:
+    """Whether a loss neither fell to its end, nor in between, nor rose."""
+    bound = max(cfg.sigmas * trend.fall_error, -log(1 - cfg.least_fall))
+    return abs(trend.fall) < bound and trend.fell < max(bound, -log(1 - cfg.ever))
+
+
+def _would_show(trend: Trend, cfg: Flat) -> bool:
+    """Whether noise is low enough that a fall could be seen."""
+    return cfg.sigmas * trend.fall_error < (cfg.shown if trend.records >= cfg.records else cfg.shown_short)
+
+
+def _finding(curve: Curve, trend: Trend, cfg: Flat) -> Finding:
+    sure = trend.records >= cfg.records and from_the_start(curve) and trend.noise.sd_long < cfg.noise
+    return Finding(
+        rule="LRN005",
+        shape=Shape.LEARNING,
+        severity=Severity.WARNING if sure else Severity.INFO,
+        confidence=Confidence.MEDIUM if sure else Confidence.LOW,
+        title=f"{curve.raw_name} did not fall: {number(trend.first)} at first, {number(trend.last)} at last",
+        because=f"a fall of more than {max(cfg.least_fall, cfg.sigmas * trend.fall_error):.1%} would have shown"
+        f" over {trend.records} records",
+        evidence=(metric_evidence(curve.row(0)), metric_evidence(curve.row(-1), EvidenceRole.RELATED)),
+        onset=Onset(step=curve.step(0), t_ns=curve.row(0)["t_ns"], rank=curve.rank),
+        cause="not_learning",
+        causal=Causal.SYMPTOM,
+        numbers={"first": trend.first, "last": trend.last, "records": trend.records},
+        likely=LIKELY,
+        next=NEXT,
+    )

@@ -1,0 +1,151 @@
+"""LRN007 loss-at-uniform: the training loss stays at ln(vocabulary), the cost of answering at random.
+
+What it detects: a language model whose loss begins and ends at the logarithm of its vocabulary size.
+
+Why it matters: this is the loss of a model that has learned nothing at all, not even how frequent its tokens are.
+
+How it decides: the level of the last fifth is within `near` of ln(V), and the loss did not fall. V is the vocabulary
+of the configuration; where none is known, one of the usual sizes, and then it is only a warning. With a known
+vocabulary and `records` records from the start it is an error. Data that is random by design (a configuration with
+mock or synthetic data) makes it a note.
+
+What else looks like this: a benchmark on random tokens; the first steps of a run.
+
+What to do next: overfit a single batch. Check that the labels belong to the inputs, that the learning rate is not
+zero, and that the parameters are trainable.
+
+References: Shannon 1948; Karpathy 2019, "A Recipe for Training Neural Networks" (verify the loss at the start).
+
+Example:
+    ```metrics step,name,value
+    10,loss,10.4
+    20,loss,10.4
+    30,loss,10.41
+    40,loss,10.39
+    50,loss,10.4
+    60,loss,10.39
+    70,loss,10.38
+    80,loss,10.44
+    90,loss,10.39
+    100,loss,10.4
+    110,loss,10.35
+    120,loss,10.37
+    130,loss,10.39
+    140,loss,10.41
+    150,loss,10.42
+    160,loss,10.39
+    170,loss,10.38
+    180,loss,10.41
+    190,loss,10.41
+    200,loss,10.38
+    ```
+    ```facts key,value,family
+    vocab_size,32768,config
+    ```
+    => LRN007 warning
+Not this: a model that begins there and learns
+    ```metrics step,name,value
+    10,loss,10.4
+    20,loss,10.3
+    30,loss,10.21
+    40,loss,10.09
+    50,loss,9.998
+    60,loss,9.887
+    70,loss,9.777
+    80,loss,9.741
+    90,loss,9.593
+    100,loss,9.499
+    110,loss,9.352
+    120,loss,9.273
+    130,loss,9.195
+    140,loss,9.108
+    150,loss,9.017
+    160,loss,8.887
+    170,loss,8.782
+    180,loss,8.707
+    190,loss,8.607
+    200,loss,8.486
+    ```
+    ```facts key,value,family
+    vocab_size,32768,config
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import fact_evidence, metric_evidence, number
+from forensics.rules.learning._contrary import improved, reinforced
+from forensics.rules.learning.no_decrease import FLAT, LIKELY, NEXT, is_flat
+from forensics.signals.loss_curve import Curve, curves
+from forensics.signals.loss_trend import Trend, from_the_start, trend_of
+from forensics.signals.lr_config import Said, configured
+from forensics.store.run import Run
+
+#: Vocabulary sizes of widely used tokenizers, as their model cards give them.
+_USUAL = (30522, 32000, 32064, 49152, 50257, 50304, 65536, 100352, 128256, 151936, 152064, 256000, 262144)
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """Thresholds of LRN007: how near to ln(V) a level must be, relatively, and from how many records it is an error."""
+
+    near: float = 0.02
+    near_guess: float = 0.01
+    records: int = 100
+
+
+@rule("LRN007", shape=Shape.LEARNING, needs=("metrics", "facts"), config=Uniform)
+def uniform_loss(run: Run, cfg: Uniform | None = None) -> Iterator[Finding]:
+    """Find the first training loss that never left ln(vocabulary)."""
+    cfg = cfg or Uniform()
+    if reinforced(run):
+        return
+    said = configured(run, "vocab")
+    size = int(said.number) if said is not None and said.number is not None and said.number > 1 else None
+    for curve in curves(run, "loss"):
+        trend = trend_of(curve)
+        if trend is None or curve.ends_nonfinite or not is_flat(trend, FLAT):
+            continue
+        vocab = _nearest(trend.last, size, cfg)
+        if vocab is not None and not improved(curve, 1, curves(run, "eval_loss")):
+            yield _finding(curve, trend, vocab, (said if size else None, configured(run, "mock")), cfg)
+            return
+
+
+def _nearest(level: float, size: int | None, cfg: Uniform) -> int | None:
+    near = cfg.near if size else cfg.near_guess
+    best = min((size,) if size else _USUAL, key=lambda v: abs(log(v) - level))
+    return best if abs(log(best) / level - 1) <= near else None
+
+
+def _finding(curve: Curve, trend: Trend, vocab: int, said: tuple[Said | None, Said | None], cfg: Uniform) -> Finding:
+    known, mock = said
+    certain = known is not None and trend.records >= cfg.records and from_the_start(curve)
+    mocked = mock is not None and mock.text.lower() not in {"false", "0", "no"}
+    return Finding(
+        rule="LRN007",
+        shape=Shape.LEARNING,
+        severity=Severity.INFO if mocked else Severity.ERROR if certain else Severity.WARNING,
+        confidence=Confidence.HIGH if certain else Confidence.LOW,
+        title=f"{curve.raw_name} stays at {number(trend.last)}: ln({vocab}) = {number(log(vocab))}"
+        " is the cost of chance",
+        because=f"first level {number(trend.first)}, last level {number(trend.last)}, over {trend.records} records",
+        evidence=(
+            metric_evidence(curve.row(-1)),
+            metric_evidence(curve.row(0), EvidenceRole.RELATED),
+            *(fact_evidence(s.row) for s in said if s is not None),
+        ),
+        onset=Onset(step=curve.step(0), t_ns=curve.row(0)["t_ns"], rank=curve.rank),
+        cause="uniform_loss",
+        causal=Causal.ROOT,
+        numbers={"level": trend.last, "ln_vocab": log(vocab), "vocab": vocab},
+        likely=LIKELY,
+        next=NEXT,
+    )

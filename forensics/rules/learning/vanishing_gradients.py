@@ -1,0 +1,236 @@
+"""LRN012 vanishing-gradients: the gradient norm decayed towards zero while the loss stood still far from zero.
+
+What it detects: a gradient norm that sinks to less than a hundredth of what it was, and a loss that stopped falling.
+
+Why it matters: the signal no longer reaches the parameters; more steps change nothing.
+
+How it decides: the medians of ten equal parts of the gradient norm, after the first twentieth, never rise by much and
+end below `left` of the first; the loss has not fallen over its last half, and is still above `high` of its first
+level. A learning rate that ends below a twentieth of its peak explains small steps but not small gradients, so the
+norm must be down before that.
+
+What else looks like this: a task that is learned to the end: then the loss is near zero.
+
+What to do next: print the gradient norm of each layer; look for saturated activations, missing residual paths or
+normalisation, and an initialisation that is too small.
+
+References: Glorot and Bengio 2010; He et al. 2015; Hochreiter 1998 on vanishing gradients.
+
+Example:
+    ```metrics step,name,value
+    10,loss,5.496
+    20,loss,4.935
+    30,loss,4.537
+    40,loss,4.227
+    50,loss,4.025
+    60,loss,3.868
+    70,loss,3.753
+    80,loss,3.725
+    90,loss,3.634
+    100,loss,3.598
+    110,loss,3.535
+    120,loss,3.53
+    130,loss,3.533
+    140,loss,3.532
+    150,loss,3.532
+    160,loss,3.504
+    170,loss,3.496
+    180,loss,3.513
+    190,loss,3.511
+    200,loss,3.492
+    210,loss,3.507
+    220,loss,3.491
+    230,loss,3.493
+    240,loss,3.5
+    250,loss,3.49
+    260,loss,3.476
+    ```
+    ```metrics step,name,value
+    10,grad_norm,1.966
+    20,grad_norm,1.575
+    30,grad_norm,1.281
+    40,grad_norm,0.8947
+    50,grad_norm,0.7271
+    60,grad_norm,0.5368
+    70,grad_norm,0.3966
+    80,grad_norm,0.4291
+    90,grad_norm,0.2616
+    100,grad_norm,0.2092
+    110,grad_norm,0.1272
+    120,grad_norm,0.1103
+    130,grad_norm,0.09695
+    140,grad_norm,0.08087
+    150,grad_norm,0.06651
+    160,grad_norm,0.04384
+    170,grad_norm,0.03312
+    180,grad_norm,0.02977
+    190,grad_norm,0.02313
+    200,grad_norm,0.01595
+    210,grad_norm,0.01394
+    220,grad_norm,0.009736
+    230,grad_norm,0.007723
+    240,grad_norm,0.006315
+    250,grad_norm,0.004605
+    260,grad_norm,0.003229
+    ```
+    => LRN012 warning
+Not this: a loss that goes to nothing together with its gradients
+    ```metrics step,name,value
+    10,loss,4.997
+    20,loss,3.896
+    30,loss,3.039
+    40,loss,2.357
+    50,loss,1.839
+    60,loss,1.429
+    70,loss,1.11
+    80,loss,0.8762
+    90,loss,0.6758
+    100,loss,0.5268
+    110,loss,0.4063
+    120,loss,0.3178
+    130,loss,0.2487
+    140,loss,0.1942
+    150,loss,0.1516
+    160,loss,0.1173
+    170,loss,0.09121
+    180,loss,0.07144
+    190,loss,0.05563
+    200,loss,0.04312
+    210,loss,0.03374
+    220,loss,0.02616
+    230,loss,0.02039
+    240,loss,0.01591
+    250,loss,0.01236
+    260,loss,0.009583
+    ```
+    ```metrics step,name,value
+    10,grad_norm,1.966
+    20,grad_norm,1.575
+    30,grad_norm,1.281
+    40,grad_norm,0.8947
+    50,grad_norm,0.7271
+    60,grad_norm,0.5368
+    70,grad_norm,0.3966
+    80,grad_norm,0.4291
+    90,grad_norm,0.2616
+    100,grad_norm,0.2092
+    110,grad_norm,0.1272
+    120,grad_norm,0.1103
+    130,grad_norm,0.09695
+    140,grad_norm,0.08087
+    150,grad_norm,0.06651
+    160,grad_norm,0.04384
+    170,grad_norm,0.03312
+    180,grad_norm,0.02977
+    190,grad_norm,0.02313
+    200,grad_norm,0.01595
+    210,grad_norm,0.01394
+    220,grad_norm,0.009736
+    230,grad_norm,0.007723
+    240,grad_norm,0.006315
+    250,grad_norm,0.004605
+    260,grad_norm,0.003229
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step, metric_evidence, number
+from forensics.rules.learning._contrary import improved, reinforced
+from forensics.signals.loss_curve import Curve, Floats, beside, curves
+from forensics.signals.loss_trend import trend_of
+from forensics.signals.lr_schedule import schedule_beside
+from forensics.store.run import Run
+
+_PARTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Vanishing:
+    """Thresholds of LRN012: shares of the first level of the norm and of the loss, and how far a part may rise."""
+
+    records: int = 24
+    left: float = 0.01
+    high: float = 0.3
+    rises: float = 1.3
+    sigmas: float = 2.33
+    least_fall: float = 0.01
+
+
+@rule("LRN012", shape=Shape.LEARNING, needs=("metrics",), config=Vanishing)
+def vanishing_gradients(run: Run, cfg: Vanishing | None = None) -> Iterator[Finding]:
+    """Find the first gradient norm that vanishes above a loss that stays."""
+    cfg = cfg or Vanishing()
+    if reinforced(run):
+        return
+    for norm in curves(run, "grad_norm"):
+        levels = _levels(norm, cfg)
+        loss = beside(run, norm, "loss")
+        if levels is None or loss is None or not _stays(loss, cfg) or not _before_the_decay(run, norm, levels, cfg):
+            continue
+        if not improved(loss, len(loss) // 2, curves(run, "eval_loss")):
+            yield _finding(norm, loss, levels, cfg)
+            return
+
+
+def _levels(norm: Curve, cfg: Vanishing) -> Floats | None:
+    """Give the medians of ten equal parts when they sink far enough without rising."""
+    values = norm.values[len(norm) // 20 :]
+    if len(values) < cfg.records or float((values > 0).mean()) < 0.5:
+        return None
+    levels = np.array([np.median(part) for part in np.array_split(values, _PARTS)])
+    sinks = levels[-1] < cfg.left * levels[0] and bool((levels[1:] / cfg.rises <= levels[:-1]).all())
+    return levels if sinks else None
+
+
+def _stays(loss: Curve, cfg: Vanishing) -> bool:
+    trend = trend_of(loss)
+    if trend is None:
+        return False
+    bound = max(cfg.sigmas * trend.late_error, -log(1 - cfg.least_fall))
+    return abs(trend.late_fall) < bound and trend.last > cfg.high * trend.first
+
+
+def _before_the_decay(run: Run, norm: Curve, levels: Floats, cfg: Vanishing) -> bool:
+    """Whether the norm is down to a tenth while the learning rate is still above a twentieth of its peak."""
+    schedule = schedule_beside(run, norm)
+    if schedule is None or schedule.peak <= 0:
+        return True
+    up = np.flatnonzero(schedule.curve.values > schedule.peak / 20)
+    part = int(up[-1] * _PARTS / len(schedule.curve)) if len(up) else 0
+    return bool(levels[: max(1, part)].min() < 10 * cfg.left * levels[0])
+
+
+def _finding(norm: Curve, loss: Curve, levels: Floats, cfg: Vanishing) -> Finding:
+    low = np.flatnonzero(norm.values >= 10 * cfg.left * levels[0])
+    at = min(int(low[-1]) + 1 if len(low) else 0, len(norm) - 1)
+    row = norm.row(at)
+    return Finding(
+        rule="LRN012",
+        shape=Shape.LEARNING,
+        severity=Severity.WARNING,
+        confidence=Confidence.MEDIUM,
+        title=f"{norm.raw_name} vanishes: {number(levels[0])} → {number(levels[-1])}"
+        f", below a tenth from {at_step(row['at'])}",
+        because=f"the loss stays at {number(float(np.median(loss.values[-max(5, len(loss) // 5) :])))} meanwhile",
+        evidence=(
+            metric_evidence(row),
+            metric_evidence(norm.row(-1), EvidenceRole.RELATED),
+            metric_evidence(loss.row(-1), EvidenceRole.RELATED),
+        ),
+        onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=norm.rank),
+        cause="vanishing_gradients",
+        causal=Causal.ROOT,
+        numbers={"first": float(levels[0]), "last": float(levels[-1])},
+        likely=("saturated activations", "no residual path or normalisation in a deep net", "initialisation too small"),
+        next=("print the gradient norm of each layer", "check initialisation, residual paths and normalisation"),
+    )

@@ -1,0 +1,131 @@
+"""NAN014 ranks-differ: a quantity that all ranks share began to differ between them before the run went non-finite.
+
+What it detects: gradient norms that agreed over all ranks and then stopped to agree, before the first bad value.
+
+Why it matters: after the gradients are averaged, all ranks hold the same ones. When they differ, the ranks train
+different models: a lost synchronisation, an unlike seed or an unlike number of steps, which ends in drift or in NaN.
+
+How it decides: per step, the range over the ranks is compared with the middle value. At least five steps must agree,
+then every step up to the onset differs, and at least three do. Norms that never agreed are local ones and say nothing.
+
+What else looks like this: norms that are printed before the gradients are averaged; these differ from the first step.
+
+What to do next: compare seeds, data order and step counts of the ranks; check that the model is wrapped on all of them.
+
+References: PyTorch documentation, DistributedDataParallel, "Internal Design".
+
+Example:
+    ```metrics seq,step,rank,name,value
+    1,1,0,grad_norm,1.5
+    2,1,1,grad_norm,1.5
+    3,2,0,grad_norm,1.4
+    4,2,1,grad_norm,1.4
+    5,3,0,grad_norm,1.6
+    6,3,1,grad_norm,1.6
+    7,4,0,grad_norm,1.5
+    8,4,1,grad_norm,1.5
+    9,5,0,grad_norm,1.3
+    10,5,1,grad_norm,1.3
+    11,6,0,grad_norm,1.4
+    12,6,1,grad_norm,1.9
+    13,7,0,grad_norm,1.5
+    14,7,1,grad_norm,2.8
+    15,8,0,grad_norm,1.5
+    16,8,1,grad_norm,9.1
+    17,9,0,loss,nan
+    18,9,1,loss,nan
+    19,10,0,loss,nan
+    20,10,1,loss,nan
+    ```
+    => NAN014 info step=6
+Not this:
+    ```metrics seq,step,rank,name,value
+    1,1,0,grad_norm,1.5
+    2,1,1,grad_norm,1.7
+    3,2,0,grad_norm,1.4
+    4,2,1,grad_norm,1.9
+    5,3,0,loss,nan
+    6,3,1,loss,nan
+    7,4,0,loss,nan
+    8,4,1,loss,nan
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step, metric_evidence
+from forensics.rules.nan._onset import NanOnset, nan_onset
+from forensics.rules.nan._series import Status
+from forensics.store.run import Run
+
+_RANKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Relative range over the ranks that still is agreement; steps that must agree first; steps that must differ."""
+
+    relative: float = 1e-3
+    agree: int = 5
+    differ: int = 3
+
+
+@rule("NAN014", shape=Shape.NAN, needs=("metrics", "events"), config=Agreement)
+def ranks_differ(run: Run, cfg: Agreement | None = None) -> Iterator[Finding]:
+    """Find the step from which on the ranks no longer agreed."""
+    cfg = cfg or Agreement()
+    found = nan_onset(run)
+    if found is None or found.status is not Status.FAILED:
+        return
+    norms = _norms(found)
+    first = _parting(norms, cfg)
+    if first is None:
+        return
+    rows = norms.filter(pl.col("at") == first).sort("rank")
+    low, high = rows.sort("value").row(0, named=True), rows.sort("value").row(-1, named=True)
+    yield Finding(
+        rule="NAN014",
+        shape=Shape.NAN,
+        severity=Severity.INFO,
+        confidence=Confidence.MEDIUM,
+        title=f"the ranks' gradient norms agreed and then parted at {at_step(first)}, before the first bad value",
+        because="after the gradients are averaged all ranks hold the same ones",
+        evidence=(metric_evidence(high), metric_evidence(low, EvidenceRole.RELATED), *found.evidence()[:1]),
+        onset=Onset(step=first, t_ns=high["t_ns"], rank=high["rank"]),
+        cause="ranks_differ",
+        causal=Causal.CONTEXT,
+        numbers={"ranks": rows.height},
+        likely=("gradients that are not averaged on every rank", "unlike seeds, data order or step counts"),
+        next=("compare seeds, data order and step counts of the ranks; check that every rank wraps the model",),
+    )
+
+
+def _norms(found: NanOnset) -> pl.DataFrame:
+    before = pl.col("at") < found.step if found.step is not None else pl.lit(value=True)
+    return found.rows.filter(
+        (pl.col("role") == "grad_norm") & pl.col("rank").is_not_null() & pl.col("value").is_finite() & before
+    )
+
+
+def _parting(norms: pl.DataFrame, cfg: Agreement) -> int | None:
+    """The first of the steps at the end that all differ, when enough steps agreed before."""
+    spread = (pl.col("value").max() - pl.col("value").min()) / pl.col("value").median().abs()
+    steps = (
+        norms.group_by("at")
+        .agg(differs=spread > cfg.relative, ranks=pl.col("rank").n_unique())
+        .filter((pl.col("ranks") >= _RANKS) & pl.col("at").is_not_null())
+        .sort("at")
+    )
+    told = steps["differs"].fill_null(value=False).to_list()
+    same = next((i for i in range(len(told), 0, -1) if not told[i - 1]), 0)
+    if same < cfg.agree or any(told[:same]) or len(told) - same < cfg.differ:
+        return None
+    return int(steps["at"][same])

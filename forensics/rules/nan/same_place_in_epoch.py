@@ -1,0 +1,114 @@
+"""NAN015 same-place-in-epoch: values went bad at the same place of more than one epoch.
+
+What it detects: stretches of bad losses that begin at the same fraction of different epochs, with finite ones between.
+
+Why it matters: a model that is sound before and after, and bad whenever one place of the data comes by, has met a bad
+sample and not a bad rate.
+
+How it decides: the epoch of each bad stretch's first record is compared by its fraction. At least two epochs must
+share it within half a record's share of an epoch.
+
+What else looks like this: an evaluation or a reset at each epoch's begin; places at the very begin of an epoch are
+left out, and so is a shuffled order, where a sample never comes back to its place.
+
+What to do next: print the batch at that place of the data and look at its samples.
+
+References: PyTorch documentation, "Reproducibility", on the order of data.
+
+Example:
+    ```metrics seq,step,epoch,name,value
+    1,1,0.25,loss,3.0
+    2,2,0.5,loss,2.9
+    3,3,0.75,loss,nan
+    4,4,1.0,loss,2.8
+    5,5,1.25,loss,2.7
+    6,6,1.5,loss,2.6
+    7,7,1.75,loss,nan
+    8,8,2.0,loss,2.5
+    9,9,2.25,loss,2.4
+    10,10,2.5,loss,2.4
+    ```
+    => NAN015 info step=3
+Not this:
+    ```metrics seq,step,epoch,name,value
+    1,1,0.25,loss,3.0
+    2,2,0.5,loss,nan
+    3,3,0.75,loss,2.9
+    4,4,1.0,loss,2.8
+    5,5,1.25,loss,nan
+    6,6,1.5,loss,2.6
+    7,7,1.75,loss,2.5
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step, metric_evidence
+from forensics.rules.nan._onset import nan_onset
+from forensics.store.run import Run
+
+_MIN_EPOCHS = 2
+_MIN_RECORDS = 4
+_SHOWN = 4
+
+
+@rule("NAN015", shape=Shape.NAN, needs=("metrics", "events"))
+def same_place_in_epoch(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Find bad values that come back at one place of the data."""
+    found = nan_onset(run)
+    if found is None or "epoch" not in found.rows.columns:
+        return
+    row = found.first.row
+    losses = found.rows.filter(
+        (pl.col("role") == "loss") & (pl.col("source") == row["source"]) & pl.col("epoch").is_finite()
+    ).sort("seq")
+    again = _again(losses)
+    if again is None:
+        return
+    first = again.row(0, named=True)
+    others = tuple(metric_evidence(r, EvidenceRole.RELATED) for r in again[1:_SHOWN].iter_rows(named=True))
+    yield Finding(
+        rule="NAN015",
+        shape=Shape.NAN,
+        severity=Severity.INFO,
+        confidence=Confidence.MEDIUM,
+        title=f"values go bad at the same place of {again.height} epochs, first at {at_step(first['at'])}",
+        because="finite ones stand between them, so what comes back is the data",
+        evidence=(metric_evidence(first), *others),
+        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=first["rank"]),
+        cause="bad_sample",
+        causal=Causal.CONTEXT,
+        numbers={"epochs": again.height, "place_in_epoch": round(first["place"], 4)},
+        likely=("a corrupt sample", "an empty sequence", "a label out of range"),
+        next=("print the batch at that place of the data and look at its samples",),
+    )
+
+
+def _again(losses: pl.DataFrame) -> pl.DataFrame | None:
+    """The first records of bad stretches that share their place in the epoch; None when there are not two."""
+    if losses.height < _MIN_RECORDS:
+        return None
+    share = losses["epoch"].diff().filter(losses["epoch"].diff() > 0).median()
+    if not isinstance(share, float) or not 0 < share < 1 / _MIN_EPOCHS:
+        return None
+    place = pl.col("epoch") - pl.col("epoch").floor()
+    starts = (
+        losses.with_columns(begins=pl.col("bad") & ~pl.col("bad").shift(1, fill_value=True), place=place)
+        .filter(pl.col("begins") & (pl.col("place") > share / 2) & (pl.col("place") < 1 - share / 2))
+        .with_columns(slot=(pl.col("place") / share).round(), whole=pl.col("epoch").floor())
+    )
+    groups = (
+        starts.group_by("slot", maintain_order=True)
+        .agg(n=pl.col("whole").n_unique())
+        .filter(pl.col("n") >= _MIN_EPOCHS)
+    )
+    if not groups.height:
+        return None
+    return starts.filter(pl.col("slot") == groups["slot"][0]).unique("whole", keep="first", maintain_order=True)

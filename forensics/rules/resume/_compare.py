@@ -1,0 +1,113 @@
+"""A restart seen in one metric: its values before, those that were done again, and those after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, sqrt
+
+import polars as pl
+
+from forensics.model import Evidence, EvidenceRole, Locator, Onset
+from forensics.rules._kit import metric_evidence
+from forensics.signals.attempts import Boundary, rows_of
+from forensics.signals.rl_levels import median
+from forensics.store.run import Run
+
+_MAD_TO_SIGMA = 1.4826
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """One printed metric around a restart: `before` the step where the new life begins, `replaced` from there on in the
+    old life, and `after` in the new one. All are metric rows with `at`, in order.
+    """  # noqa: D205 - one sentence over two lines
+
+    before: pl.DataFrame
+    replaced: pl.DataFrame
+    after: pl.DataFrame
+
+
+def around(run: Run, boundary: Boundary, name: str) -> Around | None:
+    """Compare one canonical metric over a restart, by the printed name with most records on both sides."""
+    old, new = rows_of(run, boundary.before, name), rows_of(run, boundary.after, name)
+    shared = set(old["raw_name"].to_list()) & set(new["raw_name"].to_list())
+    if not shared:
+        return None
+    counted = pl.concat([old, new])["raw_name"].value_counts(sort=True)
+    raw = next(r for r in counted["raw_name"].to_list() if r in shared)
+    old, new = old.filter(pl.col("raw_name") == raw), new.filter(pl.col("raw_name") == raw)
+    start = new["at"][0]
+    return Around(old.filter(pl.col("at") < start), old.filter(pl.col("at") >= start), new)
+
+
+def paired(seen: Around) -> pl.DataFrame:
+    """Steps that both lives did: columns `at`, `old`, `new`, `delta`."""
+    old = seen.replaced.unique("at", keep="last", maintain_order=True).select("at", old="value")
+    new = seen.after.unique("at", keep="first", maintain_order=True).select("at", new="value")
+    return old.join(new, on="at", how="inner").sort("at").with_columns(delta=pl.col("new") - pl.col("old"))
+
+
+def mean_error(values: pl.Series, *, count: int, steps: pl.Series | None = None) -> float:
+    """Standard error of the mean of `count` values of a series that may drift and be autocorrelated.
+
+    The line through the series is taken out (over the logarithm of the steps, where given, for a loss is nearly a line
+    there), the rest clipped at three robust deviations, and its lag-one correlation corrected for its bias in short
+    series (Marriott and Pope 1954).
+    """
+    places = pl.int_range(values.len(), eager=True) if steps is None else (steps - min(0, int(steps[0])) + 1).log()
+    frame = pl.DataFrame({"y": values, "x": places.cast(pl.Float64)})
+    slope = _known(frame.select(pl.cov("x", "y") / pl.col("x").var()).item())
+    frame = frame if slope else frame.with_columns(x=pl.lit(0.0))
+    rest = frame.select(pl.col("y") - pl.col("x") * slope)["y"]
+    rest = rest - median(rest)
+    sigma = _MAD_TO_SIGMA * median(rest.abs())
+    if sigma <= 0:
+        sigma = float(rest.std() or 0.0)  # type: ignore[arg-type] - a column of floats
+    calm = rest.clip(-3 * sigma, 3 * sigma)
+    n = calm.len()
+    rho = pl.DataFrame({"a": calm, "b": calm.shift(1)}).drop_nulls().select(pl.corr("a", "b")).item()
+    rho = min(0.95, max(0.0, (n * _known(rho) + 1) / (n - 4))) if n > 4 else 0.0
+    return sigma * sqrt((1 + rho) / (1 - rho) / max(1, count))
+
+
+def _known(value: object) -> float:
+    """A finite number, or 0 for what cannot be computed (a series of one step, or of equal values)."""
+    return value if isinstance(value, float) and isfinite(value) else 0.0
+
+
+def evidence_of(seen: Around, boundary: Boundary) -> tuple[Evidence, ...]:
+    """The first value after the restart, the last before it, and the line that says what was loaded."""
+    after = metric_evidence(seen.after.row(0, named=True))
+    old = seen.before if seen.before.height else seen.replaced
+    before = [metric_evidence(old.row(-1, named=True), EvidenceRole.RELATED)] if old.height else []
+    return (after, *before, *loaded(boundary))
+
+
+def loaded(boundary: Boundary) -> tuple[Evidence, ...]:
+    """Evidence of the checkpoint that the new life says it loaded; empty when it says nothing."""
+    row = boundary.after.resumed
+    if row is None:
+        return ()
+    said = f"resumed from step {row['step']}" if row["step"] is not None else "resumed"
+    quote = f"{said}: {row['path']}" if row["path"] else said
+    return (
+        Evidence(
+            row["source"],
+            Locator(line=row["line"]),
+            quote,
+            step=row["step"],
+            t_ns=row["t_ns"],
+            role=EvidenceRole.RELATED,
+        ),
+    )
+
+
+def onset(boundary: Boundary) -> Onset:
+    """The first step of the new life."""
+    after = boundary.after
+    return Onset(step=after.first, t_ns=after.t_first, rank=after.rank)
+
+
+def initial(seen: Around, *, count: int, skip: int = 0) -> float:
+    """The level of a metric when its old life began: the median of `count` of its values after the first `skip`."""
+    return median(pl.concat([seen.before["value"], seen.replaced["value"]]).slice(skip, count))

@@ -1,0 +1,187 @@
+"""RSM005 resume-data-position-lost: a resumed run sees its first data again.
+
+What it detects: an epoch or a count of consumed samples that begins anew at a restart while the step goes on.
+
+Why it matters: early data is seen twice and late data never; the loss looks better than it is.
+
+How it decides: the counter at the first record of the new life is less than half of what it was at that step before.
+A count of tokens alone is a remark, for some trainers do not save that counter though they do restore the position. A
+trainer that prints no such counter cannot be judged.
+
+What else looks like this: a counter of the process, not of the run.
+
+What to do next: save and load the state of the sampler or iterator; with a finite data set, skip what was consumed.
+
+References: PyTorch documentation, stateful data loaders; Megatron-LM, consumed samples.
+
+Example:
+    ```metrics seq,attempt,step,name,value
+    0,0,0,loss,2.02
+    0,0,0,num_samples,64
+    1,0,1,loss,1.97
+    1,0,1,num_samples,128
+    2,0,2,loss,1.99
+    2,0,2,num_samples,192
+    3,0,3,loss,1.96
+    3,0,3,num_samples,256
+    4,0,4,loss,1.96
+    4,0,4,num_samples,320
+    5,0,5,loss,1.97
+    5,0,5,num_samples,384
+    6,0,6,loss,1.92
+    6,0,6,num_samples,448
+    7,0,7,loss,1.94
+    7,0,7,num_samples,512
+    8,0,8,loss,1.91
+    8,0,8,num_samples,576
+    9,0,9,loss,1.91
+    9,0,9,num_samples,640
+    10,0,10,loss,1.92
+    10,0,10,num_samples,704
+    11,0,11,loss,1.87
+    11,0,11,num_samples,768
+    12,1,10,loss,1.88
+    12,1,10,num_samples,64
+    13,1,11,loss,1.87
+    13,1,11,num_samples,128
+    14,1,12,loss,1.86
+    14,1,12,num_samples,192
+    15,1,13,loss,1.85
+    15,1,13,num_samples,256
+    16,1,14,loss,1.84
+    16,1,14,num_samples,320
+    17,1,15,loss,1.83
+    17,1,15,num_samples,384
+    ```
+    => RSM005 warning step=10
+Not this:
+    ```metrics seq,attempt,step,name,value
+    0,0,0,loss,2.02
+    0,0,0,num_samples,64
+    1,0,1,loss,1.97
+    1,0,1,num_samples,128
+    2,0,2,loss,1.99
+    2,0,2,num_samples,192
+    3,0,3,loss,1.96
+    3,0,3,num_samples,256
+    4,0,4,loss,1.96
+    4,0,4,num_samples,320
+    5,0,5,loss,1.97
+    5,0,5,num_samples,384
+    6,0,6,loss,1.92
+    6,0,6,num_samples,448
+    7,0,7,loss,1.94
+    7,0,7,num_samples,512
+    8,0,8,loss,1.91
+    8,0,8,num_samples,576
+    9,0,9,loss,1.91
+    9,0,9,num_samples,640
+    10,0,10,loss,1.92
+    10,0,10,num_samples,704
+    11,0,11,loss,1.87
+    11,0,11,num_samples,768
+    12,1,10,loss,1.88
+    12,1,10,num_samples,704
+    13,1,11,loss,1.87
+    13,1,11,num_samples,768
+    14,1,12,loss,1.86
+    14,1,12,num_samples,832
+    15,1,13,loss,1.85
+    15,1,13,num_samples,896
+    16,1,14,loss,1.84
+    16,1,14,num_samples,960
+    17,1,15,loss,1.83
+    17,1,15,num_samples,1024
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.rules.resume._compare import around, loaded, onset
+from forensics.signals.attempts import Boundary, boundaries, rows_of
+from forensics.store.run import Run
+
+_COUNTERS = (("num_samples", Severity.WARNING), ("epoch", Severity.WARNING), ("num_tokens", Severity.INFO))
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of RSM005: the share of a counter below which it began anew, and the records that show it."""
+
+    share: float = 0.5
+    records: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Reset:
+    name: str
+    old: float
+    new: float
+    evidence: tuple[Evidence, ...]
+
+
+@rule("RSM005", shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
+def data_position_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Find the first restart whose data begins anew."""
+    cfg = cfg or Config()
+    for boundary in boundaries(run):
+        if boundary.kind == "scratch":
+            continue
+        for name, severity in _COUNTERS:
+            reset = _reset(run, boundary, name, cfg) or (_epochs(run, boundary, cfg) if name == "epoch" else None)
+            if reset is not None:
+                yield _finding(boundary, reset, severity)
+                return
+
+
+def _reset(run: Run, boundary: Boundary, name: str, cfg: Config) -> _Reset | None:
+    seen = around(run, boundary, name)
+    if seen is None or seen.before.height < cfg.records or seen.after.height < cfg.records:
+        return None
+    old, new = float(seen.before["value"][-1]), float(seen.after["value"][0])
+    if old <= 0 or new < 0 or new >= cfg.share * old:
+        return None
+    first, last = seen.after.row(0, named=True), seen.before.row(-1, named=True)
+    raw = str(first["raw_name"])
+    return _Reset(raw, old, new, (metric_evidence(first), metric_evidence(last, EvidenceRole.RELATED)))
+
+
+def _epochs(run: Run, boundary: Boundary, cfg: Config) -> _Reset | None:
+    """The same of the epoch that stands beside the losses."""
+    start = boundary.after.first
+    old = rows_of(run, boundary.before, "loss").filter(pl.col("epoch").is_not_null() & (pl.col("at") < start))
+    new = rows_of(run, boundary.after, "loss").filter(pl.col("epoch").is_not_null())
+    if old.height < cfg.records or new.height < cfg.records:
+        return None
+    before, after = float(old["epoch"][-1]), float(new["epoch"][0])
+    if before <= 0 or after < 0 or after >= cfg.share * before:
+        return None
+    rows = (new.row(0, named=True), old.row(-1, named=True))
+    return _Reset("epoch", before, after, tuple(metric_evidence(r) for r in rows))
+
+
+def _finding(boundary: Boundary, reset: _Reset, severity: Severity) -> Finding:
+    return Finding(
+        rule="RSM005",
+        shape=Shape.LEARNING,
+        severity=severity,
+        confidence=Confidence.HIGH if severity is Severity.WARNING else Confidence.LOW,
+        title=f"{reset.name} begins anew at the restart of step {boundary.after.first}: {reset.old:g} → {reset.new:g}",
+        because="the step goes on while the counter of the data does not",
+        evidence=(*reset.evidence, *loaded(boundary)),
+        onset=onset(boundary),
+        cause="data_position_lost",
+        causal=Causal.ROOT,
+        numbers={"before": reset.old, "after": reset.new},
+        likely=("the state of the sampler or iterator was not saved",),
+        next=("save and load the state of the sampler or iterator",),
+    )

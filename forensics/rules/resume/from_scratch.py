@@ -1,0 +1,196 @@
+"""RSM002 resume-from-scratch: a restarted run began anew although a checkpoint exists.
+
+What it detects: a restart whose loss is back at the level of the very first steps: the weights were not restored.
+
+Why it matters: all the work before it is lost, mostly in silence.
+
+How it decides: the steps count from the start again, or the line that says what was loaded names a later step; a
+checkpoint of a later step was saved before; and the first losses are nearer to the run's first ones than to its last:
+at least 0.7 of the way back, with a fall before that is well above noise. A stretch that the log calls finished is no
+attempt that was resumed.
+
+What else looks like this: a next stage on the same log, whose loss begins where the last stage ended; a new run that is
+appended to an old log on purpose.
+
+What to do next: start with the trainer's option to resume from the checkpoint named here; check that the checkpoint's
+folder is the one that is searched.
+
+References: Transformers documentation, `Trainer.train(resume_from_checkpoint)`.
+
+Example:
+    ```metrics seq,attempt,step,name,value
+    0,0,0,loss,8.02
+    1,0,1,loss,7.73
+    2,0,2,loss,7.51
+    3,0,3,loss,7.24
+    4,0,4,loss,7.0
+    5,0,5,loss,6.77
+    6,0,6,loss,6.48
+    7,0,7,loss,6.26
+    8,0,8,loss,5.99
+    9,0,9,loss,5.75
+    10,0,10,loss,5.52
+    11,0,11,loss,5.23
+    12,0,12,loss,5.01
+    13,0,13,loss,4.74
+    14,0,14,loss,4.5
+    15,0,15,loss,4.27
+    16,0,16,loss,3.98
+    17,0,17,loss,3.76
+    18,0,18,loss,3.49
+    19,0,19,loss,3.25
+    20,0,20,loss,3.02
+    21,0,21,loss,2.73
+    22,0,22,loss,2.51
+    23,0,23,loss,2.24
+    24,1,0,loss,7.98
+    25,1,1,loss,7.76
+    26,1,2,loss,7.49
+    27,1,3,loss,7.25
+    28,1,4,loss,7.02
+    29,1,5,loss,6.73
+    30,1,6,loss,6.51
+    31,1,7,loss,6.24
+    32,1,8,loss,6.0
+    33,1,9,loss,5.77
+    ```
+    ```checkpoints seq,step,path,kind
+    1,20,ckpt/step-20,saved
+    ```
+    => RSM002 warning step=0
+Not this:
+    ```metrics seq,attempt,step,name,value
+    0,0,0,loss,8.02
+    1,0,1,loss,7.73
+    2,0,2,loss,7.51
+    3,0,3,loss,7.24
+    4,0,4,loss,7.0
+    5,0,5,loss,6.77
+    6,0,6,loss,6.48
+    7,0,7,loss,6.26
+    8,0,8,loss,5.99
+    9,0,9,loss,5.75
+    10,0,10,loss,5.52
+    11,0,11,loss,5.23
+    12,0,12,loss,5.01
+    13,0,13,loss,4.74
+    14,0,14,loss,4.5
+    15,0,15,loss,4.27
+    16,0,16,loss,3.98
+    17,0,17,loss,3.76
+    18,0,18,loss,3.49
+    19,0,19,loss,3.25
+    20,0,20,loss,3.02
+    21,0,21,loss,2.73
+    22,0,22,loss,2.51
+    23,0,23,loss,2.24
+    24,1,0,loss,2.1
+    25,1,1,loss,2.09
+    26,1,2,loss,2.08
+    27,1,3,loss,2.07
+    28,1,4,loss,2.06
+    29,1,5,loss,2.05
+    30,1,6,loss,2.04
+    31,1,7,loss,2.03
+    32,1,8,loss,2.02
+    33,1,9,loss,2.01
+    ```
+    ```checkpoints seq,step,path,kind
+    1,20,ckpt/step-20,saved
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import Row, checkpoint_evidence
+from forensics.rules.resume._compare import Around, around, evidence_of, initial, mean_error, onset
+from forensics.signals.attempts import Boundary, boundaries
+from forensics.signals.checkpoints import known
+from forensics.signals.endings import Ending, ending_of
+from forensics.signals.rl_levels import median
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of RSM002: records compared, share of the way back to the first level, and standard errors."""
+
+    records: int = 5
+    back: float = 0.7
+    errors: float = 6.0
+
+
+@rule("RSM002", shape=Shape.LEARNING, needs=("metrics", "checkpoints", "events"), config=Config)
+def from_scratch(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Find the first restart that lost the weights."""
+    cfg = cfg or Config()
+    restarts = boundaries(run)
+    if not restarts:
+        return
+    saved = known(run.scan("checkpoints"))
+    ending = ending_of(run)
+    for boundary in restarts:
+        before = saved.filter((saved["step"] > boundary.before.first) & (saved["step"] <= boundary.before.last))
+        loaded = boundary.after.resumed_step or 0
+        if (not before.height and not loaded) or _finished(ending, boundary):
+            continue
+        seen = around(run, boundary, "loss")
+        if seen is not None and (levels := _levels(seen, cfg)) is not None:
+            yield _finding(boundary, seen, levels, before.row(-1, named=True) if before.height else None)
+            return
+
+
+def _finished(ending: Ending, boundary: Boundary) -> bool:
+    """Whether the old life says that it reached its end before the new one began."""
+    old, new = boundary.before, boundary.after
+    low, high = old.line_last or old.seq_last, new.line_first if new.line_first is not None else new.seq_first
+    if old.source != new.source:
+        return any(m.source == old.source and m.at >= low for m in ending.successes)
+    return any(m.source == old.source and low <= m.at <= high for m in ending.successes)
+
+
+def _levels(seen: Around, cfg: Config) -> tuple[float, float, float] | None:
+    """First, last and new level, when the new one is back near the first."""
+    old = pl.concat([seen.before["value"], seen.replaced["value"]])
+    if old.len() < 4 * cfg.records or seen.after.height < cfg.records:
+        return None
+    first, last = initial(seen, count=cfg.records), median(old.tail(cfg.records))
+    new = median(seen.after["value"].head(cfg.records))
+    noise = mean_error(old.tail(10 * cfg.records), count=cfg.records)
+    fall = first - last
+    if fall <= cfg.errors * noise or new - last < cfg.back * fall or new - first > 0.5 * fall:
+        return None
+    return first, last, new
+
+
+def _finding(boundary: Boundary, seen: Around, levels: tuple[float, float, float], saved: Row | None) -> Finding:
+    first, last, new = levels
+    steps = boundary.before.last if saved is None else saved["step"]
+    there = (checkpoint_evidence(saved),) if saved is not None else ()
+    path = saved["path"] if saved is not None else None
+    return Finding(
+        rule="RSM002",
+        shape=Shape.LEARNING,
+        severity=Severity.WARNING,
+        confidence=Confidence.MEDIUM,
+        title=f"the restart at step {boundary.after.first} began anew: the loss is back at {new:.4g} after {last:.4g}",
+        because=f"the run's first losses were {first:.4g}; a checkpoint of step {steps} was there to go on from",
+        evidence=(*evidence_of(seen, boundary), *there),
+        onset=onset(boundary),
+        cause="restarted_from_scratch",
+        causal=Causal.ROOT,
+        numbers={"first": first, "last": last, "after": new, "steps_lost": boundary.before.last},
+        likely=(
+            "the run was started without its option to resume",
+            "the checkpoint was not found where it was looked for",
+        ),
+        next=(f"resume from {path}" if path else f"resume from the checkpoint of step {steps}",),
+    )

@@ -1,0 +1,170 @@
+"""RSM007 resume-nondeterministic: a step done again gives another loss.
+
+What it detects: steps that were replayed after a restart with losses that differ from those of the first time.
+
+Why it matters: a run that cannot be repeated cannot be bisected: a spike or a NaN may be gone the next time.
+
+How it decides: at five steps or more that both lives did, the relative difference of the losses is above 1e-6 and above
+half of the last digit printed. Differences much smaller than the noise from step to step are those of kernels and of
+the order of sums; differences as large as it are those of other data.
+
+What else looks like this: a changed batch size or number of devices.
+
+What to do next: seed every generator and save their states; `torch.use_deterministic_algorithms(True)` finds most
+kernels, though some remain.
+
+References: PyTorch documentation, reproducibility.
+
+Example:
+    ```metrics seq,attempt,step,name,value
+    0,0,0,loss,2.02
+    1,0,1,loss,1.97
+    2,0,2,loss,1.99
+    3,0,3,loss,1.96
+    4,0,4,loss,1.96
+    5,0,5,loss,1.97
+    6,0,6,loss,1.92
+    7,0,7,loss,1.94
+    8,0,8,loss,1.91
+    9,0,9,loss,1.91
+    10,0,10,loss,1.92
+    11,0,11,loss,1.87
+    12,0,12,loss,1.89
+    13,0,13,loss,1.86
+    14,0,14,loss,1.86
+    15,0,15,loss,1.87
+    16,0,16,loss,1.82
+    17,0,17,loss,1.84
+    18,0,18,loss,1.81
+    19,0,19,loss,1.81
+    20,0,20,loss,1.82
+    21,0,21,loss,1.77
+    22,0,22,loss,1.79
+    23,0,23,loss,1.76
+    24,1,16,loss,1.831
+    25,1,17,loss,1.827
+    26,1,18,loss,1.827
+    27,1,19,loss,1.821
+    28,1,20,loss,1.807
+    29,1,21,loss,1.787
+    30,1,22,loss,1.801
+    31,1,23,loss,1.747
+    32,1,24,loss,1.74
+    33,1,25,loss,1.76
+    34,1,26,loss,1.73
+    35,1,27,loss,1.73
+    ```
+    => RSM007 info step=16
+Not this:
+    ```metrics seq,attempt,step,name,value
+    0,0,0,loss,2.02
+    1,0,1,loss,1.97
+    2,0,2,loss,1.99
+    3,0,3,loss,1.96
+    4,0,4,loss,1.96
+    5,0,5,loss,1.97
+    6,0,6,loss,1.92
+    7,0,7,loss,1.94
+    8,0,8,loss,1.91
+    9,0,9,loss,1.91
+    10,0,10,loss,1.92
+    11,0,11,loss,1.87
+    12,0,12,loss,1.89
+    13,0,13,loss,1.86
+    14,0,14,loss,1.86
+    15,0,15,loss,1.87
+    16,0,16,loss,1.82
+    17,0,17,loss,1.84
+    18,0,18,loss,1.81
+    19,0,19,loss,1.81
+    20,0,20,loss,1.82
+    21,0,21,loss,1.77
+    22,0,22,loss,1.79
+    23,0,23,loss,1.76
+    24,1,16,loss,1.82
+    25,1,17,loss,1.84
+    26,1,18,loss,1.81
+    27,1,19,loss,1.81
+    28,1,20,loss,1.82
+    29,1,21,loss,1.77
+    30,1,22,loss,1.79
+    31,1,23,loss,1.76
+    32,1,24,loss,1.74
+    33,1,25,loss,1.76
+    34,1,26,loss,1.73
+    35,1,27,loss,1.73
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.rules.resume._compare import Around, around, paired
+from forensics.signals.attempts import boundaries
+from forensics.signals.rl_levels import median
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of RSM007: pairs, relative difference, and the share of the noise that tells data from kernels."""
+
+    pairs: int = 5
+    relative: float = 1e-6
+    noise: float = 0.3
+
+
+@rule("RSM007", shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
+def nondeterministic(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Compare the losses of the steps that were done twice, at the first restart where they differ."""
+    cfg = cfg or Config()
+    for boundary in boundaries(run):
+        seen = around(run, boundary, "loss") if boundary.kind == "replays" else None
+        pairs = paired(seen) if seen is not None else pl.DataFrame()
+        if seen is None or pairs.height < cfg.pairs:
+            continue
+        size = pl.max_horizontal(pl.col("old").abs(), pl.col("new").abs())
+        quantum = _quantum(pl.concat([pairs["old"], pairs["new"]]))
+        differ = pairs.filter((pl.col("delta").abs() > cfg.relative * size) & (pl.col("delta").abs() > quantum / 2))
+        if differ.height >= cfg.pairs:
+            yield _finding(seen, pairs, differ, cfg)
+            return
+
+
+def _quantum(values: pl.Series) -> float:
+    """The unit in which values are printed, at most: their smallest difference."""
+    least = values.unique().sort().diff().drop_nulls().min()
+    return float(least) if isinstance(least, float) else 0.0
+
+
+def _finding(seen: Around, pairs: pl.DataFrame, differ: pl.DataFrame, cfg: Config) -> Finding:
+    step, typical = int(differ["at"][0]), median(differ["delta"].abs())
+    noise = median(pairs["old"].diff().drop_nulls().abs())
+    data = typical > cfg.noise * noise
+    rows = [frame.filter(pl.col("at") == step).row(0, named=True) for frame in (seen.after, seen.replaced)]
+    return Finding(
+        rule="RSM007",
+        shape=Shape.LEARNING,
+        severity=Severity.INFO,
+        confidence=Confidence.MEDIUM,
+        title=f"step {step} done again gives {differ['new'][0]:.6g} after {differ['old'][0]:.6g}",
+        because=f"{differ.height} of {pairs.height} steps done twice differ, by {typical:.3g} in the middle, "
+        + (f"as much as neighbouring steps do ({noise:.3g})" if data else f"far less than neighbours do ({noise:.3g})"),
+        evidence=(metric_evidence(rows[0]), metric_evidence(rows[1], EvidenceRole.RELATED)),
+        onset=Onset(step=step),
+        cause="other_data" if data else "nondeterministic_kernels",
+        causal=Causal.CONTEXT,
+        numbers={"pairs": pairs.height, "differ": differ.height, "median_difference": typical, "noise": noise},
+        likely=("other data in the same step: the sampler's state was not restored",)
+        if data
+        else ("kernels or sums whose order is not fixed",),
+        next=("seed every generator and save their states", "torch.use_deterministic_algorithms(True)"),
+    )

@@ -1,0 +1,234 @@
+"""RSM001 resume-optimizer-lost: after a resume the loss jumps, then comes back.
+
+What it detects: a restart from a checkpoint after which the loss stands above where it was and then decays, as when the
+weights were restored and the optimizer's moments were not.
+
+Why it matters: each restart then costs the steps until the moments are rebuilt, and the loss curve is no longer that of
+one run.
+
+How it decides: the first 20 records after the restart against the last 20 before it, or against the same steps where
+they were done twice: the difference is above 4.5 standard errors, which allow for drift and autocorrelation, and above
+2 % of the level. It is a warning when the loss then falls faster than it did, or when the gradient norm after the
+restart is three times that before it; a lasting step is a remark. A loss back at its very first level is another
+rule's.
+
+What else looks like this: other data after the restart; a changed batch size or learning rate.
+
+What to do next: look into the checkpoint for the optimizer's file, and at the code that loads it; save weights,
+optimizer, scheduler, step and sampler together.
+
+References: PyTorch documentation, saving and loading a general checkpoint; Marriott and Pope 1954.
+
+Example:
+    ```metrics seq,attempt,step,name,value
+    0,0,0,loss,2.02
+    1,0,1,loss,1.97
+    2,0,2,loss,1.99
+    3,0,3,loss,1.96
+    4,0,4,loss,1.96
+    5,0,5,loss,1.97
+    6,0,6,loss,1.92
+    7,0,7,loss,1.94
+    8,0,8,loss,1.91
+    9,0,9,loss,1.91
+    10,0,10,loss,1.92
+    11,0,11,loss,1.87
+    12,0,12,loss,1.89
+    13,0,13,loss,1.86
+    14,0,14,loss,1.86
+    15,0,15,loss,1.87
+    16,0,16,loss,1.82
+    17,0,17,loss,1.84
+    18,0,18,loss,1.81
+    19,0,19,loss,1.81
+    20,0,20,loss,1.82
+    21,0,21,loss,1.77
+    22,0,22,loss,1.79
+    23,0,23,loss,1.76
+    24,1,20,loss,2.32
+    25,1,21,loss,2.23
+    26,1,22,loss,2.215
+    27,1,23,loss,2.155
+    28,1,24,loss,2.128
+    29,1,25,loss,2.115
+    30,1,26,loss,2.046
+    31,1,27,loss,2.049
+    32,1,28,loss,2.005
+    33,1,29,loss,1.994
+    34,1,30,loss,1.994
+    35,1,31,loss,1.937
+    36,1,32,loss,1.951
+    37,1,33,loss,1.917
+    38,1,34,loss,1.914
+    39,1,35,loss,1.923
+    40,1,36,loss,1.873
+    41,1,37,loss,1.893
+    42,1,38,loss,1.865
+    43,1,39,loss,1.868
+    44,1,40,loss,1.881
+    ```
+    => RSM001 warning step=20
+Not this:
+    ```metrics seq,attempt,step,name,value
+    0,0,0,loss,2.02
+    1,0,1,loss,1.97
+    2,0,2,loss,1.99
+    3,0,3,loss,1.96
+    4,0,4,loss,1.96
+    5,0,5,loss,1.97
+    6,0,6,loss,1.92
+    7,0,7,loss,1.94
+    8,0,8,loss,1.91
+    9,0,9,loss,1.91
+    10,0,10,loss,1.92
+    11,0,11,loss,1.87
+    12,0,12,loss,1.89
+    13,0,13,loss,1.86
+    14,0,14,loss,1.86
+    15,0,15,loss,1.87
+    16,0,16,loss,1.82
+    17,0,17,loss,1.84
+    18,0,18,loss,1.81
+    19,0,19,loss,1.81
+    20,0,20,loss,1.82
+    21,0,21,loss,1.77
+    22,0,22,loss,1.79
+    23,0,23,loss,1.76
+    24,1,20,loss,1.81
+    25,1,21,loss,1.78
+    26,1,22,loss,1.78
+    27,1,23,loss,1.79
+    28,1,24,loss,1.74
+    29,1,25,loss,1.76
+    30,1,26,loss,1.73
+    31,1,27,loss,1.73
+    32,1,28,loss,1.74
+    33,1,29,loss,1.69
+    34,1,30,loss,1.71
+    35,1,31,loss,1.68
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.resume._compare import Around, around, evidence_of, initial, mean_error, onset, paired
+from forensics.signals.attempts import Boundary, boundaries
+from forensics.signals.rl_levels import median
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of RSM001, chosen on seeded restarts so that less than 1 % of healthy ones are named.
+
+    `before`, `near` and `after` count records; `errors` are standard errors and `share` a share of the level that the
+    jump must exceed; `restored` is the share of the way back to the first level within which a loss is back there.
+    """
+
+    before: int = 60
+    near: int = 20
+    after: int = 20
+    least: int = 10
+    errors: float = 4.5
+    share: float = 0.02
+    restored: float = 0.3
+    gradients: float = 3.0
+    decayed: float = 0.4
+
+
+@rule("RSM001", shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
+def optimizer_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Find the first restart after which the loss jumps."""
+    cfg = cfg or Config()
+    for boundary in boundaries(run):
+        seen = around(run, boundary, "loss") if boundary.kind != "scratch" else None
+        jump = _jump(seen, cfg) if seen is not None else None
+        if seen is not None and jump is not None:
+            yield _finding(run, boundary, seen, jump, cfg)
+            return
+
+
+def _jump(seen: Around, cfg: Config) -> tuple[float, float, float] | None:
+    """Level before, jump and its standard errors, when the jump is real and the weights were restored."""
+    pairs = paired(seen)
+    old, new = seen.before["value"].tail(cfg.before), seen.after["value"].head(cfg.after)
+    if pairs.height >= cfg.after:
+        delta = pairs["delta"].head(cfg.after)
+        level, rise, error = median(pairs["old"].head(cfg.after)), median(delta), mean_error(delta, count=delta.len())
+    elif old.len() >= cfg.near and new.len() >= cfg.least:
+        level = median(old.tail(cfg.near))
+        rise = median(new) - level
+        error = mean_error(old, count=new.len(), steps=seen.before["at"].tail(cfg.before)) * 2**0.5
+    else:
+        return None
+    if level <= 0 or rise <= cfg.share * level or rise <= cfg.errors * error or _retraces(seen, level, cfg):
+        return None
+    return level, rise, rise / error if error > 0 else float("inf")
+
+
+def _retraces(seen: Around, level: float, cfg: Config) -> bool:
+    """Whether the loss goes the way that it went when the run began: then the weights were not restored."""
+    if seen.before.height <= 2 * cfg.near or seen.after.height < cfg.least:
+        return False
+    count = min(cfg.near, max(1, seen.after.height // 2))
+    far = 0.0
+    for skip in (0, count):
+        first, new = initial(seen, count=count, skip=skip), median(seen.after["value"].slice(skip, count))
+        far = max(far, abs(new - first) / max(first - level, 1e-12))
+    return far < cfg.restored
+
+
+def _finding(run: Run, boundary: Boundary, seen: Around, jump: tuple[float, float, float], cfg: Config) -> Finding:
+    level, rise, errors = jump
+    fallen = _decay(seen, cfg) > cfg.decayed * rise
+    grads = around(run, boundary, "grad_norm")
+    usual = median(grads.before["value"].tail(cfg.near)) if grads is not None else 0.0
+    factor = median(grads.after["value"].head(5)) / usual if grads is not None and usual > 0 else 1.0
+    proven = fallen or factor >= cfg.gradients
+    also = f", and the gradient norm is {factor:.2g} times that before" if factor >= cfg.gradients else ""
+    return Finding(
+        rule="RSM001",
+        shape=Shape.LEARNING,
+        severity=Severity.WARNING if proven else Severity.INFO,
+        confidence=Confidence.MEDIUM if proven else Confidence.LOW,
+        title=f"the loss jumps by {rise:.3g} over {level:.4g} at the restart of step {boundary.after.first}",
+        because=f"{errors:.3g} standard errors{', and it falls again' if fallen else ''}{also}",
+        evidence=evidence_of(seen, boundary),
+        onset=onset(boundary),
+        cause="optimizer_lost" if proven else "loss_step_at_resume",
+        causal=Causal.ROOT,
+        numbers={"level": level, "jump": rise, "standard_errors": errors, "grad_norm_ratio": factor},
+        likely=("the optimizer's state was not saved or not loaded", "other data or settings after the restart"),
+        next=(
+            "look for the optimizer's file in the checkpoint",
+            "save weights, optimizer, scheduler, step and sampler",
+        ),
+    )
+
+
+def _decay(seen: Around, cfg: Config) -> float:
+    """How far the loss falls after the restart beyond what it would have fallen anyway.
+
+    Where the steps were done twice that is known; else the slope just before the restart is the most it would have.
+    """
+    pairs = paired(seen)
+    if pairs.height >= cfg.after:
+        delta = pairs["delta"].head(3 * cfg.after)
+        return _fall(delta, delta.len() // 3)
+    after = seen.after["value"].head(3 * cfg.after)
+    usual = seen.before["value"].tail(cfg.before // 2)
+    third, own = after.len() // 3, usual.len() // 3
+    return _fall(after, third) - (max(0.0, _fall(usual, own)) * third / own if own else 0.0)
+
+
+def _fall(values: pl.Series, third: int) -> float:
+    """How far a series falls from the first third of its values to the last."""
+    return median(values.head(third)) - median(values.slice(2 * third, third))

@@ -1,0 +1,175 @@
+"""RSM003 resume-scheduler-lost: after a resume the learning rate starts its schedule again.
+
+What it detects: a learning rate that after a restart warms up again from near zero, or is back at its peak although it
+had decayed.
+
+Why it matters: a second warm-up wastes steps; a rate that jumps back to its peak can throw the model out of what it had
+reached, and the schedule ends elsewhere than planned.
+
+How it decides: the rate is compared with that of the same step in the old life, else with the last one before. Less
+than half of it and rising over the next records: a new warm-up. More than 1.5 times it and within 5 % of the highest
+rate before, after a decay below 0.7 of that: back at the peak. A run that counts its
+steps anew is left to other rules.
+
+What else looks like this: a planned new warm-up for continued training; a schedule with restarts of its own.
+
+What to do next: save and load the scheduler's state, or give it the step to go on from (`last_epoch`).
+
+References: PyTorch documentation, `torch.optim.lr_scheduler`, `state_dict` and `last_epoch`.
+
+Example:
+    ```metrics seq,attempt,step,name,value
+    0,0,0,lr,0.001
+    1,0,1,lr,0.000983
+    2,0,2,lr,0.000967
+    3,0,3,lr,0.00095
+    4,0,4,lr,0.000933
+    5,0,5,lr,0.000917
+    6,0,6,lr,0.0009
+    7,0,7,lr,0.000883
+    8,0,8,lr,0.000867
+    9,0,9,lr,0.00085
+    10,0,10,lr,0.000833
+    11,0,11,lr,0.000817
+    12,0,12,lr,0.0008
+    13,0,13,lr,0.000783
+    14,0,14,lr,0.000767
+    15,0,15,lr,0.00075
+    16,0,16,lr,0.000733
+    17,0,17,lr,0.000717
+    18,0,18,lr,0.0007
+    19,0,19,lr,0.000683
+    20,0,20,lr,0.000667
+    21,0,21,lr,0.00065
+    22,0,22,lr,0.000633
+    23,0,23,lr,0.000617
+    24,1,20,lr,0.0001
+    25,1,21,lr,0.0002
+    26,1,22,lr,0.0003
+    27,1,23,lr,0.0004
+    28,1,24,lr,0.0005
+    29,1,25,lr,0.0006
+    30,1,26,lr,0.0007
+    31,1,27,lr,0.0008
+    32,1,28,lr,0.0009
+    33,1,29,lr,0.001
+    ```
+    => RSM003 warning step=20 cause=warmup_again
+Not this:
+    ```metrics seq,attempt,step,name,value
+    0,0,0,lr,0.001
+    1,0,1,lr,0.000983
+    2,0,2,lr,0.000967
+    3,0,3,lr,0.00095
+    4,0,4,lr,0.000933
+    5,0,5,lr,0.000917
+    6,0,6,lr,0.0009
+    7,0,7,lr,0.000883
+    8,0,8,lr,0.000867
+    9,0,9,lr,0.00085
+    10,0,10,lr,0.000833
+    11,0,11,lr,0.000817
+    12,0,12,lr,0.0008
+    13,0,13,lr,0.000783
+    14,0,14,lr,0.000767
+    15,0,15,lr,0.00075
+    16,0,16,lr,0.000733
+    17,0,17,lr,0.000717
+    18,0,18,lr,0.0007
+    19,0,19,lr,0.000683
+    20,0,20,lr,0.000667
+    21,0,21,lr,0.00065
+    22,0,22,lr,0.000633
+    23,0,23,lr,0.000617
+    24,1,20,lr,0.000667
+    25,1,21,lr,0.00065
+    26,1,22,lr,0.000633
+    27,1,23,lr,0.000617
+    28,1,24,lr,0.0006
+    29,1,25,lr,0.000583
+    30,1,26,lr,0.000567
+    31,1,27,lr,0.00055
+    32,1,28,lr,0.000533
+    33,1,29,lr,0.000517
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.resume._compare import Around, around, evidence_of, onset
+from forensics.signals.attempts import boundaries
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of RSM003, ratios of the learning rate after the restart to the expected one or to the peak.
+
+    `rising` counts the records after the restart that must rise, of which there must be `rising` + 1.
+    """
+
+    low: float = 0.5
+    high: float = 1.5
+    peak: float = 0.05
+    decayed: float = 0.7
+    rising: int = 3
+    grown: float = 1.5
+
+
+@rule("RSM003", shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
+def scheduler_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Find the first restart that lost the schedule."""
+    cfg = cfg or Config()
+    for boundary in boundaries(run):
+        seen = around(run, boundary, "lr") if boundary.kind != "scratch" else None
+        found = _lost(seen, cfg) if seen is not None else None
+        if seen is None or found is None:
+            continue
+        cause, expected, new = found
+        what = "warms up again" if cause == "warmup_again" else "is back at its peak"
+        yield Finding(
+            rule="RSM003",
+            shape=Shape.LEARNING,
+            severity=Severity.WARNING,
+            confidence=Confidence.HIGH if seen.replaced.height else Confidence.MEDIUM,
+            title=f"the learning rate {what} at the restart of step {boundary.after.first}: {expected:.3g} → {new:.3g}",
+            because="the same step had another rate before the restart"
+            if seen.replaced.height
+            else "the rate had gone on to another value before the restart",
+            evidence=evidence_of(seen, boundary),
+            onset=onset(boundary),
+            cause=cause,
+            causal=Causal.ROOT,
+            numbers={"expected": expected, "after": new},
+            likely=("the scheduler's state was not saved or not loaded",),
+            next=("save and load the scheduler's state, or set its last_epoch to the step",),
+        )
+        return
+
+
+def _lost(seen: Around, cfg: Config) -> tuple[str, float, float] | None:
+    """What happened to the rate, the expected value and the one found."""
+    old = pl.concat([seen.before, seen.replaced])
+    after = seen.after["value"]
+    start = seen.after["at"][0]
+    same = seen.replaced.filter(pl.col("at") == start)
+    expected = float(same["value"][0]) if same.height else float(old["value"][-1])
+    new, head = float(after[0]), after.head(cfg.rising + 1)
+    if expected <= 0 or after.len() <= cfg.rising:
+        return None
+    warms = bool((head.diff().drop_nulls() > 0).all()) and float(head[-1]) >= cfg.grown * new
+    if new < cfg.low * expected and warms:
+        return "warmup_again", expected, new
+    highest = float(old["value"].max())  # type: ignore[arg-type] - a column of floats
+    at_peak = abs(new - highest) <= cfg.peak * highest
+    if new > cfg.high * expected and at_peak and expected < cfg.decayed * highest:
+        return "back_at_peak", expected, new
+    return None

@@ -1,0 +1,105 @@
+"""What the rules on reinforcement learning say: one finding of one hit, and whether the reward rose meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import sqrt
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.rules._kit import Row, at_step, metric_evidence, number
+from forensics.rules.rl._ranges import Hit
+from forensics.signals.rl_levels import median
+from forensics.signals.rl_series import RlSeries
+
+#: Standard errors by which a reward's last fifth must be above its first to have risen.
+_RISEN = 3.0
+
+
+def finding_of(
+    hit: Hit,
+    severity: Severity,
+    *,
+    cause: str,
+    note: str = "",
+    others: Iterable[Evidence] = (),
+) -> Finding:
+    """Make the finding of a hit; `note` is added to what proves it, `others` to the evidence."""
+    row, start = hit.row, hit.rows.row(hit.onset, named=True)
+    before = hit.rows.row(hit.onset - 1, named=True) if hit.onset else None
+    name = hit.series.raw_name
+    healthy = f"; healthy is {row.healthy}" if row.healthy else ""
+    return Finding(
+        rule=row.rule,
+        shape=Shape.LEARNING,
+        severity=severity,
+        confidence=Confidence.MEDIUM,
+        title=f"{name} {_moved(hit)} from {at_step(start['at'])} on: {row.meaning}",
+        because=f"{_proof(hit)}{healthy}{'; ' + note if note else ''} ({row.source})",
+        evidence=(*_evidence(hit), *others),
+        onset=Onset(
+            step=start["at"],
+            t_ns=start["t_ns"],
+            rank=start["rank"],
+            step_lo=before["at"] if before is not None else None,
+        ),
+        cause=cause,
+        causal=Causal.ROOT,
+        numbers={"first": hit.first, "last": hit.last, "share": round(hit.share, 4), "records": hit.rows.height},
+        likely=row.likely,
+        next=row.next,
+    )
+
+
+def _moved(hit: Hit) -> str:
+    if hit.row.test in {"rise", "fall"}:
+        return f"goes from {number(hit.first)} to {number(hit.last)}"
+    if hit.row.test == "spread":
+        return f"swings around {number(hit.last)}"
+    return f"is {number(hit.last)}" if hit.onset == 0 else f"is {number(hit.last)} after {number(hit.first)}"
+
+
+def _proof(hit: Hit) -> str:
+    row, share = hit.row, f"{hit.share:.0%}"
+    if row.test in {"rise", "fall"}:
+        return f"the trend over the last half has Kendall's tau {hit.share:.2f}"
+    if row.test == "spread":
+        return "the robust deviation of the last half is more than twice its median"
+    bound = f"{row.op} {row.red:g}" if hit.red and row.red is not None else "outside the healthy range"
+    what = "values" if row.test in {"all", "share"} else "running medians of 10"
+    return f"{share} of the last 20 {what} are {bound}"
+
+
+def _evidence(hit: Hit) -> tuple[Evidence, ...]:
+    places = [(hit.onset, EvidenceRole.PRIMARY)]
+    if hit.onset:
+        places.append((hit.onset - 1, EvidenceRole.RELATED))
+    if hit.onset != hit.rows.height - 1:
+        places.append((hit.rows.height - 1, EvidenceRole.RELATED))
+    return tuple(evidence_at(hit.rows.row(i, named=True), role) for i, role in places)
+
+
+def evidence_at(row: Row, role: EvidenceRole = EvidenceRole.RELATED) -> Evidence:
+    """Evidence of one row of a series."""
+    return metric_evidence(row, role)
+
+
+def risen(rewards: Iterable[RlSeries]) -> bool | None:
+    """Whether a reward's last fifth is clearly above its first; None when no reward is long enough to tell."""
+    told: bool | None = None
+    for series in rewards:
+        values = series.finite["value"]
+        fifth = values.len() // 5
+        if fifth < 4:
+            continue
+        first, last = values.head(fifth), values.tail(fifth)
+        gain = median(last) - median(first)
+        error = max((_deviation(first) + _deviation(last)) / sqrt(fifth), 1e-9)
+        told = bool(told) or gain > _RISEN * error
+    return told
+
+
+def _deviation(values: pl.Series) -> float:
+    found = values.std()
+    return found if isinstance(found, float) else 0.0

@@ -1,0 +1,79 @@
+"""RLX011 rl-coarse-logging: a run of reinforcement learning logs less than every step.
+
+What it detects: metrics of reinforcement learning that are logged every second step or less often.
+
+Why it matters: every range and red flag of reinforcement learning is stated per step; a collapse between two records is
+seen late, and averages over a window hide single steps.
+
+How it decides: the median distance of the steps of the records is above one. It is a remark: all windows of the other
+rules count records and are that much longer.
+
+What else looks like this: a step that counts something else than updates (episodes, samples).
+
+What to do next: set `logging_steps: 1`.
+
+References: axolotl, GRPO training reference.
+
+Example:
+    ```metrics seq,step,name,value
+    0,10,frac_reward_zero_std,0.25
+    1,20,frac_reward_zero_std,0.25
+    2,30,frac_reward_zero_std,0.25
+    3,40,frac_reward_zero_std,0.25
+    4,50,frac_reward_zero_std,0.25
+    5,60,frac_reward_zero_std,0.25
+    6,70,frac_reward_zero_std,0.25
+    7,80,frac_reward_zero_std,0.25
+    ```
+    => RLX011 info step=10
+Not this:
+    ```metrics seq,step,name,value
+    0,1,frac_reward_zero_std,0.25
+    1,2,frac_reward_zero_std,0.25
+    2,3,frac_reward_zero_std,0.25
+    3,4,frac_reward_zero_std,0.25
+    4,5,frac_reward_zero_std,0.25
+    5,6,frac_reward_zero_std,0.25
+    6,7,frac_reward_zero_std,0.25
+    7,8,frac_reward_zero_std,0.25
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Confidence, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.signals.rl_series import rl_series
+from forensics.store.run import Run
+
+_RECORDS = 5
+
+
+@rule("RLX011", shape=Shape.LEARNING, needs=("metrics",))
+def coarse_logging(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Tell how many steps lie between two records."""
+    quantities = ("reward", "reward_fn", "frac_zero_std", "length", "entropy", "kl")
+    longest = max(rl_series(run, *quantities), key=lambda s: s.rows.height, default=None)
+    if longest is None or longest.rows.height < _RECORDS:
+        return
+    every = longest.rows["at"].drop_nulls().unique().sort().diff().median()
+    if not isinstance(every, int | float) or every <= 1:
+        return
+    first = longest.rows.row(0, named=True)
+    yield Finding(
+        rule="RLX011",
+        shape=Shape.LEARNING,
+        severity=Severity.INFO,
+        confidence=Confidence.MEDIUM,
+        title=f"one record for every {every:g} steps of reinforcement learning",
+        because="red flags of reinforcement learning are stated per step; shorter events cannot be seen",
+        evidence=(metric_evidence(first), metric_evidence(longest.rows.row(1, named=True))),
+        onset=Onset(step=first["at"]),
+        cause="coarse_logging",
+        numbers={"steps_per_record": float(every)},
+        next=("set logging_steps: 1",),
+    )

@@ -1,0 +1,209 @@
+"""RLX003 rl-entropy-collapse: the policy gives nearly the same answer every time.
+
+What it detects: an entropy that stays below 0.01 nats a token, or that fell to a fifth or less within a tenth of the
+run and stayed there.
+
+Why it matters: a policy without entropy explores nothing; what it has not found by then it will not find.
+
+How it decides: the running median of 10 records is below 0.01 in 80 % of the last 20, after it was higher. It is an
+error when the reward did not rise meanwhile, else a warning. A slow fall is what learning looks like. An entropy that
+is exactly zero in every record was not computed. Entropies of supervised fine-tuning are not looked at.
+
+What else looks like this: a solved task with one right answer; a trainer that logs zero for an entropy that it does not
+compute.
+
+What to do next: restart before the collapse with a temperature of 0.8 to 1.0, a lower learning rate, a KL term or more
+generations.
+
+References: axolotl, GRPO training reference; Yu et al. 2025, DAPO (clip-higher).
+
+Example:
+    ```metrics seq,step,name,value
+    0,1,completions/mean_length,200
+    0,1,entropy,0.5
+    0,1,reward,0.25
+    1,2,entropy,0.5
+    1,2,reward,0.125
+    2,3,entropy,0.5
+    2,3,reward,0.25
+    3,4,entropy,0.5
+    3,4,reward,0.125
+    4,5,entropy,0.004
+    4,5,reward,0.25
+    5,6,entropy,0.004
+    5,6,reward,0.125
+    6,7,entropy,0.004
+    6,7,reward,0.25
+    7,8,entropy,0.004
+    7,8,reward,0.125
+    8,9,entropy,0.004
+    8,9,reward,0.25
+    9,10,entropy,0.004
+    9,10,reward,0.125
+    10,11,entropy,0.004
+    10,11,reward,0.25
+    11,12,entropy,0.004
+    11,12,reward,0.125
+    12,13,entropy,0.004
+    12,13,reward,0.25
+    13,14,entropy,0.004
+    13,14,reward,0.125
+    14,15,entropy,0.004
+    14,15,reward,0.25
+    15,16,entropy,0.004
+    15,16,reward,0.125
+    16,17,entropy,0.004
+    16,17,reward,0.25
+    17,18,entropy,0.004
+    17,18,reward,0.125
+    18,19,entropy,0.004
+    18,19,reward,0.25
+    19,20,entropy,0.004
+    19,20,reward,0.125
+    20,21,entropy,0.004
+    20,21,reward,0.25
+    21,22,entropy,0.004
+    21,22,reward,0.125
+    22,23,entropy,0.004
+    22,23,reward,0.25
+    23,24,entropy,0.004
+    23,24,reward,0.125
+    24,25,entropy,0.004
+    24,25,reward,0.25
+    25,26,entropy,0.004
+    25,26,reward,0.125
+    26,27,entropy,0.004
+    26,27,reward,0.25
+    27,28,entropy,0.004
+    27,28,reward,0.125
+    ```
+    => RLX003 error step=5
+Not this:
+    ```metrics seq,step,name,value
+    0,1,completions/mean_length,200
+    0,1,entropy,0.5
+    1,2,entropy,0.4875
+    2,3,entropy,0.475
+    3,4,entropy,0.4625
+    4,5,entropy,0.45
+    5,6,entropy,0.4375
+    6,7,entropy,0.425
+    7,8,entropy,0.4125
+    8,9,entropy,0.4
+    9,10,entropy,0.3875
+    10,11,entropy,0.375
+    11,12,entropy,0.3625
+    12,13,entropy,0.35
+    13,14,entropy,0.3375
+    14,15,entropy,0.325
+    15,16,entropy,0.3125
+    16,17,entropy,0.3
+    17,18,entropy,0.2875
+    18,19,entropy,0.275
+    19,20,entropy,0.2625
+    20,21,entropy,0.25
+    21,22,entropy,0.2375
+    22,23,entropy,0.225
+    23,24,entropy,0.2125
+    24,25,entropy,0.2
+    25,26,entropy,0.1875
+    26,27,entropy,0.175
+    27,28,entropy,0.1625
+    ```
+    => nothing
+Not this:
+    ```metrics seq,step,name,value
+    0,1,completions/mean_length,200
+    0,1,entropy,0.0
+    1,2,entropy,0.0
+    2,3,entropy,0.0
+    3,4,entropy,0.0
+    4,5,entropy,0.0
+    5,6,entropy,0.0
+    6,7,entropy,0.0
+    7,8,entropy,0.0
+    8,9,entropy,0.0
+    9,10,entropy,0.0
+    10,11,entropy,0.0
+    11,12,entropy,0.0
+    12,13,entropy,0.0
+    13,14,entropy,0.0
+    14,15,entropy,0.0
+    15,16,entropy,0.0
+    16,17,entropy,0.0
+    17,18,entropy,0.0
+    18,19,entropy,0.0
+    19,20,entropy,0.0
+    20,21,entropy,0.0
+    21,22,entropy,0.0
+    22,23,entropy,0.0
+    23,24,entropy,0.0
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from forensics.model import Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
+from forensics.rules.rl._words import finding_of, risen
+from forensics.signals.rl_levels import median, running_median
+from forensics.signals.rl_series import RlSeries, rl_series
+from forensics.store.run import Run
+
+#: A fall by this factor within this share of the run is abrupt (axolotl, GRPO training reference, expected trends).
+_FALL = 5.0
+_WITHIN = 0.1
+
+
+@rule("RLX003", shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
+def entropy_collapse(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+    """Find an entropy that vanished."""
+    cfg = cfg or Persistence()
+    every = rl_series(run, "entropy", "reward", "reward_fn")
+    rose = risen(_rewards(every))
+    words = {None: "no reward is logged", True: "the reward rose meanwhile", False: "the reward did not rise"}[rose]
+    for series in every:
+        if series.quantity != "entropy" or not (series.finite["value"] > 0).any():
+            continue
+        hit = judge(series, range_of("entropy_low"), cfg)
+        if hit is not None and hit.red:
+            fell = hit.onset > 0 and rose is False
+            severity = Severity.ERROR if fell else Severity.WARNING
+            yield finding_of(hit, severity, cause="entropy_collapse", note=words)
+        elif (sudden := _abrupt(series, cfg)) is not None:
+            note = f"it fell to a fifth or less within a tenth of the run; {words}"
+            yield finding_of(sudden, Severity.WARNING, cause="entropy_collapse", note=note)
+        elif hit is not None and hit.last < (hit.row.lo or 0.0):
+            yield finding_of(hit, Severity.INFO, cause="entropy_low", note=words)
+
+
+def _rewards(every: tuple[RlSeries, ...]) -> list[RlSeries]:
+    total = [s for s in every if s.quantity == "reward"]
+    return total or [s for s in every if s.quantity == "reward_fn"]
+
+
+def _abrupt(series: RlSeries, cfg: Persistence) -> Hit | None:
+    """A fall by a factor within a short part of the run, below the healthy range and not made up since."""
+    row, rows = range_of("entropy_low"), series.finite
+    if rows.height < 2 * cfg.last:
+        return None
+    medians = running_median(rows["value"], cfg.window)
+    lag = max(cfg.window, round(rows.height * _WITHIN))
+    fell = (medians * _FALL < medians.shift(lag)).fill_null(value=False)
+    end = median(rows["value"].tail(cfg.last))
+    places = fell.arg_true()
+    if not places.len() or end >= (row.lo or 0.0):
+        return None
+    at = int(places[0])
+    if end > medians[at] * 2:
+        return None
+    start = max(0, at - cfg.window + 1)
+    half = pl.Series(rows["value"].slice(start, cfg.window) * _FALL < medians[max(0, at - lag)]).arg_true()
+    onset = start + int(half[0]) if half.len() else at
+    return Hit(row, series, rows, red=False, onset=onset, first=float(medians[at - lag]), last=end, share=1.0)

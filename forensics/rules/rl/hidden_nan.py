@@ -1,0 +1,162 @@
+"""RLX010 rl-hidden-nan: a loss is not finite, and the trainer does not show it.
+
+What it detects: a share of non-finite losses above zero, or a gradient norm that is NaN beside a loss that is finite,
+in a run of reinforcement learning.
+
+Why it matters: the trainer replaces a NaN loss by the running mean of the others and still makes the step, so the loss
+curve stays clean while the weights are lost.
+
+How it decides: the share of non-finite losses is above zero in any record; an error when it is so in more than half of
+the last 20. Or the gradient norm is NaN (an infinite one is normal under loss scaling) at two steps or more, or at the
+last one, beside a finite loss of the same record: a warning.
+
+What else looks like this: a loss and gradient norm of zero, which is a batch without advantage.
+
+What to do next: set `logging_nan_inf_filter=False`, and restart from a checkpoint before the first such step.
+
+References: TRL, GRPO and RLOO trainers, logged metrics; Transformers documentation,
+`TrainingArguments.logging_nan_inf_filter`.
+
+Example:
+    ```metrics seq,step,name,value
+    0,1,frac_reward_zero_std,0.25
+    0,1,frac_non_finite_loss,0.0
+    1,2,frac_reward_zero_std,0.25
+    1,2,frac_non_finite_loss,0.0
+    2,3,frac_reward_zero_std,0.25
+    2,3,frac_non_finite_loss,0.0
+    3,4,frac_reward_zero_std,0.25
+    3,4,frac_non_finite_loss,0.5
+    4,5,frac_reward_zero_std,0.25
+    4,5,frac_non_finite_loss,0.5
+    5,6,frac_reward_zero_std,0.25
+    5,6,frac_non_finite_loss,0.5
+    6,7,frac_reward_zero_std,0.25
+    6,7,frac_non_finite_loss,0.5
+    7,8,frac_reward_zero_std,0.25
+    7,8,frac_non_finite_loss,0.5
+    ```
+    => RLX010 warning step=4
+Example:
+    ```metrics seq,step,name,value
+    0,1,frac_reward_zero_std,0.25
+    0,1,loss,0.01
+    0,1,grad_norm,0.5
+    1,2,frac_reward_zero_std,0.25
+    1,2,loss,0.01
+    1,2,grad_norm,0.5
+    2,3,frac_reward_zero_std,0.25
+    2,3,loss,0.01
+    2,3,grad_norm,0.5
+    3,4,frac_reward_zero_std,0.25
+    3,4,loss,0.01
+    3,4,grad_norm,0.5
+    4,5,frac_reward_zero_std,0.25
+    4,5,loss,0.01
+    4,5,grad_norm,0.5
+    5,6,frac_reward_zero_std,0.25
+    5,6,loss,0.01
+    5,6,grad_norm,nan
+    6,7,frac_reward_zero_std,0.25
+    6,7,loss,0.01
+    6,7,grad_norm,nan
+    7,8,frac_reward_zero_std,0.25
+    7,8,loss,0.01
+    7,8,grad_norm,nan
+    ```
+    => RLX010 warning step=6
+Not this:
+    ```metrics seq,step,name,value
+    0,1,frac_reward_zero_std,0.25
+    0,1,loss,0.01
+    0,1,grad_norm,0.5
+    0,1,frac_non_finite_loss,0.0
+    1,2,frac_reward_zero_std,1.0
+    1,2,loss,0.0
+    1,2,grad_norm,0.0
+    1,2,frac_non_finite_loss,0.0
+    2,3,frac_reward_zero_std,0.25
+    2,3,loss,0.01
+    2,3,grad_norm,0.5
+    2,3,frac_non_finite_loss,0.0
+    3,4,frac_reward_zero_std,1.0
+    3,4,loss,0.0
+    3,4,grad_norm,0.0
+    3,4,frac_non_finite_loss,0.0
+    4,5,frac_reward_zero_std,0.25
+    4,5,loss,0.01
+    4,5,grad_norm,0.5
+    4,5,frac_non_finite_loss,0.0
+    5,6,frac_reward_zero_std,1.0
+    5,6,loss,0.0
+    5,6,grad_norm,0.0
+    5,6,frac_non_finite_loss,0.0
+    6,7,frac_reward_zero_std,0.25
+    6,7,loss,0.01
+    6,7,grad_norm,0.5
+    6,7,frac_non_finite_loss,0.0
+    7,8,frac_reward_zero_std,1.0
+    7,8,loss,0.0
+    7,8,grad_norm,0.0
+    7,8,frac_non_finite_loss,0.0
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import polars as pl
+
+from forensics.model import Evidence, EvidenceRole, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.rules.rl._ranges import Hit, Persistence, range_of
+from forensics.rules.rl._words import finding_of
+from forensics.signals.rl_levels import median
+from forensics.signals.rl_series import RlSeries, rl_series
+from forensics.store.run import Run
+
+
+@rule("RLX010", shape=Shape.NAN, needs=("metrics",), config=Persistence)
+def hidden_nan(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+    """Find losses that were replaced before they were logged."""
+    cfg = cfg or Persistence()
+    every = rl_series(run, "bad_loss", "grad_norm", "loss")
+    for series in (s for s in every if s.quantity == "bad_loss"):
+        bad = series.finite["value"] > 0
+        if bad.any():
+            lasting = series.finite.height >= cfg.last and float(bad.tail(cfg.last).sum()) > cfg.most * cfg.last
+            hit = _hit(series, series.finite, bad)
+            yield _finding(hit, Severity.ERROR if lasting else Severity.WARNING)
+            return
+    losses = [s for s in every if s.quantity == "loss"]
+    for series in (s for s in every if s.quantity == "grad_norm"):
+        masked = [found for loss in losses if (found := _masked(series, loss)) is not None]
+        if masked:
+            hit, beside = masked[0]
+            yield _finding(hit, Severity.WARNING, metric_evidence(beside.row(0, named=True), EvidenceRole.RELATED))
+            return
+
+
+def _finding(hit: Hit, severity: Severity, *others: Evidence) -> Finding:
+    return replace(finding_of(hit, severity, cause="filtered_by_writer", others=others), shape=Shape.NAN)
+
+
+def _masked(grads: RlSeries, loss: RlSeries) -> tuple[Hit, pl.DataFrame] | None:
+    """A NaN gradient norm in records whose loss is finite, twice or to the end; with the loss rows beside it."""
+    keys = ["source", "attempt", "seq"]
+    bad = grads.rows["value"].is_nan()
+    beside = loss.finite.join(grads.rows.filter(bad), on=keys, how="semi", maintain_order="left")
+    if not beside.height or (beside.height < 2 and not bad[-1]):
+        return None
+    return _hit(grads, grads.rows, bad), beside
+
+
+def _hit(series: RlSeries, rows: pl.DataFrame, bad: pl.Series) -> Hit:
+    values = series.finite["value"]
+    last = float(rows["value"][-1])
+    share = float(bad.sum()) / bad.len()
+    return Hit(range_of("bad_loss"), series, rows, True, int(bad.arg_true()[0]), median(values.head(1)), last, share)  # noqa: FBT003 - the field is named red

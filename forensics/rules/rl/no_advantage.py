@@ -1,0 +1,120 @@
+"""RLX002 rl-no-advantage: all answers to a prompt get one reward, so no update is made.
+
+What it detects: a spread of rewards within a group that is always zero, or a share of groups without spread that is
+always one.
+
+Why it matters: the advantage of an answer is its reward against the others of its group; where all are equal there is
+no gradient, and a loss and gradient norm of zero look like calm.
+
+How it decides: each of the last 20 records is so. A share of groups without spread that only stays above 0.8 is a
+remark. Where the reward is near its maximum of one the task is exhausted, and that is a remark too.
+
+What else looks like this: single batches without advantage, which are normal; a task that the model has solved.
+
+What to do next: mix prompts of another difficulty, raise the number of generations or the temperature, or grade the
+reward more finely.
+
+References: axolotl, GRPO training reference; TRL documentation, GRPO trainer, logged metrics.
+
+Example:
+    ```metrics seq,step,name,value
+    0,1,frac_reward_zero_std,1.0
+    1,2,frac_reward_zero_std,1.0
+    2,3,frac_reward_zero_std,1.0
+    3,4,frac_reward_zero_std,1.0
+    4,5,frac_reward_zero_std,1.0
+    5,6,frac_reward_zero_std,1.0
+    6,7,frac_reward_zero_std,1.0
+    7,8,frac_reward_zero_std,1.0
+    8,9,frac_reward_zero_std,1.0
+    9,10,frac_reward_zero_std,1.0
+    10,11,frac_reward_zero_std,1.0
+    11,12,frac_reward_zero_std,1.0
+    12,13,frac_reward_zero_std,1.0
+    13,14,frac_reward_zero_std,1.0
+    14,15,frac_reward_zero_std,1.0
+    15,16,frac_reward_zero_std,1.0
+    16,17,frac_reward_zero_std,1.0
+    17,18,frac_reward_zero_std,1.0
+    18,19,frac_reward_zero_std,1.0
+    19,20,frac_reward_zero_std,1.0
+    20,21,frac_reward_zero_std,1.0
+    ```
+    => RLX002 warning step=1
+Not this:
+    ```metrics seq,step,name,value
+    0,1,frac_reward_zero_std,0.25
+    1,2,frac_reward_zero_std,0.5
+    2,3,frac_reward_zero_std,1.0
+    3,4,frac_reward_zero_std,0.25
+    4,5,frac_reward_zero_std,0.5
+    5,6,frac_reward_zero_std,1.0
+    6,7,frac_reward_zero_std,0.25
+    7,8,frac_reward_zero_std,0.5
+    8,9,frac_reward_zero_std,1.0
+    9,10,frac_reward_zero_std,0.25
+    10,11,frac_reward_zero_std,0.5
+    11,12,frac_reward_zero_std,1.0
+    12,13,frac_reward_zero_std,0.25
+    13,14,frac_reward_zero_std,0.5
+    14,15,frac_reward_zero_std,1.0
+    15,16,frac_reward_zero_std,0.25
+    16,17,frac_reward_zero_std,0.5
+    17,18,frac_reward_zero_std,1.0
+    18,19,frac_reward_zero_std,0.25
+    19,20,frac_reward_zero_std,0.5
+    20,21,frac_reward_zero_std,1.0
+    21,22,frac_reward_zero_std,0.25
+    22,23,frac_reward_zero_std,0.5
+    23,24,frac_reward_zero_std,1.0
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from forensics.model import Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
+from forensics.rules.rl._words import finding_of
+from forensics.signals.rl_levels import median
+from forensics.signals.rl_series import RlSeries, rl_series
+from forensics.store.run import Run
+
+#: A mean reward from which the task is taken for solved (axolotl, GRPO training reference: rewards reach 0.3 to 0.8).
+_SOLVED = 0.95
+
+
+@rule("RLX002", shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
+def no_advantage(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+    """Find groups of answers that all get one reward, step after step."""
+    cfg = cfg or Persistence()
+    every = rl_series(run, "reward", "reward_fn", "reward_std", "frac_zero_std")
+    hit = _hit(every, cfg)
+    if hit is None:
+        return
+    total = [s for s in every if s.quantity == "reward"]
+    rewards = total or [s for s in every if s.quantity == "reward_fn"]
+    solved = bool(rewards) and all(median(s.finite.tail(cfg.last)["value"]) >= _SOLVED for s in rewards)
+    if solved:
+        yield finding_of(hit, Severity.INFO, cause="task_exhausted", note="the reward is near one: the task is solved")
+    else:
+        yield finding_of(hit, Severity.WARNING if hit.red else Severity.INFO, cause="no_advantage")
+
+
+def _hit(every: tuple[RlSeries, ...], cfg: Persistence) -> Hit | None:
+    """The worst that the table says of these series."""
+    for name, only_red in (("frac_zero_std", True), ("reward_std_zero", True), ("frac_zero_std_high", False)):
+        row = range_of(name)
+        for series in every:
+            hit = judge(series, row, cfg) if series.quantity == row.quantity else None
+            if hit is not None and hit.red:
+                return hit if only_red else _amber(hit)
+    return None
+
+
+def _amber(hit: Hit) -> Hit:
+    return replace(hit, red=False)

@@ -1,0 +1,120 @@
+"""RLX008 rl-out-of-range: a metric of reinforcement learning stays outside its known range.
+
+What it detects: every other row of the table of ranges: a gradient norm above 10 or one that swings wildly, an entropy
+above 1 after 50 steps, a clipped share above 0.3, and alignment, diversity and flow-matching loss of EBFT.
+
+Why it matters: each of them precedes a policy that stops learning or breaks.
+
+How it decides: the running median of 10 records is beyond the red flag in 80 % of the last 20; for a trend, Kendall's
+test over equal parts of the last half. Beyond the healthy range but short of the red flag is a remark. An entropy above
+1 counts only when the reward did not rise, for large models of a wide vocabulary may live there. Gradient norms are
+known to depend on the model: one below the flag is never judged.
+
+What else looks like this: single spikes; a metric of another unit under the same name.
+
+What to do next: what the row says: mostly a lower learning rate, max_grad_norm 1.0, a lower temperature.
+
+References: axolotl, GRPO and EBFT training references.
+
+Example:
+    ```metrics seq,step,name,value
+    0,1,completions/mean_length,200
+    0,1,grad_norm,0.5
+    1,2,grad_norm,0.5
+    2,3,grad_norm,0.5
+    3,4,grad_norm,0.5
+    4,5,grad_norm,14.0
+    5,6,grad_norm,14.0
+    6,7,grad_norm,14.0
+    7,8,grad_norm,14.0
+    8,9,grad_norm,14.0
+    9,10,grad_norm,14.0
+    10,11,grad_norm,14.0
+    11,12,grad_norm,14.0
+    12,13,grad_norm,14.0
+    13,14,grad_norm,14.0
+    14,15,grad_norm,14.0
+    15,16,grad_norm,14.0
+    16,17,grad_norm,14.0
+    17,18,grad_norm,14.0
+    18,19,grad_norm,14.0
+    19,20,grad_norm,14.0
+    20,21,grad_norm,14.0
+    21,22,grad_norm,14.0
+    22,23,grad_norm,14.0
+    23,24,grad_norm,14.0
+    24,25,grad_norm,14.0
+    25,26,grad_norm,14.0
+    26,27,grad_norm,14.0
+    27,28,grad_norm,14.0
+    ```
+    => RLX008 warning step=5 cause=grad_norm
+Not this:
+    ```metrics seq,step,name,value
+    0,1,completions/mean_length,200
+    0,1,grad_norm,0.5
+    1,2,grad_norm,0.5
+    2,3,grad_norm,0.5
+    3,4,grad_norm,0.5
+    4,5,grad_norm,0.5
+    5,6,grad_norm,40.0
+    6,7,grad_norm,0.5
+    7,8,grad_norm,0.5
+    8,9,grad_norm,0.5
+    9,10,grad_norm,0.5
+    10,11,grad_norm,0.5
+    11,12,grad_norm,0.5
+    12,13,grad_norm,0.5
+    13,14,grad_norm,0.5
+    14,15,grad_norm,0.5
+    15,16,grad_norm,0.5
+    16,17,grad_norm,0.5
+    17,18,grad_norm,40.0
+    18,19,grad_norm,0.5
+    19,20,grad_norm,0.5
+    20,21,grad_norm,0.5
+    21,22,grad_norm,0.5
+    22,23,grad_norm,0.5
+    23,24,grad_norm,0.5
+    24,25,grad_norm,0.5
+    25,26,grad_norm,0.5
+    26,27,grad_norm,0.5
+    27,28,grad_norm,0.5
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.rl._ranges import Persistence, judge, ranges
+from forensics.rules.rl._words import finding_of, risen
+from forensics.signals.rl_series import rl_series
+from forensics.store.run import Run
+
+#: Quantities whose healthy range depends on the model too much for a remark short of the red flag.
+_ONLY_RED = frozenset(("grad_norm", "entropy"))
+
+
+@rule("RLX008", shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
+def out_of_range(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+    """Judge each series by its rows of the table; of one quantity the first row that holds is told."""
+    cfg = cfg or Persistence()
+    rows = [r for r in ranges() if r.rule == "RLX008"]
+    every = rl_series(run, *{r.quantity for r in rows}, "reward", "reward_fn")
+    rewards = [s for s in every if s.quantity == "reward"] or [s for s in every if s.quantity == "reward_fn"]
+    told: set[str] = set()
+    for row in rows:
+        for series in every:
+            if series.quantity != row.quantity or series.raw_name in told:
+                continue
+            hit = judge(series, row, cfg)
+            if hit is None or (row.quantity in _ONLY_RED and not hit.red):
+                continue
+            if row.row == "entropy_high" and risen(rewards) is not False:
+                continue
+            told.add(series.raw_name)
+            yield finding_of(hit, Severity.WARNING if hit.red else Severity.INFO, cause=row.row)

@@ -1,0 +1,148 @@
+"""RLX005 rl-sampler-divergence: the sampler does not run the weights that are trained.
+
+What it detects: a mean difference of log-probabilities between sampler and trainer that stays above 1 nat, or a
+smallest importance ratio that stays near zero.
+
+Why it matters: answers come from another policy than the one that is updated; the correction by importance ratios then
+throws most of them away or blows up.
+
+How it decides: the running median of 10 records is beyond the bound in 80 % of the last 20. A difference above 1 is an
+error unless the reward clearly rose; a smallest ratio below 0.01 alone is a warning, for it is one token of a batch.
+
+What else looks like this: a sampler in lower precision than the trainer, with a difference of some hundredths.
+
+What to do next: synchronise the sampler's weights more often; mask or truncate off-policy samples; compute importance
+ratios per token.
+
+References: axolotl, GRPO training reference; TRL documentation, GRPO with vLLM, importance sampling.
+
+Example:
+    ```metrics seq,step,name,value
+    0,1,sampling/sampling_logp_difference/mean,0.05
+    1,2,sampling/sampling_logp_difference/mean,0.05
+    2,3,sampling/sampling_logp_difference/mean,0.05
+    3,4,sampling/sampling_logp_difference/mean,0.05
+    4,5,sampling/sampling_logp_difference/mean,1.5
+    5,6,sampling/sampling_logp_difference/mean,1.5
+    6,7,sampling/sampling_logp_difference/mean,1.5
+    7,8,sampling/sampling_logp_difference/mean,1.5
+    8,9,sampling/sampling_logp_difference/mean,1.5
+    9,10,sampling/sampling_logp_difference/mean,1.5
+    10,11,sampling/sampling_logp_difference/mean,1.5
+    11,12,sampling/sampling_logp_difference/mean,1.5
+    12,13,sampling/sampling_logp_difference/mean,1.5
+    13,14,sampling/sampling_logp_difference/mean,1.5
+    14,15,sampling/sampling_logp_difference/mean,1.5
+    15,16,sampling/sampling_logp_difference/mean,1.5
+    16,17,sampling/sampling_logp_difference/mean,1.5
+    17,18,sampling/sampling_logp_difference/mean,1.5
+    18,19,sampling/sampling_logp_difference/mean,1.5
+    19,20,sampling/sampling_logp_difference/mean,1.5
+    20,21,sampling/sampling_logp_difference/mean,1.5
+    21,22,sampling/sampling_logp_difference/mean,1.5
+    22,23,sampling/sampling_logp_difference/mean,1.5
+    23,24,sampling/sampling_logp_difference/mean,1.5
+    24,25,sampling/sampling_logp_difference/mean,1.5
+    25,26,sampling/sampling_logp_difference/mean,1.5
+    26,27,sampling/sampling_logp_difference/mean,1.5
+    27,28,sampling/sampling_logp_difference/mean,1.5
+    ```
+    => RLX005 error step=5
+Example:
+    ```metrics seq,step,name,value
+    0,1,sampling/importance_sampling_ratio/min,0.5
+    1,2,sampling/importance_sampling_ratio/min,0.5
+    2,3,sampling/importance_sampling_ratio/min,0.5
+    3,4,sampling/importance_sampling_ratio/min,0.5
+    4,5,sampling/importance_sampling_ratio/min,0.001
+    5,6,sampling/importance_sampling_ratio/min,0.001
+    6,7,sampling/importance_sampling_ratio/min,0.001
+    7,8,sampling/importance_sampling_ratio/min,0.001
+    8,9,sampling/importance_sampling_ratio/min,0.001
+    9,10,sampling/importance_sampling_ratio/min,0.001
+    10,11,sampling/importance_sampling_ratio/min,0.001
+    11,12,sampling/importance_sampling_ratio/min,0.001
+    12,13,sampling/importance_sampling_ratio/min,0.001
+    13,14,sampling/importance_sampling_ratio/min,0.001
+    14,15,sampling/importance_sampling_ratio/min,0.001
+    15,16,sampling/importance_sampling_ratio/min,0.001
+    16,17,sampling/importance_sampling_ratio/min,0.001
+    17,18,sampling/importance_sampling_ratio/min,0.001
+    18,19,sampling/importance_sampling_ratio/min,0.001
+    19,20,sampling/importance_sampling_ratio/min,0.001
+    20,21,sampling/importance_sampling_ratio/min,0.001
+    21,22,sampling/importance_sampling_ratio/min,0.001
+    22,23,sampling/importance_sampling_ratio/min,0.001
+    23,24,sampling/importance_sampling_ratio/min,0.001
+    24,25,sampling/importance_sampling_ratio/min,0.001
+    25,26,sampling/importance_sampling_ratio/min,0.001
+    26,27,sampling/importance_sampling_ratio/min,0.001
+    27,28,sampling/importance_sampling_ratio/min,0.001
+    ```
+    => RLX005 warning step=5
+Not this:
+    ```metrics seq,step,name,value
+    0,1,sampling/sampling_logp_difference/mean,0.05
+    1,2,sampling/sampling_logp_difference/mean,0.05
+    2,3,sampling/sampling_logp_difference/mean,0.05
+    3,4,sampling/sampling_logp_difference/mean,0.05
+    4,5,sampling/sampling_logp_difference/mean,0.05
+    5,6,sampling/sampling_logp_difference/mean,0.05
+    6,7,sampling/sampling_logp_difference/mean,0.05
+    7,8,sampling/sampling_logp_difference/mean,0.05
+    8,9,sampling/sampling_logp_difference/mean,0.05
+    9,10,sampling/sampling_logp_difference/mean,0.05
+    10,11,sampling/sampling_logp_difference/mean,0.05
+    11,12,sampling/sampling_logp_difference/mean,3.0
+    12,13,sampling/sampling_logp_difference/mean,0.05
+    13,14,sampling/sampling_logp_difference/mean,0.05
+    14,15,sampling/sampling_logp_difference/mean,0.05
+    15,16,sampling/sampling_logp_difference/mean,0.05
+    16,17,sampling/sampling_logp_difference/mean,0.05
+    17,18,sampling/sampling_logp_difference/mean,0.05
+    18,19,sampling/sampling_logp_difference/mean,0.05
+    19,20,sampling/sampling_logp_difference/mean,0.05
+    20,21,sampling/sampling_logp_difference/mean,0.05
+    21,22,sampling/sampling_logp_difference/mean,0.05
+    22,23,sampling/sampling_logp_difference/mean,0.05
+    23,24,sampling/sampling_logp_difference/mean,0.05
+    24,25,sampling/sampling_logp_difference/mean,0.05
+    25,26,sampling/sampling_logp_difference/mean,0.05
+    26,27,sampling/sampling_logp_difference/mean,0.05
+    27,28,sampling/sampling_logp_difference/mean,0.05
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import EvidenceRole, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.rules.rl._ranges import Persistence, judge, range_of
+from forensics.rules.rl._words import finding_of, risen
+from forensics.signals.rl_series import rl_series
+from forensics.store.run import Run
+
+
+@rule("RLX005", shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
+def sampler_divergence(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+    """Find a sampler that lags behind the trained policy."""
+    cfg = cfg or Persistence()
+    every = rl_series(run, "logp_diff", "is_ratio_min", "reward", "reward_fn")
+    rows = (range_of("logp_diff"), range_of("is_ratio_min"))
+    hits = [h for row in rows for s in every if s.quantity == row.quantity and (h := judge(s, row, cfg)) is not None]
+    red = [h for h in hits if h.red]
+    if red:
+        total = [s for s in every if s.quantity == "reward"]
+        rose = risen(total or [s for s in every if s.quantity == "reward_fn"])
+        worst, others = red[0], red[1:]
+        error = worst.row.row == "logp_diff" and not rose
+        also = [metric_evidence(h.rows.row(h.onset, named=True), EvidenceRole.RELATED) for h in others]
+        note = "the reward rose meanwhile" if rose else ""
+        severity = Severity.ERROR if error else Severity.WARNING
+        yield finding_of(worst, severity, cause="sampler_divergence", note=note, others=also)
+    elif hits:
+        yield finding_of(hits[0], Severity.INFO, cause="sampler_divergence")

@@ -1,0 +1,177 @@
+"""RLX007 rl-truncated-answers: most answers are cut at the maximum length.
+
+What it detects: a share of cut answers that stays above 0.8; or one above 0.3 while cut answers are much longer than
+those that end by themselves.
+
+Why it matters: a cut answer has no end to be judged; its reward punishes the limit, not the answer.
+
+How it decides: the running median of 10 records is above 0.8 in 80 % of the last 20. Or the medians of the last 20
+records: more than 0.3 cut, and a mean length of 1.5 times that of the answers that end, or more. A share between
+0.3 and 0.8 alone is a remark.
+
+What else looks like this: a base model in its first steps, before it learned to end its answers.
+
+What to do next: raise max_completion_length; check the end-of-sequence token and the chat template; leave cut answers
+out of the loss.
+
+References: axolotl, GRPO training reference; TRL documentation, GRPO trainer, logged metrics.
+
+Example:
+    ```metrics seq,step,name,value
+    0,1,completions/clipped_ratio,0.875
+    1,2,completions/clipped_ratio,0.9375
+    2,3,completions/clipped_ratio,0.875
+    3,4,completions/clipped_ratio,0.9375
+    4,5,completions/clipped_ratio,0.875
+    5,6,completions/clipped_ratio,0.9375
+    6,7,completions/clipped_ratio,0.875
+    7,8,completions/clipped_ratio,0.9375
+    8,9,completions/clipped_ratio,0.875
+    9,10,completions/clipped_ratio,0.9375
+    10,11,completions/clipped_ratio,0.875
+    11,12,completions/clipped_ratio,0.9375
+    12,13,completions/clipped_ratio,0.875
+    13,14,completions/clipped_ratio,0.9375
+    14,15,completions/clipped_ratio,0.875
+    15,16,completions/clipped_ratio,0.9375
+    16,17,completions/clipped_ratio,0.875
+    17,18,completions/clipped_ratio,0.9375
+    18,19,completions/clipped_ratio,0.875
+    19,20,completions/clipped_ratio,0.9375
+    ```
+    => RLX007 warning step=1
+Example:
+    ```metrics seq,step,name,value
+    0,1,completions/clipped_ratio,0.5
+    0,1,completions/mean_length,200
+    0,1,completions/mean_terminated_length,100
+    1,2,completions/clipped_ratio,0.5
+    1,2,completions/mean_length,200
+    1,2,completions/mean_terminated_length,100
+    2,3,completions/clipped_ratio,0.5
+    2,3,completions/mean_length,200
+    2,3,completions/mean_terminated_length,100
+    3,4,completions/clipped_ratio,0.5
+    3,4,completions/mean_length,200
+    3,4,completions/mean_terminated_length,100
+    4,5,completions/clipped_ratio,0.5
+    4,5,completions/mean_length,200
+    4,5,completions/mean_terminated_length,100
+    5,6,completions/clipped_ratio,0.5
+    5,6,completions/mean_length,200
+    5,6,completions/mean_terminated_length,100
+    6,7,completions/clipped_ratio,0.5
+    6,7,completions/mean_length,200
+    6,7,completions/mean_terminated_length,100
+    7,8,completions/clipped_ratio,0.5
+    7,8,completions/mean_length,200
+    7,8,completions/mean_terminated_length,100
+    8,9,completions/clipped_ratio,0.5
+    8,9,completions/mean_length,200
+    8,9,completions/mean_terminated_length,100
+    9,10,completions/clipped_ratio,0.5
+    9,10,completions/mean_length,200
+    9,10,completions/mean_terminated_length,100
+    10,11,completions/clipped_ratio,0.5
+    10,11,completions/mean_length,200
+    10,11,completions/mean_terminated_length,100
+    11,12,completions/clipped_ratio,0.5
+    11,12,completions/mean_length,200
+    11,12,completions/mean_terminated_length,100
+    12,13,completions/clipped_ratio,0.5
+    12,13,completions/mean_length,200
+    12,13,completions/mean_terminated_length,100
+    13,14,completions/clipped_ratio,0.5
+    13,14,completions/mean_length,200
+    13,14,completions/mean_terminated_length,100
+    14,15,completions/clipped_ratio,0.5
+    14,15,completions/mean_length,200
+    14,15,completions/mean_terminated_length,100
+    15,16,completions/clipped_ratio,0.5
+    15,16,completions/mean_length,200
+    15,16,completions/mean_terminated_length,100
+    16,17,completions/clipped_ratio,0.5
+    16,17,completions/mean_length,200
+    16,17,completions/mean_terminated_length,100
+    17,18,completions/clipped_ratio,0.5
+    17,18,completions/mean_length,200
+    17,18,completions/mean_terminated_length,100
+    18,19,completions/clipped_ratio,0.5
+    18,19,completions/mean_length,200
+    18,19,completions/mean_terminated_length,100
+    19,20,completions/clipped_ratio,0.5
+    19,20,completions/mean_length,200
+    19,20,completions/mean_terminated_length,100
+    ```
+    => RLX007 warning step=1 cause=truncation_bias
+Not this:
+    ```metrics seq,step,name,value
+    0,1,completions/clipped_ratio,0.125
+    1,2,completions/clipped_ratio,0.125
+    2,3,completions/clipped_ratio,0.125
+    3,4,completions/clipped_ratio,0.125
+    4,5,completions/clipped_ratio,0.125
+    5,6,completions/clipped_ratio,0.125
+    6,7,completions/clipped_ratio,0.125
+    7,8,completions/clipped_ratio,0.9375
+    8,9,completions/clipped_ratio,0.125
+    9,10,completions/clipped_ratio,0.125
+    10,11,completions/clipped_ratio,0.125
+    11,12,completions/clipped_ratio,0.125
+    12,13,completions/clipped_ratio,0.125
+    13,14,completions/clipped_ratio,0.125
+    14,15,completions/clipped_ratio,0.125
+    15,16,completions/clipped_ratio,0.125
+    16,17,completions/clipped_ratio,0.125
+    17,18,completions/clipped_ratio,0.125
+    18,19,completions/clipped_ratio,0.125
+    19,20,completions/clipped_ratio,0.125
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from forensics.model import EvidenceRole, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
+from forensics.rules.rl._words import finding_of
+from forensics.signals.rl_levels import median
+from forensics.signals.rl_series import RlSeries, rl_series
+from forensics.store.run import Run
+
+
+@rule("RLX007", shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
+def truncated_answers(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+    """Find a run whose answers are mostly cut."""
+    cfg = cfg or Persistence()
+    every = rl_series(run, "clipped", "length", "length_terminated")
+    for series in every:
+        hit = judge(series, range_of("clipped_ratio"), cfg) if series.quantity == "clipped" else None
+        if hit is None:
+            continue
+        biased = None if hit.red else _biased(hit, every, cfg)
+        if biased is not None:
+            ended = biased[1].finite.row(-1, named=True)
+            others = [metric_evidence(ended, EvidenceRole.RELATED)]
+            note = f"the mean length is {biased[0]:.2g} times that of answers that end"
+            told = replace(hit, row=range_of("terminated_length"))
+            yield finding_of(told, Severity.WARNING, cause="truncation_bias", note=note, others=others)
+        else:
+            yield finding_of(hit, Severity.WARNING if hit.red else Severity.INFO, cause="truncated_answers")
+        return
+
+
+def _biased(hit: Hit, every: tuple[RlSeries, ...], cfg: Persistence) -> tuple[float, RlSeries] | None:
+    """How much longer all answers are than those that end, if that is a bias."""
+    length = next((s for s in every if s.quantity == "length"), None)
+    ended = next((s for s in every if s.quantity == "length_terminated"), None)
+    if length is None or ended is None or hit.last <= (hit.row.hi or 0.0):
+        return None
+    whole, stopped = (median(s.finite.tail(cfg.last)["value"]) for s in (length, ended))
+    ratio = whole / stopped if stopped > 0 else 0.0
+    return (ratio, ended) if ratio >= (range_of("terminated_length").red or 0.0) else None

@@ -1,0 +1,205 @@
+"""Restarts on one time line: the lives of a run (what one process trained), and what each life went on from.
+
+A life is a stretch of training records of one rank in one source, ended where the steps go back or where a line says
+that a checkpoint was loaded. A life of another source belongs to the same time line when it prints the same loss and
+begins, by its clock or by the checkpoint it names, where an earlier one had been. Steps are the source's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from forensics.signals.steps import at
+from forensics.store.run import Run
+
+Kind = Literal["continues", "replays", "gap", "scratch"]
+#: Quantities whose rows make a life, the first that a source prints.
+_TRAINING = ("loss", "reward", "grad_norm", "lr")
+#: With more lives than this only those of one source are put in order.
+_MANY = 300
+_KEY = ("source", "rank", "raw_name")
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What one process trained: records `seq_first` to `seq_last` of one attempt, steps `first` to `last`.
+
+    `every` is the usual distance of the steps of two records, `resumed` the row of the checkpoint that it says it
+    loaded, times are nanoseconds or None.
+    """
+
+    source: str
+    rank: int | None
+    raw_name: str
+    attempt: int
+    seq_first: int
+    seq_last: int
+    line_first: int | None
+    line_last: int | None
+    first: int
+    last: int
+    records: int
+    every: float
+    t_first: int | None
+    t_last: int | None
+    resumed: Mapping[str, Any] | None = None
+
+    @property
+    def resumed_step(self) -> int | None:
+        """The step of the checkpoint that the life says it loaded."""
+        return None if self.resumed is None else self.resumed["step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """One restart: `after` went on from `before`.
+
+    `kind`: continues at the next step, replays steps that `before` had done (`replayed` of them), leaves a gap, or
+    counts from the start again (scratch). `fork`: `before` is not the life just before it: two lives have one parent.
+    """
+
+    before: Life
+    after: Life
+    kind: Kind
+    replayed: int = 0
+    fork: bool = False
+
+
+def lives(run: Run) -> tuple[Life, ...]:
+    """List the lives of a run in the order of their sources and records; sources without steps have none."""
+    rows = (
+        run.scan("metrics")
+        .filter(pl.col("name").is_in(_TRAINING) & ~pl.col("value_class").is_in(["null"]))
+        .select("source", "rank", "name", "raw_name", "seq", "line", "t_ns", at(), pl.col("attempt").fill_null(0))
+    )
+    loaded = _resumed(run)
+    rows = _marked(rows.filter(pl.col("at").is_not_null()), loaded)
+    step = pl.col("at")
+    table = (
+        rows.group_by(*_KEY, "name", "attempt", "mark")
+        .agg(
+            pl.col("seq").min().alias("seq_first"),
+            pl.col("seq").max().alias("seq_last"),
+            pl.col("line").min().alias("line_first"),
+            pl.col("line").max().alias("line_last"),
+            step.min().alias("first"),
+            step.max().alias("last"),
+            pl.len().alias("records"),
+            ((step.max() - step.min()) / (step.n_unique() - 1).clip(lower_bound=1)).cast(pl.Float64).alias("every"),
+            pl.col("t_ns").min().alias("t_first"),
+            pl.col("t_ns").max().alias("t_last"),
+        )
+        .collect()
+    )
+    best = _printed_most(table)
+    kept = best.sort("source", "rank", "attempt", "seq_first", nulls_last=False)
+    return tuple(_life(row, loaded) for row in kept.iter_rows(named=True))
+
+
+def boundaries(run: Run) -> tuple[Boundary, ...]:
+    """List the restarts of a run, each with the life that it went on from."""
+    every = lives(run)
+    found: list[Boundary] = []
+    for i, life in enumerate(every):
+        mine = [e for e in every[:i] if e.source == life.source and e.rank == life.rank]
+        parent = _parent(life, mine)
+        if parent is None and not mine and len(every) <= _MANY:
+            parent = _parent(life, [e for e in every if _is_earlier(e, life)])
+        if parent is not None:
+            fork = bool(mine) and mine[-1] is not parent
+            found.append(_boundary(parent, life, fork=fork))
+        elif mine:
+            found.append(Boundary(mine[-1], life, "scratch"))
+    return tuple(found)
+
+
+def rows_of(run: Run, life: Life, *names: str) -> pl.DataFrame:
+    """Metric rows of one life with a finite value, of some canonical names, with `at`, in order."""
+    own = (
+        (pl.col("source") == life.source)
+        & pl.col("rank").eq_missing(pl.lit(life.rank, dtype=pl.Int32))
+        & (pl.col("attempt").fill_null(0) == life.attempt)
+        & pl.col("seq").is_between(life.seq_first, life.seq_last)
+        & pl.col("name").is_in([*names])
+        & (pl.col("value_class") == "finite")
+    )
+    rows = run.scan("metrics").filter(own).with_columns(at()).filter(pl.col("at").is_not_null())
+    return rows.sort("seq", maintain_order=True).collect()
+
+
+def _resumed(run: Run) -> pl.DataFrame:
+    return (
+        run.scan("checkpoints")
+        .filter((pl.col("kind") == "resumed") & pl.col("line").is_not_null())
+        .sort("source", "line", maintain_order=True)
+        .with_columns(mark=pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("source"))
+        .collect()
+    )
+
+
+def _marked(rows: pl.LazyFrame, loaded: pl.DataFrame) -> pl.LazyFrame:
+    """Training rows with `mark`: how many lines before them say that a checkpoint was loaded."""
+    if not loaded.height:
+        return rows.with_columns(mark=pl.lit(0, dtype=pl.Int64))
+    marks = loaded.lazy().select("source", pl.col("line").alias("mark_line"), "mark").sort("mark_line")
+    joined = (
+        rows.with_columns(place=pl.col("line").fill_null(-1))
+        .sort("place", maintain_order=True)
+        .join_asof(
+            marks, left_on="place", right_on="mark_line", by="source", strategy="backward", check_sortedness=False
+        )
+    )
+    return joined.with_columns(pl.col("mark").fill_null(0))
+
+
+def _printed_most(table: pl.DataFrame) -> pl.DataFrame:
+    """Of each source and rank only the rows of one printed name: of the first quantity, the one with most records."""
+    order = pl.col("name").replace_strict({n: i for i, n in enumerate(_TRAINING)}, return_dtype=pl.Int32)
+    names = (
+        table.with_columns(order=order)
+        .group_by("source", "rank", "raw_name", "order", maintain_order=True)
+        .agg(pl.col("records").sum())
+        .sort("order", "records", "raw_name", descending=[False, True, False])
+        .unique(["source", "rank"], keep="first", maintain_order=True)
+    )
+    return table.join(names.select(*_KEY), on=[*_KEY], how="semi", nulls_equal=True)
+
+
+def _life(row: Mapping[str, Any], loaded: pl.DataFrame) -> Life:
+    own = loaded.filter((pl.col("source") == row["source"]) & (pl.col("mark") == row["mark"]))
+    fields = (
+        "source", "rank", "raw_name", "attempt", "seq_first", "seq_last", "line_first", "line_last",
+        "first", "last", "records", "every", "t_first", "t_last",
+    )  # fmt: skip
+    resumed = own.row(0, named=True) if own.height and row["mark"] else None
+    return Life(**{name: row[name] for name in fields}, resumed=resumed)
+
+
+def _is_earlier(other: Life, life: Life) -> bool:
+    """Whether a life of another source can be what this one went on from."""
+    if other.source == life.source or other.rank != life.rank or other.raw_name != life.raw_name:
+        return False
+    if other.t_last is not None and life.t_first is not None:
+        return other.t_last <= life.t_first
+    return life.first > other.last or (life.resumed_step is not None and other.first < life.resumed_step <= other.last)
+
+
+def _parent(life: Life, candidates: list[Life]) -> Life | None:
+    """The latest of the candidates that had been at the step where this life begins."""
+    loaded = life.resumed_step
+    if life.first <= 1.5 * life.every and not (loaded and loaded < life.first):
+        return None
+    fitting = [c for c in candidates if c.first < life.first and life.first <= c.last + 2 * max(c.every, life.every, 1)]
+    near = fitting or [c for c in candidates if c.source == life.source and c.first < life.first]
+    return near[-1] if near else None
+
+
+def _boundary(before: Life, after: Life, *, fork: bool) -> Boundary:
+    if after.first <= before.last:
+        return Boundary(before, after, "replays", before.last - after.first + 1, fork)
+    far = after.first > before.last + 2 * max(before.every, after.every, 1)
+    return Boundary(before, after, "gap" if far else "continues", 0, fork)

@@ -1,0 +1,65 @@
+"""The learning rate as logged: its peak, where it is zero, and where it jumps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from forensics.signals.loss_curve import Curve, beside
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One logged learning rate: all indices are positions in `curve`.
+
+    `peak` is its highest value, first reached at `top`; `zeros` the share of records that are exactly zero;
+    `dead` the first position of the zeros at the end (the length where there are none), `before_dead` the last value
+    before them. `late` is the median of the last quarter. `ups` are the positions whose value is above
+    the one before by more than `JUMP` times after the peak was reached.
+    """
+
+    curve: Curve
+    peak: float
+    top: int
+    zeros: float
+    dead: int
+    before_dead: float
+    late: float
+    ups: tuple[int, ...]
+
+
+#: From one record to the next a schedule hardly doubles after its peak.
+JUMP = 1.5
+
+
+@lru_cache(maxsize=64)
+def schedule_of(curve: Curve) -> Schedule:
+    """Read one curve of learning rates."""
+    v = curve.values
+    n = len(v)
+    top = int(np.argmax(v))
+    alive = np.flatnonzero(v != 0)
+    dead = int(alive[-1]) + 1 if len(alive) else 0
+    rising = np.flatnonzero(v[1:] / JUMP > v[:-1]) + 1
+    fell = np.minimum.accumulate(v) <= 0.999 * np.maximum.accumulate(v)
+    steady = np.concatenate([[False, False], v[1:-1] <= v[:-2]]) if n > 1 else np.zeros(n, dtype=bool)
+    ups = tuple(int(i) for i in rising if i >= n // 20 and v[i - 1] > 0 and steady[i] and (fell[i] or v[i] > v[0]))
+    return Schedule(
+        curve=curve,
+        peak=float(v[top]),
+        top=top,
+        zeros=float((v == 0).mean()),
+        dead=dead,
+        before_dead=float(v[dead - 1]) if dead else 0.0,
+        late=float(np.median(v[-max(1, n // 4) :])),
+        ups=ups,
+    )
+
+
+def schedule_beside(run: Run, curve: Curve) -> Schedule | None:
+    """Give the schedule that the same source logs beside a curve; None when it logs none."""
+    found = beside(run, curve, "lr")
+    return schedule_of(found) if found is not None else None

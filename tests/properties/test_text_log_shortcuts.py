@@ -1,0 +1,102 @@
+"""What makes text logs fast never changes what is read: the sieve, and layouts that are read with their prefix."""
+
+from __future__ import annotations
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from forensics.dialects import _lines, _prefix, _sieve
+from forensics.dialects._blocks import Bounds, Reader
+from forensics.dialects._engine import Matcher, Tables
+from forensics.dialects.spec import TAILS, Dialect, Line
+
+LITERALS = st.lists(st.text("abcN%^ é", min_size=1, max_size=9), min_size=1, max_size=6)
+TOYS = [
+    Dialect("toy", "Toy", (Line("metrics", "it ", r"^it (?P<step>\d+): (?P<tail>.+)$", tail="eq"),)),
+    Dialect("b", "B", (Line("progress", "epoch ", r"epoch (?P<step>\d+)"), Line("metrics", "v=", r"v=(?P<loss>\S+)"))),
+]  # fmt: skip
+WORDS = st.sampled_from(
+    ["it 1: loss=2.5", "it 2: loss=nan | lr=1e-4", "[rank3]: it 4: loss=0.5", "epoch 7", "v=1.5", "^C", "NaN", "OOM",
+     "Traceback (most recent call last):", '  File "a.py", line 3, in f', "ValueError: x", "", " ", "plain words",
+     "OSError: [Errno 28] No space left on device", "2: [rank2]: NCCL communicator was aborted", "Training complete"]
+)  # fmt: skip
+LOGS = st.lists(st.tuples(WORDS, st.binary(max_size=4), st.sampled_from([b"\n", b"\n", b"\r", b"\x08"])), max_size=40)
+
+
+@settings(max_examples=300, deadline=None)
+@given(LITERALS, st.lists(st.text("abcN%^ é\n", max_size=12), max_size=12), st.binary(max_size=40))
+def test_a_sieve_passes_every_place_where_a_literal_stands(
+    literals: list[str], around: list[str], sample: bytes
+) -> None:
+    data = "".join(literals[i % len(literals)] + text for i, text in enumerate(around)).encode()
+    places = set(_sieve.sieve_of(literals, sample).places(data).tolist())
+    for text in (literal.encode() for literal in literals):
+        at = data.find(text)
+        while at >= 0:
+            assert places & set(range(at, at + len(text))), (text, at)
+            at = data.find(text, at + 1)
+
+
+def read_all(log: bytes, sample: bytes | None) -> dict[str, pl.DataFrame]:
+    reader = Reader(TOYS, Bounds(), sample=sample)
+    ready = reader.feed(log, offset=0, first_line=1) + reader.close()[0]
+    whole = {name: [t[name] for t in ready if name in t] for name in ("metrics", "events", "checkpoints")}
+    order = {"metrics": ["seq", "raw_name", "value"], "events": ["seq", "code", "text"], "checkpoints": ["seq"]}
+    return {name: pl.concat(f, how="diagonal").sort(order[name]) for name, f in whole.items() if f}
+
+
+@settings(max_examples=100, deadline=None)
+@given(LOGS, st.binary(max_size=50))
+def test_a_sieve_changes_nothing(parts: list[tuple[str, bytes, bytes]], sample: bytes) -> None:
+    log = b"".join(word.encode() + noise + end for word, noise, end in parts)
+    plain, sieved = read_all(log, None), read_all(log, sample)
+    assert plain.keys() == sieved.keys()
+    for name, frame in plain.items():
+        assert_frame_equal(frame, sieved[name], check_column_order=False)
+
+
+def read_in_two(dialects: list[Dialect], blocks: list[str], learn_from: int) -> pl.DataFrame:
+    matcher = Matcher(dialects, learn_from=learn_from)
+    ready: list[Tables] = []
+    begin = 0
+    for block in blocks:
+        cut = _lines.Cut(block.encode(), first_seq=begin, first_line=begin + 1)
+        rest, _ = matcher.take(cut.select(matcher.pattern))
+        ready += matcher.feed(_prefix.strip(rest))
+        begin += cut.height
+    ready += matcher.close()
+    return pl.concat(t["metrics"] for t in ready).sort("seq", maintain_order=True) if ready else pl.DataFrame()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(sorted(TAILS)), st.data())
+def test_a_layout_read_with_its_prefix_changes_nothing(kind: str, data: st.DataObject) -> None:
+    form = {"eq": "{k}={v}", "colon": "{k}: {v}", "pydict": "'{k}': {v}", "json": '"{k}": {v}', "tight": "{k}:{v}"}
+    keys = data.draw(st.lists(st.sampled_from(["loss", "lr", "gnorm", "tok/s"]), min_size=1, unique=True))
+    prefix = st.sampled_from(
+        ["", "[rank 3] ", "[rank12]: ", " 4: ", "[1,2]<stdout>: ", "[default7]:", "7: [rank1]: ", "[12345] ",
+         "2031-05-06 07:08:09,123 INFO ", "[rank0]: 2031-05-06 07:08:10,5 INFO ", "INFO ", "99: "]
+    )  # fmt: skip
+    number = st.sampled_from(["1.5", "nan", "-inf", "2e-5", "1,200", "0", "word", "7"])
+
+    def line(step: int) -> str:
+        pairs = ", ".join(form[kind].format(k=k, v=data.draw(number)) for k in keys)
+        return f"{data.draw(prefix)}it {step}: {pairs}\n"
+
+    steps = data.draw(st.lists(st.integers(0, 10**6), min_size=2, max_size=16))
+    blocks = ["".join(line(s) for s in steps), "".join(line(s) for s in reversed(steps))]
+    dialects = [Dialect("t", "T", (Line("metrics", "it ", r"it (?P<step>\d+): (?P<tail>.+)$", tail=kind),))]
+    quick, general = read_in_two(dialects, blocks, 1), read_in_two(dialects, blocks, 10**9)
+    assert_frame_equal(quick, general)
+
+
+def test_a_line_in_which_a_detector_speaks_too_is_never_read_by_layout_alone() -> None:
+    metrics = Line("metrics", "it ", r"^it (?P<step>\d+): loss=(?P<loss>\S+)")
+    dialect = Dialect("t", "T", (metrics, Line("nan", "skip=1", r"it (?P<step>\d+).*skip=1")))
+    matcher = Matcher([dialect], learn_from=1)
+    for block in (b"it 1: loss=2.5 skip=0\n", b"it 2: loss=2.5 skip=1\n"):
+        rest, _ = matcher.take(_lines.Cut(block).select(matcher.pattern))
+        ready = matcher.feed(_prefix.strip(rest))
+    assert [t["events"].height for t in ready] == [1]

@@ -1,0 +1,236 @@
+"""Spikes, jumps, plateaus, learning rates and gradient norms of single curves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forensics.model import EvidenceRole, Finding, Severity
+from forensics.registry import load
+from forensics.signals.loss_curve import beside, curves
+from forensics.signals.loss_noise import centred_median, noise_about, past_median
+from forensics.signals.loss_trend import trend_of
+from forensics.signals.lr_config import adapter_of, configured, number_of
+from forensics.signals.lr_schedule import schedule_of
+from forensics.store.run import Run, run_of
+
+RULES = {rule.id: rule for rule in load("rules").rules}
+
+
+def run_with(facts: dict[str, str] | None = None, first_step: int = 1, **series: np.ndarray | list[float]) -> Run:
+    frames = [
+        pl.DataFrame({"value": np.asarray(values, dtype=float)}).with_columns(
+            source=pl.lit("a.log"),
+            seq=pl.int_range(pl.len()),
+            step=pl.int_range(pl.len()) + first_step,
+            name=pl.lit(name),
+            raw_name=pl.lit(name),
+        )
+        for name, values in series.items()
+    ]
+    facts = facts or {}
+    said = pl.DataFrame(
+        {"source": "c.yaml", "key": list(facts), "value": list(facts.values()), "family": "config"},
+        schema_overrides={"key": pl.String, "value": pl.String},
+    )
+    return run_of("made", {"metrics": pl.concat(frames)} | ({"facts": said} if facts else {}))
+
+
+def said(rule_id: str, run: Run) -> list[Finding]:
+    rule = RULES[rule_id]
+    return list(rule.check(run, rule.config() if rule.config else None))
+
+
+def noisy(level: np.ndarray, sd: float = 0.01) -> np.ndarray:
+    return level * np.exp(sd * np.random.default_rng(5).standard_normal(len(level)))
+
+
+FALLING = noisy(2 + 5 * np.exp(-np.arange(200) / 30))
+FLAT = noisy(np.full(200, 4.5))
+
+
+def test_a_spike_that_lasts_three_records_is_noted_with_its_height() -> None:
+    loss = FALLING.copy()
+    loss[120:123] *= [2.5, 2.0, 1.5]
+    (hit,) = said("LRN003", run_with(loss=loss))
+    assert (hit.severity, hit.onset.step) == (Severity.INFO, 121)
+    assert float(hit.numbers["peak"]) == pytest.approx(2.5, rel=0.1)
+
+
+def test_a_step_of_the_level_is_a_shift_and_no_spike_and_no_divergence() -> None:
+    loss = FALLING.copy()
+    loss[150:] *= 1.15
+    run = run_with(loss=loss)
+    assert [f.onset.step for f in said("LRN004", run)] == [151]
+    assert said("LRN003", run) == []
+    assert all(f.severity is Severity.INFO for f in said("LRN001", run))
+
+
+def test_an_evaluation_that_improves_contradicts_a_level_shift() -> None:
+    loss = FALLING.copy()
+    loss[150:] *= 1.15
+    assert said("LRN004", run_with(loss=loss, eval_loss=np.linspace(3, 2, 200))) == []
+
+
+def test_a_loss_of_a_reinforced_run_need_not_fall() -> None:
+    run = run_with(loss=FLAT, reward=np.linspace(0, 1, 200))
+    assert [said(i, run) for i in ("LRN001", "LRN003", "LRN004", "LRN005", "LRN006", "LRN007")] == [[]] * 6
+
+
+def test_a_flat_loss_of_a_resumed_run_is_only_a_note() -> None:
+    assert [f.severity for f in said("LRN005", run_with(loss=FLAT))] == [Severity.WARNING]
+    assert [f.severity for f in said("LRN005", run_with(first_step=5000, loss=FLAT))] == [Severity.INFO]
+
+
+def test_noise_that_would_hide_a_fall_decides_nothing() -> None:
+    assert said("LRN005", run_with(loss=noisy(np.full(60, 4.5), 0.3))) == []
+
+
+def test_chance_over_a_known_vocabulary_is_an_error_and_over_a_usual_one_a_warning() -> None:
+    loss = noisy(np.full(200, math.log(50257)), 0.003)
+    assert [f.severity for f in said("LRN007", run_with({"model.vocab_size": "50257"}, loss=loss))] == [Severity.ERROR]
+    assert [f.severity for f in said("LRN007", run_with(loss=loss))] == [Severity.WARNING]
+
+
+def test_chance_over_random_data_is_a_note() -> None:
+    run = run_with({"vocab_size": "50257", "mock_data": "true"}, loss=noisy(np.full(200, math.log(50257)), 0.003))
+    assert [f.severity for f in said("LRN007", run)] == [Severity.INFO]
+
+
+def test_a_vocabulary_that_two_files_give_differently_is_not_known() -> None:
+    run = run_with({"vocab_size": "50257", "model.vocab_size": "50304"}, loss=FLAT)
+    assert configured(run, "vocab") is None
+
+
+def test_a_learning_rate_of_zero_is_believed_only_beside_a_flat_loss() -> None:
+    zero = np.zeros(200)
+    assert [f.severity for f in said("LRN008", run_with(loss=FLAT, lr=zero))] == [Severity.ERROR]
+    assert said("LRN008", run_with(loss=FALLING, lr=zero)) == []
+
+
+def test_a_smooth_decay_whose_digits_vanish_in_print_is_no_early_end() -> None:
+    lr = np.round(5e-6 * np.clip(1 - np.arange(200) / 140, 0, 1), 7)
+    assert said("LRN008", run_with(loss=FALLING, lr=lr)) == []
+
+
+def test_a_restart_to_a_known_height_is_a_note_and_a_new_peak_a_warning() -> None:
+    down = np.linspace(1e-3, 1e-4, 100)
+    assert [f.severity for f in said("LRN009", run_with(lr=[*down, *down]))] == [Severity.INFO]
+    assert [f.severity for f in said("LRN009", run_with(lr=[*down, *(3 * down)]))] == [Severity.WARNING]
+
+
+def test_a_cyclic_schedule_has_no_jump() -> None:
+    assert said("LRN009", run_with(lr=[*np.linspace(1e-3, 1e-4, 25)] * 8)) == []
+
+
+def test_a_peak_that_was_scaled_is_a_note() -> None:
+    run = run_with({"learning_rate": "0.0001"}, lr=np.linspace(8e-4, 1e-5, 100))
+    assert [(f.severity, f.cause) for f in said("LRN010", run)] == [(Severity.INFO, "peak_differs")]
+
+
+def test_a_warm_up_in_other_units_is_left_alone_when_the_rate_rises() -> None:
+    run = run_with({"warmup_steps": "100"}, lr=[*np.linspace(1e-6, 1e-4, 40), *np.linspace(1e-4, 1e-5, 60)])
+    assert said("LRN010", run) == []
+
+
+def test_a_gradient_norm_that_is_not_filled_in_is_no_fault() -> None:
+    assert said("LRN011", run_with(loss=FALLING, grad_norm=np.zeros(200))) == []
+    assert [f.severity for f in said("LRN011", run_with(loss=FLAT, grad_norm=np.zeros(200)))] == [Severity.ERROR]
+
+
+def test_gradients_that_shrink_with_the_learning_rate_do_not_vanish() -> None:
+    fade = np.where(np.arange(200) < 190, 1.0, 1e-4)
+    run = run_with(loss=FLAT, grad_norm=noisy(fade, 0.1), lr=np.linspace(1e-3, 0, 200))
+    assert said("LRN012", run) == []
+
+
+def test_growing_gradients_are_a_warning_only_with_a_rising_loss() -> None:
+    norm = noisy(np.where(np.arange(200) < 80, 1.0, np.exp((np.arange(200) - 80) / 30)), 0.1)
+    assert [f.severity for f in said("LRN013", run_with(loss=FALLING, grad_norm=norm))] == [Severity.INFO]
+    worse = noisy(3 + np.maximum(0, np.arange(200) - 80) / 100)
+    assert [f.severity for f in said("LRN013", run_with(loss=worse, grad_norm=norm))] == [Severity.WARNING]
+
+
+def test_a_loss_rounded_to_one_digit_is_not_frozen() -> None:
+    assert said("LRN014", run_with(loss=np.full(100, 0.7))) == []
+    assert [f.severity for f in said("LRN014", run_with(loss=np.full(100, 0.6931)))] == [Severity.ERROR]
+
+
+def test_a_huge_first_gradient_norm_is_a_note() -> None:
+    assert [f.severity for f in said("LRN016", run_with(grad_norm=[5e4, 3.0, 1.0]))] == [Severity.INFO]
+
+
+@pytest.mark.parametrize(("key", "value", "known"), [("adapter", '"qlora"', True), ("finetuning_type", "full", False)])
+def test_an_adapter_is_what_the_configuration_names(key: str, value: str, *, known: bool) -> None:
+    assert (adapter_of(run_with({key: value}, loss=FLAT)) is not None) is known
+
+
+def test_a_fine_tuning_without_an_adapter_has_no_usual_ranges() -> None:
+    assert said("LRN017", run_with({"learning_rate": "0.5"}, loss=FLAT)) == []
+    (hit,) = said("LRN017", run_with({"lora_r": "16", "weight_decay": "0.5"}, loss=FLAT))
+    assert hit.title.count(";") == 1  # the decay, and the level of the loss
+
+
+def test_numbers_of_a_configuration_are_read_through_quotes() -> None:
+    run = run_with({"trainer.max_steps": '"600"', "lr_scheduler_type": '"cosine"'}, loss=FLAT)
+    assert number_of(run, "total_steps") == 600
+    scheduler = configured(run, "scheduler")
+    assert scheduler is not None
+    assert scheduler.text == "cosine"
+
+
+def test_a_schedule_knows_its_peak_and_where_it_dies() -> None:
+    (curve,) = curves(run_with(lr=[1e-4, 2e-4, 1e-4, 0.0, 0.0]), "lr")
+    schedule = schedule_of(curve)
+    assert (schedule.top, schedule.dead, schedule.before_dead, schedule.zeros) == (1, 3, 1e-4, 0.4)
+
+
+def test_a_curve_finds_what_its_own_source_logs_beside_it() -> None:
+    (loss,) = curves(run := run_with(loss=FLAT, grad_norm=FLAT), "loss")
+    found = beside(run, loss, "grad_norm")
+    assert found is not None
+    assert found.raw_name == "grad_norm"
+    assert beside(run, loss, "lr") is None
+
+
+def test_every_finding_of_a_bad_run_shows_rows_that_exist() -> None:
+    run = run_with({"vocab_size": "50257"}, loss=FLAT, lr=np.zeros(200), grad_norm=np.zeros(200))
+    findings = [f for rule_id in RULES if rule_id.startswith("LRN") for f in said(rule_id, run)]
+    assert {f.rule for f in findings} >= {"LRN005", "LRN008", "LRN011"}
+    for finding in findings:
+        assert any(e.role is EvidenceRole.PRIMARY for e in finding.evidence)
+        assert all(e.step is None or 1 <= e.step <= 200 for e in finding.evidence)
+
+
+values = st.lists(st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.just(0.0)), min_size=1, max_size=90)
+
+
+@settings(deadline=None, max_examples=60)
+@given(values, values, values)
+def test_no_series_whatever_makes_a_rule_fail(loss: list[float], lr: list[float], norm: list[float]) -> None:
+    run = run_with({"vocab_size": "100", "adapter": "lora", "learning_rate": "1"}, loss=loss, lr=lr, grad_norm=norm)
+    for rule_id in RULES:
+        if rule_id.startswith("LRN"):
+            assert all(finding.title for finding in said(rule_id, run))
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-5, 5), min_size=3, max_size=80), st.sampled_from([3, 11, 51]))
+def test_moving_medians_keep_the_length_and_stay_within_the_values(numbers: list[float], window: int) -> None:
+    y = np.asarray(numbers)
+    middle = centred_median(y, window)
+    assert len(middle) == len(past_median(y, window)) == len(y)
+    assert y.min() <= middle.min() <= middle.max() <= y.max()
+    assert noise_about(y, middle).sd_long >= noise_about(y, middle).sd > 0
+
+
+def test_a_trend_of_a_falling_loss_is_significant() -> None:
+    trend = trend_of(curves(run_with(loss=FALLING), "loss")[0])
+    assert trend is not None
+    assert trend.fall > 10 * trend.fall_error
+    assert trend.first > trend.last

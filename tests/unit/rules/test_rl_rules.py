@@ -1,0 +1,222 @@
+"""Rules on reinforcement learning: each trainer's names, and what only looks like a collapse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forensics.model import Finding, Severity
+from forensics.registry import load
+from forensics.rules.rl._ranges import ranges
+from forensics.signals.rl_levels import onset_of, stay_of, together, trend_of
+from forensics.signals.rl_series import name_table, rl_series
+from forensics.store.run import Run, run_of
+
+RULES = [r for r in load("rules").rules if r.id.startswith("RLX")]
+FLAT = [0.25, 0.2, 0.3, 0.225] * 10
+
+
+def made(series: Mapping[str, Sequence[float]], *, source: str = "train.log", every: int = 1) -> pl.DataFrame:
+    return pl.DataFrame(
+        [
+            {
+                "source": source,
+                "seq": i,
+                "line": i + 1,
+                "step": (i + 1) * every,
+                "name": name,
+                "raw_name": name,
+                "value": v,
+            }
+            for name, values in series.items()
+            for i, v in enumerate(values)
+        ],
+        schema_overrides={"value": pl.Float64},
+    )
+
+
+def rl_run(series: Mapping[str, Sequence[float]]) -> Run:
+    return run_of("made", {"metrics": made(series)})
+
+
+def found(run: Run, *, least: Severity = Severity.WARNING) -> list[Finding]:
+    every = [f for r in RULES for f in r.check(run, r.config() if r.config else None)]
+    return [f for f in every if f.severity.rank >= least.rank]
+
+
+def ids(run: Run) -> list[str]:
+    return [f.rule for f in found(run)]
+
+
+def test_every_row_of_the_table_names_its_source_and_a_rule_that_exists() -> None:
+    rows = ranges()
+    assert len({r.row for r in rows}) == len(rows)
+    assert {r.rule for r in rows} <= {r.id for r in RULES}
+    assert {r.quantity for r in rows} <= {quantity for quantity, _, _ in name_table()}
+    assert all(r.source and r.meaning and r.likely and r.next for r in rows)
+
+
+@pytest.mark.parametrize(
+    ("reward", "mark"),
+    [
+        ("critic/score/mean", "actor/pg_loss"),
+        ("reward", "response_length"),
+        ("train/rewards/exact/mean", "train/frac_reward_zero_std"),
+        ("objective/scores", "objective/kl"),
+    ],
+)
+def test_a_dead_reward_is_found_under_the_names_of_each_trainer(reward: str, mark: str) -> None:
+    [hit] = found(rl_run({reward: [0.0] * 30, mark: FLAT[:30]}), least=Severity.ERROR)
+    assert (hit.rule, hit.cause, hit.onset.step) == ("RLX001", "reward_zero", 1)
+
+
+def test_a_reward_that_becomes_zero_for_good_is_found_where_it_does() -> None:
+    [hit] = found(rl_run({"rewards/exact/mean": [*FLAT, *[0.0] * 25]}), least=Severity.ERROR)
+    assert (hit.onset.step_lo, hit.onset.step) == (40, 41)
+
+
+def test_twenty_zero_rewards_after_mostly_zero_rewards_are_a_sparse_reward() -> None:
+    assert ids(rl_run({"rewards/exact/mean": [0.0, 0.0, 0.5, 0.0] * 10 + [0.0] * 22})) == []
+
+
+def test_a_reward_of_mean_zero_whose_answers_differ_is_no_dead_reward() -> None:
+    assert "RLX001" not in ids(rl_run({"reward": [0.0] * 40, "reward_std": FLAT, "completions/mean_length": FLAT}))
+
+
+def test_one_dead_function_beside_one_that_pays_is_a_warning() -> None:
+    [hit] = found(rl_run({"rewards/format/mean": [0.0] * 40, "rewards/exact/mean": FLAT, "reward": FLAT}))
+    assert (hit.rule, hit.severity) == ("RLX001", Severity.WARNING)
+
+
+def test_a_penalty_that_is_never_due_is_only_a_remark() -> None:
+    run = rl_run({"rewards/overlong_penalty/mean": [0.0] * 40, "rewards/exact/mean": FLAT, "reward": FLAT})
+    assert ids(run) == []
+    assert "RLX001" in [f.rule for f in found(run, least=Severity.INFO)]
+
+
+def test_a_solved_task_without_advantage_is_only_a_remark() -> None:
+    run = rl_run({"reward": [1.0] * 40, "reward_std": [0.0] * 40, "frac_reward_zero_std": [1.0] * 40})
+    assert ids(run) == []
+    assert "task_exhausted" in [f.cause for f in found(run, least=Severity.INFO)]
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        {"rewards/chosen": [0.0] * 60, "rewards/rejected": [0.0] * 60, "entropy": [0.001] * 60, "loss": [0.69] * 60},
+        {"loss": [1.5] * 60, "entropy": [1.9] * 60, "grad_norm": [30.0] * 60},
+        {"reward": [0.0] * 60, "episode_length": [200.0] * 60, "entropy": [0.001] * 60},
+    ],
+    ids=["preference tuning", "supervised fine-tuning", "a game"],
+)
+def test_what_is_no_reinforcement_learning_on_a_language_model_is_not_judged(series: dict[str, list[float]]) -> None:
+    assert rl_series(rl_run(series), "reward", "entropy", "grad_norm") == ()
+    assert found(rl_run(series), least=Severity.INFO) == []
+
+
+def test_a_kl_and_an_entropy_that_are_not_computed_are_no_collapse() -> None:
+    run = rl_run({"reward": FLAT, "completions/mean_length": FLAT, "kl": [0.0] * 40, "entropy": [0.0] * 40})
+    assert ids(run) == []
+
+
+def test_evaluations_are_not_mixed_with_training() -> None:
+    run = rl_run({"frac_reward_zero_std": FLAT, "eval_rewards/exact/mean": [0.0] * 40, "eval/kl": [9.0] * 40})
+    assert ids(run) == []
+
+
+def test_an_entropy_that_collapses_while_the_reward_rises_is_a_warning_and_else_an_error() -> None:
+    low = [0.4] * 20 + [0.003] * 40
+    rising = [0.01 * i for i in range(60)]
+    flat = (FLAT * 2)[:60]
+    for reward, severity in ((rising, Severity.WARNING), (flat, Severity.ERROR)):
+        run = rl_run({"completions/mean_length": [200.0] * 60, "entropy": low, "reward": reward})
+        [hit] = [f for f in found(run) if f.rule == "RLX003"]
+        assert (hit.severity, hit.onset.step) == (severity, 21)
+
+
+def test_an_entropy_that_falls_at_once_but_not_to_nothing_is_a_warning() -> None:
+    run = rl_run({"completions/mean_length": [200.0] * 80, "entropy": [0.4] * 40 + [0.03] * 40})
+    [hit] = [f for f in found(run) if f.rule == "RLX003"]
+    assert hit.severity is Severity.WARNING
+    assert hit.onset.step == 41
+
+
+def test_a_kl_that_shoots_up_late_is_a_warning_before_it_is_far() -> None:
+    values = [0.05 + 0.001 * i for i in range(60)] + [0.11 * 1.06**i for i in range(40)]
+    run = rl_run({"completions/mean_length": [200.0] * 100, "kl": values})
+    assert ids(run) == ["RLX004"]
+
+
+def test_length_that_the_reward_pays_for_is_called_so() -> None:
+    length = [min(100.0 + 10 * i, 500.0) for i in range(60)]
+    run = rl_run(
+        {
+            "completions/mean_length": length,
+            "completions/max_length": [512.0] * 60,
+            "reward": [v / 1000 + 0.01 * (i % 3) for i, v in enumerate(length)],
+        }
+    )
+    assert [f.cause for f in found(run)] == ["length_hacking"]
+
+
+def test_a_configured_maximum_is_taken_from_the_facts() -> None:
+    metrics = made({"completions/mean_length": [min(100.0 + 10 * i, 500.0) for i in range(60)]})
+    for limit, expected in (("512", ["RLX006"]), ("4096", [])):
+        facts = pl.DataFrame({"source": ["c.yaml"], "key": ["trl.max_completion_length"], "value": [limit]})
+        assert ids(run_of("made", {"metrics": metrics, "facts": facts})) == expected
+
+
+def test_single_points_beyond_a_bound_are_never_a_finding() -> None:
+    spiky = [50.0 if i % 9 == 0 else 0.2 for i in range(90)]
+    run = rl_run({"completions/mean_length": [200.0] * 90, "grad_norm": spiky, "kl": spiky, "clip_ratio": spiky})
+    assert ids(run) == []
+
+
+def test_what_recovered_is_not_told() -> None:
+    run = rl_run({"completions/mean_length": [200.0] * 90, "kl": [0.1] * 20 + [5.0] * 30 + [0.1] * 40})
+    assert ids(run) == []
+
+
+def test_one_metric_in_two_stores_is_one_finding() -> None:
+    series = {"kl": [5.0] * 40, "completions/mean_length": [200.0] * 40}
+    twice = pl.concat([made(series), made({f"train/{k}": v for k, v in series.items()}, source="events.tfevents")])
+    assert [f.rule for f in found(run_of("made", {"metrics": twice}))] == ["RLX004"]
+
+
+def test_nan_values_do_not_hide_the_rest_of_a_series() -> None:
+    run = rl_run(
+        {"completions/mean_length": [200.0] * 60, "kl": [float("nan") if i % 4 == 0 else 5.0 for i in range(60)]}
+    )
+    assert ids(run) == ["RLX004"]
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(1, 30))
+def test_a_stay_begins_after_its_last_break(held: list[bool], last: int) -> None:
+    stay = stay_of(pl.Series(held), last=last)
+    assert all(held[stay.onset :])
+    assert stay.onset == 0 or not held[stay.onset - 1]
+    assert 0 <= stay.share <= 1
+
+
+@given(st.lists(st.booleans(), min_size=20, max_size=80))
+def test_an_onset_lies_inside_its_series(held: list[bool]) -> None:
+    values = pl.Series(held)
+    assert 0 <= onset_of(values, values, last=20, window=10) < len(held)
+
+
+@given(st.lists(st.floats(-5, 5), min_size=40, max_size=90, unique=True))
+def test_a_sorted_series_has_the_strongest_trend(values: list[float]) -> None:
+    up, down = trend_of(pl.Series(sorted(values))), trend_of(pl.Series(sorted(values, reverse=True)))
+    assert up is not None
+    assert down is not None
+    assert (up.tau, down.tau) == (1.0, -1.0)
+
+
+def test_a_flat_series_correlates_with_nothing() -> None:
+    a = pl.DataFrame({"at": [1, 2, 3, 4], "value": [1.0, 2.0, 3.0, 4.0]})
+    assert together(a, a.with_columns(value=pl.lit(1.0))) == 0.0
+    assert together(a, a) == pytest.approx(1.0)

@@ -1,0 +1,118 @@
+"""Restarts on one time line: within a source, across sources, and what is none."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from forensics.signals.attempts import boundaries, lives, rows_of
+from forensics.store.run import Run, run_of
+
+SECOND = 1_000_000_000
+
+
+def life(
+    first: int,
+    last: int,
+    *,
+    source: str = "a.log",
+    attempt: int = 0,
+    line: int = 0,
+    t: int | None = None,
+    every: int = 1,
+) -> pl.DataFrame:
+    steps = list(range(first, last + 1, every))
+    return pl.DataFrame(
+        {
+            "source": source,
+            "attempt": attempt,
+            "seq": [line + i for i in range(len(steps))],
+            "line": [line + i for i in range(len(steps))],
+            "step": steps,
+            "t_ns": [None if t is None else (t + i) * SECOND for i in range(len(steps))],
+            "name": "loss",
+            "raw_name": "loss",
+            "value": [2.0 - 0.001 * s for s in steps],
+        },
+        schema_overrides={"t_ns": pl.Int64},
+    )
+
+
+def loaded(step: int | None, line: int, source: str = "a.log") -> pl.DataFrame:
+    return pl.DataFrame(
+        {"source": [source], "seq": [0], "line": [line], "step": [step], "kind": ["resumed"]},
+        schema_overrides={"step": pl.Int64},
+    )
+
+
+def made(*parts: pl.DataFrame, points: pl.DataFrame | None = None) -> Run:
+    return run_of("made", {"metrics": pl.concat(parts)} | ({} if points is None else {"checkpoints": points}))
+
+
+def told(run: Run) -> list[tuple[str, int, int]]:
+    return [(b.kind, b.after.first, b.replayed) for b in boundaries(run)]
+
+
+def test_a_run_that_was_never_restarted_is_one_life() -> None:
+    run = made(life(0, 99))
+    [only] = lives(run)
+    assert (only.first, only.last, only.records, only.every) == (0, 99, 100, 1.0)
+    assert boundaries(run) == ()
+
+
+def test_a_restart_that_goes_back_replays_steps() -> None:
+    assert told(made(life(0, 99), life(80, 150, attempt=1, line=200))) == [("replays", 80, 20)]
+
+
+def test_a_line_that_says_what_was_loaded_divides_a_log_whose_steps_only_grow() -> None:
+    run = made(life(0, 99), life(100, 150, line=200), points=loaded(100, 150))
+    assert told(run) == [("continues", 100, 0)]
+    assert boundaries(run)[0].after.resumed_step == 100
+
+
+def test_steps_that_count_from_the_start_are_no_resume() -> None:
+    assert told(made(life(0, 99), life(0, 50, attempt=1, line=200))) == [("scratch", 0, 0)]
+
+
+def test_a_next_stage_that_loads_the_last_one_counts_from_the_start() -> None:
+    run = made(life(0, 99), life(0, 50, attempt=1, line=200), points=loaded(99, 150))
+    assert told(run) == [("scratch", 0, 0)]
+
+
+def test_two_lives_of_one_parent_are_a_fork() -> None:
+    run = made(life(0, 99), life(80, 120, attempt=1, line=200), life(70, 130, attempt=2, line=400))
+    assert [(b.before.first, b.fork) for b in boundaries(run)] == [(0, False), (0, True)]
+
+
+def test_a_later_log_goes_on_from_an_earlier_one() -> None:
+    run = made(life(0, 99, t=1000), life(90, 150, source="b.log", t=2000))
+    assert told(run) == [("replays", 90, 10)]
+
+
+def test_a_log_without_a_clock_goes_on_where_it_says_what_it_loaded() -> None:
+    run = made(life(0, 99), life(90, 150, source="b.log", line=10), points=loaded(89, 5, "b.log"))
+    assert told(run) == [("replays", 90, 10)]
+
+
+def test_runs_of_a_sweep_are_not_restarts_of_each_other() -> None:
+    assert boundaries(made(*(life(1, 99, source=f"{i}.log", t=1000 * i) for i in range(1, 5)))) == ()
+
+
+def test_two_stores_of_one_run_are_not_restarts_of_each_other() -> None:
+    assert boundaries(made(life(10, 99, t=1000), life(10, 99, source="events", t=1000))) == ()
+
+
+def test_ranks_that_log_side_by_side_are_lives_of_their_own() -> None:
+    ranks = [life(0, 50).with_columns(rank=pl.lit(r, dtype=pl.Int32)) for r in (0, 1)]
+    assert len(lives(made(*ranks))) == 2
+    assert boundaries(made(*ranks)) == ()
+
+
+def test_the_rows_of_a_life_are_its_own() -> None:
+    run = made(life(0, 99), life(80, 150, attempt=1, line=200))
+    [boundary] = boundaries(run)
+    assert rows_of(run, boundary.before, "loss")["at"].to_list() == list(range(100))
+    assert rows_of(run, boundary.after, "loss")["at"].to_list() == list(range(80, 151))
+
+
+def test_records_without_steps_have_no_lives() -> None:
+    assert lives(made(life(0, 9).with_columns(step=pl.lit(None, dtype=pl.Int64)))) == ()
