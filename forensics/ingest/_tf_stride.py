@@ -129,11 +129,9 @@ def _batch(
 
     at, index = begin
     row = np.arange(len(values), dtype=np.int64)[:, None]
-    if plan.doubles is None:
-        numbers = (values & np.uint64(0xFFFFFFFF)).astype(np.uint32).view("<f4").astype(np.float64)
-    else:
-        floats = values.astype(np.uint32).view("<f4").astype(np.float64)
-        numbers = np.where(plan.doubles, values.view("<f8"), floats)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN
+        floats = (values & np.uint64(0xFFFFFFFF)).astype(np.uint32).view("<f4").astype(np.float64)
+    numbers = floats if plan.doubles is None else np.where(plan.doubles, values.view("<f8"), floats)
     if not plan.single:
         walls, steps = walls[:, plan.owner], steps[:, plan.owner]
     return Batch(

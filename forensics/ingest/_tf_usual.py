@@ -50,11 +50,13 @@ def decode_usual(frames: Frames, left: Sequence[int], tags: Tags) -> tuple[Piece
         steps.append(step)
         tagged.append(tag_number)
         numbers.append(number)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN
+        values = np.frombuffer(b"".join(numbers), "<f4").astype(np.float64)
     piece = Piece(
         np.array(where, np.int64),
         np.array(tagged, np.int32),
         np.array(steps, np.int64),
         np.frombuffer(b"".join(walls), "<f8"),
-        np.frombuffer(b"".join(numbers), "<f4").astype(np.float64),
+        values,
     )
     return piece, others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isnan
 
 from forensics.ingest._attempts import Attempts
 from forensics.ingest._metric_rows import int64, nanoseconds
@@ -81,7 +82,7 @@ class History:
             elif name == "_timestamp":
                 t_ns = nanoseconds(number)
             elif not name.startswith("_"):
-                if name == "epoch":
+                if name == "epoch" and number is not None and not isnan(number):
                     epoch = number
                 if number is not None:
                     cells.append((name, number, name))
