@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from forensics.dialects import _lines, _prefix, _sieve, _signatures, _stems, _times, _tracebacks
@@ -20,6 +21,7 @@ _CROWD = 0.3
 _SCAN_ROWS, _SCAN_BYTES = 4096, 4 << 20
 _LAYOUTS = 64
 _WINDOW_BYTES = 64 << 10
+_NONE = np.zeros(0, np.int64)
 _EVENTS = {
     "seq": pl.Int64(), "line": pl.Int64(), "byte": pl.Int64(), "rank": pl.Int64(), "step": pl.Int64(),
     "level": pl.String(), "code": pl.String(), "text": pl.String(), "attrs": pl.String(),
@@ -101,13 +103,14 @@ class Reader:
         """Segments that may hold a signature, and those that a dialect may read in the general way."""
         own = None if self._matcher is None else self._matcher.pattern
         if self._sieve is not None and not self._crowded:
-            either = self._pattern if own is None else f"{self._pattern}|{own}"
-            near = cut.around(self._sieve.places(cut.data), either)
+            near = cut.around(self._sieve.places(cut.data))
             self._crowded = near.height > cut.height * _CROWD
-            suspects = near.filter(pl.col("text").str.contains(self._pattern))
-            printed = near.clear() if own is None else near.filter(pl.col("text").str.contains(own))
-            if self._matcher is not None:
-                printed, _ = self._matcher.take(printed)
+            printed, quiet = near.clear(), _NONE
+            if self._matcher is not None and own is not None:
+                printed, quiet = self._matcher.take(near.filter(near["text"].str.contains(own)))
+            if len(quiet):
+                near = near.filter(~pl.Series(np.isin(near["seq"].to_numpy(), quiet)))
+            suspects = near.filter(near["text"].str.contains(self._pattern))
             return self._bare(suspects), self._bare(printed)
         if self._matcher is None:
             suspects = self._bare(cut.select(self._pattern))

@@ -105,16 +105,14 @@ class Cut:
             keep, text = keep[found], text.gather(found)
         return self._framed(keep, text)
 
-    def around(self, places: Ints, pattern: str) -> pl.DataFrame:
-        """Of the segments in which these places of the block lie, those that `pattern` finds; columns as `select`."""
+    def around(self, places: Ints) -> pl.DataFrame:
+        """The segments in which these places of the block lie; columns as `select`."""
         hit = np.zeros(self.height, np.bool_)
         hit[np.searchsorted(self._begins, places, side="right") - 1] = True
         keep = np.flatnonzero(hit)
         ends = self._begins[keep + 1] - 1
         parts = [self.data[low:high] for low, high in zip(self._begins[keep].tolist(), ends.tolist(), strict=True)]
-        text = strings(b"\n".join([*parts, b""]))
-        found = text.str.contains(pattern).arg_true().to_numpy().astype(np.int64)
-        return self._framed(keep[found], text.gather(found))
+        return self._framed(keep, strings(b"\n".join([*parts, b""])))
 
     def _framed(self, keep: Ints, text: pl.Series) -> pl.DataFrame:
         starts = self._begins[keep]
