@@ -8,6 +8,7 @@ import polars as pl
 
 from forensics.model import Confidence, Evidence, EvidenceRole, Locator
 from forensics.signals.endings import Mark, ending_of
+from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 #: Fewer records than this are no series.
@@ -53,10 +54,10 @@ def health_of(run: Run) -> Health:
 
 
 def _series(run: Run) -> tuple[int, int | None, int, int]:
-    """Count records, the last step, loss values, and loss values that are not finite."""
+    """Count records (once where several stores hold them), the last step, losses, and losses that are not finite."""
     loss = _LOSS & pl.col("value").is_not_null()
     row = (
-        run.scan("metrics")
+        counted(run)
         .select(
             records=pl.struct("source", "seq").n_unique(),
             last=pl.col("step").max(),

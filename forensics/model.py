@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from forensics.figure import Figure
+
 Number = float | int | str
 _EMPTY: Mapping[str, Number] = MappingProxyType({})
 
@@ -244,7 +246,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that a renderer may show of one run."""
+    """Everything that a renderer may show of one run; `figures` only where a renderer that draws asked for them."""
 
     run: str
     verdict: Verdict
@@ -253,3 +255,4 @@ class Report:
     issues: tuple[Issue, ...] = ()
     suppressed: int = 0
     plugins: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import polars as pl
 
-from forensics import registry
+from forensics import figures, registry
 from forensics.errors import ForensicsError, UsageError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.reading import Opened, open_source, opened_bytes, opened_stream
-from forensics.model import FileCoverage, Finding, Issue, Report, Source
+from forensics.model import FileCoverage, Finding, Issue, Report, Shape, Source
 from forensics.store import disk
 from forensics.store.fill import fill
 from forensics.store.gather import coverage_of, issues_frame, issues_of, run_from, sources_frame
@@ -70,8 +70,42 @@ class _Gathered:
         return run_from(name, self.frames)
 
 
-def ingest_run(path: Path, *, store: Path | None = None, limits: Limits = DEFAULT) -> Run:
-    """Read a run directory, or one file, into tables.
+@dataclass
+class _Told:
+    tell: Callable[[Progress], None] | None
+    of_files: int
+    of_bytes: int
+    files: int = 0
+    size_bytes: int = 0
+
+    def start(self) -> None:
+        if self.tell is not None:
+            self.tell(Progress(self.files, self.of_files, self.size_bytes, self.of_bytes))
+
+    def done(self, source: Source) -> None:
+        self.files += 1
+        self.size_bytes += source.size_bytes
+        self.start()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the reading is: files and bytes that are done, of all."""
+
+    files: int
+    of_files: int
+    size_bytes: int
+    of_bytes: int
+
+
+def ingest_run(
+    path: Path,
+    *,
+    store: Path | None = None,
+    limits: Limits = DEFAULT,
+    progress: Callable[[Progress], None] | None = None,
+) -> Run:
+    """Read a run directory, or one file, into tables; `progress` is told before the first file and after each.
 
     With `store`, or for a run above `IN_MEMORY_BYTES`, the tables lie on disk and only files whose content changed are
     read again; otherwise they stay in memory.
@@ -85,15 +119,18 @@ def ingest_run(path: Path, *, store: Path | None = None, limits: Limits = DEFAUL
     found = discover(path, limits)
     gathered = _Gathered(files=list(found.skipped), issues=list(found.issues))
     ingesters = registry.load("ingesters").ingesters
+    told = _Told(progress, len(found.sources), sum(s.size_bytes for s in found.sources))
+    told.start()
     if store is not None or sum(s.size_bytes for s in found.sources) > IN_MEMORY_BYTES:
         where = store if store is not None else disk.default_place()
-        job = disk.Job(found.root, found.sources, ingesters, limits)
+        job = disk.Job(found.root, found.sources, ingesters, limits, told.done)
         for tables, file, issues in disk.ingest_to_disk(job, where, path):
             gathered.add(tables, file, issues)
         return gathered.run(str(path), found.sources)
     for source in found.sources:
         sink, file = fill(open_source(found.root, source, limits), source, ingesters, limits)
         gathered.add({t: f.lazy() for t, f in sink.frames().items()}, file, sink.issues)
+        told.done(source)
     return gathered.run(str(path), found.sources)
 
 
@@ -120,9 +157,11 @@ def _ingest_opened(opened: Opened, limits: Limits) -> Run:
     return gathered.run(opened.source.path, [opened.source])
 
 
-def findings_of(run: Run, config: RuleConfig) -> Iterator[Finding]:
-    """Ask every rule; a rule that fails is a bug of ours and is raised with its name."""
+def findings_of(run: Run, config: RuleConfig, shapes: frozenset[Shape] | None = None) -> Iterator[Finding]:
+    """Ask every rule, or those of some shapes; a rule that fails is a bug of ours and is raised with its name."""
     for rule in registry.load("rules").rules:
+        if shapes is not None and rule.shape not in shapes:
+            continue
         try:
             yield from rule.check(run, config.for_rule(rule))
         except Exception as error:
@@ -130,10 +169,10 @@ def findings_of(run: Run, config: RuleConfig) -> Iterator[Finding]:
             raise
 
 
-def report_of(run: Run, config: RuleConfig | None = None) -> Report:
-    """Judge a run that has been read."""
+def report_of(run: Run, config: RuleConfig | None = None, shapes: frozenset[Shape] | None = None) -> Report:
+    """Judge a run that has been read, by every rule or by those of some shapes only."""
     config = config if config is not None else Defaults()
-    every = tuple(findings_of(run, config))
+    every = tuple(findings_of(run, config, shapes))
     kept = tuple(f for f in every if f.rule not in config.ignore)
     coverage = coverage_of(run)
     return Report(
@@ -145,6 +184,11 @@ def report_of(run: Run, config: RuleConfig | None = None) -> Report:
         suppressed=len(every) - len(kept),
         plugins=tuple(f"{b.kind}: {b.name}: {b.why}" for b in registry.load().broken),
     )
+
+
+def with_figures(run: Run, report: Report) -> Report:
+    """Give the report with the figures that a page draws of its run."""
+    return replace(report, figures=figures.figures_of(run, report))
 
 
 def triage(
@@ -161,10 +205,12 @@ def triage(
 __all__ = [
     "Defaults",
     "ForensicsError",
+    "Progress",
     "findings_of",
     "ingest_bytes",
     "ingest_run",
     "ingest_stream",
     "report_of",
     "triage",
+    "with_figures",
 ]

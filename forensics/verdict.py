@@ -37,6 +37,8 @@ _OWN = frozenset((Shape.OOM, Shape.NAN, Shape.CRASH))
 #: Shapes that say how well a run worked, not why it ended.
 _SOFT = frozenset((Shape.LEARNING, Shape.SLOWDOWN, Shape.BAD_EVAL))
 _CHAIN = 6
+#: Names ranks and cause from all kinds of evidence; the complaints and deaths that it weighed give way to it.
+_DECIDER = "HNG003"
 
 
 def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict:
@@ -45,7 +47,7 @@ def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict
     if not errors:
         return _no_failure(health_of(run), coverage)
     cause = reduce(_earlier, sorted(errors, key=_preference))
-    others = [f for f in sorted(errors, key=_preference) if f is not cause]
+    others = [f for f in sorted(errors, key=_preference) if f is not cause and not _repeats(f, cause)]
     explained = [f for f in others if _explains(cause, f)]
     omens = [f for f in others if _foretells(f, cause)]
     other = [f for f in others if f.shape is not cause.shape and f not in omens]
@@ -100,11 +102,29 @@ def _earlier(a: Finding, b: Finding) -> Finding:
 
 def _yields(finding: Finding, other: Finding) -> bool:
     """Whether a finding gives way to another one whatever their order in time."""
+    if _decided(other, finding):
+        return True
+    if _decided(finding, other):
+        return False
     if _weak(finding) is not _weak(other):
         return _weak(finding)
     if _ended_by_itself(other) and (finding.shape in _SOFT or _echo(finding)):
         return True
     return _only_slow(finding) and _stopped_for_another_reason(other)
+
+
+def _repeats(finding: Finding, cause: Finding) -> bool:
+    """Whether the decider of failures of several ranks only names the event that the cause is."""
+    return finding.rule == _DECIDER and finding.evidence[0].place == cause.evidence[0].place
+
+
+def _decided(decider: Finding, finding: Finding) -> bool:
+    """Whether `finding` is among what the decider of failures of several ranks has weighed."""
+    if decider.rule != _DECIDER or finding.rule == _DECIDER:
+        return False
+    if finding.shape is Shape.HANG:
+        return finding.cause != "shutdown_hang"
+    return finding.shape is Shape.CRASH and (decider.shape is Shape.CRASH or finding.causal is Causal.SYMPTOM)
 
 
 def _echo(finding: Finding) -> bool:

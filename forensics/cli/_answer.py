@@ -11,13 +11,14 @@ from forensics.errors import ExitCode
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a command; `notes` go to stderr, `text` to stdout or to the file `out`."""
+    """The result of a command; `notes` go to stderr, `text` to stdout or to the file `out`, `also` to files."""
 
     text: str
     code: ExitCode = ExitCode.OK
     out: Path | None = None
     force: bool = False
     notes: tuple[str, ...] = ()
+    also: tuple[tuple[Path, str], ...] = ()
 
 
 def lines(parts: Iterable[str]) -> str:

@@ -12,11 +12,22 @@ from typing import Annotated
 
 import typer
 
+from forensics.cli import _complete
 from forensics.config import FAIL_ON, suggestion
 from forensics.errors import UsageError
 from forensics.report._style import Style
 
 FormatOption = Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json or markdown.")]
+ReportFormatOption = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help="text, json, markdown, github, junit or html.",
+        autocompletion=_complete.formats,
+    ),
+]
 OutOption = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE, not stdout.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Let -o replace a file that exists.")]
 ColorOption = Annotated[str, typer.Option("--color", metavar="WHEN", help="auto, always or never.")]
@@ -29,13 +40,19 @@ FailOnOption = Annotated[
         help="Exit 1 at findings of this severity or above (default error), or of this shape: "
         + ", ".join(FAIL_ON)
         + ".",
+        autocompletion=_complete.levels,
     ),
 ]
 ExitZeroOption = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever was found.")]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 4 when a part of the input was lost.")]
 IgnoreOption = Annotated[
-    list[str] | None, typer.Option("--ignore", metavar="RULE", help="Suppress a rule; may be repeated.")
+    list[str] | None,
+    typer.Option("--ignore", metavar="RULE", help="Suppress a rule; may be repeated.", autocompletion=_complete.rules),
 ]
+RedactOption = Annotated[
+    bool, typer.Option("--redact", help="Hide users, home folders, hosts, addresses, e-mails and tokens.")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 StoreOption = Annotated[
     Path | None,
     typer.Option("--store", metavar="DIR", help="Keep the tables in DIR; unchanged files are not read again."),

@@ -22,7 +22,7 @@ from forensics import cli
 from forensics.cli import _overview
 from forensics.cli.main import run
 
-_SCHEMAS = ("report-1", "nan-origin-1")
+_SCHEMAS = ("report-1", "nan-origin-1", "diff-1", "kernels-1", "hang-1")
 _CONSOLE = re.compile(r"```console\n(?P<commands>.*?)```", re.DOTALL)
 _WRITTEN = "<!-- written by `make docs`: do not edit -->"
 

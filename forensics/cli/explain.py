@@ -9,11 +9,14 @@ from typing import Annotated
 
 import typer
 
+from forensics.cli import _complete
 from forensics.cli import _options as opt
 from forensics.cli._answer import Answer, lines
 from forensics.errors import UsageError
 
-RuleArgument = Annotated[str, typer.Argument(metavar="RULE", help="Id or name of the rule.")]
+RuleArgument = Annotated[
+    str, typer.Argument(metavar="RULE", help="Id or name of the rule.", autocompletion=_complete.rules)
+]
 
 
 def command(

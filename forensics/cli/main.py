@@ -12,11 +12,13 @@ from forensics.errors import ExitCode, ForensicsError, InputError, UsageError
 TYPE_CHECKING = False  # typing itself would cost a fifth of what --help may
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     import typer
 
     from forensics.cli._answer import Answer
 
+_COMPLETE = "_FORENSICS_COMPLETE"
 _PIPE_MARK = "PacifyFlushWrapper"  # what Typer puts in place of stdout once its reader has gone
 
 
@@ -48,6 +50,9 @@ def _answered(args: list[str]) -> int:
     if args[:1] in (["--help"], ["-h"]):
         sys.stdout.write(_overview.page(list(cli.__path__)))
         return ExitCode.OK
+    if _COMPLETE in os.environ:  # the shell asks through the environment, without arguments
+        answer = _parsed(["--help"])
+        return answer if isinstance(answer, int) else ExitCode.OK
     if not args:
         sys.stderr.write(_overview.page(list(cli.__path__)))
         return ExitCode.USAGE
@@ -101,14 +106,20 @@ def _help_for(args: list[str]) -> str:
 def _delivered(answer: Answer) -> int:
     for note in answer.notes:
         sys.stderr.write(f"note: {note}\n")
+    for path, text in answer.also:
+        _written(path, text, force=answer.force)
     if answer.out is None:
         sys.stdout.write(answer.text)
     else:
-        from forensics.io.atomic import write_atomic  # noqa: PLC0415 - only with -o
-
-        write_atomic(answer.out, answer.text.encode("utf-8", "backslashreplace"), force=answer.force)
-        sys.stderr.write(f"Wrote {answer.out}\n")
+        _written(answer.out, answer.text, force=answer.force)
     return answer.code
+
+
+def _written(path: Path, text: str, *, force: bool) -> None:
+    from forensics.io.atomic import write_atomic  # noqa: PLC0415 - only with a file to write
+
+    write_atomic(path, text.encode("utf-8", "backslashreplace"), force=force)
+    sys.stderr.write(f"Wrote {path}\n")
 
 
 def _refused(error: ForensicsError) -> ExitCode:

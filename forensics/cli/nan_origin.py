@@ -33,18 +33,22 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     force: opt.ForceOption = False,
     exit_zero: opt.ExitZeroOption = False,
     strict: opt.StrictOption = False,
+    redact: opt.RedactOption = False,
+    quiet: opt.QuietOption = False,
     color: opt.ColorOption = "auto",
     verbose: opt.VerboseOption = False,
 ) -> Answer:
     """Find the first step at which a value was not finite."""
     from forensics.nan_origin import origin  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.report import nan_origin as page  # noqa: PLC0415 - same
+    from forensics.report._redacted import redacted  # noqa: PLC0415 - same
     from forensics.store.gather import coverage_of, issues_of  # noqa: PLC0415 - same
 
     output = opt.Output(format_, out, force, color, verbose).checked(page.FORMATS)
-    run = _read(source)
+    run = _read(source, quiet=quiet)
     found, coverage = origin(run), coverage_of(run)
-    text = lines(page.render(page.Page(found, run.name, coverage, issues_of(run)), output.format, output.style))
+    shown = page.Page(found, run.name, coverage, issues_of(run))
+    text = lines(page.render(redacted(shown, run) if redact else shown, output.format, output.style))
     return Answer(text, Gate(exit_zero=exit_zero, strict=strict).code(_code(found), [coverage]), out, force)
 
 
@@ -55,9 +59,11 @@ def _code(found: NanOrigin) -> ExitCode:
     return ExitCode.FINDINGS if bad else ExitCode.CANNOT_SAY
 
 
-def _read(source: str) -> Run:
+def _read(source: str, *, quiet: bool) -> Run:
     from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.cli._progress import watched  # noqa: PLC0415 - same
 
     if source == "-":
         return pipeline.ingest_stream("stdin", sys.stdin.buffer)
-    return pipeline.ingest_run(Path(source))
+    with watched(quiet=quiet) as seen:
+        return pipeline.ingest_run(Path(source), progress=seen)

@@ -22,41 +22,57 @@ if TYPE_CHECKING:
     from forensics.model import Report
 
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
+HtmlOption = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the page of report, too.")]
 
 
 def command(  # noqa: PLR0913 - each is an option of the command line
     runs: RunsArgument,
     *,
-    format_: opt.FormatOption = "text",
+    format_: opt.ReportFormatOption = "text",
     out: opt.OutOption = None,
+    html: HtmlOption = None,
     force: opt.ForceOption = False,
     fail_on: opt.FailOnOption = None,
     ignore: opt.IgnoreOption = None,
     exit_zero: opt.ExitZeroOption = False,
     strict: opt.StrictOption = False,
     store: opt.StoreOption = None,
+    redact: opt.RedactOption = False,
+    quiet: opt.QuietOption = False,
     color: opt.ColorOption = "auto",
     verbose: opt.VerboseOption = False,
 ) -> Answer:
     """Judge each run and lay out the verdicts."""
-    from forensics import config, pipeline, registry  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics import registry  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.cli._judge import Asked, judged  # noqa: PLC0415 - same
 
     output = opt.Output(format_, out, force, color, verbose)
     output.checked(r.name for r in registry.load("renderers").renderers)
-    settings = config.load(cwd=Path.cwd(), runs=runs, options={"fail-on": fail_on, "ignore": ignore or None})
-    settings = settings.checked(registry.load("rules").rules)
-    reports = [pipeline.triage(run, config=settings, store=store) for run in runs]
+    opt.Output("html", html, force).checked(("html",))
+    drawn = html is not None or format_ == "html"
+    asked = Asked(tuple(runs), fail_on, tuple(ignore or ()), store, figures=drawn, redact=redact, quiet=quiet)
+    settings, reports = judged(asked)
     gate = Gate(settings.fail_on, exit_zero, strict)
-    return Answer(lines(rendered(reports, output)), gate.of_reports(reports), out, force, settings.notes)
+    also = () if html is None else ((html, _page(reports)),)
+    return Answer(lines(rendered(reports, output)), gate.of_reports(reports), out, force, settings.notes, also)
+
+
+def _page(reports: Sequence[Report]) -> str:
+    from forensics.report.html.page import render_many  # noqa: PLC0415 - not on the path of --help
+
+    return lines(render_many(reports))
 
 
 def rendered(reports: Sequence[Report], output: opt.Output) -> Iterator[str]:
     """Lay out one report by its renderer, several by the table of their format."""
     from forensics import registry  # noqa: PLC0415 - not on the path of --help
     from forensics.report import _many, text  # noqa: PLC0415 - same
+    from forensics.report.html import page  # noqa: PLC0415 - same
 
     if output.format == "text":
         return text.render(reports[0], output.style) if len(reports) == 1 else _many.text(reports, output.style)
+    if output.format == "html":
+        return page.render_many(reports)
     if len(reports) > 1 and output.format in _many.BY_FORMAT:
         return _many.BY_FORMAT[output.format](reports)
     by_name = {r.name: r for r in registry.load("renderers").renderers}

@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from forensics.dialects import _lines, _prefix, _sieve, _signatures, _stems, _times, _tracebacks
+from forensics.dialects import (
+    _collective_lines,
+    _elastic,
+    _lines,
+    _prefix,
+    _sieve,
+    _signatures,
+    _stems,
+    _times,
+    _tracebacks,
+    _wrapped,
+)
 from forensics.dialects._engine import Matcher, Tables
 from forensics.dialects.spec import Dialect
 
@@ -88,7 +99,9 @@ class Reader:
         events = self._tracebacks.go_on(data)
         suspects, printed = self._chosen(cut)
         if suspects.height:
+            suspects = _wrapped.mended(suspects, data, offset)
             events += self._scanned(suspects)
+            events += _elastic.records(suspects, data, offset, self._bounds.quote_chars)
             events += self._tracebacks.feed(suspects, data, offset)
         ready = [self._events(events)] if events else []
         if self._matcher is not None:
@@ -152,7 +165,9 @@ class Reader:
     def _events(self, rows: list[dict[str, Any]]) -> Tables:
         frame = pl.DataFrame(rows, schema=_EVENTS | {"stamped": pl.String()})
         t_ns = _times.read(frame["stamped"], self._bounds.year, rounds=_LAYOUTS, looked_at=frame.height)
-        return {"events": frame.with_columns(t_ns=t_ns).drop("stamped")}
+        tables = {"events": frame.with_columns(t_ns=t_ns).drop("stamped")}
+        collectives = _collective_lines.rows_of(rows)
+        return tables | ({"collectives": collectives} if collectives.height else {})
 
     def _last_line(self) -> list[dict[str, Any]]:
         if self._last is None:

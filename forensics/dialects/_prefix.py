@@ -10,9 +10,11 @@ import re
 
 import polars as pl
 
+#: What mpirun's time stamps put before its tag: `Fri Aug  1 12:31:45 2031[1,0]<stdout>:`.
+_DATE = r"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}"
 _PARTS = (
     r"(?:\[pod/\S+\] |pod/\S+ )?"
-    r"(?:\[\d+,(?P<mpi>\d{1,7})\]<(?:stdout|stderr|stddiag)>: ?)?"
+    r"(?:(?:" + _DATE + r")?\[\d+,(?P<mpi>\d{1,7})\]<(?:stdout|stderr|stddiag)>: ?)?"
     r"(?: {0,4}(?P<srun>\d{1,5}): )?"
     r"(?:\[default(?P<local>\d{1,7})\]:\s?)?"
     r"(?:\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?)?"
@@ -23,7 +25,7 @@ PATTERN = rf"^{_PARTS}"
 _PREFIX = re.compile(PATTERN)
 #: Groups that name a rank, the most telling first.
 _RANKS = ("rank", "mpi", "srun", "local")
-_MAYBE = r"^(?:\[(?:pod/|\d+,\d+\]<|\d{5,}\] |default\d|[Rr]ank|RANK)|pod/|\(\w+ pid=)"
+_MAYBE = r"^(?:" + _DATE + r"\[\d+,|\[(?:pod/|\d+,\d+\]<|\d{5,}\] |default\d|[Rr]ank|RANK)|pod/|\(\w+ pid=)"
 _TASK = r"^ {0,4}(\d{1,5}): "
 #: Finds every line that may begin with a prefix.
 MAYBE = rf"{_MAYBE}|{_TASK}"

@@ -23,9 +23,14 @@ from forensics.dialects._stems import STEMS
 
 #: Of one signature in one file the first 200 and the last 50 hits are kept; the rest is counted.
 FIRST_KEPT, LAST_KEPT = 200, 50
+#: Beyond these the first hit of each further rank is kept too: in the log of a large job every rank complains once, and
+#: one that is left out would look like the silent one.
+_RANKS_KEPT = 20_000
 #: So many equal complaints in one block are no program text.
 _CHECKED = 2_000
 _STAMP_CHARS = 160
+#: PyTorch's own tag of the global rank, wherever it stands: harnesses put words of their own before it.
+_RANK_TAG = r"\[rank(\d{1,7})\]:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ def pattern() -> str:
 class Scanner:
     """Signatures over the blocks of one file."""
 
-    __slots__ = ("_chars", "_counts", "_last", "_needles", "_signatures")
+    __slots__ = ("_chars", "_counts", "_last", "_needles", "_ranks", "_signatures")
 
     def __init__(self, *, quote_chars: int = 400) -> None:
         """`quote_chars` cuts the text of an event."""
@@ -76,12 +81,15 @@ class Scanner:
                 self._needles.setdefault(needle, []).append(number)
         self._counts = [0] * len(self._signatures)
         self._last: dict[int, deque[dict[str, Any]]] = {}
+        self._ranks: dict[int, set[int]] = {}
         self._chars = quote_chars
 
     def feed(self, found: pl.DataFrame) -> list[dict[str, Any]]:
         """Events of the lines in `found` (columns seq, line, byte, text, raw, rank), those to be kept now."""
         if not found.height:
             return []
+        tagged = pl.col("text").str.extract(_RANK_TAG, 1).cast(pl.Int64, strict=False)
+        found = found.with_columns(rank=pl.coalesce("rank", tagged))
         needles = list(self._needles)
         present = (
             found["text"].str.extract_many(needles, overlapping=True).to_frame("needle").with_row_index("row")
@@ -112,9 +120,18 @@ class Scanner:
         if rows.height <= _CHECKED:
             rows = rows.filter(~pl.col("text").str.contains(SOURCE))
         free = max(0, FIRST_KEPT - self._counts[number])
+        seen = self._ranks.setdefault(number, set())
         for row in rows.head(free).iter_rows(named=True):
             yield from self._event(number, row)
+        seen.update(rows.head(free)["rank"].drop_nulls().to_list())
         rest = rows.slice(free)
+        if rest.height and len(seen) < _RANKS_KEPT:
+            fresh = rest.filter(pl.col("rank").is_not_null() & ~pl.col("rank").is_in(list(seen)))
+            fresh = fresh.unique("rank", keep="first", maintain_order=True).head(_RANKS_KEPT - len(seen))
+            for row in fresh.iter_rows(named=True):
+                yield from self._event(number, row, counted=True)
+            seen.update(fresh["rank"].to_list())
+            rest = rest.filter(~pl.col("seq").is_in(fresh["seq"].implode()))
         self._counts[number] += rest.height
         if rest.height:
             kept = self._last.setdefault(number, deque(maxlen=LAST_KEPT))
@@ -128,7 +145,8 @@ class Scanner:
             return
         self._counts[number] += not counted
         attrs = {"role": signature.role, "shape": signature.shape, "family": signature.family, "cause": signature.cause}
-        attrs |= {k: v for k, v in hit.groupdict().items() if v is not None}
+        # a name that two branches of a pattern share is spelled `name__2` in the second
+        attrs |= {k.split("__")[0]: v.strip() for k, v in hit.groupdict().items() if v is not None}
         rank = attrs.get("rank", "")
         yield {
             "seq": row["seq"],

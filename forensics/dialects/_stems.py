@@ -8,8 +8,8 @@ from __future__ import annotations
 
 STEMS = (
     "rror", "ERROR", "xception", "ignal", "SIG", "of memory", "of-memory", "Of Memory", "oom-kill", "oom_kill",
-    "OOM", "t allocate m", "on memory", "shared memory", "NCCL WARN C", "ncclI", "atchdog", "imed out",
-    "imeout", "Time out", "bort", "illed", "CANCELLED", "DUE TO", "TERM_", "completion from", "OFI Req", "Xid",
+    "OOM", "t allocate m", "on memory", "shared memory", "NCCL WARN ", "ncclI", "atchdog", "imed out",
+    "imeout", "Time out", "bort", "illed", "CANCELLED", "DUE TO", "TERM_", "Got completion", "OFI Req", "Xid",
     "fallen off", "DataLoader worker", "left on device", "quota", "by peer", "refused", "cale already",
     "OVERFLOW!", "verflow", "NaN", "is nan", "norm: nan", "norm': nan", "norm': 'nan", "'loss': 0.0,",
     "'loss': '0'", "finite", "Invalid loss", "Segmentation", "endezvous", "nterrupt", "reempt", "ailed",
@@ -21,7 +21,7 @@ STEMS = (
     "UNKNOWN", "429 ", "RESOURCE_", "DEADLINE_", "UR_RES", "Attempted loss scale: 1", "Minimum loss", "PBS: ",
     "raining c", "raining C", "raining f", "raining F", "raining d", "raining is", "raining has", "raining s",
     "RAINING C", "d training", "d Training", "e training", "h training", "un complete", "un finished",
-    "train_runtime", "run_stop", "stopped: `", "last enqueued", "async_prefetch", "are nan", "was nan",
+    "train_runtime", "run_stop", "stopped: `", "ast enqueued", "async_prefetch", "are nan", "was nan",
     "me nan", "n nan", "ns nan", "ent nan", "ed nan", " a nan", "came inf", "is inf", "uncorrectable", "Received data",
     "op.preamble", "BLOCKING_WAIT", "exitcode", "Backward",
     "terminate called", "bad_alloc", "Assertion", "(): invalid", "malloc():", "stack smashing", "Illegal ins",
@@ -35,5 +35,9 @@ STEMS = (
     "non-zero", "ermination (", "^C", "C detected", "wallclock", "ang detected",
     "ang was det", "eadlock", "o progress", "heartbeat", "be hung", "be stuck", "s hung", "s hanging", "s stuck",
     "oss during tr", "=exited", "(local_rank", "train metrics", "Training time", "training time: ", "epochs completed",
-    "ainable params: 0 ",
+    "ainable params: 0 ", "total-vm:", "ALLOC_FAILED", "enough memory",
+    "ntly allocated  ", "equested    ", "evice limit  ", "ding to CUDA)",
+    "forcefully exi", "debug info", "ollective #", "- Init ", "blocked for more", "soft lockup", "nfs: server",
+    " hit config.", "ecompiling fun", "segfault at", "mlx5_", "launched up to", " on node ",
+    "GroupNCCL.cpp",
 )  # fmt: skip

@@ -19,7 +19,7 @@ Example:
     [rank 0] INFO     [step 80] GPU mem: 1.5GB allocated, 3.2GB peak, 3.9GB reserved / 79.1GB total (4%)
     ```
     => eval_loss=4.01 eval_ppl=55.15 step=80
-    => mem_allocated_gib=1.5 mem_peak_gib=3.2 mem_reserved_gib=3.9 step=80
+    => mem_allocated_gib=1.5 mem_peak_gib=3.2 mem_reserved_gib=3.9 mem_total_gib=79.1 step=80
 
 Example:
     ```log
@@ -62,7 +62,8 @@ DIALECT = Dialect(
             "metrics",
             "] GPU mem: ",
             r"\[step (?P<step>\d+)\] GPU mem: (?P<mem_allocated_gib>\d[\d.]*)GB allocated, "
-            r"(?P<mem_peak_gib>\d[\d.]*)GB peak, (?P<mem_reserved_gib>\d[\d.]*)GB reserved",
+            r"(?P<mem_peak_gib>\d[\d.]*)GB peak, (?P<mem_reserved_gib>\d[\d.]*)GB reserved"
+            r"(?: / (?P<mem_total_gib>\d[\d.]*)GB total)?",
         ),
         Line("nan", "NaN/Inf loss at step ", r"NaN/Inf loss at step (?P<step>\d+) \(consecutive=", step_offset=1),
         Line("saved", "Sync checkpoint saved: ", r"Sync checkpoint saved: (?P<path>\S*step_(?P<step>\d+)|\S+)"),

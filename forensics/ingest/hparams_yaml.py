@@ -11,6 +11,7 @@ from itertools import islice
 from forensics.errors import InputError, NotMine
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import document, settle_document
+from forensics.ingest._secrets import masked
 from forensics.ingest._yaml_leaves import Leaf, leaves
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
@@ -67,4 +68,5 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
 
 
 def _short(leaf: Leaf) -> object:
-    return leaf.value[:_VALUE_CHARS] if isinstance(leaf.value, str) else leaf.value
+    shown = masked(leaf.path, leaf.value)
+    return shown[:_VALUE_CHARS] if isinstance(shown, str) else shown

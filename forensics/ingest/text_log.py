@@ -16,6 +16,7 @@ from forensics import registry
 from forensics.dialects import _prefix, _sniff
 from forensics.dialects._blocks import Bounds, Reader
 from forensics.errors import NotMine
+from forensics.ingest._log_settings import write_settings
 from forensics.ingest._out import Out
 from forensics.ingest._text_sample import choose, is_text, sampled
 from forensics.io.blocks import Block, count_lines
@@ -27,6 +28,8 @@ from forensics.registry import Sniff, ingester
 PIECE_BYTES = 8 << 20
 #: Smaller files are read before a sieve is made.
 SIEVE_FROM_BYTES = 4 << 20
+#: What a launcher says of a rank, whatever file it stands in.
+_OF_OTHERS = ("elastic-failure", "elastic-rank", "mpi-rank-died", "mpi-signal", "mpi-abort", "ddp-model-mismatch")
 _GLOBS = (
     *("*.log", "*.log.[0-9]*", "*.txt", "*.out", "*.err", "stdout*", "stderr*", "*.o[0-9]*", "*.e[0-9]*"),
     *("slurm-*", "nohup*", "*output*", "*.jsonl", "log*", "*.log.json", "typescript"),
@@ -37,7 +40,7 @@ _GLOBS = (
     "text_log",
     version=1,
     sniff=Sniff(glob=_GLOBS, fallback=True),
-    emits=("metrics", "events", "checkpoints"),
+    emits=("metrics", "events", "checkpoints", "collectives", "facts"),
 )
 def read(opened: Opened, out: Out, limits: Limits = DEFAULT) -> None:
     """Read one log; memory is bounded by a few blocks and, for dialects that need other lines, 200,000 matches.
@@ -58,8 +61,10 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT) -> None:
     lines = "\n".join(raw.to_list()).encode() if large else None
     reader = Reader(dialects, Bounds(limits.quote_chars, limits.traceback_lines, year), tasks=tasks, sample=lines)
     base = opened.source.attempt or 0
+    said = set[tuple[str, str]]()
     for block in opened.blocks():
         for piece in pieces(block):
+            write_settings(out, piece, said)
             for tables in reader.feed(piece.data, offset=piece.offset, first_line=piece.first_line):
                 _write(out, tables, opened.source.rank, base)
     ready, flooded = reader.close()
@@ -91,8 +96,13 @@ def _write(out: Out, tables: dict[str, pl.DataFrame], rank: int | None, attempt:
         if not rows.height:
             continue
         frame = rows
-        if "rank" in frame.columns and rank is not None:
-            frame = frame.with_columns(rank=pl.lit(rank, dtype=pl.Int32))
+        if table == "collectives":
+            file_rank = pl.lit(rank, dtype=pl.Int64)
+            frame = rows.with_columns(rank=pl.coalesce("rank", file_rank, "speaker")).drop("speaker")
+        elif "rank" in frame.columns and rank is not None:
+            own = pl.lit(rank, dtype=pl.Int64)
+            named = pl.col("code").is_in(_OF_OTHERS) if "code" in frame.columns else pl.lit(value=False)
+            frame = frame.with_columns(rank=pl.when(named).then(pl.col("rank").cast(pl.Int64)).otherwise(own))
         if "attempt" in frame.columns and attempt:
             frame = frame.with_columns(pl.col("attempt") + attempt)
         out.rows(table, frame)

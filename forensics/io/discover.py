@@ -10,6 +10,7 @@ from pathlib import Path
 
 from forensics.errors import InputError, UsageError
 from forensics.io.limits import DEFAULT, Limits
+from forensics.io.local_ranks import with_global_ranks
 from forensics.io.opening import kind_of, open_regular
 from forensics.io.path_rank import attempt_of, rank_of
 from forensics.model import FileCoverage, FileStatus, Issue, Source
@@ -182,4 +183,4 @@ def discover(root: Path, limits: Limits = DEFAULT) -> Discovery:
         else:
             sources.append(_source(path, stats))
     skipped = sorted(found.skipped, key=lambda row: row.source)
-    return Discovery(root, tuple(sources), tuple(skipped), tuple(found.issues))
+    return Discovery(root, tuple(with_global_ranks(top, sources)), tuple(skipped), tuple(found.issues))

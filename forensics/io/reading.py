@@ -101,12 +101,19 @@ class Opened:
         self._ledger = ledger = Ledger(self.source.path)
         yield from cut_blocks(self._pieces(self._limits, ledger), self._limits, ledger)
 
+    def chunks(self, size_bytes: int) -> Iterator[bytes]:
+        """The decoded stream in pieces of about `size_bytes`, wherever its lines end: for files of few long lines."""
+        self._ledger = ledger = Ledger(self.source.path)
+        for piece in self._pieces(replace(self._limits, block_bytes=size_bytes), ledger):
+            ledger.decoded_bytes = max(ledger.decoded_bytes, piece.offset + len(piece.data))
+            yield piece.data
+
     def problems(self) -> tuple[Issue, ...]:
-        """What the last pass over `blocks` could not read."""
+        """What the last pass over `blocks` or `chunks` could not read."""
         return tuple(self._ledger.issues)
 
     def account(self) -> ReadAccount:
-        """The account of the last pass over `blocks`; bytes lost in a compressed file count by their share of it."""
+        """The account of the last pass over the stream; bytes lost in a compressed file count by their share of it."""
         book = self._ledger
         used = book.disk_bytes - book.gap_bytes
         decoded = book.decoded_bytes - book.gap_bytes
@@ -115,6 +122,11 @@ class Opened:
         skipped = self.size_bytes - read
         reason = "; ".join(issue.message for issue in book.issues) or "not read to the end"
         return ReadAccount(read, skipped, reason if skipped else "")
+
+    @property
+    def decoded_bytes(self) -> int:
+        """Bytes of the decoded stream that the last pass has given, at least 1."""
+        return max(self._ledger.decoded_bytes, 1)
 
     @property
     def file_bytes_read(self) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice, zip_longest
 
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Outcome, Report
 from forensics.report import _phrases as say
+from forensics.report import github as _github
+from forensics.report import junit as _junit
 from forensics.report._payload import document
 from forensics.report._style import PLAIN, Style
 from forensics.report.json_v1 import encoded
@@ -59,6 +61,12 @@ def markdown(reports: Sequence[Report]) -> Iterator[str]:
             yield f"| {key} | {run} | {verdict.outcome.value} | {shape} | {where} | {headline} |"
 
 
+def github(reports: Sequence[Report]) -> Iterator[str]:
+    """Write the annotations of all runs, no more than a step shows, in turn from each run."""
+    every = [list(_github.render(report)) for report in reports]
+    yield from islice((line for row in zip_longest(*every) for line in row if line is not None), _github.MOST)
+
+
 def json(reports: Sequence[Report]) -> Iterator[str]:
     """Write all runs as one document."""
     yield encoded(document(reports))
@@ -68,4 +76,6 @@ BY_FORMAT: Mapping[str, Callable[[Sequence[Report]], Iterator[str]]] = {
     "text": text,
     "json": json,
     "markdown": markdown,
+    "github": github,
+    "junit": _junit.render_many,
 }

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import polars as pl
 
 from forensics.signals.steps import at
+from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 Kind = Literal["continues", "replays", "gap", "scratch"]
@@ -72,7 +73,7 @@ class Boundary:
 def lives(run: Run) -> tuple[Life, ...]:
     """List the lives of a run in the order of their sources and records; sources without steps have none."""
     rows = (
-        run.scan("metrics")
+        counted(run)
         .filter(pl.col("name").is_in(_TRAINING) & ~pl.col("value_class").is_in(["null"]))
         .select("source", "rank", "name", "raw_name", "seq", "line", "t_ns", at(), pl.col("attempt").fill_null(0))
     )

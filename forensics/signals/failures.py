@@ -16,6 +16,7 @@ import polars as pl
 
 from forensics.signals._classify import Weight, of_exception, of_signature
 from forensics.signals.endings import Ending, Mark, ending_of
+from forensics.signals.hang_ranks import stated
 from forensics.store.run import Run
 
 #: A rank that logs this many later steps has survived its error; fewer may be output that was still in a buffer.
@@ -98,6 +99,7 @@ def _events(run: Run) -> pl.DataFrame:
 
 def _judged(run: Run) -> Iterator[Failure]:
     block: dict[str, Any] | None = None
+    known = stated(run)
     for row in _events(run).iter_rows(named=True):
         block = row if row["code"] == _BLOCK_RANK else block
         attrs = _attrs(row["attrs"])
@@ -111,7 +113,7 @@ def _judged(run: Run) -> Iterator[Failure]:
             line=row["line"],
             byte=row["byte"],
             t_ns=row["t_ns"],
-            rank=row["rank"] if row["rank"] is not None else _rank_of_block(row, block),
+            rank=known.get(row["source"], row["rank"]) if row["rank"] is not None else _rank_of_block(row, block),
             step=row["step"],
             code=row["code"],
             shape=shape,

@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from forensics.signals.steps import SERIES, by_record
+from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 Floats = NDArray[np.float64]
@@ -100,7 +101,7 @@ def curves(run: Run, name: str) -> tuple[Curve, ...]:
 @lru_cache(maxsize=2)
 def _curves(key: RunKey) -> Mapping[str, tuple[Curve, ...]]:
     wanted = pl.col("name").is_in(_TOGETHER) & (pl.col("value_class") != "null")
-    rows = by_record(key.run.scan("metrics").filter(wanted).select(_COLUMNS)).collect()
+    rows = by_record(counted(key.run).filter(wanted).select(_COLUMNS)).collect()
     found: dict[str, list[Curve]] = {name: [] for name in _TOGETHER}
     for part in rows.partition_by("name", *SERIES, maintain_order=True) if rows.height else ():
         if len(curve := _curve(part)):

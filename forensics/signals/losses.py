@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 
@@ -42,7 +43,7 @@ def series_of(run: Run, name: str) -> Iterator[Series]:
     """
     keys = ["source", "attempt", "rank", "raw_name"]
     rows = (
-        run.scan("metrics")
+        counted(run)
         .filter((pl.col("name") == name) & (pl.col("value_class") != "null"))
         .sort("source", "seq", maintain_order=True)
         .collect()

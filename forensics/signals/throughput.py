@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from forensics.signals.steps import ordered
+from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 #: Best first. A difference of a running clock covers every step between two records; a printed step time is one
@@ -22,13 +23,13 @@ def paces(run: Run) -> Iterator[pl.DataFrame]:
     running clock at any step from `lo` on.
     """
     own = pl.col("name").is_in(_CLOCKS) & (pl.col("value_class") == "finite")
-    rows = ordered(run.scan("metrics").filter(own)).filter(pl.col("at").is_not_null()).collect()
-    busy = _busy_steps(run)
+    rows = ordered(counted(run).filter(own)).filter(pl.col("at").is_not_null()).collect()
+    busy = busy_steps(run)
     for (source, _, _), part in rows.group_by(["source", "attempt", "rank"], maintain_order=True):
         name = next(n for n in _CLOCKS if (part["name"] == n).any())
         timed = _timed(part.filter(pl.col("name") == name), name)
         steps = busy.filter(pl.col("source") == source)["at"]
-        yield _marked(timed, steps)
+        yield marked(timed, steps, running=name == "train_time_s")
 
 
 def rates(run: Run, source: str, rank: int | None) -> pl.DataFrame:
@@ -53,15 +54,14 @@ def _timed(rows: pl.DataFrame, name: str) -> pl.DataFrame:
     return rows.filter((passed > 0) & (pl.col("pace") > 0) & pl.col("pace").is_finite())
 
 
-def _marked(rows: pl.DataFrame, busy: pl.Series) -> pl.DataFrame:
-    """Mark records whose time may hold a step of `busy`, which is sorted."""
-    running = (rows["name"] == "train_time_s").any()
+def marked(rows: pl.DataFrame, busy: pl.Series, *, running: bool) -> pl.DataFrame:
+    """Mark records whose time may hold a step of `busy`, which is sorted: all since the last record when `running`."""
     place = pl.Series(busy.search_sorted(rows["lo" if running else "at"], side="left"))
-    next_busy = pl.Series([busy[i] if i < busy.len() else None for i in place.to_list()], dtype=pl.Int64)
+    next_busy = busy.cast(pl.Int64).extend_constant(None, 1).gather(place)
     return rows.with_columns(busy=(next_busy <= rows["at"]).fill_null(value=False))
 
 
-def _busy_steps(run: Run) -> pl.DataFrame:
+def busy_steps(run: Run) -> pl.DataFrame:
     """Steps at which a source evaluated or saved, sorted."""
     evals = ordered(run.scan("metrics").filter(pl.col("name").str.starts_with("eval"))).select("source", "at")
     saves = run.scan("checkpoints").filter(pl.col("kind").is_in(["saved", "committed"]))

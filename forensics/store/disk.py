@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,12 +41,13 @@ def run_key(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to read and with what: `root` as discovered, its sources, the ingesters, the bounds."""
+    """What to read and with what: `root` as discovered, its sources, the ingesters, the bounds; `done` is told each."""
 
     root: Path
     sources: Sequence[Source]
     ingesters: Sequence[Ingester]
     limits: Limits
+    done: Callable[[Source], None] | None = None
 
     @property
     def versions(self) -> str:
@@ -68,6 +69,8 @@ def ingest_to_disk(
             digest = _digest(job, source)
             old = _reuse(home, work, known.get(source.path), digest)
             entries.append(old or _read(job, source, work / f"s{len(entries):06d}-{digest[:8]}", digest))
+            if job.done is not None:
+                job.done(source)
         final = manifest.publish(home, work, entries)
     except BaseException:
         shutil.rmtree(work, ignore_errors=True)

@@ -10,6 +10,7 @@ import polars as pl
 VERSION = 1
 
 _STR, _I64, _I32, _F64 = pl.String(), pl.Int64(), pl.Int32(), pl.Float64()
+_U64, _CAT = pl.UInt64(), pl.Categorical()
 
 TABLES: Mapping[str, Mapping[str, pl.DataType]] = MappingProxyType(
     {
@@ -61,6 +62,7 @@ TABLES: Mapping[str, Mapping[str, pl.DataType]] = MappingProxyType(
             "value": _F64,
             "value_class": _STR,
         },
+        # device: index of the GPU, null for host events; thread: `pid/tid` of host events; attrs: a JSON object
         "spans": {
             "source": _STR,
             "rank": _I32,
@@ -72,18 +74,158 @@ TABLES: Mapping[str, Mapping[str, pl.DataType]] = MappingProxyType(
             "dur_ns": _I64,
             "correlation": _I64,
             "attrs": _STR,
+            "seq": _I64,
+            "device": _I32,
+            "thread": _STR,
+            "bytes": _I64,
         },
-        # key: dotted path; value: JSON text; family: config, env, host, exit, versions, progress
+        # one row per collective that a rank entered or complained of; rank is global; group: name of the process group;
+        # ranks, in_sizes, out_sizes, stack: JSON lists; seq counts in its group; state: scheduled, started, completed,
+        # timed_out or mismatch; site: innermost frame of the user's own code, `file:line function`
+        "collectives": {
+            "source": _STR,
+            "rank": _I32,
+            "group": _STR,
+            "group_size": _I32,
+            "ranks": _STR,
+            "seq": _I64,
+            "op_id": _I64,
+            "p2p_seq": _I64,
+            "op": _STR,
+            "in_sizes": _STR,
+            "out_sizes": _STR,
+            "dtype": _STR,
+            "state": _STR,
+            "created_ns": _I64,
+            "started_ns": _I64,
+            "completed_ns": _I64,
+            "timeout_ms": _I64,
+            "retired": pl.Boolean(),
+            "site": _STR,
+            "stack": _STR,
+            "line": _I64,
+            "byte": _I64,
+            "attrs": _STR,
+        },
+        # one row per frame of a dumped thread; depth 0 is innermost; seq: order of the thread in its source;
+        # kind: python or native; state: active, idle, gil or a process state where printed
+        "stack_frames": {
+            "source": _STR,
+            "rank": _I32,
+            "pid": _I64,
+            "thread": _STR,
+            "thread_name": _STR,
+            "seq": _I64,
+            "depth": _I32,
+            "function": _STR,
+            "file": _STR,
+            "line": _I64,
+            "kind": _STR,
+            "state": _STR,
+        },
+        # one row per event of a memory snapshot's recording, in order within a device; seq counts over the file.
+        # size: bytes as requested (alloc, free_*), of the segment (segment_*), of the request rounded up (oom);
+        # device_free: bytes (oom only); pool_owner, pool: the two numbers of the pool id, (0, 0) is the default pool;
+        # stack: null where no stack was recorded
+        "allocs": {
+            "source": _STR,
+            "seq": _I64,
+            "device": _I32,
+            "t_ns": _I64,
+            "action": _CAT,
+            "addr": _U64,
+            "size": _I64,
+            "stream": _U64,
+            "stack": _I32,
+            "device_free": _I64,
+            "pool_owner": _I64,
+            "pool": _I64,
+            "compile_context": _CAT,
+            "user_metadata": _CAT,
+        },
+        # segments and blocks: the state at the end of the recording, sizes in bytes; a block's segment is its seq there
+        "segments": {
+            "source": _STR,
+            "seq": _I64,
+            "device": _I32,
+            "addr": _U64,
+            "total_size": _I64,
+            "allocated_size": _I64,
+            "active_size": _I64,
+            "requested_size": _I64,
+            "stream": _U64,
+            "segment_type": _STR,
+            "pool_owner": _I64,
+            "pool": _I64,
+            "is_expandable": pl.Boolean(),
+            "stack": _I32,
+        },
+        # state: active_allocated, active_pending_free (active_awaiting_free), inactive; requested_size null if unknown
+        "blocks": {
+            "source": _STR,
+            "seq": _I64,
+            "device": _I32,
+            "segment": _I64,
+            "addr": _U64,
+            "size": _I64,
+            "requested_size": _I64,
+            "state": _STR,
+            "stack": _I32,
+        },
+        # stacks: one row per frame of a stack, depth 0 innermost; ids count within their source
+        "frames": {
+            "source": _STR,
+            "frame": _I32,
+            "file": _STR,
+            "line": _I64,
+            "function": _STR,
+            "fx_node_op": _STR,
+            "fx_node_name": _STR,
+            "fx_original_trace": _STR,
+        },
+        "stacks": {"source": _STR, "stack": _I32, "depth": _I32, "frame": _I32},
+        # what the program said of itself during a memory recording; stage: START or END
+        "annotations": {"source": _STR, "seq": _I64, "device": _I32, "t_ns": _I64, "name": _STR, "stage": _STR},
+        # key: dotted path; value: JSON text; family: config, generation, tokenizer, env,
+        # host, exit, versions, progress, trace
         "facts": {"source": _STR, "line": _I64, "key": _STR, "value": _STR, "family": _STR},
+        # one row per metric of a task in a file of evaluation results; n: documents scored; settings: a JSON object of
+        # everything that the comparability of two results depends on (`ingest/_eval_settings.py`); filter: how the
+        # answer was taken out of the text; step: of the evaluated checkpoint, from its name; higher_is_better: null
+        # when the file does not say
         "evals": {
             "source": _STR,
+            "seq": _I64,
+            "line": _I64,
+            "byte": _I64,
             "task": _STR,
+            "task_version": _STR,
             "metric": _STR,
+            "filter": _STR,
             "value": _F64,
             "stderr": _F64,
             "n": _I64,
             "fewshot": _I64,
+            "higher_is_better": pl.Boolean(),
+            "model": _STR,
+            "step": _I64,
+            "t_ns": _I64,
             "settings": _STR,
+        },
+        # one row per document and numeric metric of an evaluation; the document itself is not kept
+        "eval_samples": {
+            "source": _STR,
+            "seq": _I64,
+            "line": _I64,
+            "byte": _I64,
+            "task": _STR,
+            "filter": _STR,
+            "doc": _STR,
+            "doc_hash": _STR,
+            "prompt_hash": _STR,
+            "metric": _STR,
+            "value": _F64,
+            "t_ns": _I64,
         },
         # kind: saved, committed, resumed, removed (log) or directory (disk); complete: null when it cannot be known
         "checkpoints": {

@@ -12,7 +12,7 @@ LAYERS = (
     ("forensics.cli", "forensics.__main__"),
     ("forensics.report", "forensics.export"),
     ("forensics.pipeline", "forensics.config"),
-    ("forensics.verdict", "forensics.nan_origin", "forensics.compare"),
+    ("forensics.verdict", "forensics.nan_origin", "forensics.memory", "forensics.hang", "forensics.compare", "forensics.figures"),
     ("forensics.rules",),
     ("forensics.signals",),
     ("forensics.store",),
@@ -20,7 +20,7 @@ LAYERS = (
     ("forensics.dialects",),
     ("forensics.io",),
     ("forensics.registry",),
-    ("forensics.model", "forensics.errors"),
+    ("forensics.model", "forensics.errors", "forensics.figure"),
 )
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_MODULE_LINES = 300

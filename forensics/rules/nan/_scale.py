@@ -9,6 +9,7 @@ import polars as pl
 from forensics.model import Evidence, EvidenceRole
 from forensics.rules._kit import Row, event_evidence, metric_evidence
 from forensics.signals.loss_scale import floors, overflows, scale, skipped
+from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 
@@ -47,7 +48,7 @@ def collapse_of(run: Run, cfg: ScaleLimits | None = None) -> Collapse | None:
 
 
 def _by_series(run: Run, cfg: ScaleLimits) -> Collapse | None:
-    rows = scale(run.scan("metrics"))
+    rows = scale(counted(run))
     for _, own in rows.group_by("source", "attempt", "rank", maintain_order=True):
         last = own["attempt"][0] == rows.filter(pl.col("source") == own["source"][0])["attempt"].max()
         found = _fall(own, cfg) if last else None
@@ -88,7 +89,7 @@ def _warm(own: pl.DataFrame, cfg: ScaleLimits) -> pl.Expr:
 
 
 def _by_counters(run: Run, cfg: ScaleLimits) -> Collapse | None:
-    rows = skipped(run.scan("metrics")).filter((pl.col("name") != "nan_steps") & (pl.col("at") >= cfg.warmup))
+    rows = skipped(counted(run)).filter((pl.col("name") != "nan_steps") & (pl.col("at") >= cfg.warmup))
     for _, own in rows.group_by("source", "attempt", "rank", "name", maintain_order=True):
         late = own.slice(1)
         span = 0 if late.is_empty() else int(own["at"][-1]) - int(own["at"][0])

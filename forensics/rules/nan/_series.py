@@ -11,6 +11,7 @@ import polars as pl
 
 from forensics.rules._kit import Row
 from forensics.signals.nonfinite import of_series, series, trailing_zeros, vanished, watched
+from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 
@@ -54,7 +55,7 @@ class Candidate:
 
 def series_candidates(run: Run, cfg: Shares) -> tuple[list[Candidate], pl.DataFrame]:
     """Judge every watched series; give the candidates and the watched rows."""
-    rows = watched(run.scan("metrics")).collect()
+    rows = watched(counted(run)).collect()
     table = series(rows)
     found = [
         c for key in table.filter(pl.col("n_bad") > 0).iter_rows(named=True) for c in _judge(rows, table, key, cfg)
@@ -144,7 +145,7 @@ def _zeros(run: Run, rows: pl.DataFrame, table: pl.DataFrame, cfg: Shares) -> It
 
 def _vanished(run: Run, rows: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
     """A loss column that disappears while iterations go on."""
-    for row in vanished(run.scan("metrics")).filter(pl.col("n_lost") >= cfg.lost_records).iter_rows(named=True):
+    for row in vanished(counted(run)).filter(pl.col("n_lost") >= cfg.lost_records).iter_rows(named=True):
         same = (pl.col("source") == row["source"]) & (pl.col("attempt") == row["attempt"]) & (pl.col("role") == "loss")
         losses = rows.filter(same & (pl.col("seq") < row["seq"]) & ~pl.col("bad"))
         clean = losses.row(-1, named=True) if losses.height else None

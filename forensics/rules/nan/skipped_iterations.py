@@ -51,6 +51,7 @@ from forensics.rules._kit import at_step, metric_evidence
 from forensics.rules.nan._onset import NanOnset, nan_onset
 from forensics.rules.nan._series import Status
 from forensics.signals.loss_scale import skipped
+from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 
@@ -91,7 +92,7 @@ def _gone(found: NanOnset, row: dict[str, object] | object, count: int) -> Findi
 
 
 def _counted(run: Run, cfg: NanCounter, found: NanOnset | None) -> Iterator[Finding]:
-    rows = skipped(run.scan("metrics")).filter(pl.col("name") == "nan_steps")
+    rows = skipped(counted(run)).filter(pl.col("name") == "nan_steps")
     hits = rows.filter(pl.col("value") > 0)
     if hits.is_empty() or hits.height <= cfg.share * rows.height or rows["value"][-1] == 0:
         return

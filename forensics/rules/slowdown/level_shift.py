@@ -1,27 +1,32 @@
 """SLO001 step-time-level-shift: steps became much slower at some point, and stayed slow to the end.
 
-What it detects: a rise of the time per step to a new level that lasts to the end of the run, or a drift upwards without
-any return.
+What it detects: a rise of the time per step to a new level that lasts to the end of the run, or a drift upwards
+without any return.
 
 Why it matters: no error is printed and the loss looks right; the run only costs twice the money. A running average
 since the start, which many trainers print, shows a late change hours afterwards.
 
 How it decides: seconds per step come from differences of the trainer's running clock, else from its step times, else
-from its throughput. Warm-up records and intervals with an evaluation or a checkpoint are left out. Then: the best split
-has medians `ratio` apart, in all and among the `near` records on either side, `kept` of the values on either side stay
-on theirs, and the records at the end do so too; a part of fewer than `records` needs `short_ratio`. Less than `jump`
-counts only when no second step of `stair` follows: stairs are what a schedule of sequence lengths or depths looks like.
-Or the medians of eight equal parts never fall and reach `drift`, without a staircase. A throughput in tokens that did
-not fall contradicts, and silences the rule.
+from its throughput. Warm-up records and intervals with an evaluation or a checkpoint are left out. Then: the best
+split has medians `ratio` apart, in all and among the `near` records on either side, `kept` of the values on either
+side stay on theirs, and the records at the end do so too; a part of fewer than `records` needs `short_ratio`. Less
+than `jump` counts only when no second step of `stair` follows: stairs are what a schedule of sequence lengths or
+depths looks like. Or the medians of eight equal parts never fall and reach `drift`, without a staircase. A throughput
+in tokens that did not fall contradicts, and silences the rule.
+
+Where that finds nothing, smaller rises are looked for in every clock, rates and timestamps too, by the levels of its
+steady times (docs/explanation/slowdown.md): an error from `sure` on, a warning from `mild` on, both only for a single
+jump that is confirmed and has twenty records on either side; what is merely possible is a note.
 
 What else looks like this: longer sequences or a deeper model from some step on, by design; a resumed run on other
 machines; another job on the same device.
 
-What to do next: look at what else ran on the hosts at the onset, at clocks and temperatures of the devices, and at the
-data loader's waiting time.
+What to do next: look at what else ran on the hosts at the onset, at clocks and temperatures of the devices, and at
+the data loader's waiting time.
 
 References: Page, "Continuous Inspection Schemes" (1954), on cumulative sums; Wu et al., "FALCON: Pinpointing and
-Mitigating Stragglers for Large-Scale Hybrid-Parallel Training" (2024), on checking the size of a change after its time.
+Mitigating Stragglers for Large-Scale Hybrid-Parallel Training" (2024), on checking the size of a change after its
+time.
 
 Example:
     ```metrics step,name,value
@@ -66,7 +71,18 @@ import polars as pl
 from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._kit import at_step, metric_evidence, number
+from forensics.rules.slowdown._pace import (
+    Paced,
+    confidence_of,
+    evidence_of,
+    measured,
+    more_work,
+    onset_of,
+    paced,
+    settled,
+)
 from forensics.signals.level import Shift, climb_of, shift_of
+from forensics.signals.pace_change import Change
 from forensics.signals.throughput import paces, rates
 from forensics.store.run import Run
 
@@ -84,7 +100,7 @@ class Slower:
     """Thresholds of SLO001: ratios of times per step, numbers of records, and shares of them.
 
     `quanta` is how many printing units a rise must have; `staircase` is the share of a drift's rise in its two
-    largest increments above which it is taken for a schedule.
+    largest increments above which it is taken for a schedule. `sure` and `mild` are ratios for jumps found by levels.
     """
 
     ratio: float = 1.5
@@ -98,6 +114,8 @@ class Slower:
     kept: float = 0.9
     quanta: float = 3.0
     staircase: float = 0.6
+    sure: float = 1.3
+    mild: float = 1.05
 
 
 @rule("SLO001", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Slower)
@@ -107,6 +125,51 @@ def step_time_level_shift(run: Run, cfg: Slower | None = None) -> Iterator[Findi
     found = [hit for rows in paces(run) if (hit := _judge(run, _steady(rows), cfg)) is not None]
     if found:
         yield min(found, key=lambda f: f.onset.step or 0)
+    else:
+        yield from _smaller(run, cfg)
+
+
+def _smaller(run: Run, cfg: Slower) -> Iterator[Finding]:
+    """Find the clock with the clearest lasting jump of its level."""
+    found = [
+        (p, p.change)
+        for p in paced(run)
+        if p.change is not None and p.change.kind == "lasting" and p.change.form == "jump"
+    ]
+    kept = [(p, change) for p, change in found if _tellable(p, change, cfg) and not more_work(run, p, change)]
+    if kept:
+        yield _jump(*max(kept, key=lambda pair: pair[1].z), cfg)
+
+
+def _tellable(one: Paced, change: Change, cfg: Slower) -> bool:
+    """Whether a jump is no staircase, as a schedule makes it, and more than the printing unit."""
+    return len(change.cuts) == 1 and change.ratio - 1 >= cfg.quanta * one.steady.resolution
+
+
+def _jump(one: Paced, change: Change, cfg: Slower) -> Finding:
+    grave = change.confirmed and settled(one, change) and not one.steady.multimodal
+    severity = Severity.ERROR if change.ratio >= cfg.sure else Severity.WARNING
+    return Finding(
+        rule="SLO001",
+        shape=Shape.SLOWDOWN,
+        severity=severity if grave and change.ratio >= cfg.mild else Severity.INFO,
+        confidence=confidence_of(one, change),
+        title=f"seconds per {one.clock.unit} rose to {change.ratio:.2f} times and stayed, "
+        f"from {at_step(one.at(change.first))}",
+        because=measured(one, change),
+        evidence=evidence_of(one, change),
+        onset=onset_of(one, change),
+        cause="slow_steps",
+        numbers={
+            "before_s": change.before,
+            "after_s": change.before * change.ratio,
+            "ratio": change.ratio,
+            "z": change.z,
+            "tier": "confirmed" if change.confirmed else "possible",
+        },
+        likely=_LIKELY,
+        next=("look at what else ran on the hosts at the onset, and at the devices' clocks",),
+    )
 
 
 def _steady(rows: pl.DataFrame) -> pl.DataFrame:

@@ -1,0 +1,163 @@
+"""Reading a memory snapshot: CPU and memory beside a C unpickler that refuses every name, on made snapshots.
+
+    python bench/memory_snapshot.py [--mb 16 134] [--folder /tmp/forensics-bench]
+
+The peer loads the pickle whole, turns its events into columns, stacks and frames into numbers, and writes Parquet; so
+does `forensics` from the same file. Each runs in a process of its own; ratios are of CPU seconds and of peak memory
+(RSS), both less nothing. The report of the one who reads is timed apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve()
+ROOT = HERE.parents[1]
+
+
+def generate(path: Path, megabytes: int) -> None:
+    """Write a snapshot of about this size: stacks of 30 frames, three layers, as many steps as it takes."""
+    sys.path.insert(0, str(ROOT / "fixtures" / "make"))
+    from memory_snapshot import Plan, made, pickled  # noqa: PLC0415 - only this process needs it
+
+    plan = {"layers": 12, "depth": 30, "unit": 1 << 20, "leak_every": 20}
+    small = len(pickled(made(Plan(steps=40, **plan))[0])) / 40
+    document, _ = made(Plan(steps=max(1, int(megabytes * 1e6 / small)), **plan))
+    path.write_bytes(pickled(document))
+
+
+def peer(path: Path, out: Path) -> dict[str, Any]:
+    """Load with the C unpickler, no name allowed, the collector off; then columns and Parquet."""
+    import gc  # noqa: PLC0415 - each route imports what it needs
+    import pickle  # noqa: PLC0415
+    from array import array  # noqa: PLC0415
+
+    import polars as pl  # noqa: PLC0415
+
+    class Refusing(pickle.Unpickler):
+        def find_class(self, module_name: str, global_name: str) -> Any:  # noqa: ANN401 - never returns
+            raise pickle.UnpicklingError(module_name, global_name)
+
+    gc.disable()
+    with path.open("rb") as file:
+        document = Refusing(file).load()
+    frames: dict[tuple[str, str, int], int] = {}
+    stacks: dict[tuple[int, ...], int] = {}
+    seen: dict[int, int] = {}
+    names: dict[str, int] = {}
+    columns: dict[str, array[int]] = {
+        "device": array("h"), "action": array("b"), "addr": array("Q"), "size": array("q"), "stream": array("Q"),
+        "time": array("q"), "stack": array("i"), "context": array("i"), "metadata": array("i"),
+    }  # fmt: skip
+    add = {name: column.append for name, column in columns.items()}
+    for device, trace in enumerate(document["device_traces"]):
+        for event in trace:
+            held = event.get("frames")
+            stack = -1
+            if held is not None:
+                stack = seen.get(id(held), -1)
+                if stack < 0:
+                    key = tuple(frames.setdefault((f["name"], f["filename"], f["line"]), len(frames)) for f in held)
+                    stack = seen[id(held)] = stacks.setdefault(key, len(stacks))
+            add["device"](device)
+            add["action"](names.setdefault(event["action"], len(names)))
+            add["addr"](event.get("addr", 0))
+            add["size"](event["size"])
+            add["stream"](event.get("stream", 0))
+            add["time"](event.get("time_us", 0))
+            add["stack"](stack)
+            add["context"](names.setdefault(event.get("compile_context", ""), len(names)))
+            add["metadata"](names.setdefault(event.get("user_metadata", ""), len(names)))
+    frame = pl.DataFrame({name: pl.Series(name, column) for name, column in columns.items()})
+    frame.write_parquet(out / "peer.parquet", compression="zstd", compression_level=1, statistics=False)
+    return {"events": frame.height, "stacks": len(stacks), "frames": len(frames)}
+
+
+def ours(path: Path, out: Path) -> dict[str, Any]:
+    """Read as `forensics ingest` does, to Parquet parts."""
+    from forensics.ingest import memory_snapshot  # noqa: PLC0415 - each route imports what it needs
+    from forensics.io.limits import DEFAULT  # noqa: PLC0415
+    from forensics.io.reading import open_source  # noqa: PLC0415
+    from forensics.model import Source  # noqa: PLC0415
+    from forensics.store.sink import SourceSink  # noqa: PLC0415
+
+    source = Source(path.name, path.stat().st_size)
+    with open_source(path.parent, source) as opened:
+        sink = SourceSink(source, folder=out)
+        memory_snapshot.read(opened, sink, DEFAULT)
+        sink.flush()
+    rows: dict[str, int] = {}
+    for table, _, count in sink.parts:
+        rows[table] = rows.get(table, 0) + count
+    return {"events": rows["allocs"], "frames": rows["frames"]}
+
+
+def report(path: Path, out: Path) -> dict[str, Any]:
+    """Signals over the parts that `ours` wrote."""
+    import polars as pl  # noqa: PLC0415 - each route imports what it needs
+
+    from forensics.signals.snapshots import snapshots  # noqa: PLC0415
+    from forensics.store.run import Run  # noqa: PLC0415
+    from forensics.store.schema import TABLES  # noqa: PLC0415
+
+    del path
+    parts = {table: sorted(out.glob(f"{table}-*.parquet")) for table in TABLES}
+    run = Run("bench", {table: pl.scan_parquet(found) for table, found in parts.items() if found})
+    one = snapshots(run)[0]
+    return {"quality": one.quality, "leaks": len(one.leaks), "peak": one.peak_bytes}
+
+
+ROUTES = {"peer": peer, "ours": ours, "report": report}
+
+
+def measured(route: str, path: Path, out: Path) -> dict[str, Any]:
+    """Run a route in a process of its own: CPU seconds and peak memory in MiB."""
+    command = [sys.executable, str(HERE), "--route", route, "--file", str(path), "--folder", str(out)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    """Measure each size and print the ratios."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mb", type=int, nargs="*", default=[16, 134])
+    parser.add_argument("--folder", type=Path, default=Path("/tmp/forensics-bench"))
+    parser.add_argument("--route", choices=[*ROUTES, "generate"])
+    parser.add_argument("--file", type=Path)
+    given = parser.parse_args()
+    sys.path.insert(0, str(ROOT))
+    if given.route == "generate":
+        generate(given.file, given.mb[0])
+        return
+    if given.route:
+        before = time.process_time()
+        found = ROUTES[given.route](given.file, given.folder)
+        found |= {"cpu_s": time.process_time() - before}
+        found["rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        print(json.dumps(found))
+        return
+    given.folder.mkdir(parents=True, exist_ok=True)
+    for megabytes in given.mb:
+        path = given.folder / f"snapshot-{megabytes}.pickle"
+        if not path.exists():
+            command = [sys.executable, str(HERE), "--route", "generate", "--file", str(path), "--mb", str(megabytes)]
+            subprocess.run(command, check=True, cwd=ROOT)
+        out = given.folder / f"parts-{megabytes}"
+        out.mkdir(exist_ok=True)
+        for old in out.glob("*.parquet"):
+            old.unlink()
+        them, us, seen = (measured(route, path, out) for route in ("peer", "ours", "report"))
+        cpu, rss = us["cpu_s"] / them["cpu_s"], us["rss_mib"] / them["rss_mib"]
+        print(f"{path.stat().st_size / 1e6:.0f} MB, {us['events']} events: cpu {cpu:.2f} of the peer, rss {rss:.2f}")
+        print(f"  peer {them}\n  ours {us}\n  report {seen}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

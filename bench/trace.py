@@ -1,0 +1,181 @@
+"""How fast a profiler trace is loaded, beside `orjson.loads` of the same file (which makes no columns of it).
+
+    python bench/trace.py [--mb 54 250] [--keep DIR]
+
+The made-up trace (seeded) has the layout and the mixture of events of a training job: operators with shapes, Python
+frames, launches, kernels, flows, memory. `ours` writes typed rows through the sink, as the pipeline does for a run of
+this size: in memory below 256 MB, else to Parquet parts. Each reader runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+SPILL_FROM_BYTES = 256 << 20
+KERNELS = [
+    f"void at::native::vectorized_elementwise_kernel<4, Functor{n}<float>>(int, long, float*)" for n in range(60)
+]
+KERNELS += [f"turing_h1688gemm_{n}x64_ldg8_tn" for n in range(40)] + ["ncclDevKernel_AllReduce_Sum_f16_RING_LL(args)"]
+
+
+def x(cat: str, name: str, where: tuple[object, object], times: tuple[float, float], args: str) -> str:
+    """A duration event in the layout of the profiler."""
+    return (
+        f'  {{\n    "ph": "X", "cat": "{cat}", "name": "{name}", "pid": {where[0]}, "tid": {where[1]},\n'
+        f'    "ts": {times[0]:.3f}, "dur": {times[1]:.3f},\n    "args": {{\n      {args}\n    }}\n  }}'
+    )
+
+
+def flow(ph: str, number: int, where: tuple[object, object], ts: float) -> str:
+    """One end of the arrow from a launch to its kernel."""
+    head = f'  {{\n    "ph": "{ph}", "id": {number}, "pid": {where[0]}, "tid": {where[1]}, "ts": {ts:.3f},\n    '
+    return head + '"cat": "ac2g", "name": "ac2g", "bp": "e"\n  }'
+
+
+def events() -> Iterator[str]:
+    """Events of steps without end."""
+    rng = random.Random(11)
+    now, number, host = 5_000_000.0, 1, (3100, 3100)
+    while True:
+        if number % 1200 == 1:
+            yield x("user_annotation", f"ProfilerStep#{number // 1200}", host, (now, 90_000), f'"Ev Idx": {number}')
+        shapes = (
+            f'"Input Dims": [[{rng.randrange(64)}, 512], [512, 2048], []], "Input type": ["float", "float", "Scalar"]'
+        )
+        for name in ("aten::linear", "aten::addmm", "aten::add_"):
+            args = f'"External id": {number},"Ev Idx": {number * 3}, {shapes}'
+            yield x("cpu_op", name, host, (now, 40 * rng.random()), args)
+        args = f'"Python parent id": {number - 1}, "Python id": {number}, "Ev Idx": {number}'
+        yield x("python_function", f"model.py({number % 300}): forward", host, (now, 60 * rng.random()), args)
+        launch = f'"External id": {number}, "cbid": 211, "correlation": {number}'
+        yield x("cuda_runtime", "cudaLaunchKernel", host, (now + 5, 4 * rng.random()), launch)
+        device = (
+            f'"External id": {number}, "queued": 0, "device": 0, "context": 1, "stream": 7, "correlation": {number}'
+        )
+        device += ', "registers per thread": 32, "shared memory": 0, "grid": [64, 1, 1], "block": [128, 1, 1]'
+        yield x("kernel", rng.choice(KERNELS), (0, 7), (now + 30, 60 * rng.random()), device)
+        yield flow("s", number, host, now + 5)
+        yield flow("f", number, (0, 7), now + 30)
+        if number % 2:
+            memory = f'"Device Type": 1, "Device Id": 0, "Bytes": 512, "Total Allocated": {number}, "Total Reserved": 9'
+            instant = f'"s": "t", "name": "[memory]",\n    "pid": 3100, "tid": 3100, "ts": {now:.3f}'
+            head = f'  {{\n    "ph": "i", "cat": "cpu_instant_event", {instant}'
+            yield head + f',\n    "args": {{\n      {memory}\n    }}\n  }}'
+        now, number = now + 80, number + 1
+
+
+def write_trace(path: Path, size_bytes: int) -> None:
+    """Write a trace of about `size_bytes`."""
+    head = '\n{\n  "schemaVersion": 1,\n  "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 2},\n'
+    with path.open("w", encoding="utf-8") as out:
+        size, comma = out.write(head + '  "traceEvents": [\n'), ""
+        for one in events():
+            size += out.write(comma + one)
+            comma = ",\n"
+            if size >= size_bytes:
+                break
+        out.write('\n  ],\n  "traceName": "t.json",\n  "baseTimeNanoseconds": 1786000000000000000\n}\n')
+
+
+def ours(path: Path) -> int:
+    """Load to rows; count them with what is stated."""
+    from forensics import registry  # noqa: PLC0415 - the peer must not pay for it
+    from forensics.io.limits import DEFAULT  # noqa: PLC0415
+    from forensics.io.reading import open_source  # noqa: PLC0415
+    from forensics.model import Source  # noqa: PLC0415
+    from forensics.store.fill import fill  # noqa: PLC0415
+
+    readers = [one for one in registry.load("ingesters").ingesters if one.name == "chrome_trace"]
+    source = Source(path.name, path.stat().st_size)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) if source.size_bytes > SPILL_FROM_BYTES else None
+        sink, coverage = fill(open_source(path, source), source, readers, DEFAULT, place)
+        if place:
+            sink.flush()
+    assert coverage.skipped_bytes == 0
+    return coverage.records
+
+
+def peer(path: Path) -> int:
+    """Parse to dictionaries; count the events."""
+    import orjson  # noqa: PLC0415 - ours must not pay for it
+
+    return len(orjson.loads(path.read_bytes())["traceEvents"])
+
+
+def worker(name: str, path: Path) -> None:
+    """Run one reader here and print its figures as JSON; `work_s` leaves imports out."""
+    if name == "ours":
+        from forensics import registry  # noqa: PLC0415 - imports are no work
+
+        registry.load("ingesters")
+    idle_mb = peak_mb()
+    begin = time.process_time()
+    count = {"ours": ours, "peer": peer}[name](path)
+    print(json.dumps({"work_s": time.process_time() - begin, "rss_mb": peak_mb(), "idle_mb": idle_mb, "events": count}))
+
+
+def peak_mb() -> float:
+    """Peak resident memory of this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measured(name: str, path: Path, runs: int) -> dict[str, Any]:
+    """Figures of one reader, the run of least CPU of several, each in a process of its own."""
+    command = [sys.executable, __file__, "--worker", name, str(path)]
+    environment = {"POLARS_MAX_THREADS": "2", "PATH": "/usr/bin:/bin:/usr/local/bin"}
+    said = [
+        json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
+        for _ in range(runs)
+    ]
+    return min(said, key=lambda one: one["work_s"])
+
+
+def compare(path: Path, runs: int) -> None:
+    """Print both readers and their ratios."""
+    size_mb = path.stat().st_size / 1e6
+    figures = {name: measured(name, path, runs) for name in ("ours", "peer")}
+    assert figures["ours"]["events"] == figures["peer"]["events"]
+    for name, said in figures.items():
+        rate = size_mb / said["work_s"]
+        memory = f"{said['rss_mb']:6.0f} MB peak ({said['idle_mb']:.0f} before)"
+        print(f"{size_mb:6.0f} MB {name:5s} {said['work_s']:7.2f} CPU s {rate:5.0f} MB/s {memory}", flush=True)
+    ratio = {key: figures["ours"][key] / figures["peer"][key] for key in ("work_s", "rss_mb")}
+    print(f"{size_mb:6.0f} MB ratio {ratio['work_s']:5.2f} of its CPU, {ratio['rss_mb']:.2f} of its memory", flush=True)
+
+
+def main() -> None:
+    """Make the traces, run the readers, print their figures."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mb", type=int, nargs="+", default=[54, 250])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--file", type=Path, help="a trace of one's own, uncompressed")
+    parser.add_argument("--worker", nargs=2)
+    args = parser.parse_args()
+    if args.worker:
+        worker(args.worker[0], Path(args.worker[1]))
+        return
+    if args.file:
+        compare(args.file, args.runs)
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        for size_mb in args.mb:
+            path = (args.keep or Path(temporary)) / f"trace-{size_mb}.json"
+            if not path.exists():
+                write_trace(path, size_mb * 1_000_000)
+            compare(path, args.runs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Show what the GPUs did in profiler traces; two: what changed.
+
+TRACE is a trace of torch.profiler or a folder of them, one a rank. One gives a table; two are compared, the first is
+the base; three or more are taken for ranks of one job.
+
+Exit codes: 0 there is a table; 3 cannot say, no trace or no device work was found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forensics.cli import _options as opt
+from forensics.cli._answer import Answer, lines
+from forensics.cli._exit import Gate
+from forensics.errors import ExitCode
+
+if TYPE_CHECKING:
+    from forensics.report.kernels import Page
+
+_PAIR = 2
+_LIKE = ("forensics", "kempnerforge")
+TracesArgument = Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Traces, or folders of traces.")]
+PerStepOption = Annotated[bool, typer.Option("--per-step", help="Also one line a step.")]
+PerRankOption = Annotated[bool, typer.Option("--per-rank", help="Every rank by itself, not their sum.")]
+LikeOption = Annotated[str, typer.Option("--like", metavar="NAME", help="Categories of: forensics or kempnerforge.")]
+TopOption = Annotated[int, typer.Option("--top", min=0, metavar="N", help="Kernels to list; 0 lists all.")]
+
+
+def command(  # noqa: PLR0913 - each is an option of the command line
+    traces: TracesArgument,
+    *,
+    format_: opt.FormatOption = "text",
+    per_step: PerStepOption = False,
+    per_rank: PerRankOption = False,
+    like: LikeOption = "forensics",
+    top: TopOption = 10,
+    out: opt.OutOption = None,
+    force: opt.ForceOption = False,
+    exit_zero: opt.ExitZeroOption = False,
+    strict: opt.StrictOption = False,
+    color: opt.ColorOption = "auto",
+    verbose: opt.VerboseOption = False,
+) -> Answer:
+    """Show where GPU time goes, or what changed between two traces."""
+    from forensics.report import kernels as page  # noqa: PLC0415 - kept off the path of --help
+
+    output = opt.Output(format_, out, force, color, verbose).checked(page.FORMATS)
+    opt.one_of("--like", like, _LIKE)
+    found = replace(_page(traces, like), top=top, per_step=per_step, per_rank=per_rank)
+    code = ExitCode.OK if page.has_work(found.profile) else ExitCode.CANNOT_SAY
+    text = lines(page.render(found, output.format, output.style))
+    return Answer(text, Gate(exit_zero=exit_zero, strict=strict).code(code, [found.coverage]), out, force)
+
+
+def _page(traces: list[Path], like: str) -> Page:
+    from forensics.compare.kernel_profile import profile  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.compare.kernels import diff  # noqa: PLC0415 - same
+    from forensics.pipeline import ingest_run  # noqa: PLC0415 - same
+    from forensics.report.kernels import Page  # noqa: PLC0415 - same
+    from forensics.signals.kernel_categories import like_kempnerforge  # noqa: PLC0415 - same
+    from forensics.store.gather import coverage_of, issues_of  # noqa: PLC0415 - same
+    from forensics.store.joined import joined  # noqa: PLC0415 - same
+
+    naming = like_kempnerforge if like == "kempnerforge" else str
+    runs = {str(path): ingest_run(path) for path in dict.fromkeys(traces)}
+    run, *more = runs.values()
+    whole = run if not more else joined(" ".join(runs), runs)
+    if len(runs) == _PAIR:
+        found = diff(run, more[0], naming)
+        return Page(found.cand, found, coverage_of(whole), issues_of(whole))
+    return Page(profile(whole, naming), None, coverage_of(whole), issues_of(whole))

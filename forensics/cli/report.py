@@ -1,0 +1,45 @@
+"""Write one self-contained page about a run: verdict, charts, evidence.
+
+RUN is a run directory or one file of it; several runs go on one page, those that failed the same way together. The
+page needs no network and no script, and can be sent to a colleague as it is.
+
+Exit codes: as of forensics triage.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forensics.cli import _options as opt
+from forensics.cli._answer import Answer, lines
+from forensics.cli._exit import Gate
+
+RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
+
+
+def command(  # noqa: PLR0913 - each is an option of the command line
+    runs: RunsArgument,
+    *,
+    out: opt.OutOption = None,
+    force: opt.ForceOption = False,
+    fail_on: opt.FailOnOption = None,
+    ignore: opt.IgnoreOption = None,
+    exit_zero: opt.ExitZeroOption = False,
+    strict: opt.StrictOption = False,
+    store: opt.StoreOption = None,
+    redact: opt.RedactOption = False,
+    quiet: opt.QuietOption = False,
+) -> Answer:
+    """Judge each run and lay out the page."""
+    from forensics.cli._judge import Asked, judged  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.report.html.page import render_many  # noqa: PLC0415 - same
+
+    opt.Output("html", out, force).checked(("html",))
+    settings, reports = judged(
+        Asked(tuple(runs), fail_on, tuple(ignore or ()), store, figures=True, redact=redact, quiet=quiet)
+    )
+    gate = Gate(settings.fail_on, exit_zero, strict)
+    return Answer(lines(render_many(reports)), gate.of_reports(reports), out, force, settings.notes)

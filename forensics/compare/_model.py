@@ -1,0 +1,79 @@
+"""The values of a comparison, as renderers see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from forensics.compare._decide import Answer, Policy
+from forensics.model import Evidence, Number
+
+_EMPTY: Mapping[str, Number | None] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller asked: a metric by name, the policy, and whether to compare what is not comparable."""
+
+    metric: str | None = None
+    policy: Policy = field(default_factory=Policy)
+    noise_given: bool = False
+    anyway: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SideSummary:
+    """One run of a comparison: records used, their median as the metric is printed, what was set aside."""
+
+    run: str
+    n: int
+    median: float
+    dropped: int
+    warmup: int
+    pauses: int
+    pause_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part of a comparison.
+
+    `answer` is None for a section that only tells. `facts` are lines of label and text for people, `numbers` are for
+    programs, `notes` whole sentences. `base` and `cand` are None where nothing could be compared.
+    """
+
+    name: str
+    title: str
+    answer: Answer | None
+    headline: str
+    facts: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    numbers: Mapping[str, Number | None] = field(default_factory=lambda: _EMPTY)
+    evidence: tuple[Evidence, ...] = ()
+    base: SideSummary | None = None
+    cand: SideSummary | None = None
+    metric: str | None = None
+    change: float | None = None
+    interval: tuple[float, float] | None = None
+    min_detectable: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """A whole comparison; the first section with an answer decides."""
+
+    bases: tuple[str, ...]
+    cand: str
+    sections: tuple[Section, ...]
+
+    @property
+    def deciding(self) -> Section | None:
+        """Give the section whose answer is the answer."""
+        return next((s for s in self.sections if s.answer is not None), None)
+
+    @property
+    def answer(self) -> Answer:
+        """Give the answer; inconclusive where no section has one."""
+        deciding = self.deciding
+        return deciding.answer if deciding is not None and deciding.answer is not None else Answer.INCONCLUSIVE

@@ -1,0 +1,44 @@
+"""The sections of a comparison, found by a walk over `sections/`: one new file there is one new section.
+
+A section is a module whose name does not begin with `_`, with one value, `SECTION = SectionKind(name, order, compare)`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from forensics.compare._model import Diff, Options, Section
+from forensics.store.run import Run
+
+_PACKAGE = "forensics.compare.sections"
+
+
+@dataclass(frozen=True, slots=True)
+class SectionKind:
+    """A way to compare: `compare(bases, cand, options)` gives a section, or None where the runs hold nothing of it."""
+
+    name: str
+    order: int
+    compare: Callable[[Sequence[Run], Run, Options], Section | None]
+
+
+@cache
+def kinds() -> tuple[SectionKind, ...]:
+    """Every section there is, in their order."""
+    root = importlib.import_module(_PACKAGE)
+    names = sorted(m.name for m in pkgutil.iter_modules(root.__path__) if not m.name.startswith("_"))
+    modules = [importlib.import_module(f"{_PACKAGE}.{name}") for name in names]
+    found = [m.SECTION for m in modules if isinstance(getattr(m, "SECTION", None), SectionKind)]
+    return tuple(sorted(found, key=lambda kind: (kind.order, kind.name)))
+
+
+def diff(bases: Sequence[Run], cand: Run, options: Options | None = None, names: Sequence[str] | None = None) -> Diff:
+    """Compare a candidate with one or more baselines, in the sections named, or in all that both have."""
+    options = options or Options()
+    wanted = [kind for kind in kinds() if names is None or kind.name in names]
+    found = [kind.compare(bases, cand, options) for kind in wanted]
+    return Diff(tuple(b.name for b in bases), cand.name, tuple(s for s in found if s is not None))

@@ -1,0 +1,110 @@
+"""The series of a run that can be compared with another run's, and the choice of one that both have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from forensics.signals.loss_curve import Floats
+from forensics.signals.pace_clocks import Clock, clocks
+from forensics.signals.pace_noise import jitter
+from forensics.signals.pace_pauses import Steps, warmup
+from forensics.store.run import Run
+
+#: Per what, best first: per token or sample a longer batch is no slower step.
+_UNITS = ("token", "sample", "token/device", "step", "flop")
+_FINE = 0.01
+#: Fewer records than this on one side are no series.
+FEWEST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Times of one clock over all attempts of a run, the warm-up of later attempts cut off.
+
+    `seconds` per `unit` and `steps`, shape (n,); `interval` the steps between records; `quantum` the printing unit.
+    """
+
+    clock: Clock
+    seconds: Floats
+    steps: Steps
+    interval: float
+    dropped: int
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it measures: unit and form."""
+        return self.clock.unit, "mean" if self.clock.form in {"clock", "wall"} else "sample"
+
+    @property
+    def resolution(self) -> float:
+        """Give the printing unit over the median."""
+        return max(self.clock.quantum, _printed(self.seconds)) / float(np.median(self.seconds))
+
+
+def series_of(run: Run) -> list[Series]:
+    """Give the longest series of each unit and form, best first."""
+    groups: dict[tuple[str, int | None, str, str], list[Clock]] = {}
+    for clock in clocks(run):
+        groups.setdefault((clock.source, clock.rank, clock.unit, clock.name), []).append(clock.calm())
+    every = [_joined(group) for group in groups.values()]
+    every.sort(key=lambda s: (_UNITS.index(s.clock.unit), s.clock.order, -len(s.seconds), s.clock.source))
+    best: dict[tuple[str, str, str], Series] = {}
+    for one in every:
+        best.setdefault((*one.key, one.clock.name), one)
+    return [s for s in best.values() if len(s.seconds) >= FEWEST]
+
+
+def matched(runs: Sequence[Run], metric: str | None) -> tuple[Series, ...] | str:
+    """Choose one series for each run, all of the same unit; a sentence says why there is none.
+
+    The finest of the best unit, of the same name where all have it. `metric` is a name as printed or canonical.
+    """
+    every = [[s for s in series_of(run) if metric is None or metric in _names(s)] for run in runs]
+    for run, found in zip(runs, every, strict=True):
+        if not found:
+            known = sorted({s.clock.name for s in series_of(run)})
+            said = f"; it has {', '.join(known[:8])}" if known else ""
+            what = f"{metric!r}" if metric else "throughput, step time or clock"
+            return f"{run.name} has no {what} of {FEWEST} records{said}"
+    choices = [c for first in every[0] if (c := _with(first, every[1:])) is not None]
+    if not choices:
+        return "the runs print no throughput in the same unit"
+    fine = [c for c in choices if max(s.resolution for s in c) <= _FINE]
+    return fine[0] if fine else min(choices, key=lambda c: max(s.resolution for s in c))
+
+
+def _with(first: Series, others: list[list[Series]]) -> tuple[Series, ...] | None:
+    chosen = [first]
+    for found in others:
+        alike = [s for s in found if s.clock.unit == first.clock.unit]
+        if not alike:
+            return None
+        chosen.append(min(alike, key=lambda s: (s.clock.name != first.clock.name, s.key != first.key)))
+    return tuple(chosen)
+
+
+def _names(series: Series) -> set[str]:
+    return {series.clock.name, str(series.clock.rows["name"][0])}
+
+
+def _joined(group: list[Clock]) -> Series:
+    first = max(group, key=len)
+    parts = list[pl.DataFrame]()
+    dropped = 0
+    for number, clock in enumerate(sorted(group, key=lambda c: c.attempt)):
+        logs = np.log(clock.seconds)
+        cold = warmup(logs, jitter(logs)) if number else 0
+        dropped += cold
+        parts.append(clock.rows.slice(cold))
+    rows = pl.concat(parts)
+    gaps = (rows["at"] - rows["lo"]).to_numpy()
+    return Series(first, rows["pace"].to_numpy(), rows["at"].to_numpy(), float(np.median(gaps)), dropped)
+
+
+def _printed(values: Floats) -> float:
+    distinct = np.unique(values)
+    return float(np.diff(distinct).min()) if 1 < len(distinct) < 0.2 * len(values) else 0.0

@@ -1,0 +1,198 @@
+"""What the devices of a run did, from its profiler traces: one profile a rank and profiling window, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from forensics.signals.trace_breakdown import by_rank, by_step
+from forensics.signals.trace_gaps import idle_causes
+from forensics.signals.trace_kernels import kernels, shares
+from forensics.signals.trace_launches import unlaunched
+from forensics.signals.trace_loader import loader_share
+from forensics.signals.trace_ranks import waits
+from forensics.signals.trace_steps import steps
+from forensics.store.run import Run
+
+#: Gives the name under which a category of kernels is shown.
+Naming = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A category's time: summed over streams, its share of that sum, and the number of kernels."""
+
+    name: str
+    time_ns: int
+    share: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """All runs of one kernel; `count` of them took `time_ns` together."""
+
+    name: str
+    category: str
+    time_ns: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step on the host, and what the device did with the work that it launched."""
+
+    step: int
+    dur_ns: int
+    busy_ns: int = 0
+    compute_ns: int = 0
+    comm_ns: int = 0
+    exposed_ns: int = 0
+    memory_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Gaps of one cause."""
+
+    cause: str
+    time_ns: int
+    gaps: int
+    longest_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """Waiting for the data loader; `share` is of the steps' time, None without steps."""
+
+    calls: int
+    wait_ns: int
+    share: float | None
+    in_process: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RankProfile:
+    """One trace: times are of unions of intervals, exact; `overlap_ns` is communication under computation."""
+
+    source: str
+    rank: int | None
+    span_ns: int = 0
+    busy_ns: int = 0
+    idle_ns: int = 0
+    compute_ns: int = 0
+    comm_ns: int = 0
+    memory_ns: int = 0
+    overlap_ns: int = 0
+    exposed_ns: int = 0
+    count: int = 0
+    categories: tuple[Share, ...] = ()
+    steps: tuple[Step, ...] = ()
+    top: tuple[Kernel, ...] = ()
+    idle: tuple[Idle, ...] = ()
+    before_window: tuple[Kernel, ...] = ()
+    no_launch: tuple[Kernel, ...] = ()
+    loader: Loader | None = None
+
+    @property
+    def overlap_share(self) -> float | None:
+        """Share of the communication under which something computes; None without communication."""
+        return self.overlap_ns / self.comm_ns if self.comm_ns else None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """How long a rank waited for the others in shared collectives; `chance` that one came last so often by chance."""
+
+    rank: int
+    collectives: int
+    wait_ns: int
+    last: int
+    chance: float
+
+
+@dataclass(frozen=True, slots=True)
+class KernelProfile:
+    """All traces of a run, by rank; `waits` has the rank that waited least first."""
+
+    name: str
+    ranks: tuple[RankProfile, ...] = ()
+    waits: tuple[Wait, ...] = ()
+
+
+def profile(run: Run, naming: Naming = str) -> KernelProfile:
+    """Profile every trace of a run; one without device work has its steps and data loader only."""
+    named = kernels(run).with_columns(_renamed(kernels(run)["label"], naming))
+    traced = (
+        run.scan("spans")
+        .group_by("source")
+        .agg(pl.col("rank").max())
+        .sort("rank", "source", nulls_last=True)
+        .select("source", "rank")
+        .collect()
+    )
+    ranks = tuple(_one(run, named, source, rank) for source, rank in traced.iter_rows())
+    found = waits(run).select("rank", "collectives", "wait_ns", "last", "chance")
+    return KernelProfile(run.name, ranks, tuple(Wait(*row) for row in found.iter_rows()))
+
+
+def _renamed(labels: pl.Series, naming: Naming) -> pl.Series:
+    names = {label: naming(label) for label in labels.unique().to_list()}
+    return labels.replace_strict(names, return_dtype=pl.String) if names else labels
+
+
+def _own(frame: pl.DataFrame, source: str) -> list[dict[str, Any]]:
+    return frame.filter(pl.col("source") == source).to_dicts()
+
+
+def _one(run: Run, named: pl.DataFrame, source: str, rank: int | None) -> RankProfile:
+    own = named.filter(pl.col("source") == source)
+    lone = unlaunched(run).join(
+        own.group_by("name", "kind").agg(pl.col("label").first()),
+        on=["name", "kind"],
+        how="left",
+        maintain_order="left",
+    )
+    lone_rows = _own(lone, source)
+    times = _times(_own(by_rank(run), source))
+    return RankProfile(
+        source=source,
+        rank=rank,
+        **times,
+        categories=tuple(
+            Share(r["label"], r["time_ns"], r["share"], r["count"]) for r in shares(own, "label").to_dicts()
+        ),
+        steps=_steps(run, source),
+        top=tuple(_kernel(r) for r in own.to_dicts()),
+        idle=tuple(Idle(r["cause"], r["time_ns"], r["gaps"], r["longest_ns"]) for r in _own(idle_causes(run), source)),
+        before_window=tuple(_kernel(r) for r in lone_rows if r["before"]),
+        no_launch=tuple(_kernel(r) for r in lone_rows if not r["before"]),
+        loader=next(
+            (Loader(r["calls"], r["wait_ns"], r["share"], r["in_process"]) for r in _own(loader_share(run), source)),
+            None,
+        ),
+    )
+
+
+def _kernel(row: dict[str, Any]) -> Kernel:
+    return Kernel(row["name"], row["label"], row["time_ns"], row["count"])
+
+
+def _times(rows: list[dict[str, Any]]) -> dict[str, int]:
+    if not rows:
+        return {}
+    names = ("span_ns", "busy_ns", "idle_ns", "compute_ns", "memory_ns", "overlap_ns", "exposed_ns", "count")
+    return {name: rows[0][name] for name in names} | {"comm_ns": rows[0]["communication_ns"]}
+
+
+def _steps(run: Run, source: str) -> tuple[Step, ...]:
+    marks = steps(run).filter(pl.col("source") == source)
+    work = by_step(run).filter(pl.col("source") == source).drop("source", "rank")
+    columns = ("busy_ns", "compute_ns", "communication_ns", "exposed_ns", "memory_ns")
+    rows = marks.join(work, on="step", how="left", maintain_order="left").select(
+        "step", pl.col("end_ns") - pl.col("start_ns"), *(pl.col(c).fill_null(0) for c in columns)
+    )
+    return tuple(Step(*row) for row in rows.iter_rows())

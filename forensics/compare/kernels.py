@@ -1,0 +1,136 @@
+"""Two profiler traces side by side: what grew, what shrank and what is new, by category of kernel and by kernel.
+
+Times are per step and rank where both have steps, so that windows of different lengths compare; else per trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from forensics.compare.kernel_profile import KernelProfile, Naming, profile
+from forensics.signals.trace_gpu import gpu_rows
+from forensics.store.run import Run
+
+State = Literal["new", "gone", "grew", "shrank", "same"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A category or a kernel in both traces; times in nanoseconds and counts per `KernelDiff.per`."""
+
+    name: str
+    category: str
+    base_ns: float
+    cand_ns: float
+    base_count: float
+    cand_count: float
+
+    @property
+    def change_ns(self) -> float:
+        """By how much the candidate is longer."""
+        return self.cand_ns - self.base_ns
+
+    @property
+    def state(self) -> State:
+        """Whether it is new, gone, grew, shrank or stayed."""
+        if not self.base_count:
+            return "new"
+        if not self.cand_count:
+            return "gone"
+        return "grew" if self.change_ns > 0 else "shrank" if self.change_ns < 0 else "same"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelDiff:
+    """What changed from `base` to `cand`, the largest change first; `idle` is by cause, then the loader's wait."""
+
+    base: KernelProfile
+    cand: KernelProfile
+    per: Literal["step", "trace"]
+    base_units: int
+    cand_units: int
+    categories: tuple[Change, ...] = ()
+    kernels: tuple[Change, ...] = ()
+    idle: tuple[Change, ...] = ()
+
+
+def diff(base: Run, cand: Run, naming: Naming = str) -> KernelDiff:
+    """Compare the device work of two runs."""
+    stepped = all(_steps(run) for run in (base, cand))
+    units = [_steps(run) if stepped else max(1, gpu_rows(run)["source"].n_unique()) for run in (base, cand)]
+    profiles = (profile(base, naming), profile(cand, naming))
+    rows = _changes(_per_unit(base, units[0], naming, stepped), _per_unit(cand, units[1], naming, stepped))
+    return KernelDiff(
+        base=profiles[0],
+        cand=profiles[1],
+        per="step" if stepped else "trace",
+        base_units=units[0],
+        cand_units=units[1],
+        categories=_sorted(_by_category(rows)),
+        kernels=_sorted(rows),
+        idle=_sorted(_idle(*profiles, *units)),
+    )
+
+
+def _idle(base: KernelProfile, cand: KernelProfile, base_units: int, cand_units: int) -> tuple[Change, ...]:
+    before, after = _idle_parts(base), _idle_parts(cand)
+    return tuple(
+        Change(name, "idle", *(n / units for i in (0, 1) for n, units in ((b[i], base_units), (c[i], cand_units))))
+        for name in sorted(before.keys() | after.keys())
+        for b, c in [(before.get(name, (0, 0)), after.get(name, (0, 0)))]
+    )
+
+
+def _idle_parts(found: KernelProfile) -> dict[str, tuple[int, int]]:
+    """Idle time and gaps by cause, and the waiting for the data loader whether the device was idle or not."""
+    parts: dict[str, tuple[int, int]] = {}
+    for rank in found.ranks:
+        rows = [(i.cause, i.time_ns, i.gaps) for i in rank.idle]
+        if rank.loader is not None:
+            rows.append(("loop waits for data loader", rank.loader.wait_ns, rank.loader.calls))
+        for name, time_ns, count in rows:
+            total = parts.get(name, (0, 0))
+            parts[name] = (total[0] + time_ns, total[1] + count)
+    return parts
+
+
+def _steps(run: Run) -> int:
+    rows = gpu_rows(run).filter(pl.col("step").is_not_null())
+    return rows.select("source", "step").n_unique()
+
+
+def _per_unit(run: Run, units: int, naming: Naming, stepped: bool) -> pl.DataFrame:  # noqa: FBT001 - a private helper
+    rows = gpu_rows(run)
+    rows = rows.filter(pl.col("step").is_not_null()) if stepped else rows
+    names = {label: naming(label) for label in rows["label"].unique().to_list()}
+    summed = rows.group_by("label", "name").agg(ns=pl.col("dur_ns").sum() / units, count=pl.len() / units)
+    return summed.with_columns(pl.col("label").replace(names))
+
+
+def _changes(base: pl.DataFrame, cand: pl.DataFrame) -> tuple[Change, ...]:
+    both = base.join(cand, on=["label", "name"], how="full", coalesce=True, suffix="_cand").fill_null(0)
+    rows = both.select("name", "label", "ns", "ns_cand", "count", "count_cand").sort("label", "name")
+    return tuple(Change(*row) for row in rows.iter_rows())
+
+
+def _by_category(rows: tuple[Change, ...]) -> tuple[Change, ...]:
+    names = sorted({row.category for row in rows})
+    return tuple(_sum(name, [row for row in rows if row.category == name]) for name in names)
+
+
+def _sum(name: str, rows: list[Change]) -> Change:
+    return Change(
+        name,
+        name,
+        sum(r.base_ns for r in rows),
+        sum(r.cand_ns for r in rows),
+        sum(r.base_count for r in rows),
+        sum(r.cand_count for r in rows),
+    )
+
+
+def _sorted(rows: tuple[Change, ...]) -> tuple[Change, ...]:
+    return tuple(sorted(rows, key=lambda r: (-abs(r.change_ns), r.name)))

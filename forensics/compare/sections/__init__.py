@@ -1,0 +1,1 @@
+"""The sections of a comparison: one file each, with a value `SECTION`."""

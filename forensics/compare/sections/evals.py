@@ -1,0 +1,108 @@
+"""Evaluation results of two runs: were they the same test, which differences are real, and what may have caused them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.compare._decide import Answer
+from forensics.compare._eval_cause import cause_of
+from forensics.compare._eval_words import facts_of, headline_of, notes_of
+from forensics.compare._model import Options, Section
+from forensics.compare._sections import SectionKind
+from forensics.compare.evals import Pair, compare_evals
+from forensics.model import Evidence, EvidenceRole, Locator
+from forensics.signals.evals import Row
+from forensics.store.run import Run
+
+_TITLE = "Evaluation"
+#: A difference of a share below this, or of another value below the relative one, is called no change.
+_SAME_SHARE, _SAME_RELATIVE = 0.02, 0.05
+_MOST_NUMBERS = 200
+
+
+def compare(bases: Sequence[Run], cand: Run, options: Options) -> Section | None:
+    """Compare the evaluation results of a candidate with those of the first baseline that has any."""
+    if _is_empty(cand) or all(_is_empty(base) for base in bases):
+        return None
+    base = next(base for base in bases if not _is_empty(base))
+    pairs = compare_evals(base, cand)
+    if options.metric is not None and any(p.match.key[1] == options.metric for p in pairs):
+        pairs = tuple(p for p in pairs if p.match.key[1] == options.metric)
+    if not pairs:
+        return Section("evals", _TITLE, Answer.INCONCLUSIVE, "the runs have no task and metric in common")
+    answer = _answer(pairs)
+    real = [p for p in pairs if p.significant]
+    cause = cause_of(base, cand) if real else None
+    shown = min(real or pairs, key=lambda p: (p.worse is not True, p.p_holm if p.p_holm is not None else 2.0))
+    return Section(
+        name="evals",
+        title=_TITLE,
+        answer=answer,
+        headline=headline_of(answer, pairs),
+        facts=facts_of(pairs),
+        notes=notes_of(pairs, cause),
+        numbers=_numbers(pairs),
+        evidence=(_evidence(shown.base, EvidenceRole.RELATED), _evidence(shown.cand, EvidenceRole.PRIMARY)),
+        metric=shown.name,
+        change=shown.delta,
+        interval=shown.tested.interval if shown.tested else None,
+        min_detectable=shown.tested.detectable if shown.tested else None,
+    )
+
+
+def _is_empty(run: Run) -> bool:
+    return all(run.scan(table).head(1).collect().height == 0 for table in ("evals", "eval_samples"))
+
+
+def _answer(pairs: Sequence[Pair]) -> Answer:
+    real = [p for p in pairs if p.significant]
+    if any(p.worse for p in real):
+        return Answer.REGRESSION
+    if any(p.worse is False for p in real):
+        return Answer.IMPROVEMENT
+    family = [p for p in pairs if p.p_holm is not None]
+    whole = all(p.comparable for p in pairs) and not real
+    return Answer.NO_CHANGE if family and whole and all(_is_same(p) for p in family) else Answer.INCONCLUSIVE
+
+
+def _is_same(pair: Pair) -> bool:
+    assert pair.tested is not None
+    level = abs(float(pair.base["value"]))
+    allowed = _SAME_SHARE if level <= 1 else _SAME_RELATIVE * level
+    return all(abs(end) <= allowed for end in pair.tested.interval)
+
+
+def _numbers(pairs: Sequence[Pair]) -> dict[str, float | int | str | None]:
+    real = [p for p in pairs if p.significant]
+    found: dict[str, float | int | str | None] = {
+        "metrics": len(pairs),
+        "tested": sum(p.p_holm is not None for p in pairs),
+        "worse": sum(p.worse is True for p in real),
+        "better": sum(p.worse is False for p in real),
+        "not_comparable": sum(not p.comparable for p in pairs),
+        "paired": sum(p.documents is not None for p in pairs),
+    }
+    for pair in sorted(pairs, key=lambda p: p.tested.p if p.tested else 2.0)[:_MOST_NUMBERS]:
+        at = ".".join(pair.match.key)
+        found[f"{at}.delta"] = pair.delta
+        if pair.tested is not None:
+            found[f"{at}.p"] = pair.tested.p
+            found[f"{at}.p_holm"] = pair.p_holm
+            found[f"{at}.min_detectable"] = pair.tested.detectable
+    return found
+
+
+def _evidence(row: Row, role: EvidenceRole) -> Evidence:
+    error = "" if row["stderr"] is None else f" ± {row['stderr']:.3g}"
+    return Evidence(
+        source=row["source"],
+        locator=Locator(line=row["line"], byte=row["byte"]),
+        quote=f"{row['task']} {row['metric']} = {row['value']:.6g}{error}",
+        step=row["step"],
+        name=f"{row['task']} {row['metric']}",
+        value=row["value"],
+        role=role,
+    )
+
+
+SECTION = SectionKind("evals", 20, compare)

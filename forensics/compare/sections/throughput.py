@@ -1,0 +1,171 @@
+"""Throughput of two runs: the ratio of their steady times, and whether it can be told from noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import expm1
+
+import numpy as np
+
+from forensics.compare._comparable import Difference, differences
+from forensics.compare._decide import Answer, Decision
+from forensics.compare._interval import estimate_over_intervals
+from forensics.compare._model import Options, Section, SideSummary
+from forensics.compare._pair import Estimate
+from forensics.compare._runs import decide_all
+from forensics.compare._sections import SectionKind
+from forensics.compare._series import FEWEST, Series, matched
+from forensics.compare._words import facts_of, headline_of, is_rate, notes_of
+from forensics.model import Evidence, EvidenceRole, Locator
+from forensics.signals.pace_change import change_of
+from forensics.signals.pace_pauses import share_of_time
+from forensics.signals.pace_steady import Steady, steady
+from forensics.store.run import Run
+
+_TITLE = "Throughput"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One run's series made steady, and the part of it that is compared: `since` is the step of a change, or None."""
+
+    series: Series
+    whole: Steady
+    part: Steady
+    since: int | None
+
+
+def compare(bases: Sequence[Run], cand: Run, options: Options) -> Section | None:
+    """Compare the throughput of a candidate with that of the baselines."""
+    found = matched([*bases, cand], options.metric)
+    if isinstance(found, str):
+        return _nothing(found)
+    prepared = [_prepared(series) for series in found]
+    if any(p is None for p in prepared):
+        return _nothing(f"fewer than {FEWEST} records of {found[0].clock.name} are left after the warm-up")
+    every = _by_regime([p for p in prepared if p is not None])
+    estimates = [estimate_over_intervals(b.part, every[-1].part, (b.series, every[-1].series)) for b in every[:-1]]
+    if any(e is None for e in estimates):
+        return _nothing(f"fewer than {FEWEST} steady records of {found[0].clock.name} are left")
+    known = [e for e in estimates if e is not None]
+    decision = decide_all(known, options.policy, noise_given=options.noise_given)
+    return _section(every, known, decision, (differences(bases[0], cand), options))
+
+
+def _prepared(series: Series) -> Prepared | None:
+    found = steady(series.seconds, series.steps, series.clock.quantum, fewest=FEWEST)
+    return None if found is None else Prepared(series, found, found, None)
+
+
+def _by_regime(every: list[Prepared]) -> list[Prepared]:
+    """Where only the candidate became slower in mid-run, for good and confirmed, compare what came after that."""
+    *bases, cand = every
+    change = change_of(cand.whole)
+    if change is None or change.kind != "lasting" or not change.confirmed or change.form == "stalls":
+        return every
+    if len(cand.whole) - change.first < 3 * FEWEST or any(change_of(b.whole) is not None for b in bases):
+        return every
+    part = cand.whole.slice(change.first)
+    return [*bases, Prepared(cand.series, cand.whole, part, int(part.steps[0]))]
+
+
+def _section(
+    every: list[Prepared],
+    estimates: list[Estimate],
+    decision: Decision,
+    asked: tuple[tuple[Difference, ...], Options],
+) -> Section:
+    unlike, options = asked
+    blocked = bool(unlike) and not options.anyway
+    answer = Answer.INCONCLUSIVE if blocked else decision.answer
+    cand = every[-1]
+    sides = [_summary(p) for p in every]
+    return Section(
+        name="throughput",
+        title=_TITLE,
+        answer=answer,
+        headline=headline_of(answer, decision, cand.since, unlike if blocked else ()),
+        facts=facts_of(sides, cand.series, estimates, decision, options),
+        notes=notes_of([p.series for p in every], estimates, decision, unlike, options),
+        numbers=_numbers(every, estimates, decision, options),
+        evidence=tuple(_evidence(p, last=n == len(every) - 1) for n, p in enumerate(every)),
+        base=sides[0],
+        cand=sides[-1],
+        metric=str(cand.series.clock.rows["name"][0] if cand.series.clock.form != "wall" else "timestamps"),
+        change=decision.change,
+        interval=decision.interval,
+        min_detectable=decision.min_detectable,
+    )
+
+
+def _summary(prepared: Prepared) -> SideSummary:
+    whole, part = prepared.whole, prepared.part
+    used = int((~part.spikes.far).sum())
+    middle = float(np.median(part.seconds))
+    return SideSummary(
+        run=prepared.series.clock.source,
+        n=used,
+        median=1 / middle if is_rate(prepared.series) else middle,
+        dropped=len(prepared.series.seconds) - used + prepared.series.dropped,
+        warmup=whole.warmup + prepared.series.dropped,
+        pauses=int(whole.paused.sum()),
+        pause_share=share_of_time(whole.seconds, whole.paused),
+    )
+
+
+def _numbers(
+    every: list[Prepared], estimates: list[Estimate], decision: Decision, options: Options
+) -> dict[str, float | int | str | None]:
+    cand, base = every[-1], every[0]
+    return {
+        "tier": "confirmed" if decision.answer is decision.possible else "possible",
+        "possible": decision.possible.value,
+        "unit": cand.series.clock.unit,
+        "method": estimates[0].method,
+        "p": decision.p,
+        "run_noise": options.policy.run_noise if len(estimates) == 1 or options.noise_given else None,
+        "run_noise_max": decision.run_noise_max,
+        "max_slowdown": max(options.policy.max_slowdown, options.policy.tolerance),
+        "steps_needed": decision.steps_needed,
+        "runs_needed": decision.runs_needed,
+        "baselines": len(estimates),
+        "since_step": cand.since,
+        "end_to_end": _end_to_end(base, cand),
+        "n_effective": estimates[0].effective,
+    }
+
+
+def _end_to_end(base: Prepared, cand: Prepared) -> float | None:
+    """Change of throughput with every pause included, over the steps that both runs have."""
+    common = np.intersect1d(base.whole.steps, cand.whole.steps, return_indices=True)
+    if len(common[0]) < FEWEST:
+        return None
+    first, second = base.whole.seconds[common[1]].sum(), cand.whole.seconds[common[2]].sum()
+    return float(expm1(np.log(first / second)))
+
+
+def _evidence(prepared: Prepared, *, last: bool) -> Evidence:
+    rows = prepared.series.clock.rows
+    row = rows.row(0, named=True)
+    if last:
+        at = rows["at"] >= (prepared.since if prepared.since is not None else int(prepared.part.steps[0]))
+        row = rows.row(int(at.arg_true()[0]) if at.any() else 0, named=True)
+    return Evidence(
+        source=row["source"],
+        locator=Locator(line=row["line"], byte=row["byte"], record=None if row["line"] is not None else row["seq"]),
+        quote=f"{row['raw_name'] or row['name']} = {row['value']:.6g} at step {row['at']}",
+        step=row["at"],
+        rank=row["rank"],
+        t_ns=row["t_ns"],
+        name=row["name"],
+        value=row["value"],
+        role=EvidenceRole.PRIMARY if last else EvidenceRole.RELATED,
+    )
+
+
+def _nothing(why: str) -> Section:
+    return Section("throughput", _TITLE, Answer.INCONCLUSIVE, f"throughput cannot be compared: {why}")
+
+
+SECTION = SectionKind("throughput", 0, compare)

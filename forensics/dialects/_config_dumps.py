@@ -1,0 +1,173 @@
+"""Settings that a program prints at its start: argument tables, `Namespace(...)`, dictionaries, `key: value` blocks.
+
+Only lines that hold one of a few literals are looked at, among the first `SCANNED_BYTES` of a log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.dialects import _command_lines
+from forensics.dialects._literal import Leaf, Scalar, Walk, leaves, scalar
+
+SCANNED_BYTES = 16 << 20
+_DUMPS, _VALUES, _DUMP_BYTES, _LINES = 40, 4000, 128 << 10, 2000
+_FEWEST = 3
+_CALL = re.compile(rb"[A-Za-z_]\w*(?:Namespace|Arguments|Args|Config|Params|Configuration)\(|\b(?:Namespace|Config)\(")
+_HEAD = re.compile(
+    rb"(?i)\b(?:(?:train(?:ing)?|run|model|experiment|full|resolved|final|job|data|optim(?:izer)?|generation|engine)[ _/-]?)*"
+    rb"(?:config(?:uration)?|arguments|args|hyper-?parameters|hparams|parameters|settings|options)[ \w]{0,24}[:=][ \t]*"
+)
+_TABLE = re.compile(rb"-{3,} ?(?:[Ee]nd of )?[\w ]{0,40}arguments ?-{3,}|DeepSpeedEngine configuration:")
+_DOTTED = re.compile(r"(?:^|[\s:\]])([A-Za-z_][\w.-]*) \.{2,} ?(.*?)\s*$")
+_ENGINE = re.compile(r"\[config\.py:\d+:print\] {1,4}([A-Za-z_][\w.-]*) [. ]*(.*?)\s*$")
+_PAIR = re.compile(r"^[\s|*\-•]*([A-Za-z_][\w./-]{0,80})\s*(?::|=|\|)\s*(\S.*?)\s*\|?\s*$")
+_PREFIX = re.compile(
+    r"^(?:\S+ +){0,6}?(?:\[?(?:INFO|DEBUG|WARNING)\]?)(?:[\s:|>-]|\[[^\]]*\])*|^\[?(?:default|rank ?)?\d+\]?:\s|^\[[^\]]*\]\s*"
+    r"|^\d{4}-\d\d-\d\d[T ][\d:.,]+Z?[\s:|-]*"
+)
+_LITERALS = (
+    *(b"Namespace(", b"Arguments(", b"Args(", b"Config(", b"Params(", b"onfig:", b"onfiguration:", b"rguments:"),
+    *(b"args:", b"arameters:", b"hparams:", b"onfig: ", b"onfig = ", b"args = ", b"rguments --", b" options:"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """One setting of a log: key, value, the offset of its line in the piece, and `config` or `env`."""
+
+    key: str
+    value: Scalar
+    at: int
+    family: str = "config"
+
+
+def settings(data: bytes) -> list[Printed]:
+    """Give every setting that a piece of a log prints, in order, each key and value once."""
+    found: dict[tuple[str, str], Printed] = {}
+    done, dumps = 0, 0
+    for at in _places(data):
+        if at < done or dumps >= _DUMPS or len(found) >= _VALUES:
+            continue
+        rows, end = _dump(data, at)
+        if rows:
+            dumps, done = dumps + 1, end
+            for row in rows[:_VALUES]:
+                found.setdefault((row.key, repr(row.value)), row)
+    return sorted(found.values(), key=lambda row: row.at)[:_VALUES]
+
+
+def _places(data: bytes) -> list[int]:
+    """Offsets of the literals, in order; at most a few hundred of each."""
+    found: set[int] = set()
+    for literal in (*_LITERALS, *_command_lines.LITERALS):
+        at, count = data.find(literal), 0
+        while at >= 0 and count < 300:
+            found.add(at)
+            at, count = data.find(literal, at + len(literal)), count + 1
+    return sorted(found)
+
+
+def _dump(data: bytes, at: int) -> tuple[list[Printed], int]:
+    """The settings printed around an offset, and where they end."""
+    begin = data.rfind(b"\n", 0, at) + 1
+    stop = data.find(b"\n", at)
+    stop = len(data) if stop < 0 else stop
+    line = data[begin : min(stop, begin + _DUMP_BYTES)]
+    if _TABLE.search(line):
+        return _table(data, stop + 1)
+    if call := _CALL.search(line):
+        rows, end = _bracket(data, begin + call.start())
+        if rows:
+            return rows, end
+    if head := _HEAD.search(line):
+        after = line[head.end() :].strip()
+        if after[:1] == b"{":
+            return _bracket(data, begin + line.index(b"{", head.end()))
+        if not after:
+            return _block(data, stop + 1)
+    commands = _command_lines.arguments(data[begin : begin + _DUMP_BYTES].decode("utf-8", "replace"))
+    return [Printed(c.key, c.value, begin, c.family) for c in commands], max(stop, at + 1)
+
+
+def _bracket(data: bytes, at: int) -> tuple[list[Printed], int]:
+    """A dictionary or a call; its lines may have the prefix of a logger only where it is on one line."""
+    text = data[at : at + _DUMP_BYTES].decode("utf-8", "replace")
+    walk = Walk()
+    found: list[Leaf] = []
+    for leaf in leaves(text, 0, walk):
+        found.append(leaf)
+        if len(found) >= _VALUES:
+            break
+    if len(found) < _FEWEST or (walk.end < 0 and len(found) < 2 * _FEWEST):
+        return [], at
+    if sum(leaf.path.rsplit(".", 1)[-1].isdigit() for leaf in found) > len(found) // 2:
+        return [], at
+    plain = text.isascii()
+    rows = [Printed(leaf.path, leaf.value, at + (leaf.at if plain else len(text[: leaf.at].encode()))) for leaf in found]
+    return rows, at + max(walk.last, 1)
+
+
+def _rows_after(data: bytes, at: int) -> Iterator[tuple[int, str]]:
+    for _ in range(_LINES):
+        if at >= len(data):
+            return
+        stop = data.find(b"\n", at)
+        stop = len(data) if stop < 0 else stop
+        yield at, data[at : min(stop, at + 4000)].decode("utf-8", "replace").rstrip("\r")
+        at = stop + 1
+
+
+def _table(data: bytes, at: int) -> tuple[list[Printed], int]:
+    """Rows of `key ..... value` until the table says that it ends, or ten lines hold none."""
+    rows: list[Printed] = []
+    end, without = at, 0
+    for begin, line in _rows_after(data, at):
+        found = _DOTTED.search(line) or _ENGINE.search(line)
+        if found:
+            rows.append(Printed(found[1], scalar(found[2]) if found[2] else "", begin))
+            without, end = 0, begin + 1
+            continue
+        without += 1
+        if without > 10 or re.search(r"-{3,} ?end of", line):
+            break
+    return (rows, end) if len(rows) >= _FEWEST else ([], at)
+
+
+def _block(data: bytes, at: int) -> tuple[list[Printed], int]:
+    """Rows of `key: value`, nested by their indent, or a bracket that begins on the next line."""
+    first = next(_rows_after(data, at), None)
+    if first is None:
+        return [], at
+    stripped = _bare(first[1])
+    if stripped.lstrip()[:1] == "{" and first[1].lstrip()[:1] == "{":
+        return _bracket(data, data.index(b"{", at))
+    rows: list[Printed] = []
+    end = at
+    above: list[tuple[int, str]] = []
+    for begin, line in _rows_after(data, at):
+        bare = _bare(line)
+        indent = len(bare) - len(bare.lstrip())
+        if re.fullmatch(r"[\s=\-+|*]*", line) and not rows:
+            continue
+        opens = re.fullmatch(r"\s*([A-Za-z_][\w.-]{0,80}):\s*", bare)
+        found = _PAIR.match(bare)
+        if not opens and (not found or len(bare) > 1000):
+            break
+        while above and above[-1][0] >= indent:
+            above.pop()
+        path = ".".join(name for _, name in above)
+        if opens:
+            above.append((indent, opens[1]))
+        elif found:
+            rows.append(Printed(f"{path}.{found[1]}" if path else found[1], scalar(found[2]), begin))
+        end = begin + 1
+    return (rows, end) if len(rows) >= _FEWEST else ([], at)
+
+
+def _bare(line: str) -> str:
+    """The line without the prefix of a logger."""
+    found = _PREFIX.match(line)
+    return line[found.end() :] if found else line

@@ -1,0 +1,94 @@
+"""Lines that a terminal, a notebook or a log shipper broke at its own width, put together again.
+
+Only the few lines that begin a known long message and do not hold the whole of it are looked at: the next lines are
+joined to them, with and without a blank between, until the message is whole.
+"""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from forensics.dialects import _prefix
+
+#: Beginnings of messages that are longer than a terminal is wide, and what each holds when it is whole.
+_WHOLE: tuple[tuple[str, str], ...] = (
+    (
+        "Watchdog caught",
+        r"WorkNCCL ?\([^()]*?OpType=\w+, (?:NumelIn=\d+, NumelOut=\d+, )?Timeout\(ms\)=\d+\) ran for \d+ milliseconds",
+    ),
+    ("Timeout at NCCL work", r"last enqueued(?: NCCL)? work: -?\d+, last completed(?: NCCL)? work: -?\d+\."),
+    ("detected by watchdog at work", r"last enqueued(?: NCCL)? work: -?\d+, last completed(?: NCCL)? work: -?\d+\."),
+    ("Received a dump signal", r"Last enqueued(?: \w+)? work: -?\d+, last completed(?: \w+)? work: -?\d+\."),
+    ("Detected mismatch between", r"but Rank \d+ is running collective: CollectiveFingerPrint\(.*\)"),
+    ("atchdog got stuck", r"got stuck for \d+ seconds without making progress"),
+    ("failed to pass monito", r"failed to pass monitoredBarrier in \d+ ms"),
+    ("Timed out waiting", r"Timed out waiting \d+(?:ms for \w+ operation to complete| seconds|s)"),
+    ("seconds waiting for clients", r"\d+/\d+ clients joined"),
+)
+#: A line of this file of PyTorch may have been broken before the words above.
+_SPEAKER = "GroupNCCL.cpp:"
+BEGINS = "|".join(re.escape(words).replace(r"\ ", " ") for words in (_SPEAKER, *dict(_WHOLE)))
+_RULES = tuple((words, re.compile(pattern)) for words, pattern in _WHOLE)
+#: A message that spans more lines is not put together.
+_MOST_LINES = 10
+_MOST_WAYS = 64
+_MOST_ROWS, _WINDOW_BYTES, _LINE_CHARS = 5_000, 8 << 10, 4_000
+_BREAK = re.compile(rb"[\n\r\x08]")
+
+
+def mended(found: pl.DataFrame, data: bytes, offset: int) -> pl.DataFrame:
+    """The suspects (columns seq, line, byte, text, raw, rank) of one block, broken messages whole again.
+
+    The lines that a message took in are no suspects of their own any more.
+    """
+    begins = found["text"].str.contains(BEGINS)
+    if not begins.any():
+        return found
+    texts, seqs, bytes_ = found["text"].to_list(), found["seq"].to_list(), found["byte"].to_list()
+    changed: dict[int, str] = {}
+    taken: set[int] = set()
+    for row in begins.arg_true().to_list()[:_MOST_ROWS]:
+        text = str(texts[row])
+        patterns = [pattern for words, pattern in _RULES if words in text]
+        if seqs[row] in taken or len(text) > _LINE_CHARS:
+            continue
+        if patterns and all(pattern.search(text) for pattern in patterns):
+            continue
+        whole = _joined(text, patterns, _following(data, bytes_[row] - offset))
+        if whole is not None:
+            changed[row], lines = whole
+            taken.update(range(seqs[row] + 1, seqs[row] + 1 + lines))
+    if not changed:
+        return found
+    fixed = found.with_columns(text=found["text"].scatter(list(changed), list(changed.values())))
+    return fixed.filter(~pl.col("seq").is_in(list(taken)))
+
+
+def _following(data: bytes, begin: int) -> list[str]:
+    """The lines after the one that begins there, without prefixes; blank ones are empty."""
+    window = data[begin : begin + _WINDOW_BYTES]
+    parts = _BREAK.split(window, maxsplit=_MOST_LINES)[1:_MOST_LINES]
+    lines = [part.decode("utf-8", "replace").strip() for part in parts]
+    return [line[len(_prefix.split(line)[0]) :] for line in lines]
+
+
+def _joined(text: str, patterns: list[re.Pattern[str]], lines: list[str]) -> tuple[str, int] | None:
+    """The message with as few of the lines as make it whole, and how many these are; or None.
+
+    Where its words were broken themselves (no `patterns`), whichever known message comes out is taken.
+    """
+    ways = [text.rstrip()]
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            continue
+        if _SPEAKER in line or (patterns and any(words in line for words, _ in _RULES)):
+            return None
+        # a line may have been broken inside a word or at a blank, the next one in the other way
+        ways = [f"{way}{between}{line}" for way in ways[:_MOST_WAYS] for between in ("", " ")]
+        for whole in ways:
+            found = patterns or [pattern for words, pattern in _RULES if words in whole]
+            if found and all(pattern.search(whole) for pattern in found):
+                return whole, number
+    return None

@@ -1,0 +1,113 @@
+"""The document in a flight-recorder dump: pickled or JSON, whole or cut, as plain dicts and lists.
+
+Of a file that was cut, every entry that is whole is kept: what the reader had built when the bytes ended is put
+together from its stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from forensics.errors import InputError, NotMine
+from forensics.ingest._json_records import places, records_before_damage
+from forensics.io import pickle_ops
+from forensics.io.limits import Limits
+from forensics.io.tolerant_json import loads
+
+#: Entries of one dump that are read: the ring has 2,000 by default.
+MOST_ENTRIES = 100_000
+_NAMES = (b"collective_seq_id", b"seq_id", b"pg_config", b"profiling_name", b"pg_status")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a dump holds; `damage` says why a part is missing, `good_bytes` is where it was understood to."""
+
+    top: Mapping[str, Any]
+    entries: list[Mapping[str, Any]]
+    form: str
+    damage: str = ""
+    good_bytes: int = 0
+
+
+def parse(data: bytes, limits: Limits) -> Document:
+    """Read the bytes of one dump.
+
+    Raises:
+        NotMine: when they hold none of the names that a dump is made of.
+    """
+    if not data.strip():
+        return Document({}, [], "empty", "the dump is empty")
+    if not any(name in data for name in _NAMES):
+        raise NotMine("no flight-recorder dump")
+    if data.startswith(b"\x80"):
+        return _pickled(data)
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+        return _json(data, limits)
+    raise NotMine("no flight-recorder dump")
+
+
+def _pickled(data: bytes) -> Document:
+    try:
+        return _of(pickle_ops.read_plain(data), "pickle", "", len(data))
+    except InputError as error:
+        damage = error.message
+    machine = pickle_ops.Machine(data, pickle_ops.DOCUMENT)
+    try:
+        pickle_ops.run(machine)
+    except InputError:
+        return _of(_folded(machine.stack, machine.marks), "pickle", damage, min(machine.p, len(data)))
+    return Document({}, [], "pickle", damage, 0)
+
+
+def _folded(stack: list[Any], marks: list[int]) -> Any:  # noqa: ANN401 - plain data of any kind
+    """Close the containers that were still open: each list and dict takes the whole values that wait above its mark."""
+    values = list(stack)
+    for mark in reversed(marks):
+        if not 0 < mark <= len(values):
+            return None
+        below, waiting = values[mark - 1], values[mark:]
+        del values[mark:]
+        if isinstance(below, list):
+            cast("list[Any]", below).extend(waiting)
+        elif isinstance(below, dict):
+            keys = waiting[0 : len(waiting) // 2 * 2 : 2]
+            pairs = zip(keys, waiting[1::2], strict=False)
+            cast("dict[Any, Any]", below).update({k: v for k, v in pairs if isinstance(k, str | int)})
+        else:
+            del values[mark - 1 :]
+    return values[0] if values else None
+
+
+def _json(data: bytes, limits: Limits) -> Document:
+    try:
+        return _of(loads(data, limits), "json", "", len(data))
+    except InputError as error:
+        damage = error.message
+    inside = places(data, "entries")
+    found, good = records_before_damage(data, inside if inside.spans else places(data))
+    return _of({"entries": found}, "json", damage, good)
+
+
+def _of(top: object, form: str, damage: str, good_bytes: int) -> Document:
+    if isinstance(top, list):
+        found: object = cast("list[object]", top)
+        top = {}
+    else:
+        found = cast("dict[str, Any]", top).get("entries") if isinstance(top, dict) else None
+    if not isinstance(top, dict):
+        top = {}
+    fields = {str(k): v for k, v in cast("dict[object, Any]", top).items()}
+    whole = [e for e in cast("list[Any]", found)[:MOST_ENTRIES] if _is_entry(e)] if isinstance(found, list) else []
+    if not damage and not whole and not {"pg_config", "pg_status", "version", "entries"} & fields.keys():
+        raise NotMine("no flight-recorder dump")
+    if isinstance(found, list) and len(cast("list[Any]", found)) > MOST_ENTRIES and not damage:
+        damage = f"more than {MOST_ENTRIES} entries; the rest was not read"
+    return Document(fields, whole, form, damage, good_bytes)
+
+
+def _is_entry(value: object) -> bool:
+    """Whether a value is a whole entry: it names an operation and says what became of it."""
+    return isinstance(value, dict) and "profiling_name" in value and "state" in value

@@ -1,0 +1,181 @@
+"""One block of decoded events on its way to the sink: durations, memory and counters to rows, the rest to counts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter as Tally
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+from typing import cast
+
+import numpy as np
+
+from forensics.ingest._out import Out
+from forensics.ingest._trace_event import REFUSED, Args, Event, counters_in, decoded_exactly
+from forensics.ingest._trace_header import Clock
+from forensics.ingest._trace_marks import Marks, counter_rows, duration_of, has_memory, memory_rows
+from forensics.ingest._trace_rows import Coded, spans
+from forensics.ingest._trace_times import NS_FROM, Bools, Ints, floats, nanoseconds, nanoseconds_exactly, rounds
+
+_DEVICE_WORK = frozenset(("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"))
+#: A stamp from here on is unix time (2001 and later): nothing is added to it.
+_UNIX_FROM_NS = 10**18
+_ph, _cat, _ts, _dur = map(attrgetter, ("ph", "cat", "ts", "dur"))
+Raw = Callable[[], bytes] | None
+NO_TIME = "durations without a time that can be read"
+CLIPPED = "device work that the profiler gave neither a time nor a duration"
+NEGATIVE = "durations below zero, taken as zero"
+UNMEASURED = "durations of unknown length"
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Events with their order in the file and their start; `plain`: floats hold their durations exactly."""
+
+    events: list[Event]
+    order: Ints
+    start_ns: Ints
+    known: Bools
+    plain: bool
+
+    def of(self, chosen: Ints) -> _Block:
+        """The events at these positions."""
+        events = [self.events[at] for at in cast("list[int]", chosen.tolist())]
+        return _Block(events, self.order[chosen], self.start_ns[chosen], self.known[chosen], plain=self.plain)
+
+
+@dataclass(slots=True)
+class Batches:
+    """Counts of one trace so far; `add` takes its events block by block.
+
+    `scale`: nanoseconds of one unit of a stamp, 1 where a writer printed nanoseconds; `absolute`: stamps are unix time.
+    """
+
+    out: Out
+    clock: Clock
+    rank: int | None
+    marks: Marks = field(default_factory=Marks)
+    events: int = 0
+    rows: int = 0
+    points: int = 0
+    scale: int = 0
+    absolute: bool = False
+    problems: Tally[str] = field(default_factory=Tally[str])
+
+    def add(self, events: list[Event], raw: Raw) -> None:
+        """Take one block; `raw()` are its bytes, where it decoded as it stands."""
+        block = self._block(events, raw)
+        self.events += len(events)
+        phases = Coded.of(map(_ph, block.events))
+        lasting = np.array([ph == "X" for ph in phases.keys], np.bool_)[phases.rows]
+        if lasting.all():
+            self._durations(block)
+            return
+        self._durations(block.of(np.flatnonzero(lasting)))
+        self._others(block.of(np.flatnonzero(~lasting)), raw)
+
+    def _block(self, events: list[Event], raw: Raw) -> _Block:
+        """The events with their order and times; exact times where floats lost digits."""
+        order = np.arange(self.events, self.events + len(events), dtype=np.int64)
+        us = floats(map(_ts, events), len(events)) if raw else None
+        if us is not None and raw and rounds(us, raw):
+            us = None
+            with contextlib.suppress(*REFUSED):
+                events = decoded_exactly(raw())
+        first = next((one.ts for one in events if one.ts), None) if not self.scale else None
+        if first is not None:
+            self.scale = 1 if first >= NS_FROM else 1000
+            self.absolute = first * self.scale >= _UNIX_FROM_NS
+        plain = us is not None and self.scale != 1
+        scale = self.scale or 1000
+        start, known = nanoseconds(us) if us is not None and plain else nanoseconds_exactly(map(_ts, events), scale)
+        base = 0 if self.absolute else self.clock.base_ns or 0
+        return _Block(events, order, start + base, known, plain=plain)
+
+    def _lengths(self, block: _Block) -> tuple[Ints, Bools]:
+        values = map(_dur, block.events)
+        if block.plain:
+            return nanoseconds(floats(values, len(block.events)))
+        return nanoseconds_exactly(values, self.scale or 1000)
+
+    def _durations(self, block: _Block) -> None:
+        if not block.events:
+            return
+        duration, measured = self._lengths(block)
+        lost = np.flatnonzero(~block.known | (measured & (duration == 0)))
+        dropped = [at for at in lost.tolist() if not block.known[at] or self._is_clipped(block.events[at])]
+        for at in dropped:
+            self.problems[CLIPPED if block.known[at] else NO_TIME] += 1
+            self.marks.leave("X", block.events[at].cat)
+        if dropped:
+            keep = np.delete(np.arange(len(block.events)), dropped)
+            block, duration, measured = block.of(keep), duration[keep], measured[keep]
+        if (negative := measured & (duration < 0)).any():
+            self.problems[NEGATIVE] += int(negative.sum())
+            duration = np.maximum(duration, 0)
+        self.problems[UNMEASURED] += int((~measured).sum())
+        self._write(block, duration, measured)
+
+    @staticmethod
+    def _is_clipped(one: Event) -> bool:
+        return not one.ts and one.cat in _DEVICE_WORK
+
+    def _write(self, block: _Block, duration: Ints, measured: Bools) -> None:
+        if block.events:
+            times = block.start_ns, duration, measured
+            self.out.rows("spans", spans(block.events, block.order, times, self.rank))
+            self.rows += len(block.events)
+
+    def _others(self, block: _Block, raw: Raw) -> None:
+        phases, categories = Coded.of(map(_ph, block.events)), Coded.of(map(_cat, block.events))
+        counters = partial(self._counters, raw=raw)
+        uses: dict[str, Callable[[_Block], None]] = {"BE": self._pairs, "iIR": self._instants, "C": counters}
+        left = np.ones(len(block.events), np.bool_)
+        for taken, use in uses.items():
+            chosen = np.array([ph != "" and ph in taken for ph in phases.keys], np.bool_)[phases.rows]
+            if chosen.any():
+                use(block.of(np.flatnonzero(chosen)))
+                left &= ~chosen
+        width = len(categories.keys)
+        counts = np.bincount(phases.rows[left].astype(np.int64) * width + categories.rows[left])
+        for key in np.flatnonzero(counts).tolist():
+            self.marks.leave(phases.keys[key // width], categories.keys[key % width], int(counts[key]))
+
+    def _pairs(self, block: _Block) -> None:
+        ends: list[int] = []
+        whole: list[Event] = []
+        begins: list[int] = []
+        for at, start_ns, begin, end in self.marks.joined(block.events, block.start_ns.tolist(), block.known.tolist()):
+            ends.append(at)
+            begins.append(start_ns)
+            whole.append(duration_of(begin, end))
+        keep = np.array(ends, np.int64)
+        start = np.array(begins, np.int64)
+        length = np.maximum(block.start_ns[keep] - start, 0)
+        known = np.ones(len(keep), np.bool_)
+        self._write(_Block(whole, block.order[keep], start, known, plain=False), length, known)
+        self.rows += len(keep)  # a pair is two events
+
+    def _instants(self, block: _Block) -> None:
+        found: list[int] = []
+        for at, one in enumerate(block.events):
+            if one.args is not None and has_memory(one.args):
+                found.append(at)
+            else:
+                self.marks.leave(one.ph, one.cat)
+        if found:
+            chosen = block.of(np.array(found, np.int64))
+            args = [cast("Args", one.args) for one in chosen.events]
+            self.out.rows("metrics", memory_rows(args, chosen.order, chosen.start_ns, self.rank))
+            self.points += len(found)
+
+    def _counters(self, block: _Block, raw: Raw) -> None:
+        full = [one for one in counters_in(raw()) if one.ph == "C"] if raw else []
+        if len(full) != len(block.events):
+            for one in block.events:
+                self.marks.leave("C", one.cat)
+            return
+        self.out.rows("metrics", counter_rows(block.events, full, block.order, block.start_ns, self.rank))
+        self.points += len(full)

@@ -1,0 +1,87 @@
+"""What a trace says about itself around its events: rank, base of its clock, devices, versions, settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from forensics.errors import InputError
+from forensics.io.reading import Opened
+from forensics.io.tolerant_json import dumps, loads
+
+_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})')
+_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]{0,4000}?"rank"\s*:\s*"?(\d{1,7})')
+#: At the end of a trace stand its name, its base and, on demand, the rank and messages of the profiler.
+_TAIL_BYTES = 1 << 20
+_MOST_FACTS, _VALUE_CHARS, _MOST_DEPTH = 2_000, 2_000, 4
+#: Names of persons, hosts and folders, and messages of the profiler, are no evidence.
+_WITHHELD = re.compile(
+    r"(?i)(?:^|[._])(?:host_?name|user_?name|.*_user|tw_.*|traceName|log_?file.*|ERROR|WARNING|INFO|STAGE|STATUS|VERBOSE)(?:\.|$)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """`base_ns` is added to every stamp; None where the trace does not tell it, or was cut before it."""
+
+    base_ns: int | None
+    rank: int | None
+
+
+def look_around(opened: Opened, head: bytes, chunks: Iterable[bytes]) -> Clock:
+    """Base and rank from what stands before the events, else behind them; `chunks` are read where they must be."""
+    base, rank = _BASE.search(head), _RANK.search(head)
+    if base is None or rank is None:
+        tail = opened.tail(_TAIL_BYTES) if not opened.compression else _last(chunks)
+        base, rank = base or _last_match(_BASE, tail), rank or _last_match(_RANK, tail)
+    return Clock(int(base[1]) if base and int(base[1]) < 1 << 62 else None, int(rank[1]) if rank else None)
+
+
+def _last(chunks: Iterable[bytes]) -> bytes:
+    kept = b""
+    for chunk in chunks:
+        kept = (kept + chunk)[-_TAIL_BYTES:] if len(chunk) < _TAIL_BYTES else chunk[-_TAIL_BYTES:]
+    return kept
+
+
+def _last_match(pattern: re.Pattern[bytes], data: bytes) -> re.Match[bytes] | None:
+    return max(pattern.finditer(data), key=lambda found: found.start(), default=None)
+
+
+def described(head: bytes, tail: bytes) -> dict[str, object]:
+    """The fields of the root around the events; what is damaged there is left out."""
+    before = _object(head.lstrip(b"\xef\xbb\xbf \t\r\n").rstrip(b" \t\r\n,") + b"}")
+    after = _object(b"{" + tail.strip(b" \t\r\n,"))
+    return {**before, **after}
+
+
+def _object(data: bytes) -> dict[str, object]:
+    try:
+        found = loads(data)
+    except InputError:
+        return {}
+    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
+
+
+def facts(described: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Key path and JSON text of every leaf that is evidence."""
+    rows: list[tuple[str, str]] = []
+    for key, value in _leaves(described, "", 0):
+        if len(rows) >= _MOST_FACTS:
+            break
+        if not _WITHHELD.search(key):
+            rows.append((key[:200], dumps(value, compact=True).decode()[:_VALUE_CHARS]))
+    return rows
+
+
+def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, object]]:  # noqa: ANN401 - JSON
+    if isinstance(value, dict) and value and depth < _MOST_DEPTH:
+        for key, inner in cast("dict[str, Any]", value).items():
+            yield from _leaves(inner, f"{path}.{key}" if path else key, depth + 1)
+    elif isinstance(value, list) and value and depth < _MOST_DEPTH and any(isinstance(one, dict) for one in value):  # pyright: ignore[reportUnknownVariableType]
+        for at, inner in enumerate(cast("list[Any]", value)):
+            yield from _leaves(inner, f"{path}.{at}", depth + 1)
+    else:
+        yield path, value

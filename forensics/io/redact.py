@@ -1,0 +1,116 @@
+"""Names of people and machines, addresses and secrets out of a text, each replaced by a numbered word.
+
+Equal names get equal words (`<host-1>`), so that what happened where stays readable. What is hidden: user names (of
+home folders, and those stated), hosts, IP and e-mail addresses, the user part of an address, and tokens by the
+published forms of their issuers or by the key before them. Times, steps, ranks and numbers are left as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from ipaddress import AddressValueError, IPv6Address
+
+_B, _E = r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])"
+#: Forms of tokens: Hugging Face, OpenAI and Anthropic, GitHub, GitLab, AWS, Google, Slack, JSON Web Token, npm, PyPI.
+_TOKEN = re.compile(
+    rf"{_B}(?:hf_[A-Za-z0-9]{{16,}}|sk-[A-Za-z0-9_-]{{16,}}|gh[pousr]_[A-Za-z0-9]{{20,}}|github_pat_\w{{20,}}"
+    r"|glpat-[\w-]{16,}|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{30,}|xox[a-z]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}"
+    rf"|pypi-[\w-]{{30,}}|wandb_v\d_\w{{20,}}|eyJ[\w-]{{8,}}\.[\w-]{{8,}}\.[\w-]*){_E}"
+)
+_KEYED = re.compile(
+    r"(?i)((?:api[_-]?key|access[_-]?key|secret(?:[_-]?\w+)?|auth[_-]?token|access[_-]?token|hf[_-]?token|\btoken"
+    r"|passwo?r?d|passwd|credentials?|wandb_api_key)[\"']?\s*[=:]\s*[\"']?|\bbearer\s+|\bbasic\s+(?=[A-Za-z0-9+/]{12}))"
+    r"([^\s\"',;&<>}\])]{6,})"
+)
+_URL_USER = re.compile(r"(?<=://)[^\s/@:]+(?::[^\s/@]*)?(?=@)")
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})*\.[A-Za-z]{2,24}(?![\w-])")
+_SSH = re.compile(r"(?<![\w.+-])([A-Za-z_][\w.-]{0,31})@([A-Za-z][\w.-]{1,252})")
+_HOME = re.compile(r"(?i)((?:/(?:home|users)/|[a-z]:[\\/]+users[\\/]+))(?!<)([^/\\\s:\"'<>|,;()\]]+)")
+_ROOT_HOME = re.compile(r"(?<![\w.<>-])/root(?=[/\s:\"',;)]|$)")
+_MAIL_LIKE_HOME = re.compile(
+    r"(?i)((?:/(?:scratch|work|data|fsx|lustre|gpfs|nfs|mnt|projects?|u|export/home)/(?:users?|home)/))(?!<)([^/\\\s:\"']+)"
+)
+_USER_KEY = re.compile(
+    r"(?i)(\b(?:user(?:_?name)?|login|logname|owner|email)[\"']?\s*[=:]\s*[\"']?)(?!<)([A-Za-z_][\w.-]{1,63})"
+)
+_HOST_KEY = re.compile(
+    r"(?i)(\b(?:host(?:_?name)?|node(?:_?name|_?list)?|master_addr|slurmd_nodename|slurm_(?:job_)?nodelist|server|machine)"
+    r"[\"']?\s*[=:]\s*[\"']?)(?!<)(?!(?:null|none|true|false|localhost|rank|\d+)\b)([A-Za-z0-9][\w.\[\],-]{1,253})"
+)
+_FQDN = re.compile(
+    r"(?i)(?<![\w@./<-])(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+"
+    r"(?:internal|local|lan|corp|cluster|hpc|intranet|compute|svc|com|net|org|edu|gov|io|ai|dev|cloud|ac\.[a-z]{2}"
+    r"|de|fr|uk|ch|eu|jp|cn|us|ca)(?![\w-]|\.\w)"
+)
+_NODE = re.compile(
+    r"(?i)(?<![\w./<-])(?:ip-\d{1,3}(?:-\d{1,3}){3}|(?:gpu|node|compute|worker|host|nid|dgx|cn|hgx)(?:[-_]?[a-z]+)?-?\d{2,6}"
+    r"(?:-\d+)?)(?![\w])"
+)
+_IPV4 = re.compile(r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w]|\.\d)")
+_IPV6 = re.compile(r"(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w:])")
+_LONG_HEX = re.compile(rf"{_B}[0-9a-f]{{40}}{_E}")
+_LEAST = 3
+_COMMON = frozenset(
+    {"root", "user", "none", "null", "true", "false", "localhost", "train", "model", "data", "run", "runs"}
+)
+
+
+@dataclass(slots=True)
+class Redactor:
+    """Hides names; what it met before gets the word that it got then. `users` and `hosts` are known by other means."""
+
+    users: Iterable[str] = ()
+    hosts: Iterable[str] = ()
+    _words: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    _literals: re.Pattern[str] | None = None
+    _kinds: dict[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        """Compile the names that are known beforehand, the longest first."""
+        for kind, names in (("host", self.hosts), ("user", self.users)):
+            self._kinds |= {n.lower(): kind for n in names if len(n) >= _LEAST and n.lower() not in _COMMON}
+        if self._kinds:
+            every = "|".join(re.escape(n) for n in sorted(self._kinds, key=lambda n: (-len(n), n)))
+            self._literals = re.compile(rf"(?i){_B}(?:{every}){_E}")
+
+    def text(self, text: str) -> str:
+        """Give the text without names and secrets."""
+        if not text or text.isdigit():
+            return text
+        text = _URL_USER.sub("<secret>", text)
+        text = _TOKEN.sub("<token>", text)
+        text = _KEYED.sub(lambda m: m[0] if m[2].startswith("<") else m[1] + "<secret>", text)
+        text = _LONG_HEX.sub("<token>", text)
+        text = _EMAIL.sub(lambda m: self._word("email", m[0]), text)
+        text = _SSH.sub(lambda m: f"{self._word('user', m[1])}@{self._word('host', m[2])}", text)
+        for pattern in (_HOME, _MAIL_LIKE_HOME, _USER_KEY):
+            text = pattern.sub(lambda m: m[1] + self._word("user", m[2]), text)
+        text = _ROOT_HOME.sub("/<home>", text)
+        text = _IPV6.sub(lambda m: self._word("ip", m[0]) if _is_ipv6(m[0]) else m[0], text)
+        text = _IPV4.sub(lambda m: self._word("ip", m[0]), text)
+        text = _HOST_KEY.sub(lambda m: m[1] + self._word("host", m[2]), text)
+        for pattern in (_FQDN, _NODE):
+            text = pattern.sub(lambda m: self._word("host", m[0]), text)
+        if self._literals is not None:
+            text = self._literals.sub(lambda m: self._word(self._kinds[m[0].lower()], m[0]), text)
+        return text
+
+    def _word(self, kind: str, name: str) -> str:
+        if name.startswith("<"):
+            return name
+        key = (kind, name.lower())
+        if key not in self._words:
+            self._words[key] = f"<{kind}-{1 + sum(k == kind for k, _ in self._words)}>"
+        return self._words[key]
+
+
+def _is_ipv6(text: str) -> bool:
+    if text.count(":") < 3 and "::" not in text:
+        return False  # a time of day
+    try:
+        IPv6Address(text)
+    except (AddressValueError, ValueError):
+        return False
+    return any(c in "abcdefABCDEF" for c in text) or "::" in text or text.count(":") == 7

@@ -1,0 +1,48 @@
+"""A comparison as JUnit XML: one test case per section; a regression fails, an inconclusive one is skipped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from xml.sax.saxutils import escape, quoteattr
+
+from forensics.compare._decide import Answer
+from forensics.compare._model import Diff, Section
+from forensics.io.safe_text import printable
+
+_NOT_XML = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(diff: Diff) -> Iterator[str]:
+    """Write the comparison as one test suite."""
+    answers = [s.answer for s in diff.sections]
+    failed, skipped = answers.count(Answer.REGRESSION), answers.count(Answer.INCONCLUSIVE)
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield (
+        f'<testsuite name="forensics diff" tests="{len(answers)}" failures="{failed}" errors="0" skipped="{skipped}">'
+    )
+    for section in diff.sections:
+        yield from _case(section)
+    yield "</testsuite>"
+
+
+def _case(section: Section) -> Iterator[str]:
+    name = f"{section.name}.{section.metric}" if section.metric else section.name
+    yield f'  <testcase classname="forensics.diff" name={quoteattr(_safe(name))}>'
+    details = escape(_safe_lines([f"{label}: {text}" for label, text in section.facts] + list(section.notes)))
+    if section.answer is Answer.REGRESSION:
+        yield f"    <failure message={quoteattr(_safe(section.headline))}>{details}</failure>"
+    elif section.answer is Answer.INCONCLUSIVE:
+        yield f"    <skipped message={quoteattr(_safe(section.headline))}/>"
+        yield f"    <system-out>{details}</system-out>"
+    else:
+        yield f"    <system-out>{escape(_safe(section.headline))}\n{details}</system-out>"
+    yield "  </testcase>"
+
+
+def _safe(text: str) -> str:
+    return _NOT_XML.sub("", printable(text))
+
+
+def _safe_lines(lines: list[str]) -> str:
+    return "\n".join(_safe(line) for line in lines)

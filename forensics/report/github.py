@@ -1,0 +1,51 @@
+"""The verdict as workflow commands: an annotation at the line of each finding, at most ten, the worst first.
+
+A runner takes `::` at the start of a line and `##[` anywhere in it for a command, so no text of an input begins a line
+and both are broken up; a step shows at most ten annotations of one kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.io.safe_text import for_github, for_github_property
+from forensics.model import Evidence, Finding, Outcome, Report, Severity
+from forensics.registry import renderer
+from forensics.report import _phrases as say
+from forensics.report._diff_github import MOST, joined
+
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+
+
+@renderer("github")
+def render(report: Report) -> Iterator[str]:
+    """Write one command per finding, that of the verdict first; one notice when there is none."""
+    lead = say.lead(report)
+    told = sorted(report.findings, key=lambda f: (f is not lead, -f.severity.rank, -f.confidence.rank))
+    if not told or report.verdict.outcome is Outcome.CANNOT_SAY:
+        level = "notice" if report.verdict.outcome is Outcome.HEALTHY else "warning"
+        yield f"::{level} title={for_github_property('forensics: ' + _word(report))}::{for_github(report.verdict.headline)}"
+    room = MOST if told and report.verdict.outcome is not Outcome.CANNOT_SAY else MOST - 1
+    for finding in told[:room]:
+        yield _command(finding, report, first=finding is lead)
+
+
+def _command(finding: Finding, report: Report, *, first: bool) -> str:
+    evidence = finding.evidence[0]
+    title = f"forensics: {finding.rule} {finding.shape.value}"
+    properties = [*_place(evidence, report.run), f"title={for_github_property(title)}"]
+    said = [finding.title, finding.because, evidence.quote.strip()]
+    if first:
+        said += ["next: " + step for step in say.next_steps(report)[:3]]
+    message = "\n".join(text for text in said if text)
+    return f"::{_LEVELS[finding.severity]} {','.join(properties)}::{for_github(message)}"
+
+
+def _place(evidence: Evidence, run: str) -> Iterator[str]:
+    yield f"file={for_github_property(joined(run, evidence.source))}"
+    if evidence.locator.line is not None:
+        yield f"line={evidence.locator.line}"
+
+
+def _word(report: Report) -> str:
+    return report.verdict.outcome.value.replace("_", " ")

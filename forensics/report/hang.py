@@ -1,0 +1,206 @@
+"""A hang, laid out: `forensics.hang/1`, text and Markdown: culprits, cause, who waits for whom, when each was seen."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from forensics.io.safe_text import for_markdown, printable
+from forensics.model import Coverage, Evidence, Issue, Shape, Verdict
+from forensics.report import _phrases as say
+from forensics.report._payload import Payload, evidence_payload, read_payload, tool
+from forensics.report._style import LABEL_CHARS, PLAIN, Paint, Style
+from forensics.report.json_v1 import encoded
+from forensics.rules.hang._clue import ranks_text, spans
+
+if TYPE_CHECKING:
+    from forensics.hang import Hang, RankState
+
+SCHEMA = "forensics.hang/1"
+FORMATS = ("text", "json", "markdown")
+_WAITS, _RANKS, _NODES, _EVIDENCE = 6, 12, 16, 4
+_PAINTS: dict[str, Paint] = {"HANG": "red", "DEAD RANK": "red", "UNDECIDABLE": "yellow", "NO HANG": "green"}
+#: Shapes of the rules that can say why ranks waited: what a run learned and how fast it was is not asked.
+SHAPES = frozenset({Shape.HANG, Shape.CRASH, Shape.OOM, Shape.NAN, Shape.STOPPED})
+#: Shapes in which a rank that failed keeps the others waiting.
+_RANK_SHAPES = frozenset({Shape.HANG, Shape.CRASH, Shape.OOM})
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The verdict, the picture of the ranks, and the account of the input."""
+
+    hang: Hang
+    verdict: Verdict
+    run: str
+    coverage: Coverage
+    issues: tuple[Issue, ...] = ()
+
+
+def render(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
+    """Write the page as text, JSON or Markdown."""
+    if form == "json":
+        yield encoded(payload(page))
+    elif form == "markdown":
+        yield from _markdown(page)
+    else:
+        yield from _text(page, style)
+
+
+def is_hang(page: Page) -> bool:
+    """Whether ranks waited for one that failed or did not come."""
+    if page.verdict.shape is Shape.HANG:
+        return True
+    return page.verdict.shape in _RANK_SHAPES and page.hang.decision is not None
+
+
+def payload(page: Page) -> Payload:
+    """Give the document `forensics.hang/1`."""
+    found, hangs = page.hang, is_hang(page)
+    tied = found.decision.tied if found.decision is not None and hangs else ()
+    return {
+        "schema": SCHEMA,
+        "tool": tool(),
+        "run": page.run,
+        "hang": hangs,
+        "shape": page.verdict.shape.value if page.verdict.shape else None,
+        "headline": page.verdict.headline,
+        "culprits": sorted(page.verdict.culprits) if hangs else [],
+        "cause": (page.verdict.cause or None) if hangs else None,
+        "confidence": page.verdict.confidence.value,
+        "undecidable_between": list(tied),
+        "last_common": dataclasses.asdict(found.last_common) if found.last_common else None,
+        "waits": [dataclasses.asdict(w) for w in found.waits],
+        "per_rank": [dataclasses.asdict(r) for r in found.per_rank],
+        "stacks": [dataclasses.asdict(n) for n in found.stacks],
+        "clock_offsets_s": dict(found.clocks),
+        "collect_next": list(found.collect),
+        "clues": [
+            {"kind": c.kind, "ranks": list(c.ranks), "cause": c.cause, "weight": c.weight, "why": c.why}
+            for c in (found.decision.clues if found.decision else ())
+        ],
+        "evidence": [evidence_payload(e) for e in found.evidence],
+        **read_payload(page.coverage, page.issues),
+    }
+
+
+def _word(page: Page) -> str:
+    if not is_hang(page):
+        return "NO HANG"
+    if page.hang.decision is not None and page.hang.decision.tied and not page.verdict.culprits:
+        return "UNDECIDABLE"
+    return "HANG" if page.verdict.shape is Shape.HANG else "DEAD RANK"
+
+
+def _facts(page: Page, most: int = _WAITS) -> Iterator[tuple[str, str]]:
+    """Label and sentence of everything but ranks, stacks and evidence."""
+    found, verdict = page.hang, page.verdict
+    yield "verdict", verdict.headline
+    if is_hang(page):
+        named = ranks_text(sorted(verdict.culprits)) if verdict.culprits else "nobody can be named"
+        yield "culprits", f"{named}  (cause: {verdict.cause or 'unknown'}, confidence: {verdict.confidence.value})"
+    if found.last_common is not None:
+        common = found.last_common
+        site = f", called at {common.site}" if common.site else ""
+        yield "in common", f"{common.op} seq {common.seq} of group {common.group}{site}"
+    for index, wait in enumerate(found.waits[:most]):
+        site = f", called at {wait.site}" if wait.site else ""
+        who = f"{ranks_text(wait.waiting)} wait(s) for {ranks_text(wait.awaited)}"
+        yield "waits" if not index else "", f"{who}: {wait.op} seq {wait.seq} of group {wait.group}{site}"
+    if len(found.waits) > most:
+        yield "", f"and {len(found.waits) - most} more (--format json)"
+    for node, ahead in found.clocks.items():
+        if ahead:
+            yield "clock", f"{node} is {ahead:+.3f} s from the first node"
+
+
+def _ranks(page: Page) -> list[tuple[str, RankState]]:
+    """Culprits first, then one rank for each other way of standing, with the ranks that share it."""
+    culprits = set(page.verdict.culprits)
+    rows = [(str(r.rank), r) for r in page.hang.per_rank if r.rank in culprits]
+    shared: dict[tuple[str, int | None, int | None], list[RankState]] = {}
+    for state in page.hang.per_rank:
+        if state.rank not in culprits:
+            shared.setdefault((state.doing, state.last_step, state.exit_code), []).append(state)
+    for states in shared.values():
+        last = max(states, key=lambda s: s.last_time or "")
+        rows.append((",".join(spans([s.rank for s in states])), last))
+    return rows
+
+
+def _rank_words(state: RankState) -> str:
+    parts = [state.doing]
+    if state.last_step is not None:
+        parts.append(f"last step {state.last_step}")
+    if state.last_time is not None:
+        parts.append(f"last seen {state.last_time}")
+    if state.exit_code is not None:
+        parts.append(f"exit code {state.exit_code}")
+    return ", ".join(part for part in parts if part)
+
+
+def _text(page: Page, style: Style) -> Iterator[str]:
+    word = _word(page)
+    yield f"{style.paint(word, 'bold', _PAINTS[word])}  {printable(page.run)}"
+    for label, value in _facts(page, 10_000 if style.verbose else _WAITS):
+        yield from style.field(label, printable(value))
+    rows = _ranks(page)
+    shown = rows if style.verbose else rows[:_RANKS]
+    for index, (ranks, state) in enumerate(shown):
+        yield from style.field("ranks" if not index else "", printable(f"{ranks}: {_rank_words(state)}"))
+        if state.rank in page.verdict.culprits and state.place:
+            yield " " * LABEL_CHARS + "  " + style.paint(printable(state.place), "cyan")
+            room = max(20, style.width - LABEL_CHARS - 4)
+            yield " " * (LABEL_CHARS + 4) + printable(state.last_words.strip(), room)
+    if len(rows) > len(shown):
+        yield from style.field("", f"and {len(rows) - len(shown)} more groups of ranks (--verbose)")
+    yield from _tree(page, style)
+    if is_hang(page):
+        yield from _proof(page.hang.evidence if style.verbose else page.hang.evidence[:_EVIDENCE], style)
+    for index, item in enumerate(page.hang.collect):
+        yield from style.field("next time" if not index else "", printable(item))
+    yield from style.field("seen", printable(say.seen(page.coverage)), most=1)
+    if page.coverage.lost_bytes or page.issues:
+        count = say.plural(sum(i.count for i in page.issues), "issue")
+        yield from style.field("lost", f"{say.plural(page.coverage.lost_bytes, 'byte')}; {count}")
+
+
+def _tree(page: Page, style: Style) -> Iterator[str]:
+    nodes = page.hang.stacks if style.verbose else page.hang.stacks[:_NODES]
+    for index, node in enumerate(nodes):
+        lack = f" | lack {','.join(spans(node.lack))}" if node.lack else ""
+        label = "stacks" if not index else ""
+        text = f"{'  ' * min(node.depth, 8)}{node.frame}"
+        room = max(20, style.width - LABEL_CHARS)
+        yield style.paint(f"{label:<{LABEL_CHARS}}", "dim") + printable(text, room)
+        yield from style.field("", f"{'  ' * min(node.depth, 8)}  have {','.join(spans(node.have))}{lack}")
+    if len(page.hang.stacks) > len(nodes):
+        yield from style.field("", f"and {len(page.hang.stacks) - len(nodes)} more frames (--verbose)")
+
+
+def _proof(found: Sequence[Evidence], style: Style) -> Iterator[str]:
+    for index, evidence in enumerate(found):
+        label = "evidence" if not index else ""
+        yield style.paint(f"{label:<{LABEL_CHARS}}", "dim") + style.paint(printable(evidence.place), "cyan")
+        if evidence.quote.strip():
+            yield " " * (LABEL_CHARS + 2) + printable(evidence.quote.strip(), max(20, style.width - LABEL_CHARS - 2))
+
+
+def _markdown(page: Page) -> Iterator[str]:
+    yield f"## Hang: {_word(page).lower()}"
+    yield ""
+    yield "| | |"
+    yield "|---|---|"
+    yield f"| run | {for_markdown(page.run, cell=True)} |"
+    for label, value in _facts(page):
+        yield f"| {label} | {for_markdown(value, cell=True)} |"
+    yield ""
+    yield "| ranks | state |"
+    yield "|---|---|"
+    for ranks, state in _ranks(page)[:_RANKS]:
+        yield f"| {ranks} | {for_markdown(_rank_words(state), cell=True)} |"
+    for evidence in page.hang.evidence[:_EVIDENCE]:
+        yield ""
+        yield f"- {for_markdown(evidence.place)}: {for_markdown(evidence.quote.strip()[:200])}"

@@ -1,0 +1,82 @@
+"""The style sheet: light and dark, narrow and wide, screen and paper; no colour carries a meaning alone."""
+
+from __future__ import annotations
+
+_LIGHT = (
+    "--bg:#fff;--fg:#1b1f24;--soft:#57606a;--line:#d0d7de;--box:#f6f8fa;--bad:#b3261e;--good:#1a6b36;--warn:#7d5200;"
+    "--c0:#0b5cad;--c1:#b35900;--c2:#1a7f37;--c3:#8a3ffc;--c4:#9f1853;--c5:#007d79;--c6:#6f5200;--c7:#4d5358;--c8:#a8a8a8"
+)
+_DARK = (
+    "--bg:#14171a;--fg:#e6e9ec;--soft:#a3adb7;--line:#3a424a;--box:#1d2226;--bad:#ff8a80;--good:#7ee2a8;--warn:#f2c14e;"
+    "--c0:#6cb6ff;--c1:#ffa657;--c2:#7ee787;--c3:#c8a6ff;--c4:#ff9bce;--c5:#56d4c9;--c6:#e3c567;--c7:#b7c0c8;--c8:#6b747c"
+)
+_STROKES = "".join(f".c{n}{{stroke:var(--c{n})}}.dot.c{n},.p{n}{{fill:var(--c{n})}}" for n in range(9))
+_BODY = """
+*{box-sizing:border-box}
+html{color-scheme:light dark}
+body{margin:0 auto;max-width:62rem;padding:1rem 1.25rem 4rem;background:var(--bg);color:var(--fg);
+font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;overflow-wrap:anywhere}
+h1{font-size:1.5rem;line-height:1.25;margin:.3rem 0 .6rem}
+h2{font-size:1.2rem;margin:2.2rem 0 .6rem;border-bottom:1px solid var(--line);padding-bottom:.2rem}
+h3{font-size:1rem;margin:1.4rem 0 .3rem}
+p{margin:.4rem 0}
+a{color:var(--c0)}
+a:focus-visible,summary:focus-visible,[tabindex]:focus-visible{outline:3px solid var(--c0);outline-offset:2px}
+.skip{position:absolute;left:-999rem}
+.skip:focus{position:static}
+.outcome{display:inline-block;font-weight:700;border:2px solid currentColor;border-radius:.4rem;padding:0 .5rem}
+.failed{color:var(--bad)}.healthy{color:var(--good)}.cannot_say{color:var(--warn)}
+.run{color:var(--soft)}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.8rem 0}
+dt{color:var(--soft)}
+dd{margin:0}
+code,pre,.when{font:.86em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+pre{background:var(--box);border:1px solid var(--line);border-radius:.3rem;padding:.5rem .7rem;margin:.3rem 0 .7rem;
+white-space:pre-wrap;overflow-wrap:anywhere}
+.soft,.note,figcaption .note{color:var(--soft);font-size:.88rem}
+figure{margin:1.2rem 0 1.6rem;padding:.8rem;border:1px solid var(--line);border-radius:.5rem}
+figcaption{margin-bottom:.4rem}
+figcaption b{display:block}
+svg.chart{display:block;width:100%;height:auto}
+svg text{fill:var(--fg);font:13px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+svg .tick,svg .name{fill:var(--soft)}
+svg .culprit{fill:var(--bad);font-weight:700}
+svg .number{fill:var(--bg);font-weight:700}
+.grid,.axis{stroke:var(--line);stroke-width:1}
+.axis{stroke:var(--soft)}
+.curve{fill:none;stroke-width:1.6;stroke-linejoin:round}
+.ahead{stroke-dasharray:6 5}
+.level{stroke:var(--fg);stroke-width:3;opacity:.75}
+.gap{fill:var(--bad)}
+.mark{stroke-width:1.5;stroke:var(--soft)}
+.mark.onset{stroke:var(--bad);stroke-width:2}
+.mark.clean{stroke:var(--good);stroke-width:2;stroke-dasharray:8 3}
+.mark.checkpoint{stroke-dasharray:2 4}
+.mark.limit{stroke:var(--warn);stroke-dasharray:10 4}
+svg .said.onset{fill:var(--bad);font-weight:700}svg .said.clean{fill:var(--good);font-weight:700}
+.row{fill:var(--box)}.cell{fill:var(--c0)}.cell.bad{fill:var(--bad)}
+.moment{fill:var(--soft)}.moment.main{fill:var(--bad)}
+.legend{list-style:none;display:flex;flex-wrap:wrap;gap:.1rem 1.1rem;margin:.4rem 0;padding:0;font-size:.88rem}
+.swatch{width:22px;height:12px;margin-right:.4rem;vertical-align:-1px}
+.moments{padding-left:1.6rem;font-size:.92rem}
+.when{color:var(--soft)}
+.finding{border-left:4px solid var(--line);padding-left:.8rem;margin:1.2rem 0}
+.finding.error{border-color:var(--bad)}.finding.warning{border-color:var(--warn)}
+.badge{font-size:.8rem;border:1px solid currentColor;border-radius:.3rem;padding:0 .35rem;margin-right:.3rem}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;font-size:.86rem;margin:.5rem 0}
+th,td{text-align:left;vertical-align:top;border-bottom:1px solid var(--line);padding:.2rem .7rem .2rem 0;
+overflow-wrap:normal}
+td.long{min-width:14rem;overflow-wrap:anywhere}
+details{margin:.5rem 0}
+summary{cursor:pointer}
+@media (max-width:40rem){body{padding:.7rem .8rem 3rem}svg.chart text{font-size:22px}
+svg.chart .number{font-size:15px}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}figure{padding:.5rem}}
+@media print{body{max-width:none;padding:0;font-size:10.5pt}figure,.finding,pre,tr{break-inside:avoid}
+h2,h3{break-after:avoid}details:not([open])::details-content{content-visibility:visible;display:block;height:auto}
+.skip,summary{display:none}}
+"""
+CSS = (
+    f":root{{{_LIGHT}}}@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
+    f"@media print{{:root{{{_LIGHT}}}}}{_BODY}{_STROKES}"
+)

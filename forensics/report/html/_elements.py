@@ -1,0 +1,52 @@
+"""Elements of HTML and SVG as text: every attribute and every text is escaped here, so nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from forensics.io.safe_text import for_html
+
+_VOID = frozenset({"meta", "br"})
+
+
+class Markup(str):
+    """Text that is markup already; only the functions of this file make it."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: str | Iterable[str], **attributes: object) -> Markup:
+    """Give one element; a child that is not `Markup` is escaped, an attribute of None or False is left out.
+
+    A trailing underscore of an attribute's name is dropped (`class_`), other underscores become hyphens.
+    """
+    said = "".join(
+        _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
+    )
+    if name in _VOID:
+        return Markup(f"<{name}{said}>")
+    inside = "".join(markup(c) if isinstance(c, str) else "".join(map(markup, c)) for c in children)
+    return Markup(f"<{name}{said}>{inside}</{name}>")
+
+
+def markup(text: str) -> Markup:
+    """Give markup as it is, any other text escaped."""
+    return text if isinstance(text, Markup) else Markup(for_html(text))
+
+
+def style_sheet(css: str) -> Markup:
+    """Give a style sheet of our own; never text of an input."""
+    return Markup(f"<style>{css}</style>")
+
+
+def join(*parts: str) -> Markup:
+    """Give parts one after the other."""
+    return Markup("".join(markup(p) for p in parts))
+
+
+def _attribute(key: str, value: object) -> str:
+    name = key.rstrip("_").replace("_", "-")
+    if value is True:
+        return f" {name}"
+    text = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+    return f' {name}="{for_html(text)}"'

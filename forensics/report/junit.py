@@ -1,0 +1,62 @@
+"""The verdict as JUnit XML: one test case per finding; an error fails, a warning is skipped, a note passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from xml.sax.saxutils import escape, quoteattr
+
+from forensics.model import Finding, Outcome, Report, Severity
+from forensics.registry import renderer
+from forensics.report import _phrases as say
+from forensics.report._xml import xml_line, xml_lines
+
+
+@renderer("junit")
+def render(report: Report) -> Iterator[str]:
+    """Write the report as one document."""
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield from suite(report)
+
+
+def render_many(reports: Sequence[Report]) -> Iterator[str]:
+    """Write several reports as one document: one suite for each run."""
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield "<testsuites>"
+    for report in reports:
+        yield from suite(report)
+    yield "</testsuites>"
+
+
+def suite(report: Report) -> Iterator[str]:
+    """Write one run as a test suite: the verdict, then the findings."""
+    failed = report.verdict.outcome is Outcome.FAILED
+    unsure = report.verdict.outcome is Outcome.CANNOT_SAY
+    failures = failed + sum(f.severity is Severity.ERROR for f in report.findings)
+    skipped = unsure + sum(f.severity is Severity.WARNING for f in report.findings)
+    counts = f'tests="{1 + len(report.findings)}" failures="{failures}" errors="0" skipped="{skipped}"'
+    yield f"<testsuite name={quoteattr(xml_line(report.run))} {counts}>"
+    said = xml_lines([*report.verdict.chain, *say.unseen(report), *say.next_steps(report)])
+    yield from _case("verdict", report.verdict.headline, said, "failure" if failed else "skipped" if unsure else "")
+    kinds = {Severity.ERROR: "failure", Severity.WARNING: "skipped", Severity.INFO: ""}
+    for finding in report.findings:
+        yield from _case(
+            f"{finding.rule} {finding.shape.value}", finding.title, _proof(finding), kinds[finding.severity]
+        )
+    yield "</testsuite>"
+
+
+def _case(name: str, headline: str, details: str, kind: str) -> Iterator[str]:
+    yield f'  <testcase classname="forensics.triage" name={quoteattr(xml_line(name))}>'
+    if kind == "failure":
+        yield f"    <failure message={quoteattr(xml_line(headline))}>{escape(details)}</failure>"
+    elif kind == "skipped":
+        yield f"    <skipped message={quoteattr(xml_line(headline))}/>"
+        yield f"    <system-out>{escape(details)}</system-out>"
+    else:
+        yield f"    <system-out>{escape(xml_line(headline))}\n{escape(details)}</system-out>"
+    yield "  </testcase>"
+
+
+def _proof(finding: Finding) -> str:
+    evidence = (f"{e.place}: {e.quote.strip()}" if e.quote.strip() else e.place for e in finding.evidence)
+    return xml_lines([text for text in (finding.because, *evidence) if text])

@@ -1,0 +1,117 @@
+"""The memory of a run, laid out: `forensics.memory/1`, text and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from forensics.io.safe_text import for_markdown, printable
+from forensics.model import Coverage, Issue
+from forensics.report import _memory_rows as rows
+from forensics.report import _phrases as say
+from forensics.report._memory_payload import body
+from forensics.report._payload import Payload, read_payload, tool
+from forensics.report._style import LABEL_CHARS, PLAIN, Paint, Style
+from forensics.report.json_v1 import encoded
+
+if TYPE_CHECKING:
+    from forensics.memory import Memory
+
+SCHEMA = "forensics.memory/1"
+FORMATS = ("text", "json", "markdown")
+_SHOWN = 12
+_PAINTS: dict[str, Paint] = {"LEVEL": "green", "CANNOT SAY": "yellow", "GROWS": "yellow", "OUT OF MEMORY": "red"}
+_WORDS = {
+    "OUT OF MEMORY": "memory ran out, and the run did not survive it",
+    "GROWS": "memory was still growing at the end of what was recorded",
+    "LEVEL": "nothing grows, and memory did not run out",
+    "CANNOT SAY": "no memory metric, snapshot or out-of-memory error was found",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What was found, and the account of the input."""
+
+    memory: Memory
+    coverage: Coverage
+    issues: tuple[Issue, ...] = ()
+
+
+def render(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
+    """Write the page as text, JSON or Markdown."""
+    if form == "json":
+        yield encoded(payload(page))
+    elif form == "markdown":
+        yield from _markdown(page)
+    else:
+        yield from _text(page, style)
+
+
+def payload(page: Page) -> Payload:
+    """Give the document `forensics.memory/1`."""
+    head = {"schema": SCHEMA, "tool": tool(), "run": page.memory.run}
+    return {**head, **body(page.memory), **read_payload(page.coverage, page.issues)}
+
+
+def answer(memory: Memory) -> str:
+    """Give the answer in a word or three."""
+    if memory.empty:
+        return "CANNOT SAY"
+    if any(not m.survived for m in memory.oom):
+        return "OUT OF MEMORY"
+    return "GROWS" if memory.bad else "LEVEL"
+
+
+def _tables(memory: Memory) -> Iterator[tuple[str, rows.Table]]:
+    """The tables that have rows, each with its title."""
+    yield from (
+        (title, table)
+        for title, table in (
+            ("series", rows.of_series(memory)),
+            ("ranks", rows.of_ranks(memory)),
+            ("errors", rows.of_errors(memory)),
+            ("snapshots", rows.of_snapshots(memory)),
+            ("leaks", rows.of_leaks(memory)),
+            ("at the peak", rows.of_peak(memory)),
+            ("changed", rows.of_changes(memory)),
+            ("grown", rows.of_grown(memory)),
+        )
+        if table.cells
+    )
+
+
+def _text(page: Page, style: Style) -> Iterator[str]:
+    memory, word = page.memory, answer(page.memory)
+    against = f"  against {printable(memory.diff.base)}" if memory.diff is not None else ""
+    yield f"{style.paint(word, 'bold', _PAINTS[word])}  {printable(memory.run)}{against}"
+    yield from style.field("", _WORDS[word], "bold")
+    for title, table in _tables(memory):
+        yield ""
+        yield style.paint(title, "dim")
+        shown = table if style.verbose else table.head(_SHOWN)
+        yield from rows.lines(shown, style.width)
+        if len(shown.cells) < len(table.cells):
+            yield f"  and {len(table.cells) - len(shown.cells)} more: -v"
+    for note in rows.notes(memory):
+        yield from style.field("note", printable(note))
+    yield from style.field("seen", printable(say.seen(page.coverage)), most=1)
+    if page.coverage.lost_bytes or page.issues:
+        count = say.plural(sum(i.count for i in page.issues), "issue")
+        yield f"{'lost':<{LABEL_CHARS}}{say.plural(page.coverage.lost_bytes, 'byte')}; {count}"
+
+
+def _markdown(page: Page) -> Iterator[str]:
+    memory = page.memory
+    yield f"## Memory: {answer(memory).lower()}"
+    yield ""
+    yield f"{for_markdown(memory.run)}: {_WORDS[answer(memory)]}"
+    for title, table in _tables(memory):
+        yield ""
+        yield f"### {title.capitalize()}"
+        yield ""
+        yield "| " + " | ".join(table.heads) + " |"
+        yield "|" + "---|" * len(table.heads)
+        for row in table.head(_SHOWN).cells:
+            yield "| " + " | ".join(for_markdown(cell, cell=True) if cell else "" for cell in row) + " |"

@@ -1,0 +1,119 @@
+"""A clue: what one kind of evidence says of ranks and cause, with a weight.
+
+Rules give clues; one decider adds them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
+from forensics.signals.failures import Failure
+from forensics.signals.hang_collectives import Entry
+from forensics.signals.hang_last_seen import Seen
+from forensics.signals.hang_stacks import Stack
+from forensics.store.run import Run
+
+_SHOWN_RANKS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Clue:
+    """One piece of evidence that names ranks (or none, when it only names a cause) and a cause.
+
+    `kind` is where it comes from: log, recorder, stack, exit, host or words. `tied` are ranks between which it cannot
+    choose. Weights add up per rank; 5 is one kind of evidence that nearly always holds.
+    """
+
+    ranks: tuple[int, ...]
+    cause: str
+    weight: float
+    kind: str
+    why: str
+    evidence: tuple[Evidence, ...]
+    tied: tuple[int, ...] = ()
+
+
+def shown(
+    rule: str, clues: Iterable[Clue], *, likely: tuple[str, ...] = (), do: tuple[str, ...] = ()
+) -> Iterator[Finding]:
+    """Show clues as findings that decide nothing by themselves."""
+    for clue in clues:
+        yield Finding(
+            rule=rule,
+            shape=Shape.HANG,
+            severity=Severity.INFO,
+            confidence=Confidence.MEDIUM if clue.weight >= 5 else Confidence.LOW,
+            title=clue.why,
+            because=f"evidence of the kind {clue.kind!r}, weight {clue.weight:g}; the decision is HNG003's",
+            evidence=clue.evidence,
+            onset=Onset(rank=clue.ranks[0] if clue.ranks else None),
+            culprits=clue.ranks,
+            cause=clue.cause,
+            causal=Causal.CONTEXT,
+            numbers={"weight": clue.weight},
+            likely=likely,
+            next=do,
+        )
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """`rank 3`, `ranks 1,2`, with runs as `4-7`."""
+    listed = ",".join(spans(ranks))
+    return f"rank {listed}" if len(ranks) == 1 else f"ranks {listed}"
+
+
+def spans(ranks: Sequence[int]) -> list[str]:
+    """Ranks in order with runs of three and more joined; at most 16 parts."""
+    parts: list[str] = []
+    ordered = sorted(set(ranks))
+    i = 0
+    while i < len(ordered):
+        j = i
+        while j + 1 < len(ordered) and ordered[j + 1] == ordered[j] + 1:
+            j += 1
+        parts.extend([f"{ordered[i]}-{ordered[j]}"] if j - i >= 2 else [str(r) for r in ordered[i : j + 1]])
+        i = j + 1
+    return parts if len(parts) <= _SHOWN_RANKS else [*parts[:_SHOWN_RANKS], "…"]
+
+
+def of_failure(failure: Failure, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
+    """Evidence of one judged error."""
+    return Evidence(
+        source=failure.source,
+        locator=Locator(line=failure.line, byte=failure.byte),
+        quote=failure.quote,
+        step=failure.step,
+        rank=failure.rank,
+        t_ns=failure.t_ns,
+        name=failure.code,
+        role=role,
+    )
+
+
+def of_entry(entry: Entry) -> Evidence:
+    """Evidence of one recorded collective."""
+    where = Locator(path=f"{entry.key[0]} seq {entry.seq}")
+    site = f" called at {entry.site}" if entry.site else ""
+    state = "completed" if entry.done else "not completed"
+    return Evidence(entry.source, where, f"rank {entry.rank}: {entry.words}, {state}{site}", rank=entry.rank)
+
+
+def of_stack(stack: Stack) -> Evidence:
+    """Evidence of one stack: its innermost frames."""
+    inner = " < ".join(f.text for f in stack.frames[:3])
+    return Evidence(
+        stack.source, Locator(), f"rank {stack.rank} ({stack.state or 'state unknown'}): {inner}", rank=stack.rank
+    )
+
+
+def of_seen(seen: Seen) -> Evidence:
+    """Evidence of a rank's last words."""
+    return Evidence(
+        seen.source, Locator(line=seen.line), seen.words, step=seen.step, rank=seen.rank, t_ns=seen.t_ns,
+        role=EvidenceRole.RELATED,
+    )  # fmt: skip
+
+
+ClueSource = Callable[[Run], Iterable[Clue]]

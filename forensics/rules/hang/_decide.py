@@ -1,0 +1,153 @@
+"""Clues to one decision: weights add up per rank, victims fall away, a tie is answered as a tie."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from forensics.model import Confidence, Shape
+from forensics.rules.hang._clue import Clue, ClueSource
+from forensics.signals._classify import Weight
+from forensics.signals.endings import ending_of
+from forensics.signals.failures import standing
+from forensics.signals.hang_ranks import world
+from forensics.store.run import Run
+
+#: Ranks with this share of the best score are named together.
+SHARE = 0.75
+#: A cause that names no rank decides from this weight on.
+ALONE = 5.0
+#: Less than this is a hint and no decision.
+ENOUGH = 3.0
+#: How telling a cause is; where several are said of the named ranks, the most telling one is given. Others: 9.
+_TELLING = {
+    "no_dump": 0,
+    "silent_death": 4,
+    "different_collective": 2,
+    "never_entered": 3,
+    "host_stall": 2,
+    "device_error": 4,
+    "host_stall_loop": 5,
+    "slow_storage_read": 6,
+    "slow_storage_checkpoint": 7,
+    "rank_conditional_work": 6,
+    "host_stall_gil": 6,
+    "early_exit": 7,
+    "exception_one_rank": 8,
+    "init_hang": 10,
+    "frozen_process": 10,
+}
+_CRASHES = (
+    "silent_death",
+    "exception_one_rank",
+    "model_mismatch",
+    "port_in_use",
+    "crash_all_ranks",
+    "early_exit",
+    "node_loss",
+)
+#: These say that there should have been other ranks.
+_AT_START = frozenset({"init_hang", "rendezvous_timeout", "port_in_use"})
+#: These kinds of evidence stand by themselves: they prove a stall without any complaint.
+_STANDALONE = frozenset({"recorder", "stack"})
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Who and why: `ranks` is empty where nobody can be named; `tied` are those it cannot choose between."""
+
+    ranks: tuple[int, ...]
+    cause: str
+    confidence: Confidence
+    shape: Shape
+    clues: tuple[Clue, ...]
+    tied: tuple[int, ...] = ()
+
+
+@cache
+def sources() -> tuple[ClueSource, ...]:
+    """Every function named `clues` of the rules in this folder: a new file is a new kind of evidence."""
+    package = importlib.import_module(__package__ or "forensics.rules.hang")
+    names = sorted(m.name for m in pkgutil.iter_modules(package.__path__, package.__name__ + "."))
+    found = [
+        getattr(importlib.import_module(n), "clues", None) for n in names if not n.rsplit(".", 1)[-1].startswith("_")
+    ]
+    return tuple(f for f in found if f is not None)
+
+
+def decision(run: Run) -> Decision | None:
+    """Weigh the evidence of a run of several ranks; None where nothing failed or nothing can be said."""
+    return run.derived(_decision)
+
+
+def _decision(run: Run) -> Decision | None:
+    found = tuple(clue for source in sources() for clue in source(run))
+    if not _failed(run, found):
+        return None
+    everyone = world(run)
+    score: Counter[int] = Counter()
+    for clue in found:
+        for rank in clue.ranks:
+            score[rank] += clue.weight  # type: ignore[assignment]
+    clues = tuple(sorted(_relevant(found, score), key=lambda c: -c.weight))
+    common = max(
+        (c for c in found if not c.ranks and not c.tied and c.weight >= ALONE), key=lambda c: c.weight, default=None
+    )
+    tie = max((c for c in found if c.tied), key=lambda c: c.weight, default=None)
+    best = max(score.values(), default=0.0)
+    if common is not None and common.weight >= best:
+        return _of((), common.cause, Confidence.MEDIUM, clues)
+    if tie is not None and not _outweighed(tie, found):
+        return _of((), _cause([c for c in found if c.tied]), Confidence.LOW, clues, tie.tied)
+    if best < ENOUGH:
+        return None
+    top = tuple(sorted(r for r, s in score.items() if s >= SHARE * best))
+    about = [c for c in found if set(c.ranks) & set(top)]
+    if len(top) * 2 > len(everyone) and len(everyone) > 1:
+        return _of((), _cause(about), Confidence.LOW, clues, top)
+    return _of(top, _cause(about), _confidence(about), clues)
+
+
+def _failed(run: Run, found: Sequence[Clue]) -> bool:
+    """Whether there is a failure of several ranks to explain."""
+    if not found or (len(world(run)) < 2 and not any(c.cause in _AT_START for c in found)):
+        return False
+    if any(f.weight != Weight.STOP for f in standing(run)):
+        return True
+    stalled = any(c.kind in _STANDALONE and c.weight >= 4 for c in found)
+    return stalled and ending_of(run).final is None
+
+
+def _relevant(found: Sequence[Clue], score: Counter[int]) -> list[Clue]:
+    best = max(score.values(), default=0.0)
+    return [c for c in found if not c.ranks or any(score[r] >= SHARE * best for r in c.ranks)]
+
+
+def _outweighed(tie: Clue, found: Sequence[Clue]) -> bool:
+    """Whether something that does not follow from the tie itself names ranks: absence and stalls do follow from it."""
+    follow = {"never_entered", "no_dump", "silent_death", "different_collective", "host_stall", "early_exit"}
+    return any(c.ranks and c.weight >= tie.weight and c.cause not in follow for c in found)
+
+
+def _cause(clues: Sequence[Clue]) -> str:
+    best = max(clues, key=lambda c: (_TELLING.get(c.cause, 9), c.weight), default=None)
+    cause = best.cause if best is not None else ""
+    return "silent_death_sigkill" if cause == "silent_death" else "never_entered" if cause == "no_dump" else cause
+
+
+def _confidence(clues: Sequence[Clue]) -> Confidence:
+    strong = {c.kind for c in clues if c.weight >= 3}
+    if len(strong) > 1:
+        return Confidence.HIGH
+    return Confidence.MEDIUM if any(c.weight >= 5 for c in clues) else Confidence.LOW
+
+
+def _of(
+    ranks: tuple[int, ...], cause: str, confidence: Confidence, clues: tuple[Clue, ...], tied: tuple[int, ...] = ()
+) -> Decision:
+    shape = Shape.CRASH if cause.startswith(_CRASHES) else Shape.HANG
+    return Decision(ranks, cause, confidence, shape, clues, tied)

@@ -1,0 +1,101 @@
+"""HNG011 died-silently: the launcher tells of a rank that died of a signal, or that is not in its list of failures.
+
+What it detects: exit codes by signal (killed, segmentation fault, bus error), forced kills of processes that did not
+react, and ranks that a list of failures leaves out, which ended with code 0.
+
+Why it matters: a process that dies of a signal prints nothing; its peers print everything.
+
+How it decides: SIGTERM (-15) is the launcher's own tear-down and names nobody, nor does an abort (-6), by which victims
+end themselves. A SIGKILL that the launcher sent itself, because SIGTERM did not help, means a stuck process. When half
+of the ranks died of one signal, no single rank is named.
+
+What else looks like this: the kernel's memory killer, an operator and a scheduler all show as -9.
+
+What to do next: read the kernel log and the scheduler's record of that minute.
+
+References: torch.distributed.elastic, "Error Propagation"; signal(7).
+
+Example:
+    ```events source,line,rank,code,text,attrs
+    job.log,10,4,elastic-rank,  rank      : 4 (local_rank: 4),"{""role"":""context""}"
+    job.log,11,,exit139,  exitcode  : -11 (pid: 812)  (SIGSEGV),"{""role"":""context""}"
+    ```
+    => HNG011 info rank=4 cause=silent_death_segv
+Not this:
+    ```events source,line,rank,code,text,attrs
+    job.log,10,4,elastic-rank,  rank      : 4 (local_rank: 4),"{""role"":""context""}"
+    job.log,11,,exitcode-15,  exitcode  : -15 (pid: 812)  (SIGTERM),"{""role"":""context""}"
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from forensics.model import Evidence, Finding, Locator, Shape
+from forensics.registry import rule
+from forensics.rules.hang._clue import Clue, of_seen, ranks_text, shown
+from forensics.signals.hang_exits import Exit, Exits, exits
+from forensics.signals.hang_last_seen import last_seen
+from forensics.signals.hang_ranks import nodes, world
+from forensics.signals.hang_stacks import stacks
+from forensics.store.run import Run
+
+SIGNALS = {
+    -9: "silent_death_sigkill", 137: "silent_death_sigkill", -11: "silent_death_segv", 139: "silent_death_segv",
+    -7: "silent_death_sigbus", 135: "silent_death_sigbus", -4: "silent_death_signal", -8: "silent_death_signal",
+}  # fmt: skip
+_SHOWN = 4
+
+
+@rule("HNG011", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+def died(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Show how ranks ended."""
+    yield from shown("HNG011", clues(run), do=("read the kernel log and the scheduler's record of that minute",))
+
+
+def clues(run: Run) -> Iterator[Clue]:
+    """Deaths by a signal, forced kills and absent ranks."""
+    told = exits(run)
+    dead = [e for e in told.by_rank.values() if e.code in SIGNALS and not e.forced]
+    stuck = [e for e in told.by_rank.values() if e.forced]
+    everyone = world(run)
+    if stuck and len(stuck) < max(2, len(everyone)):
+        ranks = tuple(sorted(e.rank for e in stuck))
+        why = f"{ranks_text(ranks)} did not react to SIGTERM and had to be killed by the launcher"
+        yield Clue(ranks, "host_stall", 5, "exit", why, _proof(stuck))
+    if len(dead) * 2 >= len(everyone) and len(dead) > 1:
+        why = f"{len(dead)} of {len(everyone)} ranks died of a signal: no single rank is the cause"
+        yield Clue((), "crash_all_ranks", 7, "exit", why, _proof(dead))
+    else:
+        for end in dead:
+            yield Clue(
+                (end.rank,), SIGNALS[end.code], 6, "exit", f"rank {end.rank} ended with code {end.code}", _proof([end])
+            )
+    yield from _absent(run, told)
+
+
+def _absent(run: Run, told: Exits) -> Iterator[Clue]:
+    """Ranks that left a log and are in no list of failures, on nodes that have such a list."""
+    if not told.by_rank or any(e.code not in (1, -15, -6) for e in told.by_rank.values()):
+        return
+    of = nodes(run)
+    covered = {of.get(rank) for rank in told.by_rank}
+    seen = last_seen(run)
+    gone = [r for r in world(run) - told.by_rank.keys() if r in seen and of.get(r) in covered and r not in stacks(run)]
+    if not gone or len(gone) * 2 > len(world(run)):
+        return
+    ranks = tuple(sorted(gone))
+    listed = Evidence(
+        next(iter(told.by_rank.values())).source, Locator(line=next(iter(told.by_rank.values())).line),
+        f"failures are listed of {ranks_text(sorted(told.by_rank))}",
+    )  # fmt: skip
+    why = f"{ranks_text(ranks)} is in no list of failures: it had ended with code 0"
+    yield Clue(
+        ranks, "early_exit", 5, "exit", why, (listed, *(of_seen(seen[r]) for r in ranks[:_SHOWN] if seen[r].source))
+    )
+
+
+def _proof(ends: Sequence[Exit]) -> tuple[Evidence, ...]:
+    return tuple(Evidence(e.source, Locator(line=e.line), e.quote.strip(), rank=e.rank) for e in ends[:_SHOWN])

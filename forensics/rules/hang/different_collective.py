@@ -1,0 +1,142 @@
+"""HNG005 different-collective: at one place of the sequence some ranks issued another collective than the others.
+
+What it detects: the first operation of a group in which operation, shapes or element type differ between ranks, from
+dumps and from gloo's complaint about a message of the wrong size; and whether a sequence slipped by one.
+
+Why it matters: it is a bug of the program, not of the machine: a branch that only some ranks take.
+
+How it decides: by majority at the first difference; later entries of that group follow from it. An even split names
+nobody. The rank that gloo aborts is odd where its buffer fits none of the recorded shapes, else the peer that sent to
+it is. A barrier on one side only means that loops ended at different steps.
+
+What else looks like this: operations whose shapes may differ between ranks (all_to_all, broadcast, gather), which are
+not compared by shape.
+
+What to do next: open the two call sites; make every rank issue the same collectives in the same order.
+
+References: PyTorch, torch.distributed, "Debugging torch.distributed applications"; gloo, transport/tcp/pair.cc.
+
+Example:
+    ```collectives rank,group,ranks,seq,op,in_sizes,dtype,state,attrs
+    0,0(default_pg),"[0, 1, 2]",7,all_reduce,[[8]],Float,scheduled,{}
+    1,0(default_pg),"[0, 1, 2]",7,all_gather,[[8]],Float,scheduled,{}
+    2,0(default_pg),"[0, 1, 2]",7,all_reduce,[[8]],Float,scheduled,{}
+    ```
+    => HNG005 info rank=1 cause=collective_mismatch_op
+Not this:
+    ```collectives rank,group,ranks,seq,op,in_sizes,dtype,state,attrs
+    0,0(default_pg),"[0, 1]",7,all_to_all,[[8]],Float,scheduled,{}
+    1,0(default_pg),"[0, 1]",7,all_to_all,[[6]],Float,scheduled,{}
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from math import ceil, prod
+from typing import Any, cast
+
+from forensics.model import Finding, Shape
+from forensics.registry import rule
+from forensics.rules.hang._clue import Clue, of_entry, of_failure, ranks_text, shown
+from forensics.signals.failures import Failure
+from forensics.signals.hang_collectives import Entry
+from forensics.signals.hang_complaints import placed
+from forensics.signals.hang_differs import Difference, first_difference, slip_by_steps
+from forensics.signals.hang_ranks import world
+from forensics.signals.hang_waits import newest
+from forensics.store.run import Run
+
+_SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (?P<got>\d+) vs (?P<want>\d+)")
+#: A buffer that is smaller than the message by more than this factor is no half or quarter of it.
+_TINY = 16
+_ELEMENT_BYTES = {
+    "float": 4,
+    "double": 8,
+    "half": 2,
+    "bfloat16": 2,
+    "long": 8,
+    "int": 4,
+    "short": 2,
+    "char": 1,
+    "byte": 1,
+    "bool": 1,
+}
+_SHOWN = 4
+
+
+@rule("HNG005", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+def different_collective(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Show where ranks differ."""
+    yield from shown("HNG005", clues(run), do=("open both call sites: every rank must issue the same collectives",))
+
+
+def clues(run: Run) -> Iterator[Clue]:
+    """The first difference in dumps, and what a message of the wrong size tells."""
+    aborted = _aborted(run)
+    if aborted is not None:
+        clue = _of_sizes(run, *aborted)
+        yield clue
+        if clue.ranks:
+            return
+    found = first_difference(run)
+    if found is not None:
+        yield _of_difference(found)
+
+
+def _of_difference(found: Difference) -> Clue:
+    sides = " against ".join(ranks_text(side) for side in sorted(found.sides, key=len))
+    why = f"{sides}: another {found.kind} at seq {found.seq} of group {found.group}"
+    tied = () if found.odd else tuple(sorted(r for side in found.sides for r in side))
+    proof = sorted(found.entries, key=lambda e: (e.rank not in found.odd, e.rank))[:_SHOWN]
+    return Clue(found.odd, found.cause, 6, "recorder", why, tuple(of_entry(e) for e in proof), tied)
+
+
+def _aborted(run: Run) -> tuple[Failure, int, int] | None:
+    """The first rank that got more bytes than its buffer holds."""
+    for failure in placed(run):
+        hit = _SIZES.search(failure.quote) or _SIZES.search(failure.message)
+        if hit is not None and failure.rank is not None:
+            return failure, int(hit["got"]), int(hit["want"])
+    return None
+
+
+def _of_sizes(run: Run, failure: Failure, got: int, want: int) -> Clue:
+    """Choose between the rank that aborted and the neighbour that sent to it (in gloo's ring, the next rank)."""
+    everyone = world(run)
+    me = failure.rank if failure.rank is not None else 0
+    sender = (me + 1) % max(len(everyone), 1)
+    kinds = newest(run)
+    size = len(everyone)
+    fits_want = [e for e in kinds if want in _segments(e, size)]
+    fits_got = [e for e in kinds if got in _segments(e, size)]
+    odd: tuple[int, ...] = ()
+    mine = _more(fits_got, fits_want) if fits_want else bool(fits_got) or (not kinds and got > want * _TINY)
+    if size > 2 and (mine or fits_want):
+        odd = (me,) if mine else (sender,)
+    dtypes = {e.dtype for e in kinds}
+    plain = "collective_mismatch_dtype" if len(dtypes) > 1 else "collective_mismatch_size"
+    cause = slip_by_steps(run, odd or (me,), plain)
+    why = f"rank {me} got {got} bytes into a buffer of {want}: it or the rank that sent to it issued another collective"
+    proof = (of_failure(failure), *(of_entry(e) for e in kinds[: _SHOWN - 1]))
+    return Clue(odd, cause, 6 if odd else 2, "log", why, proof, () if odd else tuple(sorted({me, sender})))
+
+
+def _more(got: Sequence[Entry], want: Sequence[Entry]) -> bool:
+    """Whether the shape of the message is recorded of more ranks than that of the buffer, the aborted rank included."""
+    return len({e.rank for e in got}) > len({e.rank for e in want}) + 1
+
+
+def _segments(entry: Entry, ranks: int) -> set[int]:
+    """Byte lengths of the messages that gloo's ring cuts an operation into."""
+    try:
+        shapes: Any = json.loads(entry.sizes or "[]")
+    except ValueError:
+        return set()
+    width = _ELEMENT_BYTES.get(entry.dtype.lower().removeprefix("torch."), 0)
+    lists = cast("list[list[int]]", shapes) if isinstance(shapes, list) else []
+    count = sum(prod(shape) for shape in lists)
+    return {ceil(count / parts) * width for parts in (1, ranks, 2 * ranks) if count and parts}

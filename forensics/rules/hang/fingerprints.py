@@ -1,0 +1,84 @@
+"""HNG010 fingerprints-differ: ranks state which collective they run, and one of them runs another one.
+
+What it detects: the mismatch lines of TORCH_DISTRIBUTED_DEBUG=DETAIL.
+
+Why it matters: they give operation, number, shape and type of every rank, before anything hangs.
+
+How it decides: by majority over what each rank says of ITSELF. The half of the line that speaks of another rank is
+wrong when an operation without a tensor (a barrier) is involved, so it is not used. Equal halves name nobody.
+
+What else looks like this: nothing known.
+
+What to do next: open the call sites in the tracebacks of an odd and of a usual rank.
+
+References: PyTorch, torch.distributed, "TORCH_DISTRIBUTED_DEBUG"; ProcessGroupWrapper.cpp.
+
+Example:
+    ```events source,line,rank,code,text,attrs
+    a.log,1,0,collective-mismatch,"Detected mismatch between collectives on ranks. Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=7, OpType=ALLREDUCE, TensorShape=[5], TensorDtypes=Float), but Rank 1","{""role"":""root""}"
+    b.log,1,1,collective-mismatch,"Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint(SequenceNumber=7, OpType=ALLREDUCE, TensorShape=[4], TensorDtypes=Float), but Rank 0","{""role"":""root""}"
+    c.log,1,2,collective-mismatch,"Detected mismatch between collectives on ranks. Rank 2 is running collective: CollectiveFingerPrint(SequenceNumber=7, OpType=ALLREDUCE, TensorShape=[5], TensorDtypes=Float), but Rank 1","{""role"":""root""}"
+    ```
+    => HNG010 info rank=1 cause=collective_mismatch_size
+Not this:
+    ```events source,line,rank,code,text,attrs
+    a.log,1,0,note,Rank 0 is running collective: all_reduce,"{""role"":""context""}"
+    ```
+    => nothing
+"""  # noqa: E501 - a printed line is one cell
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from forensics.model import Evidence, Finding, Shape
+from forensics.registry import rule
+from forensics.rules._kit import event_evidence
+from forensics.rules.hang._clue import Clue, ranks_text, shown
+from forensics.signals.hang_differs import Signature, kind_cause, slip_by_steps
+from forensics.signals.hang_lines import matching
+from forensics.store.run import Run
+
+_SAID = re.compile(
+    r"mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running collective: CollectiveFingerPrint\("
+    r"(?:SequenceNumber=(?P<seq>\d+),? ?)?OpType=(?P<op>\w+)"
+    r"(?:, TensorShape=\[(?P<shape>[^\]]*)\], TensorDtypes=(?P<dtype>\w+))?"
+)
+
+
+@rule("HNG010", shape=Shape.HANG, needs=("events", "metrics"))
+def fingerprints(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Show which ranks run another collective."""
+    yield from shown("HNG010", clues(run), do=("open the call sites in the tracebacks of both sides",))
+
+
+def clues(run: Run) -> Iterator[Clue]:
+    """The vote over what ranks say of themselves."""
+    said: dict[int, Signature] = {}
+    proof: dict[int, Evidence] = {}
+    for row, hit in matching(run, "CollectiveFingerPrint", _SAID):
+        rank = int(hit["rank"])
+        if rank not in said:
+            said[rank] = (hit["op"].lower(), hit["shape"] or "", hit["dtype"] or "")
+            proof[rank] = event_evidence(row)
+    votes = Counter(said.values())
+    if len(votes) < 2:
+        return
+    best, count = votes.most_common(1)[0]
+    tie = count * 2 <= len(said)
+    odd = () if tie else tuple(sorted(r for r, s in said.items() if s != best))
+    kind = _kind(votes)
+    cause = slip_by_steps(run, odd, kind_cause(kind, votes)) if odd else kind_cause(kind, votes)
+    who = ranks_text(odd) if odd else "an equal number of ranks"
+    why = f"{who} run(s) another {kind} than {count} of {len(said)} ranks ({' '.join(best).strip()})"
+    first = sorted(proof, key=lambda r: (r not in odd, r))[:4]
+    yield Clue(odd, cause, 8, "log", why, tuple(proof[r] for r in first), () if odd else tuple(sorted(said)))
+
+
+def _kind(votes: Mapping[Signature, int]) -> str:
+    for i, name in enumerate(("op", "size", "dtype")):
+        if len({s[i] for s in votes}) > 1:
+            return name
+    return "op"

@@ -1,0 +1,74 @@
+"""HNG019 liveness-probe-failed: the training loop's own probe found that not all ranks take part.
+
+What it detects: `NCCL health check failed at step N`, which a probe prints when the sum over ranks is not the number of
+ranks.
+
+Why it matters: the probe came back, so this is no dead rank: one rank took another branch (for example it skipped a
+step after a NaN), and the next collectives pair wrongly. A rank that is really dead makes the probe itself hang.
+
+How it decides: such a line after which the run did not go on.
+
+What else looks like this: a probe line of an earlier attempt that was restarted.
+
+What to do next: look for what only one rank does at that step; make the decision to skip a collective one (all-reduce
+the flag); keep a time-out for dead ranks.
+
+References: KempnerForge, distributed health checks.
+
+Example:
+    ```events source,line,step,code,text,attrs
+    t.log,40,70,health-check,NCCL health check failed at step 70,"{""role"":""context""}"
+    ```
+    => HNG019 error step=70 cause=partial_participation
+Not this:
+    ```metrics step,name,value,source,seq,line
+    71,loss,2.5,t.log,1,41
+    72,loss,2.4,t.log,2,42
+    73,loss,2.3,t.log,3,43
+    74,loss,2.3,t.log,4,44
+    ```
+    ```events source,line,step,code,text,attrs
+    t.log,40,70,health-check,NCCL health check failed at step 70,"{""role"":""context""}"
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import event_evidence
+from forensics.signals.endings import ending_of
+from forensics.signals.failures import SURVIVED_STEPS
+from forensics.signals.hang_lines import matching
+from forensics.store.run import Run
+
+_FAILED = re.compile(r"(?:NCCL )?health check failed at step (?P<step>\d{1,12})")
+
+
+@rule("HNG019", shape=Shape.HANG, needs=("events", "metrics"))
+def health_check(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Find a liveness probe that failed and ended the run."""
+    end = ending_of(run)
+    for row, hit in matching(run, "health check failed at step", _FAILED):
+        if end.steps_of(row["source"]).at_least(SURVIVED_STEPS, after=row["line"] or row["byte"] or 0):
+            continue
+        step = int(hit["step"])
+        yield Finding(
+            rule="HNG019",
+            shape=Shape.HANG,
+            severity=Severity.ERROR,
+            confidence=Confidence.MEDIUM,
+            title=f"the liveness probe failed at step {step}: not all ranks take part",
+            because="the probe came back with a wrong sum, so ranks live but took different branches",
+            evidence=(event_evidence(row),),
+            onset=Onset(step=step, t_ns=row["t_ns"], rank=row["rank"]),
+            cause="partial_participation",
+            causal=Causal.ROOT,
+            likely=("one rank skipped a step after a NaN", "a collective inside a branch that depends on the rank"),
+            next=("look for what only one rank does at that step", "all-reduce the flag that decides to skip"),
+        )
+        return

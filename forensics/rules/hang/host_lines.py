@@ -1,0 +1,108 @@
+"""HNG017 host-lines: the kernel or the fabric reported a fault of a device, a link or a file system.
+
+What it detects: Xid and SXid lines, GPUs that fell off the bus, InfiniBand retries that ran out, links that went down,
+file servers that do not respond, tasks that the kernel calls blocked.
+
+Why it matters: it turns "rank 3 did not come" into "the GPU of rank 3 is broken".
+
+How it decides: a fault line confirms a suspicion (weight 3) where it names a process or stands in a rank's own log, and
+names only the cause where it does not. Xid 45 always follows another fault, and 13, 31 and 43 are mostly the program's:
+they start nothing. InfiniBand pairs: a host that is in all pairs is named in the evidence.
+
+What else looks like this: kernel lines of another day, or of another job on the node.
+
+What to do next: drain the node, run its diagnostics, and restart without it.
+
+References: NVIDIA, "XID Errors"; InfiniBand verbs, work completion status.
+
+Example:
+    ```events source,line,rank,code,text,attrs
+    r3.log,9,3,xid,"NVRM: Xid (PCI:0000:1a:00): 79, pid=812, GPU has fallen off the bus.","{""role"":""context""}"
+    ```
+    => HNG017 info rank=3 cause=device_error
+Not this:
+    ```events source,line,rank,code,text,attrs
+    r3.log,9,3,xid,"NVRM: Xid (PCI:0000:1a:00): 45, pid=812, Ch 00000008","{""role"":""context""}"
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Finding, Shape
+from forensics.registry import rule
+from forensics.rules._kit import event_evidence
+from forensics.rules.hang._clue import Clue, shown
+from forensics.signals.hang_exits import exits
+from forensics.signals.hang_lines import matching
+from forensics.signals.hang_ranks import corrected, stated
+from forensics.store.run import Run
+
+#: Xids that mean a fault of the node (NVIDIA, "XID Errors"); 45 always follows, 13, 31 and 43 are mostly the program's.
+_NODE_XIDS = frozenset({48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140, *range(143, 151), 154})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A kind of line: a literal of it, its pattern, the cause and the words for it."""
+
+    needle: str
+    pattern: re.Pattern[str]
+    cause: str
+    words: str
+
+
+_LINES = (
+    Line(
+        "NVRM: Xid",
+        re.compile(r"Xid \((?:PCI:)?[0-9a-fA-F:.]+\): (?P<xid>\d{1,4})(?:, pid='?(?P<pid>\d{1,9}))?"),
+        "device_error",
+        "GPU fault",
+    ),
+    Line("fallen off the bus", re.compile(r"fallen off the bus"), "device_error", "GPU fell off the bus"),
+    Line("SXid", re.compile(r"SXid \(PCI:[0-9a-fA-F:.]+\): \d+, Fatal"), "fabric_fault", "NVSwitch fault"),
+    Line(
+        "Got completion",
+        re.compile(r"Got completion.* with (?:status=|error )(?:12|129)\b"),
+        "fabric_fault",
+        "InfiniBand peer lost",
+    ),
+    Line("Link DOWN", re.compile(r"mlx5_\d+: Port: \d+ Link DOWN"), "fabric_fault", "link went down"),
+    Line("not responding", re.compile(r"nfs: server \S+ not responding"), "slow_storage_read", "file server is gone"),
+    Line(
+        "blocked for more than",
+        re.compile(r"task [^:]+:(?P<pid>\d{1,9}) blocked for more than \d+ seconds"),
+        "host_stall",
+        "task blocked in the kernel",
+    ),
+)
+
+
+@rule("HNG017", shape=Shape.HANG, needs=("events",))
+def host_lines(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Show faults that the kernel or the fabric reported."""
+    yield from shown("HNG017", clues(run), do=("drain the node, run its diagnostics, restart without it",))
+
+
+def clues(run: Run) -> Iterator[Clue]:
+    """One clue for each kind of fault and rank."""
+    known = stated(run)
+    pids = {e.pid: e.rank for e in exits(run).by_rank.values()}
+    seen: set[tuple[str, int | None]] = set()
+    for kind in _LINES:
+        for row, hit in matching(run, kind.needle, kind.pattern):
+            said = hit.groupdict()
+            if said.get("xid") and int(said["xid"] or 0) not in _NODE_XIDS:
+                continue
+            pid = said.get("pid")
+            rank = pids.get(int(pid)) if pid else None
+            rank = rank if rank is not None else corrected(row["rank"], row["source"], known)
+            if (kind.cause, rank) not in seen:
+                seen.add((kind.cause, rank))
+                named = (rank,) if rank is not None else ()
+                whose = f" on rank {rank}" if named else ""
+                yield Clue(named, kind.cause, 3 if named else 2, "host", f"{kind.words}{whose}", (event_evidence(row),))

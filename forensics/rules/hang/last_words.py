@@ -1,0 +1,93 @@
+"""HNG016 last-words: what a suspected rank printed last tells what it was at: saving, evaluating, or leaving.
+
+What it detects: last lines that speak of writing a checkpoint, of an evaluation or a preparation on that rank alone, or
+of leaving early.
+
+Why it matters: the same wait of all others is a bug in one case and slow storage in another.
+
+How it decides: the words of the last line of a rank's own log. They add little weight and never name a rank alone.
+
+What else looks like this: a rank that had long gone on and prints rarely.
+
+What to do next: for work on one rank, raise the time-out of that group or do the work before the barrier; for slow
+storage, measure it.
+
+References: PyTorch, torch.distributed, "barrier" and time-outs.
+
+Example:
+    ```events source,line,rank,code,text,attrs
+    r0.log,30,0,last_line,saving checkpoint to /data/out/step_90,"{""role"":""context""}"
+    ```
+    => HNG016 info rank=0 cause=slow_storage_checkpoint
+Not this:
+    ```events source,line,rank,code,text,attrs
+    r0.log,30,0,last_line,step 90 loss 2.5,"{""role"":""context""}"
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from forensics.model import Finding, Shape
+from forensics.registry import rule
+from forensics.rules.hang._clue import Clue, of_seen, shown
+from forensics.signals.hang_last_seen import last_seen
+from forensics.store.run import Run
+
+_WORDS = (
+    (
+        "slow_storage_checkpoint",
+        "saving",
+        re.compile(
+            r"(?i)\b(?:saving|writing|uploading|storing)\b.{0,40}\b(?:checkpoint|model|state|weights|ckpt)"
+            r"|checkpoint(?:ing)? to\b"
+        ),
+    ),
+    (
+        "rank_conditional_work",
+        "working alone",
+        re.compile(
+            r"(?i)\b(?:evaluat|validat|generating|sampling|tokeniz|preprocess|running inference|computing metrics"
+            r"|building index|rank ?0 only|only on rank)"
+        ),
+    ),
+    (
+        "slow_storage_read",
+        "reading",
+        re.compile(
+            r"(?i)\b(?:loading|reading|fetching|downloading|opening)\b.{0,40}\b(?:data|shard|file|batch|dataset)"
+        ),
+    ),
+    (
+        "early_exit",
+        "leaving",
+        re.compile(r"(?i)\bexiting\b|\bnothing (?:left|more) to do\b|\bbye\b|\bleaving\b|\bshutting down\b"),
+    ),
+)
+#: Words of an error or of a tear-down are told by other rules.
+_ERROR = re.compile(r"(?i)error|exception|traceback|warn|timed out|signal")
+
+
+@rule("HNG016", shape=Shape.HANG, needs=("events", "metrics"))
+def last_words(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Show last words that tell what a rank was at."""
+    yield from shown("HNG016", clues(run))
+
+
+def clues(run: Run) -> Iterator[Clue]:
+    """One clue for each rank whose last words are telling, when few ranks say so."""
+    seen = last_seen(run)
+    found: list[Clue] = []
+    for rank, last in seen.items():
+        if _ERROR.search(last.words):
+            continue
+        for cause, doing, pattern in _WORDS:
+            if last.source and pattern.search(last.words):
+                why = f"rank {rank} was {doing} when it was last heard of"
+                found.append(Clue((rank,), cause, 2, "words", why, (of_seen(last),)))
+                break
+    if len(found) == 1 or len(found) * 2 < len(seen):
+        yield from found

@@ -1,0 +1,70 @@
+"""HNG007 missing-dump: all ranks but a few left a dump, so those few were dead, frozen or held the interpreter lock.
+
+What it detects: ranks without a flight-recorder dump where most others left one at the same time.
+
+Why it matters: what cannot be written is evidence too. A live process that cannot write a dump holds the interpreter
+lock or is stopped; a dead one writes nothing.
+
+How it decides: files of one kind (equal but for their numbers) exist for more than half of the ranks; ranks without
+one, that complained of no peer, are named. Where a stack shows the process alive, the cause is the interpreter lock.
+
+What else looks like this: dumps that were not all copied from the nodes.
+
+What to do next: look for the rank's process state and for kernel lines of its node.
+
+References: PyTorch, ProcessGroupNCCL heartbeat monitor.
+
+Example:
+    ```collectives source,rank,group,ranks,seq,op,state,attrs
+    fr/trace_rank_0,0,0,"[0, 1, 2]",7,all_reduce,scheduled,{}
+    fr/trace_rank_1,1,0,"[0, 1, 2]",7,all_reduce,scheduled,{}
+    ```
+    => HNG007 info rank=2
+Not this:
+    ```collectives source,rank,group,ranks,seq,op,state,attrs
+    fr/trace_rank_0,0,0,"[0, 1]",7,all_reduce,scheduled,{}
+    fr/trace_rank_1,1,0,"[0, 1]",7,all_reduce,scheduled,{}
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Evidence, Finding, Locator, Shape
+from forensics.registry import rule
+from forensics.rules.hang._clue import Clue, of_stack, ranks_text, shown
+from forensics.signals.hang_collectives import recorded
+from forensics.signals.hang_complaints import complaints
+from forensics.signals.hang_ranks import world
+from forensics.signals.hang_stacks import stacks
+from forensics.store.run import Run
+
+
+@rule("HNG007", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+def missing_dump(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Show ranks that left no dump."""
+    yield from shown("HNG007", clues(run), likely=("interpreter lock held in C code", "a frozen or dead process"))
+
+
+def clues(run: Run) -> Iterator[Clue]:
+    """Ranks without a dump that did not complain either."""
+    told = recorded(run)
+    if not told.dumps:
+        return
+    everyone = world(run)
+    best = max(told.families.values(), key=len)
+    said = complaints(run)
+    missing = everyone - best - said.victims - frozenset(said.own) - told.ranks
+    if not missing or len(best) * 2 <= len(everyone):
+        return
+    alive = {r: s for r, s in stacks(run).items() if r in missing}
+    source = min(s for r, s in told.dumps.items() if r in best)
+    there = Evidence(source, Locator(), f"dumps of {ranks_text(sorted(best))}; none of {ranks_text(sorted(missing))}")
+    for group, cause in ((missing - alive.keys(), "no_dump"), (missing & alive.keys(), "host_stall_gil")):
+        if group:
+            ranks = tuple(sorted(group))
+            how = "alive, yet wrote no dump" if cause == "host_stall_gil" else "left no dump"
+            proof = (there, *(of_stack(alive[r]) for r in ranks if r in alive))
+            yield Clue(ranks, cause, 3, "recorder", f"{ranks_text(ranks)} {how}", proof[:4])

@@ -1,0 +1,139 @@
+"""HNG009 named-by-the-library: a library's own check names the rank that did not come, or that differs.
+
+What it detects: monitored_barrier, the desync report, DDP's check of parameter shapes, the interpreter-lock line of the
+heartbeat monitor, and the RAS service of NCCL.
+
+Why it matters: these are statements about a certain rank, not complaints about some peer.
+
+How it decides: the ranks that the line names. DDP's shape check is printed by every rank that differs from rank 0: when
+more than half of the ranks print it, rank 0 is the odd one.
+
+What else looks like this: `successfully reached monitoredBarrier, but received errors`, which a victim prints, and
+`from rank N` in dump signals, which names the first rank to notice.
+
+What to do next: read the last lines of the named rank.
+
+References: PyTorch, torch.distributed, "Monitored barrier"; NCCL user guide, "RAS".
+
+Example:
+    ```events source,line,rank,code,text,attrs
+    a.log,9,0,monitored-barrier,[Rank 0]: Rank 5 failed to pass monitoredBarrier in 9000 ms,"{""role"":""root"",""shape"":""hang""}"
+    ```
+    => HNG009 info rank=5 cause=never_entered
+Not this:
+    ```events source,line,rank,code,text,attrs
+    a.log,9,4,monitored-barrier,"Rank 4 successfully reached monitoredBarrier, but received errors while waiting","{""role"":""root"",""shape"":""hang""}"
+    ```
+    => nothing
+"""  # noqa: E501 - a printed line is one cell
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Evidence, Finding, Shape
+from forensics.registry import rule
+from forensics.rules._kit import event_evidence
+from forensics.rules.hang._clue import Clue, ranks_text, shown
+from forensics.signals.hang_lines import matching
+from forensics.signals.hang_ranks import corrected, listed, stated, world
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A line that names ranks in its group `ranks` (or the rank that prints it), its cause and its weight."""
+
+    needle: str
+    pattern: re.Pattern[str]
+    cause: str
+    weight: float
+    words: str
+
+
+STATEMENTS = (
+    Statement(
+        "failed to pass monitoredBarrier",
+        re.compile(r"\bRanks? (?P<ranks>\d[\d, ]*) failed to pass monitoredBarrier"),
+        "never_entered",
+        6,
+        "did not pass the monitored barrier",
+    ),
+    Statement(
+        "are the lagging ranks",
+        re.compile(r"ranks \[(?P<ranks>[\d, ]+)\] are the lagging ranks that caused this timeout"),
+        "never_entered",
+        7,
+        "is named as lagging by the desync report",
+    ),
+    Statement(
+        "join collective",
+        re.compile(r"\[(?P<ranks>[\d, ]+)\] finished collective #\d+, but didn't join collective"),
+        "never_entered",
+        6,
+        "did not join the next collective, says the desync report",
+    ),
+    Statement(
+        "joined but didn't finish",
+        re.compile(r"\[(?P<ranks>[\d, ]+)\] joined but didn't finish collective"),
+        "device_stall",
+        2,
+        "joined a collective and did not finish it, says the desync report",
+    ),
+    Statement(
+        "Could not acquire GIL",
+        re.compile(r"Could not acquire GIL within \d+ ms on exit"),
+        "host_stall_gil",
+        6,
+        "could not take its own interpreter lock",
+    ),
+    Statement(
+        "appears not to match sizes",
+        re.compile(r"\[(?P<ranks>\d+)\]: params\[\d+\] in this process with sizes .* appears not to match sizes"),
+        "model_mismatch",
+        7,
+        "built a model of another shape",
+    ),
+    Statement(
+        "expects same model",
+        re.compile(r"expects same model across all ranks, but Rank (?P<ranks>\d+) has \d+ params"),
+        "model_mismatch",
+        7,
+        "built a model with another number of parameters",
+    ),
+    Statement(
+        "Mismatched collective detected",
+        re.compile(
+            r"Mismatched collective detected, please check your collective calls at and around rank (?P<ranks>\d+)"
+        ),
+        "collective_mismatch_op",
+        6,
+        "is named by NCCL's own check of calls",
+    ),
+)
+
+
+@rule("HNG009", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+def named_rank(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Show ranks that a library names."""
+    yield from shown("HNG009", clues(run), do=("read the last lines of the named rank",))
+
+
+def clues(run: Run) -> Iterator[Clue]:
+    """One clue for each kind of statement."""
+    known = stated(run)
+    for statement in STATEMENTS:
+        named: dict[int, Evidence] = {}
+        for row, hit in matching(run, statement.needle, statement.pattern):
+            said = hit.groupdict().get("ranks")
+            own = corrected(row["rank"], row["source"], known)
+            for rank in listed(said) if said else () if own is None else (own,):
+                named.setdefault(rank, event_evidence(row))
+        if statement.cause == "model_mismatch" and len(named) * 2 > len(world(run)) > 1:
+            named = {0: next(iter(named.values()))}
+        if named:
+            ranks = tuple(sorted(named))
+            why = f"{ranks_text(ranks)} {statement.words}"
+            yield Clue(ranks, statement.cause, statement.weight, "log", why, tuple(named.values())[:4])

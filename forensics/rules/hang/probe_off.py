@@ -1,0 +1,73 @@
+"""HNG020 no-liveness-probe: a hang in a run whose settings leave it undetected or make it more likely.
+
+What it detects: a liveness probe that is off, and prefetching that is known to dead-lock with FSDP.
+
+Why it matters: with a probe and a time-out the same hang costs minutes and names its step.
+
+How it decides: the setting stands in the configuration, and the run hung.
+
+What else looks like this: nothing; it is advice.
+
+What to do next: nccl_health_check_interval = 100 and a collective time-out; async_prefetch: false with FSDP.
+
+References: KempnerForge, `[train]` settings; training frameworks' notes on FSDP and prefetching.
+
+Example:
+    ```facts key,value,family
+    train.nccl_health_check_interval,0,config
+    ```
+    ```events source,line,rank,code,text,attrs
+    a.log,9,0,nccl-watchdog,Watchdog caught it,"{""role"":""symptom"",""shape"":""hang""}"
+    ```
+    => HNG020 info
+Not this:
+    ```facts key,value,family
+    train.nccl_health_check_interval,100,config
+    ```
+    ```events source,line,rank,code,text,attrs
+    a.log,9,0,nccl-watchdog,Watchdog caught it,"{""role"":""symptom"",""shape"":""hang""}"
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import fact_evidence
+from forensics.signals.failures import standing
+from forensics.store.run import Run
+
+_OFF = (
+    (r"(?i)(?:^|\.)nccl_health_check_interval$", ("0", "null", "None", ""), "the liveness probe is off",
+     "nccl_health_check_interval = 100, and NCCL_TIMEOUT=1800 for dead ranks"),
+    (r"(?i)(?:^|\.)async_prefetch$", ("true", "True", "1"), "async_prefetch is on, which can dead-lock with FSDP",
+     "async_prefetch: false with FSDP"),
+)  # fmt: skip
+
+
+@rule("HNG020", shape=Shape.HANG, needs=("events", "facts", "metrics"))
+def probe_off(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Advise on settings when a run hung."""
+    if not any(f.shape == "hang" for f in standing(run)):
+        return
+    for pattern, values, words, advice in _OFF:
+        rows = run.scan("facts").filter(pl.col("key").str.contains(pattern)).sort("source", "key").head(1).collect()
+        for row in rows.iter_rows(named=True):
+            if (row["value"] or "").strip('"') not in values:
+                continue
+            yield Finding(
+                rule="HNG020",
+                shape=Shape.HANG,
+                severity=Severity.INFO,
+                confidence=Confidence.MEDIUM,
+                title=words,
+                because="the run hung, and its configuration says so",
+                evidence=(fact_evidence(row),),
+                causal=Causal.CONTEXT,
+                next=(advice,),
+            )

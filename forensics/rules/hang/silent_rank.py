@@ -1,0 +1,107 @@
+"""HNG012 silent-rank: all ranks but a few complain of a peer; the few that do not complain are the peer.
+
+What it detects: absence from the set of ranks that report closed connections or time-outs.
+
+Why it matters: the rank that complains is a victim; what the culprit does not print is the evidence.
+
+How it decides: the ranks that complain are at least half of the job, and the rest is named. A closed connection means
+that the rest died or left, a time-out that it lived and did not come. All ranks of one node: the node is lost. Ranks
+whose stack or dump shows them waiting are not named, nor those that were ended before they could complain.
+
+What else looks like this: a log that is missing; a rank whose launcher ended it first.
+
+What to do next: read the last lines of the silent rank, and the kernel log of its node.
+
+References: gloo, transport/tcp; PyTorch, ProcessGroupNCCL watchdog.
+
+Example:
+    ```events source,line,rank,code,text,attrs
+    a.log,9,0,nccl-watchdog,Watchdog caught it,"{""role"":""symptom"",""shape"":""hang""}"
+    b.log,9,1,nccl-watchdog,Watchdog caught it,"{""role"":""symptom"",""shape"":""hang""}"
+    c.log,3,2,last_line,step 5,"{""role"":""context""}"
+    ```
+    => HNG012 info rank=2 cause=never_entered
+Not this:
+    ```events source,line,rank,code,text,attrs
+    a.log,9,0,nccl-watchdog,Watchdog caught it,"{""role"":""symptom"",""shape"":""hang""}"
+    b.log,9,1,nccl-watchdog,Watchdog caught it,"{""role"":""symptom"",""shape"":""hang""}"
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Evidence, Finding, Shape
+from forensics.registry import rule
+from forensics.rules.hang._clue import Clue, of_failure, of_seen, ranks_text, shown
+from forensics.signals.hang_collectives import recorded
+from forensics.signals.hang_complaints import Complaints, complaints
+from forensics.signals.hang_exits import exits
+from forensics.signals.hang_last_seen import last_seen
+from forensics.signals.hang_ranks import nodes, world
+from forensics.signals.hang_stacks import stacks
+from forensics.store.run import Run
+
+_SHOWN = 3
+
+
+@rule("HNG012", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+def silent_rank(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Show ranks that did not complain."""
+    yield from shown("HNG012", clues(run), do=("read the last lines of the silent rank",))
+
+
+def clues(run: Run) -> Iterator[Clue]:
+    """The ranks that do not complain while at least half of the job does."""
+    said, everyone = complaints(run), world(run)
+    victims = said.victims
+    if not victims:
+        return
+    quiet = everyone - victims - frozenset(said.own) - _waiting(run) - _ended_first(run)
+    if not quiet or len(quiet) * 2 > len(everyone):
+        return
+    ranks = tuple(sorted(quiet))
+    gone = bool(said.closed) and not said.late and not quiet <= stacks(run).keys()
+    cause, words = ("silent_death", "died or left") if gone else ("never_entered", "did not come")
+    lost = _lost_node(run, quiet, victims)
+    if lost:
+        cause = "node_loss"
+    whose = " (one node)" if lost else ""
+    why = f"{ranks_text(sorted(victims))} complain(s) of a peer; {ranks_text(ranks)}{whose} {words}"
+    yield Clue(ranks, cause, 4 if gone else 3, "log", why, _proof(run, said, ranks))
+
+
+def _waiting(run: Run) -> frozenset[int]:
+    """Ranks that were seen waiting themselves."""
+    held = frozenset(r for r, entries in recorded(run).pending.items() if entries)
+    return held | frozenset(r for r, s in stacks(run).items() if s.inside)
+
+
+def _ended_first(run: Run) -> frozenset[int]:
+    """Ranks that could not complain: those that aborted, and, when some aborted, those that were ended for it."""
+    ends = exits(run).by_rank
+    aborted = frozenset(r for r, e in ends.items() if e.code in (-6, 134))
+    return aborted | frozenset(r for r, e in ends.items() if aborted and e.code == -15)
+
+
+def _lost_node(run: Run, quiet: frozenset[int], victims: frozenset[int]) -> bool:
+    """Whether the silent ranks are all the ranks of some node, none of which the launcher lists."""
+    of = nodes(run)
+    homes = {of.get(r) for r in quiet}
+    whole = all({r for r, home in of.items() if home == h} <= quiet for h in homes)
+    others = {of.get(r) for r in victims}
+    return (
+        len(quiet) > 1 and None not in homes and whole and not homes & others and not quiet & exits(run).by_rank.keys()
+    )
+
+
+def _proof(run: Run, said: Complaints, ranks: tuple[int, ...]) -> tuple[Evidence, ...]:
+    cries = [f for kind in (said.closed, said.late) for f in kind.values()]
+    cries.sort(key=lambda f: (f.t_ns is None, f.t_ns or 0, f.source, f.at))
+    seen = last_seen(run)
+    return (
+        *(of_failure(f) for f in cries[:_SHOWN]),
+        *(of_seen(seen[r]) for r in ranks[:_SHOWN] if r in seen and seen[r].source),
+    )

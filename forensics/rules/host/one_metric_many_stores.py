@@ -1,0 +1,107 @@
+"""HST002 one-metric-many-stores: several files of the run hold the same metrics, and each is counted once.
+
+What it detects: a log, an event file, a W&B run, a trainer state or a table to which one process wrote the same
+numbers; and how their steps fit together: step of one = factor x step of the other + offset.
+
+Why it matters: curves, counts and averages over all files together are wrong; and a step named in one file is another
+number in the next.
+
+How it decides: a measured metric (loss, gradient norm, reward) has at least five different values that are equal in
+both files, to the digits that the coarser one prints and to float32, at nine of ten aligned records. Steps are aligned
+by the factor and the offset on which most equal values lie. Where both files print times, they must be those of
+the same minute; a log may be whole quarters of an hour off, as it prints local time. Files of two ranks, two
+processes, two W&B runs or two folders of one layout are never one. A file is left out when nearly every record of
+each metric that rules judge has its partner in a kept one, and no NaN stands in it alone.
+
+What else looks like this: two runs with one seed whose files print no time; a copy of a log.
+
+What to do next: nothing; use the relation of the steps when you compare the files by hand.
+
+References: none; the values themselves are the proof.
+
+Example:
+    ```metrics source,seq,step,name,raw_name,value
+    train.log,0,10,loss,loss,4.9312
+    train.log,1,20,loss,loss,4.6125
+    train.log,2,30,loss,loss,4.4017
+    train.log,3,40,loss,loss,4.2544
+    train.log,4,50,loss,loss,4.1361
+    train.log,5,60,loss,loss,4.0283
+    run-a1.wandb,0,0,loss,train/loss,4.93118
+    run-a1.wandb,1,1,loss,train/loss,4.612531
+    run-a1.wandb,2,2,loss,train/loss,4.401688
+    run-a1.wandb,3,3,loss,train/loss,4.254427
+    run-a1.wandb,4,4,loss,train/loss,4.136094
+    run-a1.wandb,5,5,loss,train/loss,4.028341
+    ```
+    => HST002 info cause=many_stores
+Not this: two ranks that print one averaged loss
+    ```metrics source,seq,rank,step,name,value
+    rank0.log,0,0,10,loss,4.9312
+    rank0.log,1,0,20,loss,4.6125
+    rank0.log,2,0,30,loss,4.4017
+    rank0.log,3,0,40,loss,4.2544
+    rank0.log,4,0,50,loss,4.1361
+    rank0.log,5,0,60,loss,4.0283
+    rank1.log,0,1,10,loss,4.9312
+    rank1.log,1,1,20,loss,4.6125
+    rank1.log,2,1,30,loss,4.4017
+    rank1.log,3,1,40,loss,4.2544
+    rank1.log,4,1,50,loss,4.1361
+    rank1.log,5,1,60,loss,4.0283
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.rules.host._stores import relation, row_of
+from forensics.signals.stores import Link, stores_of
+from forensics.store.run import Run
+
+#: So many relations are written out.
+_SHOWN = 4
+
+
+@rule("HST002", shape=Shape.LEARNING, needs=("metrics",))
+def one_metric_many_stores(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Name the files that hold the same metrics, in one finding for the run."""
+    found = stores_of(run)
+    links = [link for link in found.links if link.a[0] != link.b[0]]
+    if not links:
+        return
+    files = sorted({unit[0] for link in links for unit in (link.a, link.b)})
+    evidence = [e for link in links[:_SHOWN] for e in _evidence(run, link)]
+    names = sorted({m.a.name for link in links for m in link.same})
+    more = f"; and {len(links) - _SHOWN} more pairs" if len(links) > _SHOWN else ""
+    yield Finding(
+        rule="HST002",
+        shape=Shape.LEARNING,
+        severity=Severity.INFO,
+        confidence=Confidence.HIGH,
+        title=f"{len(files)} files hold the same {', '.join(names[:3])}: one run, counted once",
+        because="; ".join(relation(link) for link in links[:_SHOWN]) + more,
+        evidence=tuple(dict.fromkeys(evidence)),
+        cause="many_stores",
+        causal=Causal.CONTEXT,
+        numbers={
+            "files": len(files),
+            "series_left_out": found.left_out.height,
+            "step_factor": links[0].line.factor,
+            "step_offset": links[0].line.offset,
+        },
+        likely=("a trainer that reports to several places",),
+        next=("nothing to mend; compare files only by the relation of their steps",),
+    )
+
+
+def _evidence(run: Run, link: Link) -> Iterator[Evidence]:
+    match = max(link.same, key=lambda m: m.equal)
+    for strand, seq in ((match.a, match.first[0]), (match.b, match.first[1])):
+        if (row := row_of(run, strand, seq)) is not None:
+            yield metric_evidence(row, EvidenceRole.RELATED)

@@ -1,0 +1,128 @@
+"""HST001 stores-disagree: two files that hold the same metric give different values at one step.
+
+What it detects: a metric that a log, an event file, W&B or a trainer state hold alike, but for some steps: a number
+here and NaN there, other numbers, or other numbers from some step on.
+
+Why it matters: a store that shows a number where another shows NaN hides the failure; whoever looks at that store only
+sees a healthy run. Other numbers mean that one of the files is not what it seems.
+
+How it decides: files are linked as HST002 says. Of the aligned records of one metric nine of ten finite ones agree, and
+the others differ by more than the digits printed and float32 explain; or all agree up to a step and none after
+it. NaN against a number in a loss or a gradient norm is a warning, all else a note.
+
+What else looks like this: a store that was written twice, by a run and by its restart; a metric that one store averages
+over the last window.
+
+What to do next: trust the store that shows NaN; look at the writer of the other one.
+
+References: Hugging Face Transformers documentation, TrainingArguments `logging_nan_inf_filter`: NaN losses are
+replaced before they are logged.
+
+Example:
+    ```metrics source,seq,step,name,value
+    train.log,0,10,loss,4.9312
+    train.log,1,20,loss,4.6125
+    train.log,2,30,loss,4.4017
+    train.log,3,40,loss,4.2544
+    train.log,4,50,loss,4.1361
+    train.log,5,60,loss,0.0
+    train.log,6,70,loss,0.0
+    metrics.csv,0,10,loss,4.9312
+    metrics.csv,1,20,loss,4.6125
+    metrics.csv,2,30,loss,4.4017
+    metrics.csv,3,40,loss,4.2544
+    metrics.csv,4,50,loss,4.1361
+    metrics.csv,5,60,loss,nan
+    metrics.csv,6,70,loss,nan
+    ```
+    => HST001 warning step=60 cause=hidden_in_one_store
+Not this: the same values, printed with fewer digits
+    ```metrics source,seq,step,name,value
+    train.log,0,10,loss,4.93
+    train.log,1,20,loss,4.61
+    train.log,2,30,loss,4.40
+    train.log,3,40,loss,4.25
+    train.log,4,50,loss,4.14
+    train.log,5,60,loss,4.03
+    metrics.csv,0,10,loss,4.93118
+    metrics.csv,1,20,loss,4.612531
+    metrics.csv,2,30,loss,4.401688
+    metrics.csv,3,40,loss,4.254427
+    metrics.csv,4,50,loss,4.136094
+    metrics.csv,5,60,loss,4.028341
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import at_step, metric_evidence
+from forensics.rules.host._stores import relation, row_of
+from forensics.signals.stores import Link, Match, stores_of
+from forensics.store.run import Run
+
+_TITLES = {
+    "hidden_in_one_store": "shows {name} = {value} where another file of the same run shows {other}",
+    "stores_part": "and another file hold the same {name} up to a step, and other values from {step} on",
+    "stores_differ": "and another file of the same run give different {name}, first at {step}",
+}
+_WATCHED = ("loss", "grad_norm")
+
+
+@rule("HST001", shape=Shape.LEARNING, needs=("metrics",))
+def stores_disagree(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Report each metric in which two stores differ, once for each way in which they do."""
+    told: set[tuple[str, str]] = set()
+    for link in stores_of(run).links:
+        for match in link.same:
+            for cause, clashes in _kinds(match):
+                key = match.a.name, cause
+                if key not in told and (finding := _finding(run, link, match, (cause, clashes))) is not None:
+                    told.add(key)
+                    yield finding
+
+
+def _kinds(match: Match) -> Iterator[tuple[str, pl.DataFrame]]:
+    hidden, other = match.clashes.filter(~pl.col("finite")), match.clashes.filter("finite")
+    if hidden.height:
+        yield "hidden_in_one_store", hidden
+    if other.height:
+        yield "stores_part" if match.parted else "stores_differ", other
+
+
+def _finding(run: Run, link: Link, match: Match, found: tuple[str, pl.DataFrame]) -> Finding | None:
+    cause, clashes = found
+    first = clashes.row(0, named=True)
+    a, b = row_of(run, match.a, first["seq_a"]), row_of(run, match.b, first["seq_b"])
+    if a is None or b is None:
+        return None
+    if a["value_class"] == "finite" and b["value_class"] != "finite":
+        a, b = b, a
+    step = a["step"] if a["step"] is not None else a["gstep"]
+    hidden = cause == "hidden_in_one_store"
+    words = {"name": match.a.raw_name, "value": a["value"], "other": b["value"], "step": at_step(step)}
+    return Finding(
+        rule="HST001",
+        shape=Shape.NAN if hidden else Shape.LEARNING,
+        severity=Severity.WARNING if hidden and match.a.name in _WATCHED else Severity.INFO,
+        confidence=Confidence.HIGH if hidden else Confidence.MEDIUM,
+        title=f"{a['source']} {_TITLES[cause].format(**words)}",
+        because=f"{clashes.height} of {match.aligned} aligned records differ; {relation(link)}",
+        evidence=(metric_evidence(a), metric_evidence(b, EvidenceRole.CONTRADICTS)),
+        onset=Onset(step=step, t_ns=a["t_ns"], rank=a["rank"]),
+        cause=cause,
+        causal=Causal.CONTEXT,
+        numbers={"records": clashes.height, "aligned": match.aligned},
+        likely=(
+            "a writer that replaces or drops NaN",
+            "two writers to one file, or a restart that wrote one of them anew",
+            "a value that one store averages",
+        ),
+        next=("look both places up in their files, and mend the writer of the one that hides the value",),
+    )

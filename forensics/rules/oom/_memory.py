@@ -1,0 +1,120 @@
+"""What the memory rules share: which series grew, whether the run died of it, and how to show both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from forensics.model import Evidence, EvidenceRole, Onset, Severity
+from forensics.rules._kit import metric_evidence
+from forensics.signals.memory_series import Series, series_of
+from forensics.signals.oom_messages import OomMessage, oom_messages
+from forensics.store.run import Run
+
+GIB = 1 << 30
+
+
+def fatal(run: Run, where: str = "device") -> tuple[OomMessage, ...]:
+    """List the out-of-memory messages that the run did not survive, the first in time first where clocks are known."""
+    kept = [m for m in oom_messages(run) if not m.survived and m.where == where]
+    if all(m.t_ns is not None for m in kept):
+        kept.sort(key=lambda m: (m.t_ns or 0, m.source, m.at))
+    return tuple(kept)
+
+
+def killer(run: Run, one: Series) -> OomMessage | None:
+    """Give the fatal message that a series of device memory leads up to: of its rank, in or after its last attempt."""
+    later = [s for s in series_of(run) if s.source == one.source and s.attempt > one.attempt]
+    if later:
+        return None
+    found = [m for m in fatal(run) if m.rank is None or one.rank is None or m.rank == one.rank]
+    return found[0] if found else None
+
+
+def worst(found: Iterable[Series]) -> Series | None:
+    """Give the series that grew most of all, relative to its level, preferring the one that was watched longest."""
+    return max(found, key=lambda s: (s.form.rise / max(s.form.level, 0.1), len(s.y)), default=None)
+
+
+def series_evidence(one: Series, *indices: int | None) -> tuple[Evidence, ...]:
+    """Show a series by some of its records; the first is primary."""
+    kept = list(dict.fromkeys(i % len(one.y) for i in indices if i is not None))
+    roles = [EvidenceRole.PRIMARY, *[EvidenceRole.RELATED] * len(kept)]
+    return tuple(metric_evidence(one.row(i), role) for i, role in zip(kept, roles, strict=False))
+
+
+def message_evidence(one: OomMessage, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
+    """Show an out-of-memory message."""
+    return Evidence(one.source, one.locator, one.quote, one.step, one.rank, one.t_ns, one.code, role=role)
+
+
+def onset_of(one: Series) -> Onset:
+    """Say where a growth began."""
+    index = one.form.onset if one.form.onset is not None else one.form.warmup
+    row = one.row(index)
+    before = one.step(index - 1) if index else None
+    return Onset(step=one.step(index), t_ns=row["t_ns"], rank=one.rank, step_lo=before)
+
+
+def onset_at(one: OomMessage) -> Onset:
+    """Say where a message stands."""
+    return Onset(step=one.step, t_ns=one.t_ns, rank=one.rank)
+
+
+def ranks(*found: OomMessage | Series) -> tuple[int, ...]:
+    """List the ranks that messages or series name."""
+    return tuple(sorted({one.rank for one in found if one.rank is not None}))
+
+
+def size(bytes_: float | None) -> str:
+    """Write bytes in the largest fitting binary unit."""
+    if bytes_ is None:
+        return "an unknown amount"
+    for unit, scale in (("GiB", GIB), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if abs(bytes_) >= scale:
+            return f"{bytes_ / scale:.4g} {unit}"
+    return f"{bytes_:.0f} bytes"
+
+
+def amount(one: Series, value: float) -> str:
+    """Write a value of a series with its unit."""
+    return f"{value:.3g} %" if one.meaning.unit == "%" else size(value * GIB)
+
+
+def until(one: Series) -> str:
+    """Say between which steps the memory would be full, or nothing."""
+    if one.reach is None:
+        return ""
+    words = "step" if one.by_step else "record"
+    late = "at the latest " if one.reach.at_the_latest else ""
+    return f"; at this rate it is full {late}between {words} {one.reach.low:.0f} and {one.reach.high:.0f}"
+
+
+def severity_of(run: Run, one: Series) -> tuple[Severity, tuple[OomMessage, ...]]:
+    """Judge a growth: an error when the run died of it, else a warning; with the message that it died with."""
+    found = killer(run, one)
+    room = one.share is None or one.share >= _NEARLY
+    if found is not None and found.reading != "others" and room:
+        return Severity.ERROR, (found,)
+    return Severity.WARNING, ()
+
+
+#: A device is nearly full above this share, so that an error there can come from what grew.
+_NEARLY = 0.75
+
+
+def reach_numbers(one: Series) -> dict[str, float]:
+    """Give the projected interval as numbers of a finding."""
+    return {} if one.reach is None else {"oom_step_lo": one.reach.low, "oom_step_hi": one.reach.high}
+
+
+def grew(run: Run, quantities: Sequence[str], kinds: Sequence[str], fewest: int, least: float) -> list[Series]:
+    """List device series of some quantities and shapes with enough samples and a rise of at least `least` (GiB)."""
+    return [
+        one
+        for one in series_of(run)
+        if one.meaning.quantity in quantities
+        and one.meaning.unit == "GiB"
+        and one.form.kind in kinds
+        and one.form.samples - one.form.warmup >= fewest
+        and one.form.rise >= max(least, 0.02 * abs(one.form.level))
+    ]

@@ -1,0 +1,105 @@
+"""OOM012 oom-after-resume: a run that had fitted ran out of memory soon after it was resumed.
+
+What it detects: an out-of-memory error within the first steps after a restart, where the life before was longer.
+
+Why it matters: the same step fitted before. What is new is the resume: a checkpoint that is loaded onto the device
+beside the model, optimizer states that are loaded twice, another world size, or a stale process of the life before.
+
+How it decides: the last restart of a source continues or replays an earlier life that trained at least `longer` times
+as many steps as the new one did before its fatal device error, and the new life has at most `records` records.
+
+What else looks like this: a resumed run that happens to meet its longest batch early.
+
+What to do next: load checkpoints with `map_location="cpu"` and delete the loaded states; compare world size and
+micro-batch of both lives; look for processes of the earlier life on the device.
+
+References: PyTorch, "Saving and Loading Models", on `map_location`.
+
+Example:
+    ```metrics step,name,value,source,attempt,seq,line
+    10,loss,2.5,train.log,0,1,1
+    20,loss,2.4,train.log,0,2,2
+    30,loss,2.3,train.log,0,3,3
+    40,loss,2.2,train.log,0,4,4
+    50,loss,2.1,train.log,0,5,5
+    60,loss,2.0,train.log,0,6,6
+    50,loss,2.1,train.log,1,7,9
+    ```
+    ```events source,line,code,text,attrs
+    train.log,12,cuda-oom,CUDA out of memory. Tried to allocate 512.00 MiB,"{""role"":""root"",""shape"":""oom""}"
+    ```
+    => OOM012 warning cause=oom_after_resume
+Not this: the error in the first life
+    ```metrics step,name,value,source,attempt,seq,line
+    10,loss,2.5,train.log,0,1,1
+    20,loss,2.4,train.log,0,2,2
+    30,loss,2.3,train.log,0,3,3
+    ```
+    ```events source,line,code,text,attrs
+    train.log,12,cuda-oom,CUDA out of memory. Tried to allocate 512.00 MiB,"{""role"":""root"",""shape"":""oom""}"
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks
+from forensics.signals.attempts import Boundary, boundaries
+from forensics.signals.oom_messages import OomMessage
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of OOM012: records of the new life, and how many times longer the life before had trained."""
+
+    records: int = 3
+    longer: float = 3.0
+
+
+@rule("OOM012", shape=Shape.OOM, needs=("events", "metrics", "checkpoints"), config=Config)
+def after_resume(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Find a fatal device error that came right after a restart."""
+    cfg = cfg or Config()
+    first = next(iter(fatal(run)), None)
+    if first is None:
+        return
+    found = [b for b in boundaries(run) if b.after.source == first.source and _short(b, first, cfg)]
+    if not found:
+        return
+    last = found[-1]
+    where = Locator(line=last.after.line_first)
+    yield Finding(
+        rule="OOM012",
+        shape=Shape.OOM,
+        severity=Severity.WARNING,
+        confidence=Confidence.MEDIUM,
+        title=f"memory ran out {last.after.records} record{'s' if last.after.records != 1 else ''} after the run was"
+        f" resumed at step {last.after.first}; before, {last.before.records} fitted",
+        because="the same steps fitted before the restart, so what is new is the resume itself",
+        evidence=(
+            message_evidence(first),
+            Evidence(
+                last.after.source, where, f"resumed at step {last.after.first}", step=last.after.first,
+                role=EvidenceRole.RELATED,
+            ),
+        ),
+        onset=onset_at(first),
+        culprits=ranks(first),
+        cause="oom_after_resume",
+        causal=Causal.CONTEXT,
+        likely=("the checkpoint was loaded onto the device beside the model", "a process of the earlier life is alive"),
+        next=('load with map_location="cpu" and delete the loaded states', "nvidia-smi for processes left behind"),
+    )  # fmt: skip
+
+
+def _short(boundary: Boundary, message: OomMessage, cfg: Config) -> bool:
+    """Whether the life after a restart is short, ended with the message, and follows a much longer one."""
+    life = boundary.after
+    here = life.line_last is None or message.locator.line is None or life.line_last <= message.locator.line
+    return here and life.records <= cfg.records and boundary.before.records >= cfg.longer * life.records

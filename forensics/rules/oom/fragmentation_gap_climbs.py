@@ -1,0 +1,155 @@
+"""OOM004 fragmentation-gap-climbs: reserved memory pulls away from what is allocated, more and more.
+
+What it detects: a lasting rise of the difference between what the allocator holds and what tensors use.
+
+Why it matters: the free memory lies in pieces that no request fits. The run ends in an out-of-memory error although
+gigabytes are free, and a snapshot of live tensors shows nothing.
+
+How it decides: reserved less allocated memory is taken record by record. It grows by a slope or in stairs, ends at
+`ratio` times where it began or more, by `gib` or more, and carries at least `carried` of the growth of what is
+reserved. Its level alone proves nothing: at the end of a step most of it is free cache. An allocator takes memory in
+whole pieces, so fragmentation may climb in stairs; a steady slope of reserved memory over level allocations is the
+same thing seen from further away.
+It is an error when the run ended in an out-of-memory error with the device nearly full, else a warning.
+
+What else looks like this: batches of very different lengths, whose largest come late; a cache that was never emptied
+after an evaluation.
+
+What to do next: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` where it is off; fewer different shapes (pad to
+multiples, bucket by length); a snapshot shows which segments are held by what.
+
+References: PyTorch, CUDA semantics, "Optimizing memory usage with PYTORCH_CUDA_ALLOC_CONF"; Guo et al. 2024, "GMLake".
+
+Example:
+    ```metrics step,name,value,seq
+    10,mem_allocated_gib,20.01,1
+    10,mem_reserved_gib,21.02,1
+    20,mem_allocated_gib,20.02,2
+    20,mem_reserved_gib,21.51,2
+    30,mem_allocated_gib,20.01,3
+    30,mem_reserved_gib,22.02,3
+    40,mem_allocated_gib,20.03,4
+    40,mem_reserved_gib,22.53,4
+    50,mem_allocated_gib,20.01,5
+    50,mem_reserved_gib,23.04,5
+    60,mem_allocated_gib,20.02,6
+    60,mem_reserved_gib,23.52,6
+    70,mem_allocated_gib,20.01,7
+    70,mem_reserved_gib,24.03,7
+    80,mem_allocated_gib,20.02,8
+    80,mem_reserved_gib,24.51,8
+    90,mem_allocated_gib,20.01,9
+    90,mem_reserved_gib,25.02,9
+    100,mem_allocated_gib,20.03,10
+    100,mem_reserved_gib,25.53,10
+    110,mem_allocated_gib,20.01,11
+    110,mem_reserved_gib,26.01,11
+    120,mem_allocated_gib,20.02,12
+    120,mem_reserved_gib,26.52,12
+    ```
+    => OOM004 warning cause=fragmentation
+Not this: a wide gap that stays as it is
+    ```metrics step,name,value,seq
+    10,mem_allocated_gib,20.01,1
+    10,mem_reserved_gib,29.02,1
+    20,mem_allocated_gib,20.02,2
+    20,mem_reserved_gib,29.02,2
+    30,mem_allocated_gib,20.01,3
+    30,mem_reserved_gib,29.02,3
+    40,mem_allocated_gib,20.03,4
+    40,mem_reserved_gib,29.02,4
+    50,mem_allocated_gib,20.01,5
+    50,mem_reserved_gib,29.02,5
+    60,mem_allocated_gib,20.02,6
+    60,mem_reserved_gib,29.02,6
+    70,mem_allocated_gib,20.01,7
+    70,mem_reserved_gib,29.02,7
+    80,mem_allocated_gib,20.02,8
+    80,mem_reserved_gib,29.02,8
+    90,mem_allocated_gib,20.01,9
+    90,mem_reserved_gib,29.02,9
+    100,mem_allocated_gib,20.03,10
+    100,mem_reserved_gib,29.02,10
+    110,mem_allocated_gib,20.01,11
+    110,mem_reserved_gib,29.02,11
+    120,mem_allocated_gib,20.02,12
+    120,mem_reserved_gib,29.02,12
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Confidence, EvidenceRole, Finding, Shape
+from forensics.registry import rule
+from forensics.rules.oom._expandable import advice
+from forensics.rules.oom._memory import (
+    GIB,
+    message_evidence,
+    onset_of,
+    ranks,
+    reach_numbers,
+    series_evidence,
+    severity_of,
+    size,
+    until,
+)
+from forensics.signals.memory_series import Series, series_of
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of OOM004: records, the gap's growth as a ratio and in GiB, and its share of the reserved growth."""
+
+    samples: int = 12
+    ratio: float = 1.5
+    gib: float = 0.5
+    carried: float = 0.5
+
+
+@rule("OOM004", shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
+def fragmentation_gap_climbs(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Find the reserved series whose difference to the allocated one grows most."""
+    cfg = cfg or Config()
+    found = [
+        one for one in series_of(run) if one.meaning.quantity in {"reserved", "peak_reserved"} and _grows(one, cfg)
+    ]
+    if not found:
+        return
+    one = max(found, key=lambda s: s.gap.rise if s.gap else 0.0)
+    gap, first, last = one.gap, one.gap_first or 0.0, one.gap_last or 0.0
+    severity, died = severity_of(run, one)
+    yield Finding(
+        rule="OOM004",
+        shape=Shape.OOM,
+        severity=severity,
+        confidence=Confidence.MEDIUM,
+        title=f"reserved memory pulls away from allocated memory: {size(first * GIB)} → {size(last * GIB)}"
+        f" unused{until(one)}",
+        because="the difference rises by more than its noise and carries most of the growth of what is reserved:"
+        " free memory lies in pieces that no request fits",
+        evidence=(
+            *series_evidence(one, one.form.onset or 0, -1),
+            *(message_evidence(m, EvidenceRole.RELATED) for m in died),
+        ),
+        onset=onset_of(one),
+        culprits=ranks(one),
+        cause="fragmentation",
+        numbers={"gap_first_gib": first, "gap_last_gib": last, "gap_rise_gib": gap.rise if gap else 0.0}
+        | reach_numbers(one),
+        likely=("batches of many different shapes", "a cache that an evaluation left behind"),
+        next=advice(run),
+    )
+
+
+def _grows(one: Series, cfg: Config) -> bool:
+    gap, first, last = one.gap, one.gap_first, one.gap_last
+    if gap is None or first is None or last is None or gap.samples - gap.warmup < cfg.samples or not gap.grows:
+        return False
+    grown = last - first
+    reserved = max(one.form.rise, float(one.y[-1] - one.y[one.form.warmup]))
+    return grown >= cfg.gib and last >= cfg.ratio * first and grown >= cfg.carried * reserved

@@ -1,0 +1,141 @@
+"""OOM009 host-memory-grows: the memory of the training process on the host rises all the time.
+
+What it detects: a steady or stepwise rise of resident memory, or a steady fall of what the host has available.
+
+Why it matters: the kernel or the scheduler ends the process with SIGKILL: no traceback is printed, and the log just
+stops. On the device nothing is to be seen.
+
+How it decides: resident memory of the process (never that of the whole host alone, which other jobs share) is a slope
+or a staircase over at least `samples` records, by `gib` and `share` of its level or more. It is an error when the
+process was killed by an unknown sender (exit code -9, `Killed`) while it rose, with the host nearly full where its size
+is known: such a rise is what tells a host out-of-memory kill from a person's. Else a warning from `warn` of its level
+on, below it a note.
+
+What else looks like this: a data loader that caches its set by design; a memory-mapped file that is counted as
+resident; Python's and glibc's arenas, which level off.
+
+What to do next: fewer loader workers and a smaller prefetch; keep no Python lists of objects in a dataset (each worker
+copies them on write: use arrays); look for tensors that a list on the host keeps.
+
+References: PyTorch issue 13246 on copy-on-access in loader workers; Linux, proc(5), VmRSS.
+
+Example:
+    ```metrics step,name,value
+    10,process_rss_gib,20.01
+    20,process_rss_gib,22.03
+    30,process_rss_gib,24.01
+    40,process_rss_gib,26.02
+    50,process_rss_gib,28.03
+    60,process_rss_gib,30.01
+    70,process_rss_gib,32.02
+    80,process_rss_gib,34.01
+    90,process_rss_gib,36.03
+    100,process_rss_gib,38.02
+    110,process_rss_gib,40.01
+    120,process_rss_gib,42.02
+    130,process_rss_gib,44.01
+    140,process_rss_gib,46.03
+    150,process_rss_gib,48.01
+    160,process_rss_gib,50.02
+    170,process_rss_gib,52.01
+    180,process_rss_gib,54.02
+    190,process_rss_gib,56.03
+    200,process_rss_gib,58.01
+    ```
+    => OOM009 warning cause=host_leak
+Not this: memory that rose while the first epoch was cached
+    ```metrics step,name,value
+    10,process_rss_gib,20.01
+    20,process_rss_gib,28.03
+    30,process_rss_gib,34.01
+    40,process_rss_gib,36.02
+    50,process_rss_gib,36.13
+    60,process_rss_gib,36.11
+    70,process_rss_gib,36.12
+    80,process_rss_gib,36.11
+    90,process_rss_gib,36.13
+    100,process_rss_gib,36.12
+    110,process_rss_gib,36.11
+    120,process_rss_gib,36.12
+    130,process_rss_gib,36.11
+    140,process_rss_gib,36.13
+    150,process_rss_gib,36.11
+    160,process_rss_gib,36.12
+    170,process_rss_gib,36.11
+    180,process_rss_gib,36.12
+    190,process_rss_gib,36.13
+    200,process_rss_gib,36.11
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Confidence, EvidenceRole, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._errors import evidence_of
+from forensics.rules.oom._memory import amount, onset_of, ranks, reach_numbers, series_evidence, until, worst
+from forensics.signals.host_deaths import killed
+from forensics.signals.memory_series import series_of
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of OOM009: records, the least rise in GiB and of the level, that of a warning, and a nearly full host.
+
+    A process grows by a tenth and more while caches fill; `kill` is the rise at which a kill is laid to memory where
+    the size of the host is unknown.
+    """
+
+    samples: int = 20
+    gib: float = 0.5
+    share: float = 0.1
+    warn: float = 0.5
+    kill: float = 0.5
+    full: float = 0.85
+
+
+@rule("OOM009", shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
+def host_memory_grows(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Find the process whose resident memory rises most."""
+    cfg = cfg or Config()
+    found = [
+        one
+        for one in series_of(run)
+        if one.meaning.quantity == "rss"
+        and one.meaning.unit == "GiB"
+        and one.form.kind in {"slope", "staircase"}
+        and one.form.samples - one.form.warmup >= cfg.samples
+        and one.form.rise >= max(cfg.gib, cfg.share * one.form.level)
+    ]
+    one = worst(found)
+    if one is None:
+        return
+    first, last = float(one.y[one.form.warmup]), float(one.y[-1])
+    risen = one.form.rise / max(first, 0.1)
+    full = one.share >= cfg.full if one.share is not None else risen >= cfg.kill
+    deaths = killed(run) if full else ()
+    warn = risen >= cfg.warn
+    yield Finding(
+        rule="OOM009",
+        shape=Shape.OOM,
+        severity=Severity.ERROR if deaths else Severity.WARNING if warn else Severity.INFO,
+        confidence=Confidence.MEDIUM,
+        title=f"the process's memory on the host rises all the time: {amount(one, first)} → {amount(one, last)}"
+        f"{until(one)}",
+        because="it rises to the end, and the process was killed by a signal" if deaths else "it rises to the end",
+        evidence=(
+            *series_evidence(one, one.form.onset or 0, -1),
+            *(e for e in evidence_of(deaths) if e.role is not EvidenceRole.CONTRADICTS),
+        ),
+        onset=onset_of(one),
+        culprits=ranks(one),
+        cause="host_leak",
+        numbers={"rise_gib": one.form.rise, "gib_per_step": one.form.per_step, **reach_numbers(one)},
+        likely=("objects that a dataset or a list keeps", "loader workers that copy a large Python list on access"),
+        next=("fewer loader workers and a smaller prefetch", "hold the dataset's index in arrays, not in Python lists"),
+    )

@@ -1,0 +1,90 @@
+"""OOM014 killed-by-whom: a process got SIGKILL, and this is what is known of the sender.
+
+What it detects: exit code -9, 137, or a shell's `Killed`.
+
+Why it matters: the same code has three senders: the host's memory killer, a scheduler or launcher (a time limit, a
+cancel, the tear-down after another rank's failure), or a person. Only the first is cured by more memory.
+
+How it decides: words of the kernel, the cgroup or the scheduler about memory mean the memory killer. A stop that
+somebody ordered, or an error of another rank, means the launcher. Without either the sender is unknown, and nothing is
+laid to memory. It makes no verdict.
+
+What else looks like this: a container that ends with 137 because its orchestrator stopped it.
+
+What to do next: `dmesg -T | grep -i -E "killed process|out of memory"` on that host; the scheduler's record of the job
+(`sacct -j JOB -o State,MaxRSS,ReqMem`); `kubectl describe pod` for OOMKilled.
+
+References: Linux, oom_kill.c; Slurm, sacct(1); PyTorch, torch.distributed.elastic, error table.
+
+Example:
+    ```events source,line,code,text,attrs
+    train.log,12,exitcode-9,failed (exitcode: -9) local_rank: 3 (pid: 811),"{""role"":""symptom"",""shape"":""crash"",""cause"":""killed_by_sigkill""}"
+    ```
+    => OOM014 info cause=sigkill_unknown
+Not this: an error of its own
+    ```events source,line,code,text,attrs
+    train.log,12,cuda-oom,CUDA out of memory. Tried to allocate 96.00 MiB,"{""role"":""root"",""shape"":""oom"",""cause"":""gpu_out_of_memory""}"
+    ```
+    => nothing
+"""  # noqa: E501 - a line of a log is one line
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._errors import evidence_of, onset_of, ranks_of
+from forensics.rules.oom._memory import message_evidence
+from forensics.signals.failures import Failure
+from forensics.signals.host_deaths import Meaning, death_of
+from forensics.signals.oom_messages import OomMessage
+from forensics.store.run import Run
+
+_WORDS: dict[Meaning, str] = {
+    "memory": "the host's memory killer sent it: the log of the kernel or the scheduler says so",
+    "scheduler": "somebody or something ended the job: a stop is in the log",
+    "tear-down": "the launcher sent it after another failure of this run",
+    "unknown": "nothing that was read says who sent it: the host's memory killer, the scheduler, or a person",
+}
+_SENDERS = ("the host's memory killer", "a time limit or a cancel", "a person")
+_NEXT = (
+    'dmesg -T | grep -i -E "killed process|out of memory"   # on that host',
+    "sacct -j JOB -o State,MaxRSS,ReqMem,ExitCode   # or: kubectl describe pod",
+)
+
+
+@rule("OOM014", shape=Shape.OOM, needs=("events", "metrics"))
+def killed_by_whom(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Judge the first SIGKILL."""
+    death = death_of(run)
+    if death is None:
+        return
+    proof = death.proof
+    yield Finding(
+        rule="OOM014",
+        shape=Shape.OOM,
+        severity=Severity.INFO,
+        confidence=Confidence.LOW if death.meaning == "unknown" else Confidence.MEDIUM,
+        title=f"a process was killed (SIGKILL): {_WORDS[death.meaning]}",
+        because="exit code -9 alone says only that it did not end by itself",
+        evidence=(*evidence_of((death.failure,)), *((_proof(proof),) if proof is not None else ())),
+        onset=onset_of(run, death.failure),
+        culprits=ranks_of((death.failure,)),
+        cause="sigkill_" + death.meaning.replace("-", "_"),
+        causal=Causal.CONTEXT,
+        likely=("the host's memory killer", "a time limit or a cancel", "a person")
+        if death.meaning == "unknown"
+        else (),
+        next=_NEXT,
+    )
+
+
+def _proof(proof: Failure | OomMessage) -> Evidence:
+    if isinstance(proof, OomMessage):
+        return message_evidence(proof, EvidenceRole.RELATED)
+    (shown,) = evidence_of((proof,))
+    return Evidence(
+        shown.source, shown.locator, shown.quote, shown.step, shown.rank, shown.t_ns, shown.name,
+        role=EvidenceRole.RELATED,
+    )  # fmt: skip

@@ -1,0 +1,125 @@
+"""OOM017 unused-levers: memory ran out, and the configuration leaves settings unused that would have saved memory.
+
+What it detects: switches in the run's own configuration that trade compute for memory, or a large batch for more small
+ones, and are off.
+
+Why it matters: these are the changes that cost least. Only what the configuration says is off is named, never what it
+does not mention.
+
+How it decides: a fatal device error, and a configuration that says: gradient checkpointing off; a micro-batch above 1
+without accumulation; an attention that keeps the whole matrix (`eager`). Each is one line of the advice, in the order
+of what it saves as a rule.
+
+What else looks like this: a key of that name that another part of the program reads.
+
+What to do next: change one at a time, from the top of the list.
+
+References: Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"; Dao et al. 2022, "FlashAttention";
+transformers, "Methods and tools for efficient training on a single GPU".
+
+Example:
+    ```events source,line,code,text,attrs
+    train.log,14,cuda-oom,CUDA out of memory. Tried to allocate 9.25 GiB,"{""role"":""root"",""shape"":""oom""}"
+    ```
+    ```facts source,key,value,family
+    config.json,gradient_checkpointing,false,config
+    config.json,per_device_train_batch_size,8,config
+    config.json,gradient_accumulation_steps,1,config
+    ```
+    => OOM017 info cause=unused_levers
+Not this: a configuration that uses them
+    ```events source,line,code,text,attrs
+    train.log,14,cuda-oom,CUDA out of memory. Tried to allocate 9.25 GiB,"{""role"":""root"",""shape"":""oom""}"
+    ```
+    ```facts source,key,value,family
+    config.json,gradient_checkpointing,true,config
+    config.json,per_device_train_batch_size,1,config
+    config.json,gradient_accumulation_steps,8,config
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import fact_evidence
+from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks
+from forensics.store.run import Run
+
+_CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing", "use_gradient_checkpointing", "recompute")
+_BATCH = ("per_device_train_batch_size", "micro_batch_size", "train_micro_batch_size_per_gpu", "micro_batch")
+_ACCUMULATION = ("gradient_accumulation_steps", "grad_accum_steps", "accumulate_grad_batches", "grad_accumulation")
+_ATTENTION = ("attn_implementation", "_attn_implementation", "attention_implementation")
+_OFF = frozenset({"false", "0", "none", "null", "off"})
+
+
+@rule("OOM017", shape=Shape.OOM, needs=("events", "metrics", "facts"))
+def levers(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """List the settings that the configuration leaves unused, when memory ran out."""
+    first = next(iter(fatal(run)), None)
+    if first is None or first.reading in {"others", "limit"}:
+        return
+    facts = _facts(run)
+    found = [*_checkpointing(facts), *_batch(facts), *_attention(facts)]
+    if not found:
+        return
+    yield Finding(
+        rule="OOM017",
+        shape=Shape.OOM,
+        severity=Severity.INFO,
+        confidence=Confidence.LOW,
+        title=f"the configuration leaves {len(found)} way{'s' if len(found) > 1 else ''} of saving memory unused",
+        because="; ".join(f"{row['key']} = {row['value']}" for row, _ in found),
+        evidence=(
+            *(fact_evidence(row, EvidenceRole.PRIMARY) for row, _ in found),
+            message_evidence(first, EvidenceRole.RELATED),
+        ),
+        onset=onset_at(first),
+        culprits=ranks(first),
+        cause="unused_levers",
+        causal=Causal.CONTEXT,
+        next=tuple(advice for _, advice in found),
+    )
+
+
+Row = Mapping[str, Any]
+
+
+def _facts(run: Run) -> dict[str, Row]:
+    """Facts of interest by the last part of their key, the first of each."""
+    names = [*_CHECKPOINTING, *_BATCH, *_ACCUMULATION, *_ATTENTION]
+    last = pl.col("key").str.split(".").list.last().alias("last")
+    rows = run.scan("facts").with_columns(last).filter(pl.col("last").is_in(names)).collect()
+    return {row["last"]: row for row in reversed(rows.to_dicts())}
+
+
+def _value(row: Row) -> str:
+    return str(row["value"] or "").strip().strip('"').lower()
+
+
+def _checkpointing(facts: Mapping[str, Row]) -> Iterator[tuple[Row, str]]:
+    said = [facts[name] for name in _CHECKPOINTING if name in facts]
+    if said and all(_value(row) in _OFF for row in said):
+        yield said[0], "turn activation checkpointing on (it recomputes activations in the backward pass)"
+
+
+def _batch(facts: Mapping[str, Row]) -> Iterator[tuple[Row, str]]:
+    batch = next((facts[name] for name in _BATCH if name in facts), None)
+    often = next((facts[name] for name in _ACCUMULATION if name in facts), None)
+    if batch is not None and often is not None and _value(often) == "1" and _value(batch).isdigit():
+        size = int(_value(batch))
+        if size > 1:
+            yield batch, f"micro-batch {(size + 1) // 2} with 2 accumulation steps: the same batch in half the memory"
+
+
+def _attention(facts: Mapping[str, Row]) -> Iterator[tuple[Row, str]]:
+    for name in _ATTENTION:
+        if name in facts and _value(facts[name]) == "eager":
+            yield facts[name], "use a fused attention (sdpa or flash_attention_2): eager keeps the whole matrix"
+            return

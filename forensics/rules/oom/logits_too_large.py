@@ -1,0 +1,124 @@
+"""OOM018 logits-too-large: the request that failed has the size of the logits of one whole batch.
+
+What it detects: a failed request as large as batch x sequence x vocabulary (x generations) in two or four bytes.
+
+Why it matters: with a large vocabulary the logits are the largest tensor of the step. They exist once in the model's
+type, again in fp32 for the loss, and again as their gradient, so the batch size decides.
+
+How it decides: the configuration gives micro-batch, sequence length and vocabulary (and generations per prompt in RL);
+their product in 2 or 4 bytes is within `within` of the request of the first fatal device message.
+
+What else looks like this: another tensor of that size by chance; the allocator rounds requests up to 2 MiB.
+
+What to do next: a micro-batch of 1 or 2; a loss that works in pieces or is fused with the last layer; fewer
+generations at once.
+
+References: Hsu et al. 2024, "Liger Kernel", on the fused cross entropy; Wijmans et al. 2024, "Cut Your Losses in
+Large-Vocabulary Language Models".
+
+Example:
+    ```events source,line,code,text,attrs
+    train.log,14,cuda-oom,CUDA out of memory. Tried to allocate 15.62 GiB,"{""role"":""root"",""shape"":""oom""}"
+    ```
+    ```facts source,key,value,family
+    config.json,per_device_train_batch_size,16,config
+    config.json,max_seq_length,4096,config
+    config.json,vocab_size,128000,config
+    ```
+    => OOM018 warning cause=logits_too_large
+Not this: a request of another size
+    ```events source,line,code,text,attrs
+    train.log,14,cuda-oom,CUDA out of memory. Tried to allocate 1.12 GiB,"{""role"":""root"",""shape"":""oom""}"
+    ```
+    ```facts source,key,value,family
+    config.json,per_device_train_batch_size,16,config
+    config.json,max_seq_length,4096,config
+    config.json,vocab_size,128000,config
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import fact_evidence
+from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks, size
+from forensics.store.run import Run
+
+_BATCH = ("per_device_train_batch_size", "micro_batch_size", "train_micro_batch_size_per_gpu", "batch_size")
+_LENGTH = ("max_seq_length", "max_completion_length", "sequence_len", "cutoff_len", "seq_len", "seq_length")
+_VOCABULARY = ("vocab_size", "padded_vocab_size")
+_GENERATIONS = ("num_generations",)
+_BYTES = (2, 4)
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of OOM018: how near the sizes must be, and the least request (smaller ones are met by chance)."""
+
+    within: float = 0.05
+    least_bytes: int = 1 << 30
+
+
+@rule("OOM018", shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
+def logits_too_large(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Compare the failed request with the size of the logits by the configuration."""
+    cfg = cfg or Config()
+    first = next(iter(fatal(run)), None)
+    tried = first.sizes.tried if first is not None else None
+    if first is None or tried is None or tried < cfg.least_bytes:
+        return
+    facts = _facts(run)
+    batch, length, vocabulary = (_first(facts, names) for names in (_BATCH, _LENGTH, _VOCABULARY))
+    if batch is None or length is None or vocabulary is None:
+        return
+    many = _first(facts, _GENERATIONS)
+    for width, copies in product(_BYTES, {1, many[1] if many else 1}):
+        expected = batch[1] * length[1] * vocabulary[1] * width * copies
+        if abs(expected - tried) <= cfg.within * tried:
+            used = [batch, length, vocabulary, *([many] if many and copies > 1 else [])]
+            words = " x ".join([*(f"{n:,}" for _, n in used), f"{width} bytes"])
+            yield Finding(
+                rule="OOM018",
+                shape=Shape.OOM,
+                severity=Severity.WARNING,
+                confidence=Confidence.MEDIUM,
+                title=f"the request that failed ({size(tried)}) has the size of the logits of one batch",
+                because=f"{words} = {size(expected)}",
+                evidence=(
+                    message_evidence(first),
+                    *(fact_evidence(row, EvidenceRole.RELATED) for row, _ in used),
+                ),
+                onset=onset_at(first),
+                culprits=ranks(first),
+                cause="logits_too_large",
+                causal=Causal.CONTEXT,
+                numbers={"expected_bytes": expected, "tried_bytes": tried},
+                next=("a smaller micro-batch with accumulation", "a loss in pieces, or fused with the last layer"),
+            )
+            return
+
+
+def _facts(run: Run) -> dict[str, Row]:
+    """Facts of interest by the last part of their key, the first of each."""
+    names = [*_BATCH, *_LENGTH, *_VOCABULARY, *_GENERATIONS]
+    last = pl.col("key").str.split(".").list.last().alias("last")
+    rows = run.scan("facts").with_columns(last).filter(pl.col("last").is_in(names)).collect()
+    return {row["last"]: row for row in reversed(rows.to_dicts())}
+
+
+def _first(facts: Mapping[str, Row], names: tuple[str, ...]) -> tuple[Row, int] | None:
+    for name in names:
+        said = str(facts[name]["value"] or "").strip('"') if name in facts else ""
+        if said.isdigit() and 0 < int(said) < 1 << 40:
+            return facts[name], int(said)
+    return None

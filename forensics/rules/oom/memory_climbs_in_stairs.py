@@ -1,0 +1,152 @@
+"""OOM003 memory-climbs-in-stairs: memory rises in steps of like height, and never comes down.
+
+What it detects: a staircase in the memory that tensors hold: flat treads, with lasting rises between them.
+
+Why it matters: something is kept once per period, as a rule by what runs then: an evaluation, a checkpoint, a logging
+call. The period names it.
+
+How it decides: at least two lasting rises carry seven tenths of the growth, the treads between them are flat and four
+records or longer, and no tread is lower than the one before it; `samples` records or more, and a rise of at least
+`gib` and two per cent. Where rises stand at the steps of evaluations or checkpoints that is said. A per-step leak is a
+slope and not this (OOM002); an allocator that fragments also climbs in stairs, but in reserved memory alone (OOM004).
+It is an error when the run ended in an out-of-memory error with the device nearly full, else a warning.
+
+What else looks like this: a schedule of growing sequence lengths; models that are loaded one after the other; a cache
+of compiled shapes.
+
+What to do next: look at what runs at the steps of the rises; wrap evaluations in `torch.no_grad()` and delete their
+outputs; take a snapshot after two of the rises.
+
+References: PyTorch, "Understanding CUDA Memory Usage"; Scott and Knott 1974 on splitting a series into level parts.
+
+Example:
+    ```metrics step,name,value
+    10,mem_allocated_gib,20
+    20,mem_allocated_gib,20
+    30,mem_allocated_gib,20
+    40,mem_allocated_gib,20
+    50,mem_allocated_gib,20.5
+    60,mem_allocated_gib,20.5
+    70,mem_allocated_gib,20.5
+    80,mem_allocated_gib,20.5
+    90,mem_allocated_gib,21
+    100,mem_allocated_gib,21
+    110,mem_allocated_gib,21
+    120,mem_allocated_gib,21
+    130,mem_allocated_gib,21.5
+    140,mem_allocated_gib,21.5
+    150,mem_allocated_gib,21.5
+    160,mem_allocated_gib,21.5
+    ```
+    => OOM003 warning step=50 cause=leak_periodic
+Not this: one rise, when a second phase began
+    ```metrics step,name,value
+    10,mem_allocated_gib,20
+    20,mem_allocated_gib,20
+    30,mem_allocated_gib,20
+    40,mem_allocated_gib,20
+    50,mem_allocated_gib,20
+    60,mem_allocated_gib,20
+    70,mem_allocated_gib,20
+    80,mem_allocated_gib,20
+    90,mem_allocated_gib,21.5
+    100,mem_allocated_gib,21.5
+    110,mem_allocated_gib,21.5
+    120,mem_allocated_gib,21.5
+    130,mem_allocated_gib,21.5
+    140,mem_allocated_gib,21.5
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Confidence, EvidenceRole, Finding, Shape
+from forensics.registry import rule
+from forensics.rules.oom._memory import (
+    amount,
+    grew,
+    message_evidence,
+    onset_of,
+    ranks,
+    reach_numbers,
+    series_evidence,
+    severity_of,
+    until,
+    worst,
+)
+from forensics.signals.memory_series import Series
+from forensics.signals.steps import at
+from forensics.store.run import Run
+
+_HELD = ("allocated", "active", "peak_allocated", "peak_active")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of OOM003: records after warm-up, least rise in GiB, and the share of rises that an event explains."""
+
+    samples: int = 12
+    gib: float = 0.2
+    together: float = 0.7
+
+
+@rule("OOM003", shape=Shape.OOM, needs=("metrics", "events", "facts", "checkpoints"), config=Config)
+def memory_climbs_in_stairs(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Find the series of allocated memory whose stairs climb most."""
+    cfg = cfg or Config()
+    found = grew(run, _HELD, ("staircase",), cfg.samples, cfg.gib)
+    one = worst(found)
+    if one is None:
+        return
+    severity, died = severity_of(run, one)
+    form, beside = one.form, _beside(run, one, cfg)
+    every = f", every {form.period:.0f} {'steps' if one.by_step else 'records'}" if form.period else ""
+    yield Finding(
+        rule="OOM003",
+        shape=Shape.OOM,
+        severity=severity,
+        confidence=Confidence.HIGH if form.period and one.kind != "cumulative peak" else Confidence.MEDIUM,
+        title=f"{one.meaning.quantity.replace('_', ' ')} memory climbs in {len(form.steps)} stairs of about"
+        f" {amount(one, form.height or 0.0)}{every}{beside}{until(one)}",
+        because="the rises last, the treads between them are flat, and none comes down again: something is kept at each"
+        + (f" ({form.note})" if form.note else ""),
+        evidence=(
+            *series_evidence(one, *[s.index for s in form.steps[:3]], -1),
+            *(message_evidence(m, EvidenceRole.RELATED) for m in died),
+        ),
+        onset=onset_of(one),
+        culprits=ranks(one),
+        cause="leak_periodic",
+        numbers={"rise_gib": form.rise, "stairs": len(form.steps), "height_gib": form.height or 0.0}
+        | ({"period": form.period} if form.period else {})
+        | reach_numbers(one),
+        likely=(
+            "what runs at that period keeps tensors: evaluation outputs, logged images or losses, saved states",
+            "an evaluation without no_grad",
+        ),
+        next=(
+            "look at what runs at the steps of the rises",
+            "record a memory snapshot after two of them and run: forensics memory SNAPSHOT",
+        ),
+    )
+
+
+def _beside(run: Run, one: Series, cfg: Config) -> str:
+    """Say which periodic event stands at most of the rises, or nothing."""
+    if not one.by_step or len(one.x) < 2:
+        return ""
+    rises = [s.x for s in one.form.steps]
+    reach = float(one.x[1] - one.x[0])
+    evals = run.scan("metrics").filter(pl.col("name").str.starts_with("eval")).select(at()).unique().collect()["at"]
+    saves = run.scan("checkpoints").filter(pl.col("kind") == "saved").select("step").unique().collect()["step"]
+    for what, steps in (("evaluations", evals.drop_nulls()), ("checkpoints", saves.drop_nulls())):
+        near = sum(1 for x in rises if ((steps >= x - 2 * reach) & (steps <= x)).any())
+        if steps.len() and near >= cfg.together * len(rises) and steps.len() <= 3 * len(rises):
+            return f", beside {what}"
+    return ""

@@ -1,0 +1,128 @@
+"""OOM002 memory-creeps: allocated memory rises steadily, step after step.
+
+What it detects: a steady rise of the memory that tensors hold (allocated, active, or the peak of either).
+
+Why it matters: a run that fits at its first step and holds on to a little more with every step dies late, when most of
+the work is done. The slope says when.
+
+How it decides: the shape of the series over steps is a slope, not stairs, teeth or one shift, over at least `samples`
+records, by `gib` and two per cent of the level or more. A peak that never comes down is a running maximum, and counts
+only while it sets new records. What rises is allocated memory, so this is retention; when only the reserved memory
+rises, see OOM004. With few printed digits the growth is told and its shape is not.
+It is an error when the run ended in an out-of-memory error with the device nearly full, else a warning.
+
+What else looks like this: sequences or images that grow by a schedule; a replay buffer or a cache that is meant to
+fill; the first hundred steps of an allocator with very uneven batches.
+
+What to do next: take a memory snapshot some steps apart and compare what is alive; look for losses and outputs that are
+kept with their graph (`loss` instead of `loss.item()`), and for metrics that are never reset.
+
+References: PyTorch, "Understanding CUDA Memory Usage"; PyTorch FAQ, "My model reports out of memory"; Theil 1950 and
+Sen 1968 on the robust slope.
+
+Example:
+    ```metrics step,name,value
+    10,mem_allocated_gib,20.01
+    20,mem_allocated_gib,20.26
+    30,mem_allocated_gib,20.49
+    40,mem_allocated_gib,20.76
+    50,mem_allocated_gib,21.02
+    60,mem_allocated_gib,21.24
+    70,mem_allocated_gib,21.51
+    80,mem_allocated_gib,21.74
+    90,mem_allocated_gib,22.01
+    100,mem_allocated_gib,22.26
+    110,mem_allocated_gib,22.49
+    120,mem_allocated_gib,22.77
+    ```
+    => OOM002 warning cause=leak_per_step
+Not this: memory that rises while the first steps run, and then stays
+    ```metrics step,name,value
+    10,mem_allocated_gib,12.01
+    20,mem_allocated_gib,20.26
+    30,mem_allocated_gib,20.29
+    40,mem_allocated_gib,20.26
+    50,mem_allocated_gib,20.22
+    60,mem_allocated_gib,20.24
+    70,mem_allocated_gib,20.31
+    80,mem_allocated_gib,20.24
+    90,mem_allocated_gib,20.21
+    100,mem_allocated_gib,20.26
+    110,mem_allocated_gib,20.29
+    120,mem_allocated_gib,20.27
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Confidence, EvidenceRole, Finding, Shape
+from forensics.registry import rule
+from forensics.rules.oom._memory import (
+    amount,
+    grew,
+    message_evidence,
+    onset_of,
+    ranks,
+    reach_numbers,
+    series_evidence,
+    severity_of,
+    until,
+    worst,
+)
+from forensics.store.run import Run
+
+_HELD = ("allocated", "active", "peak_allocated", "peak_active")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of OOM002: records after warm-up, and the least rise in GiB (below it nobody runs out for it)."""
+
+    samples: int = 12
+    sure_samples: int = 20
+    gib: float = 0.2
+
+
+@rule("OOM002", shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
+def memory_creeps(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Find the series of allocated memory that rises most."""
+    cfg = cfg or Config()
+    found = grew(run, _HELD, ("slope", "unresolved"), cfg.samples, cfg.gib)
+    one = worst(found)
+    if one is None:
+        return
+    severity, died = severity_of(run, one)
+    form = one.form
+    per = f" by {amount(one, form.per_step)} per {'step' if one.by_step else 'record'}" if form.per_step > 0 else ""
+    onset = onset_of(one)
+    sure = form.kind == "slope" and form.samples - form.warmup >= cfg.sure_samples and one.kind != "cumulative peak"
+    yield Finding(
+        rule="OOM002",
+        shape=Shape.OOM,
+        severity=severity,
+        confidence=Confidence.HIGH if sure else Confidence.MEDIUM if form.kind == "slope" else Confidence.LOW,
+        title=f"{one.meaning.quantity.replace('_', ' ')} memory rises steadily{per}"
+        f" ({amount(one, float(one.y[form.onset or 0]))} → {amount(one, float(one.y[-1]))}){until(one)}",
+        because="it rises all the way, by more than its noise and without treads: something is kept at every step"
+        + (f" ({form.note})" if form.note else ""),
+        evidence=(
+            *series_evidence(one, form.onset or 0, -1),
+            *(message_evidence(m, EvidenceRole.RELATED) for m in died),
+        ),
+        onset=onset,
+        culprits=ranks(one),
+        cause="leak_per_step",
+        numbers={"rise_gib": form.rise, "gib_per_step": form.per_step, "series": len(found), **reach_numbers(one)},
+        likely=(
+            "a tensor that is kept with its graph at every step: a list of losses, a running sum that is no number",
+            "sequences or batches that grow by a schedule",
+        ),
+        next=(
+            "record two memory snapshots some hundred steps apart and run: forensics memory SNAPSHOT SNAPSHOT",
+            "log allocated and reserved memory at every step, with bytes",
+        ),
+    )

@@ -1,0 +1,94 @@
+"""OOM007 near-capacity: memory is level, but leaves hardly any room.
+
+What it detects: device memory that is steady (flat or a plateau) at a high share of the device.
+
+Why it matters: nothing leaks. The next longer batch, or an evaluation, is all it takes; where the run died of memory,
+the cause is the size of one request and not growth.
+
+How it decides: the worst value is at least `share` of the device's size, and the shape over the steps is flat, a
+plateau or isolated spikes. It is a warning where the run ended in an out-of-memory error, else a note: a well-packed
+device is what many runs aim for.
+
+What else looks like this: frameworks that take most of the device at start and manage it themselves (JAX, vLLM).
+
+What to do next: a smaller micro-batch, activation checkpointing, or a limit on the longest sequence.
+
+References: PyTorch, CUDA semantics, "Memory management".
+
+Example:
+    ```metrics step,name,value
+    10,gpu_mem_used_pct,97.1
+    20,gpu_mem_used_pct,97.2
+    30,gpu_mem_used_pct,97.1
+    40,gpu_mem_used_pct,97.2
+    50,gpu_mem_used_pct,97.1
+    60,gpu_mem_used_pct,97.2
+    70,gpu_mem_used_pct,97.1
+    80,gpu_mem_used_pct,97.2
+    ```
+    => OOM007 info cause=near_capacity
+Not this: level, with room
+    ```metrics step,name,value
+    10,gpu_mem_used_pct,71.1
+    20,gpu_mem_used_pct,71.2
+    30,gpu_mem_used_pct,71.1
+    40,gpu_mem_used_pct,71.2
+    50,gpu_mem_used_pct,71.1
+    60,gpu_mem_used_pct,71.2
+    70,gpu_mem_used_pct,71.1
+    80,gpu_mem_used_pct,71.2
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.oom._memory import amount, killer, message_evidence, ranks, series_evidence
+from forensics.signals.memory_series import series_of
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Threshold of OOM007: the share of the device from which one longer batch no longer fits."""
+
+    share: float = 0.95
+
+
+@rule("OOM007", shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
+def near_capacity(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Find the level device series that leaves least room."""
+    cfg = cfg or Config()
+    level = {"flat", "plateau", "spike"}
+    every = [s for s in series_of(run) if not s.meaning.is_host and s.form.kind in level and s.share is not None]
+    one = max(every, key=lambda s: s.share or 0.0, default=None)
+    if one is None or (one.share or 0.0) < cfg.share:
+        return
+    died = killer(run, one)
+    at = int(np.argmin(one.y) if one.meaning.falls else np.argmax(one.y))
+    yield Finding(
+        rule="OOM007",
+        shape=Shape.OOM,
+        severity=Severity.WARNING if died else Severity.INFO,
+        confidence=Confidence.HIGH if one.capacity else Confidence.MEDIUM,
+        title=f"device memory is level at {100 * (one.share or 0):.0f} % of the device ({amount(one, one.peak)})",
+        because="it does not grow, and the room that is left is less than one longer batch takes",
+        evidence=(
+            *series_evidence(one, at),
+            *((message_evidence(died, EvidenceRole.RELATED),) if died else ()),
+        ),
+        onset=Onset(step=one.step(at), rank=one.rank),
+        culprits=ranks(one) if died else (),
+        cause="near_capacity",
+        causal=Causal.CONTEXT,
+        numbers={"share": one.share or 0.0},
+        likely=("the batch was chosen to fill the device",),
+        next=("a smaller micro-batch, activation checkpointing, or a limit on the longest sequence",),
+    )

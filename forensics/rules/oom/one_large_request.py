@@ -1,0 +1,104 @@
+"""OOM016 one-large-request: memory had been level, and one request was too large.
+
+What it detects: an out-of-memory error although the memory series before it is flat or has levelled off.
+
+Why it matters: it rules a leak out. One batch, one evaluation or one generation asked for more than all others.
+
+How it decides: the first fatal device message stands after a series of allocated or peak memory, of its rank, that is
+flat, a plateau or spikes only, over at least `samples` records. The request and what was free are quoted.
+
+What else looks like this: an input that grew just at the end; another process that took the device meanwhile (OOM011).
+
+What to do next: find the batch of that step: its longest sequence, its number of tokens; limit the length or sort
+batches by length; for logits, compute the loss in pieces.
+
+References: PyTorch, CUDA semantics, "Memory management".
+
+Example:
+    ```metrics step,name,value,source,seq,line
+    10,mem_allocated_gib,20.01,train.log,1,1
+    20,mem_allocated_gib,20.02,train.log,2,2
+    30,mem_allocated_gib,20.01,train.log,3,3
+    40,mem_allocated_gib,20.02,train.log,4,4
+    50,mem_allocated_gib,20.01,train.log,5,5
+    60,mem_allocated_gib,20.02,train.log,6,6
+    70,mem_allocated_gib,20.01,train.log,7,7
+    80,mem_allocated_gib,20.02,train.log,8,8
+    90,mem_allocated_gib,20.01,train.log,9,9
+    100,mem_allocated_gib,20.02,train.log,10,10
+    110,mem_allocated_gib,20.01,train.log,11,11
+    120,mem_allocated_gib,20.02,train.log,12,12
+    ```
+    ```events source,line,code,text,attrs
+    train.log,14,cuda-oom,CUDA out of memory. Tried to allocate 9.25 GiB,"{""role"":""root"",""shape"":""oom""}"
+    ```
+    => OOM016 warning cause=one_large_request
+Not this: the same series in a run that went on
+    ```metrics step,name,value,source,seq,line
+    10,mem_allocated_gib,20.01,train.log,1,1
+    20,mem_allocated_gib,20.02,train.log,2,2
+    30,mem_allocated_gib,20.01,train.log,3,3
+    40,mem_allocated_gib,20.02,train.log,4,4
+    50,mem_allocated_gib,20.01,train.log,5,5
+    60,mem_allocated_gib,20.02,train.log,6,6
+    70,mem_allocated_gib,20.01,train.log,7,7
+    80,mem_allocated_gib,20.02,train.log,8,8
+    90,mem_allocated_gib,20.01,train.log,9,9
+    100,mem_allocated_gib,20.02,train.log,10,10
+    110,mem_allocated_gib,20.01,train.log,11,11
+    120,mem_allocated_gib,20.02,train.log,12,12
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.oom._memory import fatal, killer, message_evidence, onset_at, ranks, series_evidence, size
+from forensics.signals.memory_series import series_of
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Threshold of OOM016: records after warm-up that make a series level."""
+
+    samples: int = 10
+
+
+@rule("OOM016", shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
+def one_large_request(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Find a level series that a fatal device message follows."""
+    cfg = cfg or Config()
+    first = next(iter(fatal(run)), None)
+    if first is None or first.reading in {"others", "limit"}:
+        return
+    held = [s for s in series_of(run) if s.meaning.quantity in {"allocated", "active", "peak_allocated", "peak_active"}]
+    level = [s for s in held if s.form.samples - s.form.warmup >= cfg.samples and killer(run, s) is first]
+    if not level or any(s.form.kind not in {"flat", "plateau", "spike"} for s in level):
+        return
+    tried = first.sizes.tried
+    asked = f"one request of {size(tried)}" if tried else "one request"
+    yield Finding(
+        rule="OOM016",
+        shape=Shape.OOM,
+        severity=Severity.WARNING,
+        confidence=Confidence.MEDIUM,
+        title=f"memory was level before it ran out: {asked} was too large, and nothing leaked",
+        because=f"{len(level)} memory series up to then {'is' if len(level) == 1 else 'are'} flat or levelled off",
+        evidence=(
+            message_evidence(first),
+            *(e for e in series_evidence(level[0], -1) if e.role is not EvidenceRole.CONTRADICTS),
+        ),
+        onset=onset_at(first),
+        culprits=ranks(first),
+        cause="one_large_request",
+        causal=Causal.CONTEXT,
+        numbers={} if tried is None else {"tried_bytes": tried},
+        likely=("one batch with a much longer sequence", "an evaluation or a generation"),
+        next=("look at the longest sequence of that batch, and limit it", "compute large logits in pieces"),
+    )

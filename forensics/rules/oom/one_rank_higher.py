@@ -1,0 +1,92 @@
+"""OOM008 one-rank-higher: one rank needs clearly more memory than the others.
+
+What it detects: a rank whose memory level lies far above the median of all ranks, in the same metric.
+
+Why it matters: the fullest rank decides whether the job fits. What makes it fuller is work that the others do not
+have: the embedding or the head in a pipeline, a master copy, gathered outputs, or a process on the wrong device.
+
+How it decides: at least three ranks print the same metric. One has a median of `ratio` times the median of all or
+more, and `gib` more. It is a warning where that rank ran out of memory, else a note.
+
+What else looks like this: pipeline parallelism, where the first and last stages are larger by design.
+
+What to do next: see what only that rank does: saving, logging, evaluation, gathered states; set the device before the
+first CUDA call (`torch.cuda.set_device`), and load checkpoints with `map_location`.
+
+References: PyTorch, `torch.load`, "map_location"; Narayanan et al. 2021 on stages of unequal size.
+
+Example:
+    ```metrics step,rank,name,value
+    10,0,mem_allocated_gib,30.5
+    20,0,mem_allocated_gib,30.5
+    10,1,mem_allocated_gib,21.5
+    20,1,mem_allocated_gib,21.5
+    10,2,mem_allocated_gib,21.5
+    20,2,mem_allocated_gib,21.5
+    10,3,mem_allocated_gib,21.5
+    20,3,mem_allocated_gib,21.5
+    ```
+    => OOM008 info rank=0 cause=memory_imbalance
+Not this: ranks that differ a little
+    ```metrics step,rank,name,value
+    10,0,mem_allocated_gib,22.5
+    20,0,mem_allocated_gib,22.5
+    10,1,mem_allocated_gib,21.5
+    20,1,mem_allocated_gib,21.5
+    10,2,mem_allocated_gib,21.75
+    20,2,mem_allocated_gib,21.5
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.oom._memory import GIB, fatal, message_evidence, ranks, series_evidence, size
+from forensics.signals.memory_ranks import imbalances
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of OOM008: ranks, ratio to the median, and GiB above it (less is a logger's or NCCL's own memory)."""
+
+    ranks: int = 3
+    ratio: float = 1.2
+    gib: float = 1.0
+
+
+@rule("OOM008", shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
+def one_rank_higher(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Find the rank that stands out most."""
+    cfg = cfg or Config()
+    for row in imbalances(run):
+        if len(row.levels) < cfg.ranks or row.ratio < cfg.ratio or row.top.peak - row.median < cfg.gib:
+            continue
+        died = [m for m in fatal(run) if m.rank == row.top.rank]
+        yield Finding(
+            rule="OOM008",
+            shape=Shape.OOM,
+            severity=Severity.WARNING if died else Severity.INFO,
+            confidence=Confidence.MEDIUM,
+            title=f"rank {row.top.rank} holds {size(row.top.peak * GIB)}, {row.ratio:.2f} times the median of"
+            f" {len(row.levels)} ranks ({row.name})",
+            because="the fullest rank decides whether the job fits, and the others have room",
+            evidence=(
+                *series_evidence(row.top, -1),
+                *series_evidence(row.lowest, -1),
+                *(message_evidence(m, EvidenceRole.RELATED) for m in died[:1]),
+            ),
+            onset=Onset(rank=row.top.rank),
+            culprits=ranks(row.top),
+            cause="memory_imbalance",
+            causal=Causal.CONTEXT,
+            numbers={"ratio": row.ratio, "median_gib": row.median, "ranks": len(row.levels)},
+            likely=("work that only this rank does: saving, gathering, logging, the embedding of a pipeline",),
+            next=("load checkpoints with map_location, and set the device before the first CUDA call",),
+        )
+        return

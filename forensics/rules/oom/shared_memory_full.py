@@ -1,0 +1,65 @@
+"""OOM010 shared-memory-full: a loader worker or a communicator found no room in shared memory.
+
+What it detects: bus errors of loader workers, and libraries that say that /dev/shm is too small.
+
+Why it matters: containers get 64 MiB of shared memory unless told otherwise. It looks like a crash of the loader and
+is a setting of the container.
+
+How it decides: a signature of that kind that the run did not survive. It adds what to do to the crash that the error
+itself is; it makes no verdict.
+
+What else looks like this: a bus error from a file that became shorter while it was mapped.
+
+What to do next: `docker run --shm-size=16g` or `--ipc=host`, an `emptyDir` of medium `Memory` in Kubernetes; or fewer
+loader workers; or `torch.multiprocessing.set_sharing_strategy("file_system")`.
+
+References: PyTorch, torch.multiprocessing, "Sharing strategies"; Docker, `docker run --shm-size`.
+
+Example:
+    ```events source,line,code,text,attrs
+    train.log,12,dl-bus-error,RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error.,"{""role"":""root"",""shape"":""crash"",""family"":""shared_memory"",""cause"":""shared_memory_exhausted""}"
+    ```
+    => OOM010 warning cause=shared_memory_exhausted
+Not this: a worker that was killed
+    ```events source,line,code,text,attrs
+    train.log,12,dl-killed,RuntimeError: DataLoader worker (pid 71) is killed by signal: Killed.,"{""role"":""root"",""shape"":""oom"",""family"":""host_memory"",""cause"":""host_out_of_memory""}"
+    ```
+    => nothing
+"""  # noqa: E501 - a line of a log is one line
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
+from forensics.signals.failures import standing
+from forensics.signals.timeline import in_order
+from forensics.store.run import Run
+
+_CAUSE = "shared_memory_exhausted"
+
+
+@rule("OOM010", shape=Shape.OOM, needs=("events", "metrics"))
+def shared_memory_full(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Find the first error that full shared memory explains."""
+    found = in_order(f for f in standing(run) if f.cause == _CAUSE)
+    if not found:
+        return
+    onset = onset_of(run, found[0])
+    yield Finding(
+        rule="OOM010",
+        shape=Shape.OOM,
+        severity=Severity.WARNING,
+        confidence=Confidence.MEDIUM,
+        title=f"{who(found[0].rank)} found shared memory full{when(onset)}",
+        because="the error is the one that a full /dev/shm gives",
+        evidence=evidence_of(found),
+        onset=onset,
+        culprits=ranks_of(found[:1]),
+        cause=_CAUSE,
+        causal=Causal.CONTEXT,
+        likely=("a container with the usual 64 MiB of shared memory", "many loader workers with large batches"),
+        next=("docker run --shm-size=16g (or --ipc=host)", "fewer loader workers, or a smaller prefetch_factor"),
+    )

@@ -1,0 +1,73 @@
+"""OOM019 survived-oom: memory ran out, and the run went on.
+
+What it detects: an out-of-memory error that the trainer caught, as one does that looks for the largest batch.
+
+Why it matters: a batch was skipped or shrunk without a word in the metrics; each time the cache is emptied, which is
+slow. It also says that the run is one longer batch from its end.
+
+How it decides: device errors after which the same rank logged further steps, when no such error was fatal.
+
+What else looks like this: another program that prints into the same log.
+
+What to do next: set the batch that the finder found from the start; count how many batches were skipped.
+
+References: PyTorch FAQ, "My out of memory exception handler can't allocate memory"; fairseq and Lightning, whose
+trainers catch the error.
+
+Example:
+    ```metrics step,name,value,source,seq,line
+    10,loss,2.5,train.log,1,1
+    20,loss,2.4,train.log,2,5
+    30,loss,2.3,train.log,3,6
+    40,loss,2.2,train.log,4,7
+    50,loss,2.1,train.log,5,8
+    ```
+    ```events source,line,code,text,attrs
+    train.log,3,cuda-oom,CUDA out of memory. Tried to allocate 512.00 MiB,"{""role"":""root"",""shape"":""oom""}"
+    ```
+    => OOM019 info cause=oom_survived
+Not this: an error that ended the run
+    ```metrics step,name,value,source,seq,line
+    10,loss,2.5,train.log,1,1
+    ```
+    ```events source,line,code,text,attrs
+    train.log,3,cuda-oom,CUDA out of memory. Tried to allocate 512.00 MiB,"{""role"":""root"",""shape"":""oom""}"
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks
+from forensics.signals.oom_messages import oom_messages
+from forensics.store.run import Run
+
+
+@rule("OOM019", shape=Shape.OOM, needs=("events", "metrics"))
+def survived_oom(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Count the device errors that were survived, in a run that no such error ended."""
+    found = [m for m in oom_messages(run) if m.survived == "progress" and m.where == "device"]
+    if not found or fatal(run):
+        return
+    first = found[0]
+    times = f"{len(found)} times" if len(found) > 1 else "once"
+    yield Finding(
+        rule="OOM019",
+        shape=Shape.OOM,
+        severity=Severity.INFO,
+        confidence=Confidence.HIGH,
+        title=f"device memory ran out {times}, and the run went on",
+        because="the same rank logged further steps after it",
+        evidence=tuple(message_evidence(m) for m in found[:3]),
+        onset=onset_at(first),
+        culprits=ranks(*found),
+        cause="oom_survived",
+        causal=Causal.CONTEXT,
+        numbers={"times": len(found)},
+        likely=("a trainer that catches the error and skips or shrinks the batch",),
+        next=("set the smaller batch from the start, and count the batches that were skipped",),
+    )

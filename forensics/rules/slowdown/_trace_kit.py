@@ -1,0 +1,54 @@
+"""What the rules on profiler traces share: evidence from spans, and the longest of what they count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from forensics.model import Evidence, EvidenceRole, Locator
+
+Row = Mapping[str, Any]
+
+
+def span_evidence(row: Row, quote: str, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
+    """Evidence of one row of spans, or of a frame derived from them: the event by its number in the file."""
+    return Evidence(
+        source=row["source"],
+        locator=Locator(record=row["seq"]),
+        quote=quote,
+        step=row.get("step"),
+        rank=row["rank"],
+        t_ns=row["start_ns"],
+        name=row["name"],
+        value=row["dur_ns"] / 1e9,
+        role=role,
+    )
+
+
+def quoted(name: str) -> str:
+    """A name of the input in quotes, its specials escaped, at most 120 characters."""
+    return json.dumps(name[:120], ensure_ascii=False)
+
+
+def ms(ns: float) -> str:
+    """Nanoseconds as milliseconds, three significant digits or all before the point."""
+    value = ns / 1e6
+    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
+
+
+def percent(share: float) -> str:
+    """A share of one in percent."""
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.1f} %"
+
+
+def longest(rows: pl.DataFrame, most: int = 3) -> list[dict[str, Any]]:
+    """The longest rows by `dur_ns`, the earlier first among equals."""
+    return rows.sort(["dur_ns", "start_ns"], descending=[True, False]).head(most).to_dicts()
+
+
+def on_rank(row: Row) -> str:
+    """` on rank 3`, or nothing when the trace does not say."""
+    return "" if row["rank"] is None else f" on rank {row['rank']}"

@@ -1,0 +1,204 @@
+"""SLO004 two-step-times: steps take one of two clearly different times.
+
+What it detects: two modes of the time per step, mixed all along the run.
+
+Why it matters: the mean hides it: half of the time lost to the slow mode may be padding, recompilation or a slow
+loader worker.
+
+How it decides: Otsu's split of the log times: the modes are 4.5 of their own deviations and 15 % apart, and both hold
+a tenth of the steps. Always a note: batches of two lengths look the same.
+
+What else looks like this: data of mixed length, which is no fault; gradient accumulation.
+
+What to do next: log tokens per step, and look whether the slow steps hold more of them.
+
+References: Otsu, "A Threshold Selection Method from Gray-Level Histograms" (1979).
+
+Example:
+    ```metrics step,name,value
+    1,step_time,0.5009
+    2,step_time,0.8918
+    3,step_time,0.5013
+    4,step_time,0.4972
+    5,step_time,0.5032
+    6,step_time,0.8844
+    7,step_time,0.501
+    8,step_time,0.8978
+    9,step_time,0.8907
+    10,step_time,0.4991
+    11,step_time,0.5017
+    12,step_time,0.9
+    13,step_time,0.9225
+    14,step_time,0.5057
+    15,step_time,0.8922
+    16,step_time,0.8999
+    17,step_time,0.8928
+    18,step_time,0.8905
+    19,step_time,0.8978
+    20,step_time,0.5023
+    21,step_time,0.4985
+    22,step_time,0.9025
+    23,step_time,0.8876
+    24,step_time,0.8905
+    25,step_time,0.4962
+    26,step_time,0.8933
+    27,step_time,0.4985
+    28,step_time,0.495
+    29,step_time,0.5002
+    30,step_time,0.5062
+    31,step_time,0.8916
+    32,step_time,0.5024
+    33,step_time,0.4925
+    34,step_time,0.5076
+    35,step_time,0.8955
+    36,step_time,0.5006
+    37,step_time,0.5068
+    38,step_time,0.4943
+    39,step_time,0.4979
+    40,step_time,0.4991
+    41,step_time,0.9097
+    42,step_time,0.9123
+    43,step_time,0.9152
+    44,step_time,0.9109
+    45,step_time,0.9025
+    46,step_time,0.4979
+    47,step_time,0.5064
+    48,step_time,0.4895
+    49,step_time,0.5084
+    50,step_time,0.5019
+    51,step_time,0.5066
+    52,step_time,0.5052
+    53,step_time,0.8948
+    54,step_time,0.5058
+    55,step_time,0.9029
+    56,step_time,0.5034
+    57,step_time,0.4963
+    58,step_time,0.9053
+    59,step_time,0.8967
+    60,step_time,0.501
+    ```
+    => SLO004 info
+Not this: one mode
+    ```metrics step,name,value
+    1,step_time,0.5103
+    2,step_time,0.4983
+    3,step_time,0.4999
+    4,step_time,0.4941
+    5,step_time,0.4939
+    6,step_time,0.4846
+    7,step_time,0.4945
+    8,step_time,0.4894
+    9,step_time,0.4859
+    10,step_time,0.5015
+    11,step_time,0.5046
+    12,step_time,0.4966
+    13,step_time,0.5139
+    14,step_time,0.5095
+    15,step_time,0.5106
+    16,step_time,0.494
+    17,step_time,0.4853
+    18,step_time,0.5056
+    19,step_time,0.5031
+    20,step_time,0.5073
+    21,step_time,0.5042
+    22,step_time,0.5128
+    23,step_time,0.4971
+    24,step_time,0.5067
+    25,step_time,0.4911
+    26,step_time,0.4774
+    27,step_time,0.4956
+    28,step_time,0.5152
+    29,step_time,0.4835
+    30,step_time,0.5103
+    31,step_time,0.4933
+    32,step_time,0.496
+    33,step_time,0.5004
+    34,step_time,0.5021
+    35,step_time,0.4904
+    36,step_time,0.5013
+    37,step_time,0.5045
+    38,step_time,0.5084
+    39,step_time,0.4925
+    40,step_time,0.5158
+    41,step_time,0.5194
+    42,step_time,0.5247
+    43,step_time,0.4868
+    44,step_time,0.5017
+    45,step_time,0.4818
+    46,step_time,0.5038
+    47,step_time,0.5056
+    48,step_time,0.4886
+    49,step_time,0.4844
+    50,step_time,0.5019
+    51,step_time,0.5063
+    52,step_time,0.4921
+    53,step_time,0.4974
+    54,step_time,0.4754
+    55,step_time,0.493
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence, number
+from forensics.rules.slowdown._pace import Paced, paced
+from forensics.signals.pace_modes import Modes, modes_of
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class TwoTimes:
+    """Thresholds of SLO004: the share of slow steps must lie between `least` and `most`, of `records` at least."""
+
+    least: float = 0.1
+    most: float = 0.9
+    records: int = 50
+
+
+@rule("SLO004", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=TwoTimes)
+def two_step_times(run: Run, cfg: TwoTimes | None = None) -> Iterator[Finding]:
+    """Find the first clock with two clear modes over the whole run."""
+    cfg = cfg or TwoTimes()
+    for one in paced(run):
+        found = modes_of(one.steady.logs) if len(one.steady) >= cfg.records and one.change is None else None
+        if found is not None and cfg.least <= found.slow <= cfg.most and _mixed(one, found):
+            yield _finding(one, found)
+            return
+
+
+def _mixed(one: Paced, found: Modes) -> bool:
+    """Whether fast and slow steps come in turn, not one after the other."""
+    slow = one.steady.logs > found.cut
+    turns = int((slow[1:] != slow[:-1]).sum())
+    return turns >= 0.5 * 2 * found.slow * (1 - found.slow) * len(slow)
+
+
+def _finding(one: Paced, found: Modes) -> Finding:
+    slow = one.steady.logs > found.cut
+    first, fast = one.row(int(slow.argmax())), one.row(int((~slow).argmax()))
+    high, low = (float(one.steady.seconds[part].mean()) for part in (slow, ~slow))
+    return Finding(
+        rule="SLO004",
+        shape=Shape.SLOWDOWN,
+        severity=Severity.INFO,
+        confidence=Confidence.MEDIUM,
+        title=f"steps take {number(low)} or {number(high)} s per {one.clock.unit}: {100 * found.slow:.0f} % are slow",
+        because="the two times lie more than four of their own deviations apart, and come in turn all along",
+        evidence=(metric_evidence(first), metric_evidence(fast, EvidenceRole.RELATED)),
+        onset=Onset(step=one.at(int(slow.argmax())), rank=one.clock.rank),
+        cause="two_step_times",
+        causal=Causal.CONTEXT,
+        numbers={"slow_share": found.slow, "fast_s": low, "slow_s": high},
+        likely=(
+            "batches of two sizes or lengths",
+            "gradient accumulation printed by micro-step",
+            "a loader that waits for one of its workers",
+        ),
+        next=("log tokens per step, and compare slow and fast steps by it",),
+    )

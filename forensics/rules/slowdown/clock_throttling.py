@@ -1,0 +1,240 @@
+"""SLO007 gpu-clocks-throttled: a GPU ran at much lower clocks than it did before, under load.
+
+What it detects: an SM clock that fell and stayed low while the GPU was busy, in logs of nvidia-smi, DCGM or a
+tracker.
+
+Why it matters: nothing in the training log says so; the steps are slower by what the clock lost, and one such GPU
+slows all ranks.
+
+How it decides: per GPU, samples with a utilisation of half or more: the share whose clock lies below `fall` of the
+highest clock held by a tenth of them. From `share` on it is told: as a warning when the driver's throttle reasons, a
+temperature of `hot` or a draw of `power` of the limit explain it, else as a note.
+
+What else looks like this: application clocks that were set on purpose; lower boost clocks of a heavier kernel mix.
+
+What to do next: read the throttle reasons on the host, and look at its cooling.
+
+References: NVIDIA, "nvidia-smi" manual page, on clocks event reasons.
+
+Example:
+    ```metrics seq,t_ns,name,raw_name,value
+    0,0,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
+    0,0,gpu_temp_c,gpu.0.temperature.gpu,62
+    0,0,gpu_util_pct,gpu.0.utilization.gpu,98
+    1,10000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
+    1,10000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    1,10000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    2,20000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
+    2,20000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    2,20000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    3,30000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
+    3,30000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    3,30000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    4,40000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
+    4,40000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    4,40000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    5,50000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
+    5,50000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    5,50000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    6,60000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
+    6,60000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    6,60000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    7,70000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
+    7,70000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    7,70000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    8,80000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
+    8,80000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    8,80000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    9,90000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
+    9,90000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    9,90000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    10,100000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
+    10,100000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    10,100000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    11,110000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
+    11,110000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    11,110000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    12,120000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
+    12,120000000000,gpu_temp_c,gpu.0.temperature.gpu,88
+    12,120000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    13,130000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
+    13,130000000000,gpu_temp_c,gpu.0.temperature.gpu,88
+    13,130000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    14,140000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
+    14,140000000000,gpu_temp_c,gpu.0.temperature.gpu,88
+    14,140000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    15,150000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
+    15,150000000000,gpu_temp_c,gpu.0.temperature.gpu,88
+    15,150000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    16,160000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
+    16,160000000000,gpu_temp_c,gpu.0.temperature.gpu,88
+    16,160000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    17,170000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
+    17,170000000000,gpu_temp_c,gpu.0.temperature.gpu,88
+    17,170000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    18,180000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
+    18,180000000000,gpu_temp_c,gpu.0.temperature.gpu,88
+    18,180000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    19,190000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
+    19,190000000000,gpu_temp_c,gpu.0.temperature.gpu,88
+    19,190000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    20,200000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
+    20,200000000000,gpu_temp_c,gpu.0.temperature.gpu,88
+    20,200000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    21,210000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
+    21,210000000000,gpu_temp_c,gpu.0.temperature.gpu,88
+    21,210000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    22,220000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
+    22,220000000000,gpu_temp_c,gpu.0.temperature.gpu,88
+    22,220000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    23,230000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
+    23,230000000000,gpu_temp_c,gpu.0.temperature.gpu,88
+    23,230000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    ```
+    => SLO007 warning cause=thermal_throttling
+Not this: steady clocks
+    ```metrics seq,t_ns,name,raw_name,value
+    0,0,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
+    0,0,gpu_temp_c,gpu.0.temperature.gpu,62
+    0,0,gpu_util_pct,gpu.0.utilization.gpu,98
+    1,10000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
+    1,10000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    1,10000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    2,20000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
+    2,20000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    2,20000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    3,30000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
+    3,30000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    3,30000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    4,40000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
+    4,40000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    4,40000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    5,50000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
+    5,50000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    5,50000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    6,60000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
+    6,60000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    6,60000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    7,70000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
+    7,70000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    7,70000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    8,80000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
+    8,80000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    8,80000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    9,90000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
+    9,90000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    9,90000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    10,100000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
+    10,100000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    10,100000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    11,110000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
+    11,110000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    11,110000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    12,120000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
+    12,120000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    12,120000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    13,130000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
+    13,130000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    13,130000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    14,140000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
+    14,140000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    14,140000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    15,150000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
+    15,150000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    15,150000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    16,160000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
+    16,160000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    16,160000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    17,170000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
+    17,170000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    17,170000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    18,180000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
+    18,180000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    18,180000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    19,190000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
+    19,190000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    19,190000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    20,200000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
+    20,200000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    20,200000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    21,210000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
+    21,210000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    21,210000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    22,220000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
+    22,220000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    22,220000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    23,230000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
+    23,230000000000,gpu_temp_c,gpu.0.temperature.gpu,62
+    23,230000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.signals.gpu_clocks import Throttled, throttled
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Thresholds of SLO007: `fall` is the clock under its usual high, `share` of the loaded samples, `hot` in Celsius.
+
+    `power` is the share of the power limit; `samples` the fewest loaded samples of a device.
+    """
+
+    fall: float = 0.85
+    share: float = 0.2
+    hot: float = 80.0
+    power: float = 0.95
+    samples: int = 12
+
+
+@rule("SLO007", shape=Shape.SLOWDOWN, needs=("metrics",), config=Clocks)
+def gpu_clocks_throttled(run: Run, cfg: Clocks | None = None) -> Iterator[Finding]:
+    """Find the GPU that lost most of its clock."""
+    cfg = cfg or Clocks()
+    found = [t for t in throttled(run, fall=cfg.fall, samples=cfg.samples) if t.share >= cfg.share]
+    if found:
+        yield _finding(min(found, key=lambda t: t.low / t.high), cfg)
+
+
+def _finding(one: Throttled, cfg: Clocks) -> Finding:
+    rows = one.rows
+    first = rows.row(0, named=True)
+    reason, cause = _reason(one, cfg)
+    return Finding(
+        rule="SLO007",
+        shape=Shape.SLOWDOWN,
+        severity=Severity.WARNING if cause != "low_clocks" else Severity.INFO,
+        confidence=Confidence.HIGH if cause != "low_clocks" else Confidence.LOW,
+        title=f"GPU {one.device} ran at {one.low:.0f} MHz instead of {one.high:.0f} MHz in "
+        f"{100 * one.share:.0f} % of its loaded samples: {reason}",
+        because="its SM clock under load lies below what it held before",
+        evidence=(metric_evidence(first), metric_evidence(rows.row(-1, named=True), EvidenceRole.RELATED)),
+        onset=Onset(step=first["step"], t_ns=first["t_ns"], rank=first["rank"]),
+        cause=cause,
+        causal=Causal.ROOT,
+        numbers={"high_mhz": one.high, "low_mhz": one.low, "share": one.share},
+        likely=(
+            "cooling: a fan, a blocked intake, a neighbour that heats",
+            "a power limit set by the operator or the rack",
+        ),
+        next=("nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER on that host", "compare with the other GPUs of the host"),
+    )
+
+
+def _reason(one: Throttled, cfg: Clocks) -> tuple[str, str]:
+    if one.reasons:
+        return f"the driver says {', '.join(one.reasons)}", "clock_throttling"
+    if one.temperature is not None and one.temperature >= cfg.hot:
+        return f"at {one.temperature:.0f} C", "thermal_throttling"
+    if one.power_share is not None and one.power_share >= cfg.power:
+        return f"at {100 * one.power_share:.0f} % of its power limit", "power_throttling"
+    return "the log does not tell why", "low_clocks"

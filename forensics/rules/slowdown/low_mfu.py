@@ -1,0 +1,105 @@
+"""SLO008 low-mfu: the devices do a small part of the arithmetic they could.
+
+What it detects: a model-FLOPs utilisation (MFU, HFU) that is low all along.
+
+Why it matters: the run works, and costs a multiple of what it could.
+
+How it decides: the median after the first tenth lies below `low`. Always a note: what can be reached depends on the
+model and the device, and without a reference run a low level is no fault.
+
+What else looks like this: a model that is small on purpose; a peak that the trainer assumes wrongly.
+
+What to do next: take a profiler trace of a few steady steps.
+
+References: Chowdhery et al., "PaLM: Scaling Language Modeling with Pathways" (2022), appendix B, which defines MFU.
+
+Example:
+    ```metrics step,name,value
+    1,mfu,0.031
+    2,mfu,0.03
+    3,mfu,0.029
+    4,mfu,0.031
+    5,mfu,0.03
+    6,mfu,0.03
+    7,mfu,0.031
+    8,mfu,0.03
+    9,mfu,0.029
+    10,mfu,0.03
+    ```
+    => SLO008 info
+Not this: a usual value, in percent
+    ```metrics step,name,value
+    1,mfu,41
+    2,mfu,42
+    3,mfu,41.5
+    4,mfu,40.9
+    5,mfu,41
+    6,mfu,42
+    7,mfu,41.7
+    8,mfu,41
+    9,mfu,41
+    10,mfu,42
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.signals.steps import ordered
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Utilisation:
+    """Thresholds of SLO008: a median model-FLOPs utilisation below `low` (a share of 1), over `records` at least."""
+
+    low: float = 0.15
+    records: int = 8
+
+
+@rule("SLO008", shape=Shape.SLOWDOWN, needs=("metrics",), config=Utilisation)
+def low_mfu(run: Run, cfg: Utilisation | None = None) -> Iterator[Finding]:
+    """Find the lowest median utilisation that a source prints."""
+    cfg = cfg or Utilisation()
+    named = pl.col("name").str.contains(r"(?i)(?:^|[/_.])(?:mfu|hfu)(?:_pct|_percent)?$") & (pl.col("value") > 0)
+    rows = ordered(run.scan("metrics").filter(named & pl.col("value").is_finite())).collect()
+    for _, part in rows.group_by(["source", "raw_name"], maintain_order=True):
+        late = part.slice(part.height // 10)
+        middle = late["value"].median()
+        if late.height < cfg.records or not isinstance(middle, float):
+            continue
+        share = middle / 100 if "pct" in late["name"][0] or "percent" in late["name"][0] or middle > 1.5 else middle
+        if share < cfg.low:
+            yield _finding(late, share)
+            return
+
+
+def _finding(rows: pl.DataFrame, share: float) -> Finding:
+    first = rows.row(0, named=True)
+    return Finding(
+        rule="SLO008",
+        shape=Shape.SLOWDOWN,
+        severity=Severity.INFO,
+        confidence=Confidence.LOW,
+        title=f"the model uses {100 * share:.1f} % of the arithmetic that its devices could do (median)",
+        because=f"the median of {rows.height} records; dense transformers reach 30 to 60 % where they are tuned",
+        evidence=(metric_evidence(first), metric_evidence(rows.row(-1, named=True), EvidenceRole.RELATED)),
+        onset=Onset(step=first["at"], rank=first["rank"]),
+        cause="low_mfu",
+        causal=Causal.CONTEXT,
+        numbers={"mfu": share, "records": rows.height},
+        likely=(
+            "a model or batch too small for the device",
+            "no compile, no fused attention, fp32 without TF32",
+            "waiting: communication, data, host synchronisation",
+        ),
+        next=("take a trace of a few steady steps, then: forensics kernels TRACE",),
+    )

@@ -1,0 +1,232 @@
+"""SLO005 periodic-pauses: every so many steps one takes much longer, and together they cost much of the time.
+
+What it detects: slow records that come at a fixed distance in steps.
+
+Why it matters: they are no fault, but their cost is seldom known: an evaluation each hundred steps can double the
+price of a run.
+
+How it decides: records four deviations and a quarter above the moving median, at steps with a common period: three or
+more, three quarters of those expected, and too many for chance (Chernoff bound below 0.001). Told from `least` of the
+time on; a warning from `warn` on when fewer than `explained` of them lie at an evaluation or checkpoint that the log
+names.
+
+What else looks like this: batches that are longer at a fixed place of the epoch.
+
+What to do next: compare the period with the intervals of evaluation, saving and logging in the configuration.
+
+References: Chernoff, "A Measure of Asymptotic Efficiency" (1952), on the bound.
+
+Example:
+    ```metrics step,name,value
+    1,step_time,0.5007
+    2,step_time,0.5008
+    3,step_time,0.508
+    4,step_time,0.4943
+    5,step_time,0.4889
+    6,step_time,0.5023
+    7,step_time,0.4971
+    8,step_time,0.5014
+    9,step_time,0.5036
+    10,step_time,2.503
+    11,step_time,0.5073
+    12,step_time,0.5068
+    13,step_time,0.4917
+    14,step_time,0.4997
+    15,step_time,0.5101
+    16,step_time,0.498
+    17,step_time,0.5049
+    18,step_time,0.4997
+    19,step_time,0.4979
+    20,step_time,2.508
+    21,step_time,0.5052
+    22,step_time,0.4988
+    23,step_time,0.5046
+    24,step_time,0.4935
+    25,step_time,0.4964
+    26,step_time,0.5045
+    27,step_time,0.5002
+    28,step_time,0.4947
+    29,step_time,0.5023
+    30,step_time,2.5016
+    31,step_time,0.5065
+    32,step_time,0.5048
+    33,step_time,0.4986
+    34,step_time,0.4976
+    35,step_time,0.4993
+    36,step_time,0.4989
+    37,step_time,0.5074
+    38,step_time,0.508
+    39,step_time,0.5068
+    40,step_time,2.5019
+    41,step_time,0.4988
+    42,step_time,0.5045
+    43,step_time,0.4983
+    44,step_time,0.5012
+    45,step_time,0.4917
+    46,step_time,0.4979
+    47,step_time,0.5073
+    48,step_time,0.4949
+    49,step_time,0.4926
+    50,step_time,2.4992
+    51,step_time,0.5084
+    52,step_time,0.5073
+    53,step_time,0.4982
+    54,step_time,0.4976
+    55,step_time,0.4994
+    56,step_time,0.4954
+    57,step_time,0.5002
+    58,step_time,0.4985
+    59,step_time,0.4927
+    60,step_time,2.4971
+    61,step_time,0.4987
+    62,step_time,0.4957
+    63,step_time,0.4944
+    64,step_time,0.5045
+    65,step_time,0.5096
+    66,step_time,0.4986
+    67,step_time,0.4979
+    68,step_time,0.5025
+    69,step_time,0.4989
+    70,step_time,2.4961
+    71,step_time,0.507
+    72,step_time,0.4948
+    73,step_time,0.4964
+    74,step_time,0.4967
+    75,step_time,0.4956
+    76,step_time,0.4988
+    77,step_time,0.5029
+    78,step_time,0.5073
+    79,step_time,0.5033
+    80,step_time,2.5002
+    81,step_time,0.4938
+    82,step_time,0.4997
+    83,step_time,0.4953
+    84,step_time,0.4995
+    85,step_time,0.5049
+    86,step_time,0.501
+    87,step_time,0.4989
+    88,step_time,0.4962
+    89,step_time,0.4999
+    90,step_time,2.5006
+    ```
+    => SLO005 warning step=10
+Not this: the same pauses are so short that they cost little
+    ```metrics step,name,value
+    1,step_time,0.4954
+    2,step_time,0.4975
+    3,step_time,0.5044
+    4,step_time,0.4918
+    5,step_time,0.4978
+    6,step_time,0.4942
+    7,step_time,0.5078
+    8,step_time,0.503
+    9,step_time,0.5026
+    10,step_time,0.702
+    11,step_time,0.5014
+    12,step_time,0.5015
+    13,step_time,0.4921
+    14,step_time,0.5013
+    15,step_time,0.503
+    16,step_time,0.4929
+    17,step_time,0.5041
+    18,step_time,0.5033
+    19,step_time,0.4924
+    20,step_time,0.6976
+    21,step_time,0.4985
+    22,step_time,0.4974
+    23,step_time,0.502
+    24,step_time,0.4937
+    25,step_time,0.4989
+    26,step_time,0.5011
+    27,step_time,0.5036
+    28,step_time,0.5002
+    29,step_time,0.4988
+    30,step_time,0.7035
+    31,step_time,0.4901
+    32,step_time,0.5047
+    33,step_time,0.4985
+    34,step_time,0.4938
+    35,step_time,0.4979
+    36,step_time,0.4909
+    37,step_time,0.4899
+    38,step_time,0.4984
+    39,step_time,0.4961
+    40,step_time,0.7037
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.signals.pace_clocks import Clock, best_clocks
+from forensics.signals.pace_pauses import Comb, Steps, regular, share_of_time
+from forensics.signals.pace_steady import FEWEST, steady
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Thresholds of SLO005: shares of the whole time; a warning needs pauses that no evaluation or save explains."""
+
+    least: float = 0.05
+    warn: float = 0.2
+    explained: float = 0.5
+
+
+@rule("SLO005", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Pauses)
+def periodic_pauses(run: Run, cfg: Pauses | None = None) -> Iterator[Finding]:
+    """Find the clock that lost the largest share of its time to pauses with a period."""
+    cfg = cfg or Pauses()
+    found: list[tuple[float, Clock, Steps, tuple[Comb, ...]]] = []
+    for clock in best_clocks(run, fewest=FEWEST):
+        series = steady(clock.seconds, clock.steps, clock.quantum)
+        if series is None or clock.unit == "flop":
+            continue
+        flags, combs = regular(np.log(series.seconds), series.steps)
+        share = share_of_time(series.seconds, flags)
+        if share >= cfg.least:
+            found.append((share, clock, series.kept[flags], combs))
+    if found:
+        yield _finding(max(found, key=lambda each: each[0]), cfg)
+
+
+def _finding(most: tuple[float, Clock, Steps, tuple[Comb, ...]], cfg: Pauses) -> Finding:
+    share, clock, paused, combs = most
+    rows = [clock.rows.row(int(i), named=True) for i in paused[:3]]
+    known = float(np.mean(clock.rows["busy"].to_numpy()[paused]))
+    grave = share >= cfg.warn and known < cfg.explained
+    said = ", ".join(_period(comb) for comb in combs)
+    return Finding(
+        rule="SLO005",
+        shape=Shape.SLOWDOWN,
+        severity=Severity.WARNING if grave else Severity.INFO,
+        confidence=Confidence.MEDIUM,
+        title=f"pauses {said} take {100 * share:.0f} % of the time",
+        because=f"{len(paused)} records stand out; {100 * known:.0f} % of them lie at an evaluation or a checkpoint",
+        evidence=(
+            metric_evidence(rows[0]),
+            *(metric_evidence(row, EvidenceRole.RELATED) for row in rows[1:]),
+        ),
+        onset=Onset(step=rows[0]["at"], t_ns=rows[0]["t_ns"], rank=clock.rank),
+        cause="periodic_pauses",
+        causal=Causal.CONTEXT,
+        numbers={"share": share, "period_steps": combs[0].period, "pauses": len(paused), "known": known},
+        likely=(
+            "evaluation, checkpoints or samples, at the interval of the configuration",
+            "the end of an epoch, where loader workers start anew",
+            "garbage collection or logging at an interval",
+        ),
+        next=("make the interval longer, or let it run beside the training (asynchronous checkpoints)",),
+    )
+
+
+def _period(comb: Comb) -> str:
+    return f"every {comb.period} steps ({comb.teeth} times)"

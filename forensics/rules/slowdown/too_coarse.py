@@ -1,0 +1,144 @@
+"""SLO031 step-times-too-coarse: step times are printed with too few digits to see a slowdown.
+
+What it detects: a clock whose printing unit is more than half of the smallest slowdown looked for, with no finer one
+beside it.
+
+Why it matters: that no slowdown was found then means nothing.
+
+How it decides: the smallest difference of two values, where few values come again and again, over their median; for
+an average since the start that was taken apart, its unit times the number of steps averaged.
+
+What else looks like this: nothing: it is a statement about the log.
+
+What to do next: print more digits.
+
+References: Widrow and Kollar, "Quantization Noise" (2008).
+
+Example:
+    ```metrics step,name,value
+    1,step_time,0.3
+    2,step_time,0.4
+    3,step_time,0.3
+    4,step_time,0.4
+    5,step_time,0.3
+    6,step_time,0.3
+    7,step_time,0.3
+    8,step_time,0.3
+    9,step_time,0.3
+    10,step_time,0.3
+    11,step_time,0.4
+    12,step_time,0.3
+    13,step_time,0.3
+    14,step_time,0.3
+    15,step_time,0.3
+    16,step_time,0.4
+    17,step_time,0.3
+    18,step_time,0.3
+    19,step_time,0.3
+    20,step_time,0.3
+    21,step_time,0.4
+    22,step_time,0.3
+    23,step_time,0.3
+    24,step_time,0.4
+    25,step_time,0.3
+    26,step_time,0.3
+    27,step_time,0.4
+    28,step_time,0.3
+    29,step_time,0.3
+    30,step_time,0.3
+    31,step_time,0.3
+    32,step_time,0.3
+    33,step_time,0.3
+    34,step_time,0.3
+    35,step_time,0.4
+    36,step_time,0.4
+    37,step_time,0.3
+    38,step_time,0.3
+    39,step_time,0.3
+    40,step_time,0.3
+    ```
+    => SLO031 info
+Not this: enough digits
+    ```metrics step,name,value
+    1,step_time,0.5048
+    2,step_time,0.4946
+    3,step_time,0.4994
+    4,step_time,0.5013
+    5,step_time,0.5087
+    6,step_time,0.4952
+    7,step_time,0.4973
+    8,step_time,0.4961
+    9,step_time,0.5044
+    10,step_time,0.492
+    11,step_time,0.4989
+    12,step_time,0.4934
+    13,step_time,0.4982
+    14,step_time,0.5038
+    15,step_time,0.4972
+    16,step_time,0.5035
+    17,step_time,0.4976
+    18,step_time,0.4997
+    19,step_time,0.4992
+    20,step_time,0.4955
+    21,step_time,0.5021
+    22,step_time,0.5032
+    23,step_time,0.4959
+    24,step_time,0.5034
+    25,step_time,0.5005
+    26,step_time,0.4978
+    27,step_time,0.5007
+    28,step_time,0.5041
+    29,step_time,0.5037
+    30,step_time,0.5075
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.rules.slowdown._pace import COARSE, Paced, paced
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Coarse:
+    """Thresholds of SLO031: the printing unit over the median, and the fewest records."""
+
+    unit: float = COARSE
+    records: int = 20
+
+
+@rule("SLO031", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Coarse)
+def step_times_too_coarse(run: Run, cfg: Coarse | None = None) -> Iterator[Finding]:
+    """Tell the first clock that says nothing about slowdowns, where no finer one of its source does."""
+    cfg = cfg or Coarse()
+    for one in paced(run):
+        if one.change is None and one.steady.resolution > cfg.unit and len(one.steady) >= cfg.records:
+            yield _finding(one)
+            return
+
+
+def _finding(one: Paced) -> Finding:
+    share = 100 * one.steady.resolution
+    return Finding(
+        rule="SLO031",
+        shape=Shape.SLOWDOWN,
+        severity=Severity.INFO,
+        confidence=Confidence.HIGH,
+        title=f"{one.clock.name} is printed in steps of {share:.0f} % of a step: smaller slowdowns cannot be seen",
+        because="no change was found, which says nothing about changes below the printing unit"
+        + "".join(f"; {note}" for note in one.clock.notes),
+        evidence=(metric_evidence(one.row(0)),),
+        onset=Onset(),
+        cause="coarse_times",
+        causal=Causal.CONTEXT,
+        numbers={"resolution": one.steady.resolution, "records": len(one.steady)},
+        likely=("seconds printed with one digit", "an average since the start, whose digits run out as it grows"),
+        next=("print the time of each step with more digits, or the tokens per second",),
+    )

@@ -1,0 +1,96 @@
+"""SLO019 trace-before-onset: the run became slow after its profiler trace was taken, so the trace explains nothing.
+
+What it detects: profiler traces that all end before the step at which the steps became slower.
+
+Why it matters: the table of kernels of a healthy phase looks like an answer, and is none.
+
+How it decides: the rule on a lasting shift of the step time (SLO001) gives the onset; every traced step
+(`ProfilerStep#N`) lies before it. The profiler counts the steps of its own schedule; where that began later than the
+run, its numbers are lower than the run's.
+
+What else looks like this: a profiler that was started in the middle of the run and counts from 0.
+
+What to do next: take a trace of a few steps within the slow phase, and compare: `forensics kernels BEFORE AFTER`.
+
+References: PyTorch documentation of `torch.profiler.schedule`, on how steps are counted.
+
+Example:
+    ```spans step,category,name,start_ns,dur_ns,thread
+    12,user_annotation,ProfilerStep#12,0,1000000,1/1
+    ```
+    ```metrics step,name,value
+    10,train_time_s,9
+    20,train_time_s,12
+    30,train_time_s,15
+    40,train_time_s,18.1
+    50,train_time_s,21
+    60,train_time_s,24
+    70,train_time_s,27.2
+    80,train_time_s,37
+    90,train_time_s,47.1
+    100,train_time_s,57
+    110,train_time_s,66.9
+    ```
+    => SLO019 info cause=trace_before_onset
+Not this: a trace of the slow phase
+    ```spans step,category,name,start_ns,dur_ns,thread
+    102,user_annotation,ProfilerStep#102,0,1000000,1/1
+    ```
+    ```metrics step,name,value
+    10,train_time_s,9
+    20,train_time_s,12
+    30,train_time_s,15
+    40,train_time_s,18.1
+    50,train_time_s,21
+    60,train_time_s,24
+    70,train_time_s,27.2
+    80,train_time_s,37
+    90,train_time_s,47.1
+    100,train_time_s,57
+    110,train_time_s,66.9
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.slowdown._trace_kit import span_evidence
+from forensics.rules.slowdown.level_shift import step_time_level_shift
+from forensics.signals.trace_steps import steps
+from forensics.store.run import Run
+
+
+@rule("SLO019", shape=Shape.SLOWDOWN, needs=("spans", "metrics", "checkpoints"))
+def trace_before_onset(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Say so when the traces were taken before the slowdown began."""
+    marks = steps(run)
+    if marks.is_empty():
+        return
+    slower = next(iter(step_time_level_shift(run)), None)
+    traced = marks.sort("step").row(-1, named=True)
+    if slower is None or slower.onset.step is None or traced["step"] >= slower.onset.step:
+        return
+    onset = slower.onset.step
+    mark = {**traced, "name": f"ProfilerStep#{traced['step']}", "dur_ns": traced["end_ns"] - traced["start_ns"]}
+    yield Finding(
+        rule="SLO019",
+        shape=Shape.SLOWDOWN,
+        severity=Severity.INFO,
+        confidence=Confidence.MEDIUM,
+        title=f"the last profiler trace ends at step {traced['step']}, before the steps became slower at step {onset}: "
+        "it cannot explain why",
+        because=f"all {marks.height} traced steps lie before the onset",
+        evidence=(
+            span_evidence(mark, f"the last traced step is {traced['step']}"),
+            *(replace(e, role=EvidenceRole.RELATED) for e in slower.evidence[:1]),
+        ),
+        onset=Onset(step=onset, step_lo=traced["step"]),
+        cause="trace_before_onset",
+        numbers={"last_traced_step": traced["step"], "onset_step": onset},
+        next=(f"take a trace of a few steps after step {onset}, then: forensics kernels BEFORE AFTER",),
+    )

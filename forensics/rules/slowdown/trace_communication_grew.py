@@ -1,0 +1,78 @@
+"""SLO015 trace-communication-grew: a later trace spends a larger share of its time in exposed communication.
+
+What it detects: of two profiler traces of one rank, taken at different steps of a run, the later one waits for
+collectives much more.
+
+Why it matters: a network that degrades, or a neighbour rank that slows down, shows in no loss curve.
+
+How it decides: for each rank with several traces, the share of the traced time that is communication with nothing
+computed meanwhile: last trace less first at least `points`, and at least `ratio` times.
+
+What else looks like this: a first trace of the warm-up; a changed parallel layout after a restart.
+
+What to do next: compare the ranks of the later trace, as a slow rank makes all others wait; look at link error counters
+of the nodes.
+
+References: 5 percentage points and 1.3 times are the limits used in practice for a share that climbs.
+
+Example:
+    ```spans source,step,category,name,start_ns,dur_ns
+    a.json,10,user_annotation,ProfilerStep#10,0,1000000
+    a.json,,kernel,gemm_a,0,900000
+    a.json,,kernel,ncclDevKernel_AllReduce_Sum,850000,100000
+    b.json,500,user_annotation,ProfilerStep#500,90000000,1500000
+    b.json,,kernel,gemm_a,90000000,900000
+    b.json,,kernel,ncclDevKernel_AllReduce_Sum,90850000,500000
+    ```
+    => SLO015 warning step=500 cause=communication_grew
+Not this: the same share in both
+    ```spans source,step,category,name,start_ns,dur_ns
+    a.json,10,user_annotation,ProfilerStep#10,0,1000000
+    a.json,,kernel,gemm_a,0,900000
+    a.json,,kernel,ncclDevKernel_AllReduce_Sum,850000,400000
+    b.json,500,user_annotation,ProfilerStep#500,90000000,1500000
+    b.json,,kernel,gemm_a,90000000,900000
+    b.json,,kernel,ncclDevKernel_AllReduce_Sum,90850000,410000
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Finding, Shape
+from forensics.registry import rule
+from forensics.rules.slowdown._trace_growth import Growth, finding, most_grown
+from forensics.signals.trace_gpu import COMMUNICATION
+from forensics.signals.trace_windows import window_pairs
+from forensics.store.run import Run
+
+_GROWTH = Growth(
+    rule="SLO015",
+    what="communication with nothing computed meanwhile",
+    cause="communication_grew",
+    likely=("a rank that became slow", "a degraded link", "collectives that now cross nodes"),
+    next=("compare the ranks of the later trace: forensics kernels TRACE_DIR --per-rank",),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CommunicationGrew:
+    """Thresholds of SLO015: difference and ratio of shares of the traced time."""
+
+    points: float = 0.05
+    ratio: float = 1.3
+
+
+@rule("SLO015", shape=Shape.SLOWDOWN, needs=("spans",), config=CommunicationGrew)
+def trace_communication_grew(run: Run, cfg: CommunicationGrew | None = None) -> Iterator[Finding]:
+    """Compare the first and the last trace of each rank."""
+    cfg = cfg or CommunicationGrew()
+    before, after = pl.col("comm_share_first"), pl.col("comm_share_last")
+    pair = most_grown(window_pairs(run), "comm_share", (after - before >= cfg.points) & (after >= cfg.ratio * before))
+    if pair is not None:
+        yield finding(run, _GROWTH, pair, "comm_share", pl.col("kind") == COMMUNICATION)

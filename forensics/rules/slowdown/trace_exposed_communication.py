@@ -1,0 +1,98 @@
+"""SLO013 trace-exposed-communication: collectives run while nothing computes, for much of the time.
+
+What it detects: time in which a device runs communication kernels and no computation.
+
+Why it matters: that time is not hidden behind work. Waiting for a slow rank looks the same: a collective lasts until
+the last rank has come.
+
+How it decides: communication not covered by computation, from unions of intervals over all streams, is at least
+`exposed_share` of the time from the first kernel to the last.
+
+What else looks like this: inference with tensor parallelism, where each layer must wait; a rank that waits for another
+(then SLO014 names that one).
+
+What to do next: compare ranks: the one with the least communication is the one the others wait for; check whether
+collectives cross nodes, buckets are too small, or the sharding stage is too high for the links.
+
+References: Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training" (2020), on overlap;
+20 % of the wall time is where practitioners call a job bound by communication.
+
+Example:
+    ```spans category,name,start_ns,dur_ns
+    kernel,gemm_a,0,600000
+    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),500000,100000
+    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),600000,100000
+    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),700000,100000
+    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),800000,100000
+    ```
+    => SLO013 warning cause=communication
+Not this: the same collectives under computation
+    ```spans category,name,start_ns,dur_ns
+    kernel,gemm_a,0,900000
+    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),500000,100000
+    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),600000,100000
+    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),700000,100000
+    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),800000,100000
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
+from forensics.signals.trace_breakdown import by_rank
+from forensics.signals.trace_gpu import COMMUNICATION, gpu_rows
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """Thresholds of SLO013: share of the traced time, and fewest collectives."""
+
+    exposed_share: float = 0.20
+    collectives: int = 4
+
+
+@rule("SLO013", shape=Shape.SLOWDOWN, needs=("spans",), config=Exposed)
+def trace_exposed_communication(run: Run, cfg: Exposed | None = None) -> Iterator[Finding]:
+    """Find the trace with the largest share of exposed communication."""
+    cfg = cfg or Exposed()
+    counts = gpu_rows(run).group_by("source").agg(collectives=(pl.col("kind") == COMMUNICATION).sum())
+    rows = by_rank(run).join(counts, on="source").with_columns(lost=pl.col("exposed_ns") / pl.col("span_ns"))
+    enough = pl.col("collectives") >= cfg.collectives
+    found = rows.filter(enough & (pl.col("lost") >= cfg.exposed_share)).sort(
+        ["lost", "source"], descending=[True, False]
+    )
+    if found.height:
+        yield _finding(run, found.row(0, named=True), rows.height, found.height)
+
+
+def _finding(run: Run, row: dict[str, float], traces: int, hit: int) -> Finding:
+    mine = (pl.col("source") == row["source"]) & (pl.col("kind") == COMMUNICATION)
+    first, *more = longest(gpu_rows(run).filter(mine))
+    hidden = row["overlap_ns"] / row["communication_ns"]
+    return Finding(
+        rule="SLO013",
+        shape=Shape.SLOWDOWN,
+        severity=Severity.WARNING,
+        confidence=Confidence.MEDIUM,
+        title=f"{percent(row['lost'])} of the traced time is communication and nothing is computed{on_rank(row)}",
+        because=f"collectives take {ms(row['communication_ns'])} of {ms(row['span_ns'])}, "
+        f"{percent(hidden)} of it under computation" + (f"; seen in {hit} of {traces} traces" if traces > 1 else ""),
+        evidence=(
+            span_evidence(first, f"{quoted(first['name'])} ran {ms(first['dur_ns'])}"),
+            *(span_evidence(r, f"ran {ms(r['dur_ns'])}", EvidenceRole.RELATED) for r in more),
+        ),
+        onset=Onset(step=first["step"], t_ns=first["start_ns"], rank=first["rank"]),
+        cause="communication",
+        numbers={"exposed_share": row["lost"], "overlap_share": hidden, "exposed_s": row["exposed_ns"] / 1e9},
+        likely=("a rank that comes late to the collectives", "slow or shared links between nodes", "no overlap"),
+        next=("compare the ranks: forensics kernels TRACE_DIR --per-rank",),
+    )

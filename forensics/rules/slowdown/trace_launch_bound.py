@@ -1,0 +1,136 @@
+"""SLO012 trace-launch-bound: many tiny kernels, and a device that waits for the host to launch the next.
+
+What it detects: a device idle again and again because the host is late to launch, with kernels so short that launching
+one takes as long as running it.
+
+Why it matters: a faster device does not help; Python and the launches are the limit.
+
+How it decides: at least `idle_share` of the time from the first kernel to the last is idle with the host busy with
+something else than a data loader, a collective or a blocking call, in at least `gaps` gaps; that is most of the idle
+time; and at least `short_share` of the kernels, of which there are at least `kernels`, run shorter than `short_us`.
+
+What else looks like this: a profiler that records Python stacks slows the host, not the device, so shares of idle time
+in such a trace are too high; a graph capture; a warm-up step.
+
+What to do next: `torch.compile`, CUDA graphs, fused or foreach optimizers, larger batches; take a trace without stacks.
+
+References: NVIDIA, "Getting Started with CUDA Graphs" (2019), on launch overhead; kernels below 10 µs are the usual
+definition of short ones, and idle time is called high from 15 %.
+
+Example:
+    ```spans step,category,name,start_ns,dur_ns,correlation,thread
+    3,user_annotation,ProfilerStep#3,0,500000,,1/1
+    ,cuda_runtime,cudaLaunchKernel,5000,4000,1,1/1
+    ,kernel,add,10000,3000,1,
+    ,cuda_runtime,cudaLaunchKernel,45000,4000,2,1/1
+    ,kernel,add,50000,3000,2,
+    ,cuda_runtime,cudaLaunchKernel,85000,4000,3,1/1
+    ,kernel,add,90000,3000,3,
+    ,cuda_runtime,cudaLaunchKernel,125000,4000,4,1/1
+    ,kernel,add,130000,3000,4,
+    ,cuda_runtime,cudaLaunchKernel,165000,4000,5,1/1
+    ,kernel,add,170000,3000,5,
+    ,cuda_runtime,cudaLaunchKernel,205000,4000,6,1/1
+    ,kernel,add,210000,3000,6,
+    ,cuda_runtime,cudaLaunchKernel,245000,4000,7,1/1
+    ,kernel,add,250000,3000,7,
+    ,cuda_runtime,cudaLaunchKernel,285000,4000,8,1/1
+    ,kernel,add,290000,3000,8,
+    ,cuda_runtime,cudaLaunchKernel,325000,4000,9,1/1
+    ,kernel,add,330000,3000,9,
+    ,cuda_runtime,cudaLaunchKernel,365000,4000,10,1/1
+    ,kernel,add,370000,3000,10,
+    ,cuda_runtime,cudaLaunchKernel,405000,4000,11,1/1
+    ,kernel,add,410000,3000,11,
+    ```
+    => SLO012 warning step=3 cause=launch_bound
+Not this: short kernels that were queued in time
+    ```spans step,category,name,start_ns,dur_ns,correlation,thread
+    3,user_annotation,ProfilerStep#3,0,200000,,1/1
+    ,cuda_runtime,cudaLaunchKernel,1000,1000,1,1/1
+    ,kernel,add,10000,3000,1,
+    ,cuda_runtime,cudaLaunchKernel,2000,1000,2,1/1
+    ,kernel,add,14000,3000,2,
+    ,cuda_runtime,cudaLaunchKernel,3000,1000,3,1/1
+    ,kernel,add,18000,3000,3,
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
+from forensics.signals.trace_breakdown import by_rank
+from forensics.signals.trace_gaps import HOST, idle_causes, idle_gaps
+from forensics.signals.trace_gpu import gpu_rows
+from forensics.store.run import Run
+
+_MOST_OF_IDLE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchBound:
+    """Thresholds of SLO012: shares of the time and of the kernels; microseconds of a short kernel; fewest of each.
+
+    Below `many` kernels the confidence is low.
+    """
+
+    idle_share: float = 0.15
+    short_share: float = 0.5
+    short_us: float = 10.0
+    kernels: int = 10
+    gaps: int = 10
+    many: int = 100
+
+
+@rule("SLO012", shape=Shape.SLOWDOWN, needs=("spans",), config=LaunchBound)
+def trace_launch_bound(run: Run, cfg: LaunchBound | None = None) -> Iterator[Finding]:
+    """Find the trace in which late launches cost most."""
+    cfg = cfg or LaunchBound()
+    host = idle_causes(run).filter(pl.col("cause") == HOST).select("source", "gaps", host_ns="time_ns")
+    kernels = gpu_rows(run).filter(pl.col("category") == "kernel")
+    short = kernels.group_by("source").agg(
+        kernels=pl.len(), short=(pl.col("dur_ns") < cfg.short_us * 1000).mean(), median_ns=pl.col("dur_ns").median()
+    )
+    rows = by_rank(run).join(host, on="source").join(short, on="source")
+    rows = rows.with_columns(lost=pl.col("host_ns") / pl.col("span_ns"))
+    found = rows.filter(
+        (pl.col("lost") >= cfg.idle_share)
+        & (pl.col("host_ns") >= _MOST_OF_IDLE * pl.col("idle_ns"))
+        & (pl.col("short") >= cfg.short_share)
+        & (pl.col("kernels") >= cfg.kernels)
+        & (pl.col("gaps") >= cfg.gaps)
+    ).sort(["lost", "source"], descending=[True, False])
+    if found.height:
+        yield _finding(run, found.row(0, named=True), cfg)
+
+
+def _finding(run: Run, row: dict[str, float], cfg: LaunchBound) -> Finding:
+    gaps = idle_gaps(run).filter((pl.col("source") == row["source"]) & (pl.col("cause") == HOST))
+    first, *more = longest(gaps)
+    return Finding(
+        rule="SLO012",
+        shape=Shape.SLOWDOWN,
+        severity=Severity.WARNING,
+        confidence=Confidence.MEDIUM if row["kernels"] >= cfg.many else Confidence.LOW,
+        title=f"the device waits for launches {percent(row['lost'])} of the traced time{on_rank(row)}; "
+        f"{percent(row['short'])} of its {row['kernels']:,} kernels run below {cfg.short_us:g} µs",
+        because=f"{row['gaps']:,} gaps of {ms(row['host_ns'])} in sum end with a kernel launched only after the gap "
+        f"began; the median kernel runs {row['median_ns'] / 1000:.1f} µs",
+        evidence=(
+            span_evidence(first, f"launched late, after {ms(first['dur_ns'])} without work: {quoted(first['name'])}"),
+            *(span_evidence(r, f"after {ms(r['dur_ns'])} without work", EvidenceRole.RELATED) for r in more),
+        ),
+        onset=Onset(step=first["step"], t_ns=first["start_ns"], rank=first["rank"]),
+        cause="launch_bound",
+        numbers={"lost_share": row["lost"], "short_share": row["short"], "kernels": row["kernels"]},
+        likely=("many small operations from Python, or lost fusion", "a profiler with stacks, which slows the host"),
+        next=("try torch.compile, CUDA graphs, a fused optimizer or a larger batch",),
+    )

@@ -1,0 +1,84 @@
+"""SLO016 trace-memory-ops-grew: a later trace spends a larger share of device time on copies and sets of memory.
+
+What it detects: of two profiler traces of one rank, taken at different steps of a run, the later one copies much more.
+
+Why it matters: a misplaced `.cpu()` or a conversion to numpy stalls the loop and shows nowhere else.
+
+How it decides: the share of copies and sets in the summed device time grew by at least `points` and `ratio` times; or
+there are at least `count_ratio` times as many of them a step, and their share grew too.
+
+What else looks like this: a trace that holds a checkpoint or an evaluation.
+
+What to do next: look at the direction of the copies (`forensics kernels FIRST LAST`), and search what changed for
+`.cpu()`, `.numpy()` and `.item()`.
+
+References: 3 percentage points and 1.5 times, or twice the count, are the limits used in practice.
+
+Example:
+    ```spans source,step,category,name,start_ns,dur_ns
+    a.json,10,user_annotation,ProfilerStep#10,0,1000000
+    a.json,,kernel,gemm_a,0,900000
+    a.json,,gpu_memcpy,Memcpy DtoH (Device -> Pageable),900000,10000
+    b.json,500,user_annotation,ProfilerStep#500,90000000,1500000
+    b.json,,kernel,gemm_a,90000000,900000
+    b.json,,gpu_memcpy,Memcpy DtoH (Device -> Pageable),90900000,90000
+    ```
+    => SLO016 warning step=500 cause=memory_ops_grew
+Not this: the same share in both
+    ```spans source,step,category,name,start_ns,dur_ns
+    a.json,10,user_annotation,ProfilerStep#10,0,1000000
+    a.json,,kernel,gemm_a,0,900000
+    a.json,,gpu_memcpy,Memcpy DtoH (Device -> Pageable),900000,10000
+    b.json,500,user_annotation,ProfilerStep#500,90000000,1500000
+    b.json,,kernel,gemm_a,90000000,900000
+    b.json,,gpu_memcpy,Memcpy DtoH (Device -> Pageable),90900000,11000
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Finding, Shape
+from forensics.registry import rule
+from forensics.rules.slowdown._trace_growth import Growth, finding, most_grown
+from forensics.signals.trace_gpu import MEMORY
+from forensics.signals.trace_windows import window_pairs
+from forensics.store.run import Run
+
+_GROWTH = Growth(
+    rule="SLO016",
+    what="copies and sets of memory",
+    cause="memory_ops_grew",
+    likely=("a .cpu() or .numpy() in the loop", "host memory that is not pinned"),
+    next=("compare the two traces: forensics kernels FIRST LAST", "search the change for .cpu(), .numpy(), .item()"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOpsGrew:
+    """Thresholds of SLO016: difference and ratio of shares of summed device time, ratio of counts a step.
+
+    `least` is the share below which a count does not matter.
+    """
+
+    points: float = 0.03
+    ratio: float = 1.5
+    count_ratio: float = 2.0
+    least: float = 0.01
+
+
+@rule("SLO016", shape=Shape.SLOWDOWN, needs=("spans",), config=MemoryOpsGrew)
+def trace_memory_ops_grew(run: Run, cfg: MemoryOpsGrew | None = None) -> Iterator[Finding]:
+    """Compare the first and the last trace of each rank."""
+    cfg = cfg or MemoryOpsGrew()
+    before, after = pl.col("memory_share_first"), pl.col("memory_share_last")
+    more = (pl.col("memory_each_last") >= cfg.count_ratio * pl.col("memory_each_first")).fill_null(value=False)
+    share = (after - before >= cfg.points) & (after >= cfg.ratio * before)
+    pair = most_grown(window_pairs(run), "memory_share", share | (more & (after > before) & (after >= cfg.least)))
+    if pair is not None:
+        yield finding(run, _GROWTH, pair, "memory_share", pl.col("kind") == MEMORY)

@@ -1,0 +1,91 @@
+"""Clocks of GPUs under load, with what the log tells of the reason where they fell: levels only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.store.run import Run
+
+_CLOCK = ("gpu_sm_clock_mhz", "gpu_clock_mhz")
+_DEVICE = r"gpu[._](\d{1,4})[._]"
+_REASON = r"(?i)clocks_(?:throttle|event)_reasons\.((?:hw|sw)_\w*(?:slowdown|thermal|brake|power_cap)\w*)"
+_LOADED, _HIGH, _KEEPS = 50.0, 0.9, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """A device whose clock fell: `high` and `low` in MHz, `share` of the loaded samples, what stood beside it.
+
+    `temperature` is the median in Celsius while low, `power_share` the median draw over the limit; `rows` are the
+    low samples of the clock.
+    """
+
+    device: str
+    high: float
+    low: float
+    share: float
+    temperature: float | None
+    power_share: float | None
+    reasons: tuple[str, ...]
+    rows: pl.DataFrame
+
+
+def throttled(run: Run, *, fall: float, samples: int) -> Iterator[Throttled]:
+    """Find devices whose clock lay below `fall` of the highest clock that a tenth of their loaded samples held."""
+    wanted = pl.col("name").str.starts_with("gpu") & (pl.col("value_class") == "finite")
+    rows = run.scan("metrics").filter(wanted).sort("source", "seq", maintain_order=True).collect()
+    if not rows["name"].is_in(_CLOCK).any():
+        return
+    rows = rows.with_columns(device=pl.col("raw_name").str.extract(_DEVICE))
+    for _, part in rows.filter(pl.col("device").is_not_null()).group_by(["source", "device"], maintain_order=True):
+        found = _of_device(part, fall, samples)
+        if found is not None:
+            yield found
+
+
+def _of_device(rows: pl.DataFrame, fall: float, samples: int) -> Throttled | None:
+    clock = rows.filter(pl.col("name").is_in(_CLOCK) & (pl.col("value") > 0)).unique("seq", maintain_order=True)
+    load = _beside(rows, "gpu_util_pct")
+    loaded = clock.join(load, on="seq", how="left", maintain_order="left")
+    loaded = loaded.filter(pl.col("beside").fill_null(100.0) >= _LOADED)
+    if loaded.height < samples:
+        return None
+    high = float(loaded["value"].quantile(_HIGH) or 0.0)
+    low = loaded.filter(pl.col("value") < fall * high)
+    if low.height < _KEEPS:
+        return None
+    limit, draw = _median_at(rows, "gpu_power_limit_w", low), _median_at(rows, "gpu_power_w", low)
+    return Throttled(
+        device=str(rows["device"][0]),
+        high=high,
+        low=_median(low["value"]) or 0.0,
+        share=low.height / loaded.height,
+        temperature=_median_at(rows, "gpu_temp_c", low),
+        power_share=draw / limit if draw and limit else None,
+        reasons=_reasons(rows, low),
+        rows=low.drop("beside", "device"),
+    )
+
+
+def _beside(rows: pl.DataFrame, name: str) -> pl.DataFrame:
+    own = rows.filter(pl.col("name") == name).unique("seq", maintain_order=True)
+    return own.select("seq", pl.col("value").alias("beside"))
+
+
+def _median_at(rows: pl.DataFrame, name: str, low: pl.DataFrame) -> float | None:
+    return _median(_beside(rows, name).join(low.select("seq"), on="seq", how="semi")["beside"])
+
+
+def _median(values: pl.Series) -> float | None:
+    found = values.median()
+    return float(found) if isinstance(found, int | float) else None
+
+
+def _reasons(rows: pl.DataFrame, low: pl.DataFrame) -> tuple[str, ...]:
+    """Throttle reasons that the driver called active in at least one low sample."""
+    active = rows.filter((pl.col("value") == 1.0) & pl.col("raw_name").str.contains(_REASON))
+    active = active.join(low.select("seq"), on="seq", how="semi")
+    return tuple(sorted(set(active["raw_name"].str.extract(_REASON).drop_nulls())))

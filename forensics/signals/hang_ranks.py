@@ -1,0 +1,121 @@
+"""Global ranks: which rank a source speaks for, and which ranks the job had.
+
+A launcher's folder `attempt_0/1/` names a LOCAL rank. Where the lines inside state a rank (`[rank5]:`, `rank=5`), that
+one is global and wins for every file of the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import polars as pl
+
+from forensics.store.run import Run
+
+#: No job of today has more ranks; a larger number was misread.
+MOST_RANKS = 1_000_000
+_FOLDER = re.compile(r"^(?P<base>.*?attempt_\d+)/\d+/")
+_STATED = r"\[rank(\d{1,6})\]|\brank=(\d{1,6})\b"
+_CLIENTS = re.compile(r"\b\d+/(?P<size>\d{1,6}) clients joined")
+_SIZE = re.compile(r"world_?size|n_?ranks|num_processes", re.IGNORECASE)
+
+
+def folder_of(source: str) -> str | None:
+    """The launcher's folder of one worker, None for other paths."""
+    hit = _FOLDER.match(source)
+    return hit[0] if hit else None
+
+
+def node_of(source: str) -> str | None:
+    """The launcher's folder of one agent (one node), None for other paths."""
+    hit = _FOLDER.match(source)
+    return hit["base"] if hit else None
+
+
+def stated(run: Run) -> Mapping[str, int]:
+    """Global rank of each source whose folder is named by a local rank, where its lines state one."""
+    return run.derived(_stated)
+
+
+def _stated(run: Run) -> dict[str, int]:
+    rows = (
+        run.scan("events")
+        .filter(pl.col("source").str.contains(r"attempt_\d+/\d+/"))
+        .select("source", said=pl.col("text").str.extract_groups(_STATED))
+        .collect()
+    )
+    votes: dict[str, Counter[int]] = {}
+    for source, said in rows.iter_rows():
+        cells = cast("dict[str, str | None]", said or {})
+        number = next((v for v in cells.values() if v is not None), None)
+        folder = folder_of(source)
+        if number is not None and folder is not None:
+            votes.setdefault(folder, Counter())[int(number)] += 1
+    best = {folder: count.most_common(1)[0][0] for folder, count in votes.items()}
+    sources = cast("list[str]", rows["source"].unique().to_list())
+    return {s: best[f] for s in sources if (f := folder_of(s)) is not None and f in best}
+
+
+def corrected(rank: int | None, source: str, known: Mapping[str, int]) -> int | None:
+    """Give the global rank of a row: that of its folder's lines, else its own."""
+    return known.get(source, rank)
+
+
+def nodes(run: Run) -> dict[int, str]:
+    """Give the launcher folder (one per node and job) of each rank that has one."""
+    known = stated(run)
+    return {rank: base for source, rank in known.items() if (base := node_of(source)) is not None}
+
+
+def world(run: Run) -> frozenset[int]:
+    """List every rank of the job: those that left something, and those that a group or a message counts in."""
+    return run.derived(_world)
+
+
+def _world(run: Run) -> frozenset[int]:
+    known = stated(run)
+    found: set[int] = set()
+    for table in ("events", "metrics", "collectives", "stack_frames"):
+        rows = run.scan(table).select("source", "rank").filter(pl.col("rank").is_not_null()).unique().collect()
+        found.update(known.get(source, rank) for source, rank in rows.iter_rows())
+    for text in run.scan("collectives").select(pl.col("ranks").drop_nulls().unique()).collect()["ranks"]:
+        found.update(listed(text))
+    found.update(range(_size(run)))
+    return frozenset(rank for rank in found if 0 <= rank < MOST_RANKS)
+
+
+def _size(run: Run) -> int:
+    """Size of the job as a store's message or a fact states it, 0 when none does."""
+    joined = run.scan("events").filter(pl.col("text").str.contains("clients joined", literal=True)).select("text")
+    sizes = [int(hit["size"]) for (text,) in joined.collect().iter_rows() if (hit := _CLIENTS.search(text))]
+    facts = run.scan("facts").select("key", "value").collect()
+    for key, value in facts.iter_rows():
+        digits = (value or "").strip('"')
+        if key and _SIZE.search(key) and digits.isdigit() and len(digits) < 7:
+            sizes.append(int(digits))
+    return max(sizes, default=0)
+
+
+def listed(text: str | None) -> tuple[int, ...]:
+    """Ranks of a JSON list or of `1, 4-6`; empty for anything else."""
+    if not text:
+        return ()
+    if text.lstrip().startswith("["):
+        try:
+            cells: Any = json.loads(text)
+        except ValueError:
+            return ()
+        return tuple(c for c in cast("list[object]", cells) if isinstance(c, int)) if isinstance(cells, list) else ()
+    return tuple(_spans(re.split(r"[,\s]+", text.strip())))
+
+
+def _spans(parts: Iterable[str]) -> Iterable[int]:
+    for part in parts:
+        first, _, last = part.partition("-")
+        if first.isdigit() and len(first) < 8:
+            stop = int(last) if last.isdigit() and len(last) < 8 else int(first)
+            yield from range(int(first), min(stop, int(first) + MOST_RANKS) + 1)

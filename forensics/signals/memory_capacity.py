@@ -1,0 +1,84 @@
+"""How much memory the device and the host have, and how much of the device is not the framework's.
+
+The size of a device comes from its own series (`total`), else from an out-of-memory message; that of the host from the
+facts. What the context, the communicator and other processes hold comes from such a message, or from the device's used
+memory beside what the framework reserved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.signals._memory_kinds import TOTALS, Meaning
+from forensics.signals.oom_messages import oom_messages
+from forensics.signals.steps import at
+from forensics.store.run import Run
+
+_GIB = 1 << 30
+#: A CUDA context, cuBLAS workspaces and NCCL buffers take about this much of a device (PyTorch, CUDA semantics).
+USUAL_OUTSIDE_GIB = (0.3, 1.5)
+#: Totals further apart than this share are of different devices.
+_ALIKE = 0.02
+_PERCENT = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Sizes in GiB, None when unknown; `outside` brackets what is not the framework's, `measured` says it was seen."""
+
+    device: float | None = None
+    host: float | None = None
+    outside: tuple[float, float] = USUAL_OUTSIDE_GIB
+    measured: bool = False
+
+    def of(self, meaning: Meaning) -> float | None:
+        """Give the size of what a series counts, in its unit."""
+        if meaning.unit == "%":
+            return _PERCENT
+        return self.host if meaning.is_host else self.device
+
+    def room(self, meaning: Meaning) -> tuple[float, float] | None:
+        """Bracket the value at which a growing series meets its end, in its unit; None when the size is unknown."""
+        size = self.of(meaning)
+        if size is None or meaning.falls:
+            return None
+        if meaning.unit == "%" or meaning.quantity in {"used", "rss", "host_used"}:
+            return 0.98 * size, size
+        low, high = self.outside
+        return size - high, size - low
+
+
+def capacity_of(run: Run) -> Capacity:
+    """Collect the sizes that a run tells."""
+    return run.derived(_capacity)
+
+
+def _capacity(run: Run) -> Capacity:
+    totals = run.scan("metrics").filter(pl.col("name").is_in(TOTALS) & (pl.col("value") > 0)).collect()["value"]
+    messages = [m.sizes for m in oom_messages(run) if m.where == "device"]
+    sizes = totals.to_list() or [m.capacity / _GIB for m in messages if m.capacity]
+    device = max(sizes) if sizes and max(sizes) - min(sizes) <= _ALIKE * max(sizes) else None
+    outside = [((m.outside or 0) + (m.others or 0)) / _GIB for m in messages if m.outside is not None]
+    outside = outside or _beside_reserved(run)
+    host = run.scan("facts").filter(pl.col("key").str.ends_with("memory_bytes")).collect()["value"].to_list()
+    found = [float(v) / _GIB for v in host if v is not None and v.isdigit()]
+    bracket = (min(outside), max(outside)) if outside else USUAL_OUTSIDE_GIB
+    return Capacity(device, max(found) if found else None, bracket, bool(outside))
+
+
+def _beside_reserved(run: Run) -> list[float]:
+    """Device memory in use less what the framework reserved, at the largest of both, where one source has both."""
+    rows = (
+        run.scan("metrics")
+        .filter(pl.col("name").is_in(["gpu_mem_used_gib", "mem_reserved_gib", "mem_reserved_peak_gib"]))
+        .with_columns(at())
+        .group_by("source", "rank", "name")
+        .agg(pl.col("value").max(), pl.col("raw_name").n_unique().alias("names"))
+        .collect()
+    )
+    used = rows.filter((pl.col("name") == "gpu_mem_used_gib") & (pl.col("names") == 1))
+    held = rows.filter(pl.col("name") != "gpu_mem_used_gib").group_by("source", "rank").agg(pl.col("value").max())
+    both = used.join(held, on=["source", "rank"], how="inner", suffix="_held", nulls_equal=True)
+    return [v for v in (both["value"] - both["value_held"]).to_list() if v >= 0]

@@ -1,0 +1,216 @@
+"""What a series of memory over steps looks like: flat, plateau, slope, staircase, sawtooth, spike or level shift.
+
+The answer is `unresolved` where the values were printed too coarsely to tell a slope from a staircase, and `unknown`
+for fewer than 8 samples. It is chosen by the Bayesian information criterion between a constant, a robust line and a
+piecewise constant, after warm-up and isolated excursions are taken out. A series that can only rise (a peak that was
+never reset, a cache that is never given back) is judged by when it set new records: among the values of a stationary
+series their number in the second half is about Poisson with mean ln 2, whatever the noise (Renyi 1962).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log
+
+import numpy as np
+
+from forensics.signals._memory_fit import (
+    Floats,
+    Line,
+    change_points,
+    excursions,
+    line_of,
+    noise_of,
+    thinned,
+    without,
+)
+from forensics.signals._memory_form import ABSURD, FEWEST, QUANTUM_GIB, Form, Kind, Scale, Step, if_resolved, regular
+from forensics.signals._memory_records import records
+
+__all__ = ["QUANTUM_GIB", "Form", "Kind", "Step", "form_of"]
+
+
+def form_of(
+    x: Floats, y: Floats, *, quantum: float = QUANTUM_GIB, printed: float = 0.0, cumulative: bool = False
+) -> Form:
+    """Judge a series; x rises, y may hold NaN and absurd values (left out).
+
+    `quantum` is the least change of what is measured, `printed` the unit of the last printed digit (0 when exact), and
+    `cumulative` says that the value can only rise.
+    """
+    good = np.isfinite(x) & (np.abs(y) < ABSURD)
+    where = np.flatnonzero(good)
+    x, y = x[good], y[good]
+    if len(y) < FEWEST:
+        return Form("unknown", len(y), note=f"fewer than {FEWEST} samples")
+    x, y, tops, per = thinned(x, y)
+    skip = 0 if cumulative else _warmup(y, quantum)
+    x, y, tops = x[skip:], y[skip:], tops[skip:]
+    noise = max(noise_of(y), quantum / 8, 1e-4 * abs(float(np.median(y))), printed / 12**0.5)
+    scale = Scale(noise, max(0.01 * abs(float(np.median(y))), 3 * noise, quantum), printed)
+    form = records(x, y, scale, quantum) if cumulative else _interval(x, y, tops, scale, quantum)
+    return _in_samples(replace(form, warmup=skip, noise=noise, level=float(np.median(y))), where, skip, per)
+
+
+def _in_samples(form: Form, where: np.ndarray, skip: int, per: int) -> Form:
+    """Turn indices of thinned samples without warm-up into indices of the series as given."""
+
+    def at(index: int) -> int:
+        return int(where[min((index + skip) * per, len(where) - 1)])
+
+    return replace(
+        form,
+        samples=len(where),
+        warmup=at(0) if skip else 0,
+        onset=None if form.onset is None else at(form.onset),
+        steps=tuple(replace(s, index=at(s.index)) for s in form.steps),
+        excess=tuple(replace(s, index=at(s.index)) for s in form.excess),
+    )
+
+
+def _warmup(y: Floats, quantum: float) -> int:
+    """Count samples before the last large early jump that never came back: optimizer state, workspaces, compilation."""
+    until = max(2, min(len(y) // 5, 20))
+    moves = np.diff(y)
+    usual = float(np.median(moves))
+    large = max(quantum, 5 * noise_of(y), 0.01 * abs(float(np.median(y))))
+    jumps = np.flatnonzero(moves[:until] - usual > large)
+    if not len(jumps) or len(y) - int(jumps[-1]) - 1 < FEWEST:
+        return 0
+    last = int(jumps[-1]) + 1
+    first = int(jumps[0]) + 1
+    lasting = float(np.median(y[until:]) - np.median(y[:first])) >= 0.5 * float(y[first] - y[first - 1])
+    stays = lasting and y[until:].min() >= 0.98 * y[:last].max()
+    # a staircase begins with the same jumps that it goes on with
+    later = float((moves[until:] - usual).max(initial=0.0))
+    return last if stays and later < 0.5 * float((moves[:until] - usual).max()) else 0
+
+
+def _interval(x: Floats, y: Floats, tops: Floats, scale: Scale, quantum: float) -> Form:
+    found = excursions(tops, max(6 * scale.noise, scale.least))
+    base = np.median(y)
+    excess = tuple(Step(a, float(x[a]), float(tops[a:b].max() - base)) for a, b in found)
+    calm = without(y, found)
+    form = _sawtooth(x, y, scale) or _sawtooth(x, calm, scale) or _trend(x, calm, scale, quantum)
+    if form.kind == "flat" and excess:
+        heights = [e.height for e in excess]
+        form = replace(form, kind="spike", onset=excess[0].index, height=max(heights), period=regular(excess))
+    return replace(form, samples=len(y), excess=excess)
+
+
+def _sawtooth(x: Floats, y: Floats, scale: Scale) -> Form | None:
+    """At least two large falls back to one floor, each after a gradual rise."""
+    moves = np.diff(y)
+    falls = np.flatnonzero(moves < -max(scale.least, 6 * scale.noise)) + 1
+    if len(falls) < 2:
+        return None
+    teeth = np.split(y, falls)
+    floors = np.array([tooth[: max(1, len(tooth) // 5)].min() for tooth in teeth[1:]])
+    rises = [float(tooth[-1] - tooth[0]) for tooth in teeth[1:-1]]
+    fall = -float(np.median(moves[falls - 1]))
+    sudden = float(np.median([np.diff(tooth).max(initial=0.0) for tooth in teeth[1:-1]]))
+    if np.ptp(floors) > max(0.35 * fall, scale.least) or float(np.median(rises)) <= scale.least or sudden > 0.75 * fall:
+        return None
+    steps = tuple(Step(int(i), float(x[i]), float(moves[i - 1])) for i in falls)
+    return Form("sawtooth", len(y), onset=None, steps=steps, period=regular(steps), height=fall)
+
+
+def _trend(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
+    n, t = len(y), (x - x[0]) / max(float(x[-1] - x[0]), 1e-9)
+    line = line_of(t, y)
+    cuts = change_points(y, scale.noise)
+    treads = np.split(y, cuts)
+    means = np.array([tread.mean() for tread in treads])
+    heights = np.diff(means)
+    errors = {
+        "flat": float(np.sum((y - np.median(y)) ** 2)),
+        "slope": float(np.sum((y - line.start - line.rise * t) ** 2)),
+        "steps": float(sum(((tread - mean) ** 2).sum() for tread, mean in zip(treads, means, strict=True))),
+    }
+    cost = {"flat": 1, "slope": 2, "steps": 1 + 2 * len(cuts)}
+    bic = {name: errors[name] / scale.noise**2 + cost[name] * log(n) for name in errors}
+    ups = [i for i, h in enumerate(heights) if h >= max(min(scale.least, quantum), scale.noise)]
+    downs = [i for i, h in enumerate(heights) if h <= -scale.least]
+    tallest = max((float(heights[i]) for i in ups), default=0.0)
+    steps = tuple(Step(cuts[i], float(x[cuts[i]]), float(heights[i])) for i in ups if heights[i] >= 0.2 * tallest)
+    net = float(means[-1] - means[0])
+    jumped = _jump_share(treads, t, cuts, [s.height for s in steps]) >= 0.7 and bic["steps"] < bic["slope"]
+    if jumped and len(steps) == 1 and not downs and net >= scale.least:
+        form = Form("level_shift", n, rise=net, onset=steps[0].index, steps=steps, height=steps[0].height)
+    elif jumped and len(steps) >= 2 and not downs and net >= scale.least and _long(cuts, n):
+        form = _staircase(x, steps, net)
+    elif len(downs) == 1 and not steps and bic["steps"] < bic["slope"]:
+        down = Step(cuts[downs[0]], float(x[cuts[downs[0]]]), float(heights[downs[0]]))
+        form = Form("level_shift", n, rise=net, onset=down.index, steps=(down,), height=down.height)
+    elif bic["slope"] < bic["flat"] and abs(line.rise) >= scale.least:
+        form = _slope(x, t, y, line, scale)
+    else:
+        return Form("flat", n, rise=line.rise)
+    return if_resolved(form, y, line.start + line.rise * t, scale)
+
+
+def _long(cuts: list[int], n: int) -> bool:
+    """Whether the median tread has at least 4 samples: shorter ones cannot be told from a slope."""
+    return float(np.median(np.diff([0, *cuts, n]))) >= 4
+
+
+def _jump_share(treads: list[Floats], t: Floats, cuts: list[int], heights: list[float]) -> float:
+    """Share of the whole rise that happens between treads, not inside them."""
+    jumps = sum(heights)
+    inside = 0.0
+    for tread, times in zip(treads, np.split(t, cuts), strict=True):
+        if len(tread) >= 4:
+            inside += line_of(times, tread).rise * float(times[-1] - times[0])
+    whole = jumps + max(inside, 0.0)
+    return jumps / whole if whole > 0 else 0.0
+
+
+def _staircase(x: Floats, steps: tuple[Step, ...], net: float) -> Form:
+    heights = np.array([s.height for s in steps])
+    per = net / max(float(x[-1] - x[0]), 1e-9)
+    apart = np.diff([s.x for s in steps])
+    wide = float(np.std(apart) / len(apart) ** 0.5 / apart.mean()) if len(apart) > 1 and apart.mean() > 0 else 0.5
+    return Form(
+        "staircase", len(x), rise=net, per_step=per,
+        per_step_lo=per * (1 - min(wide, 0.9)), per_step_hi=per * (1 + wide),
+        onset=steps[0].index, steps=steps, period=regular(steps), height=float(np.median(heights)),
+    )  # fmt: skip
+
+
+def _slope(x: Floats, t: Floats, y: Floats, line: Line, scale: Scale) -> Form:
+    """A slope, from where it begins; a plateau when it had ended a third before the end of the series."""
+    n, span = len(y), max(float(x[-1] - x[0]), 1e-9)
+    tail = line_of(t[-max(FEWEST, n // 3) :], y[-max(FEWEST, n // 3) :]).rise / 3
+    if tail < 0.1 * line.rise / 3 and tail < scale.least and line.rise > 0:
+        return Form("plateau", n, rise=line.rise, note="rose at first, and no more in the last third")
+    knot = _knot(t, y, scale)
+    late = line if knot == 0 else line_of(t[knot:], y[knot:])
+    rise = line.rise if knot == 0 else late.rise * float(1 - t[knot])
+    slopes = sorted((late.rise / span, *_halves(x[knot:], y[knot:])))
+    return Form(
+        "slope", n, rise=rise, onset=knot, per_step=late.rise / span, per_step_lo=slopes[0], per_step_hi=slopes[-1]
+    )
+
+
+def _halves(x: Floats, y: Floats) -> tuple[float, float]:
+    """Slopes per x of the first and the last two thirds: how far one line speaks for the whole."""
+    cut = len(y) // 3
+    return _per_x(x[: 2 * cut], y[: 2 * cut]), _per_x(x[cut:], y[cut:])
+
+
+def _per_x(x: Floats, y: Floats) -> float:
+    return line_of(x, y).rise if len(y) > 1 else 0.0
+
+
+def _knot(t: Floats, y: Floats, scale: Scale) -> int:
+    """Index where a flat stretch turns into a slope, 0 when one line explains the whole as well."""
+    n = len(y)
+    tried = np.unique(np.linspace(0, n - FEWEST, 24).astype(int))
+    errors: list[float] = []
+    for at in tried:
+        hinge = np.maximum(t - t[at], 0.0)
+        design = np.column_stack((np.ones(n), hinge))
+        fit = np.linalg.lstsq(design, y, rcond=None)[0]
+        errors.append(float(np.sum((y - design @ fit) ** 2)))
+    best = int(np.argmin(errors))
+    return int(tried[best]) if (errors[0] - errors[best]) / scale.noise**2 > 10 + log(n) else 0

@@ -1,0 +1,60 @@
+"""Averages since the start of a run: recognising them, and getting back the times that went into them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.signals.loss_curve import Floats
+from forensics.signals.pace_pauses import Steps
+
+_FEWEST, _STEEP, _POSITIVE = 60, -0.7, 0.98
+
+
+def is_running_average(values: Floats, counts: Steps) -> bool:
+    """Whether changes from record to record die out as 1 / k, as those of an average over all steps so far must.
+
+    The slope of the log of the smoothed changes on the log of the step count, after the first tenth; an average has
+    -1, noise about a level 0. And what went into an average is positive: noise about a level, taken apart as if it were
+    an average, is not. Fewer than sixty records cannot tell.
+    """
+    late = len(values) // 10
+    moves, place = np.abs(np.diff(values))[late:], np.asarray(counts, dtype=np.float64)[late + 1 :]
+    if len(moves) < _FEWEST or place.min(initial=1.0) <= 0:
+        return False
+    if float(np.mean(undone(values, counts)[late:] > 0)) < _POSITIVE:
+        return False
+    lengths = (len(moves), len(moves) // 2, len(moves) // 3)
+    return any(n >= _FEWEST and _dies_out(moves[:n], place[:n]) for n in lengths)
+
+
+def _dies_out(moves: Floats, place: Floats) -> bool:
+    """Whether changes fall as 1 / k; the caller asks the first part alone too, as a jump later on hides it."""
+    parts = np.array_split(np.arange(len(moves)), 12)
+    heights = np.array([np.median(moves[part]) for part in parts])
+    middles = np.array([place[part].mean() for part in parts])
+    if (heights <= 0).any() or middles[-1] < 2 * middles[0]:
+        return False
+    return float(np.polyfit(np.log(middles), np.log(heights), 1)[0]) < _STEEP
+
+
+def undone(averages: Floats, counts: Steps) -> Floats:
+    """Seconds per step between neighbouring records, from averages since step 0; the first record stays as it is.
+
+    `counts` are the steps averaged over. t = (k a(k) - j a(j)) / (k - j); values that rounding made negative are kept,
+    so that the caller sees them.
+    """
+    k = np.asarray(counts, dtype=np.float64)
+    totals = averages * k
+    with np.errstate(divide="ignore", invalid="ignore"):
+        times = np.diff(totals) / np.diff(k)
+    return np.concatenate([averages[:1], times])
+
+
+def undone_quantum(quantum: float, counts: Steps) -> float:
+    """Unit of an undone average whose averages are printed in steps of `quantum`, at the median record."""
+    k = np.asarray(counts, dtype=np.float64)
+    if len(k) < 2:
+        return quantum
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = quantum * (k[1:] + k[:-1]) / 2 / np.abs(np.diff(k))
+    return float(np.median(spread))

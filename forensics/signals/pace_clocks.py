@@ -1,0 +1,190 @@
+"""Every clock of a run that tells how fast it trained: seconds per step, per token or per sample, in order.
+
+A clock is one series of one source, attempt and rank. Its times are made comparable: rates are inverted, running
+clocks and timestamps differenced, averages since the start undone, steps turned into tokens where these are logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from forensics.signals.loss_curve import Floats
+from forensics.signals.pace_average import is_running_average, undone, undone_quantum
+from forensics.signals.pace_names import PaceName, pace_name
+from forensics.signals.pace_units import rescaled
+from forensics.signals.pace_work import per_work, work_of
+from forensics.signals.steps import ordered
+from forensics.signals.throughput import busy_steps, marked
+from forensics.store.run import Run
+
+_WALL = PaceName("wall", "step", 1.0, 99)
+_GROUP = ["source", "attempt", "rank"]
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """One series of times: rows of the metrics table with `at`, `lo` (the record before), `pace` and `busy`.
+
+    `pace` is in seconds per `unit`; `quantum` the unit it was printed in, in the same, 0 when not known to be coarse.
+    `notes` say what was done to it.
+    """
+
+    source: str
+    attempt: int
+    rank: int | None
+    form: str
+    unit: str
+    order: int
+    rows: pl.DataFrame
+    quantum: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        """Count the records."""
+        return self.rows.height
+
+    @property
+    def name(self) -> str:
+        """Give the name as it was printed."""
+        return str(self.rows["raw_name"][0] or self.rows["name"][0])
+
+    @property
+    def seconds(self) -> Floats:
+        """Give the times, shape (n,)."""
+        return self.rows["pace"].to_numpy()
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Give the steps of the records, shape (n,)."""
+        return self.rows["at"].to_numpy()
+
+    @property
+    def resolution(self) -> float:
+        """Give the printing unit over the median time."""
+        return self.quantum / float(np.median(self.seconds)) if len(self) else 0.0
+
+    def calm(self) -> Clock:
+        """Give the clock without records in which an evaluation or a checkpoint lies, unless most records are such."""
+        rows = self.rows.filter(~pl.col("busy"))
+        if 2 * rows.height < self.rows.height or rows.height == self.rows.height:
+            return self
+        return replace(self, rows=rows)
+
+
+def clocks(run: Run) -> tuple[Clock, ...]:
+    """Give every clock of a run, by source, attempt and rank, the most trustworthy form first."""
+    return run.derived(_clocks)
+
+
+def best_clocks(run: Run, *, fewest: int, coarsest: float = 0.025) -> Iterator[Clock]:
+    """Give one clock per source, attempt and rank: the first that is long and fine enough, else the finest long one."""
+    groups: dict[tuple[str, int, int | None], list[Clock]] = {}
+    for clock in clocks(run):
+        groups.setdefault((clock.source, clock.attempt, clock.rank), []).append(clock)
+    for group in groups.values():
+        long = [c for c in group if len(c) >= fewest]
+        if long:
+            yield next((c for c in long if c.resolution <= coarsest), min(long, key=lambda c: c.resolution))
+
+
+def _clocks(run: Run) -> tuple[Clock, ...]:
+    metrics = run.scan("metrics")
+    named = metrics.select("name", "raw_name").unique().collect()
+    known = {pair: found for pair in named.iter_rows() if (found := _meaning(*pair)) is not None}
+    busy = busy_steps(run)
+    found = [*_named_clocks(metrics, known, run), *_wall_clocks(metrics)]
+    out = [c for clock in found if len(c := _busy_marked(clock, busy)) >= 2]
+    return tuple(sorted(out, key=lambda c: (c.source, c.attempt, -1 if c.rank is None else c.rank, c.order)))
+
+
+def _meaning(name: str | None, raw_name: str | None) -> PaceName | None:
+    return next((found for n in (name, raw_name) if n and (found := pace_name(n)) is not None), None)
+
+
+def _named_clocks(
+    metrics: pl.LazyFrame, known: dict[tuple[str | None, str | None], PaceName], run: Run
+) -> Iterator[Clock]:
+    if not known:
+        return
+    names = pl.DataFrame({"name": [n for n, _ in known], "raw_name": [r for _, r in known]}).unique()
+    rows = ordered(
+        metrics.filter(pl.col("value_class") == "finite").join(
+            names.lazy(), ["name", "raw_name"], "semi", nulls_equal=True
+        )
+    )
+    frame = rows.filter(pl.col("at").is_not_null()).collect()
+    work = work_of(run)
+    for (source, attempt, rank, name, raw), part in frame.group_by([*_GROUP, "name", "raw_name"], maintain_order=True):
+        place = (str(source), int(str(attempt)), None if rank is None else int(str(rank)))
+        clock = _clock_of(part, known[name, raw], place)  # pyright: ignore[reportArgumentType] - the keys are names
+        if clock is not None:
+            clock = rescaled(clock, frame)
+            yield clock
+            yield from per_work(clock, work)
+
+
+def _clock_of(part: pl.DataFrame, meaning: PaceName, place: tuple[str, int, int | None]) -> Clock | None:
+    rows = part.unique("at", keep="first", maintain_order=True).with_columns(lo=pl.col("at").shift(1))
+    passed = pl.col("at") - pl.col("lo")
+    value, notes, quantum = rows["value"].to_numpy() * meaning.scale, (), 0.0
+    if meaning.form in {"rate", "mean-rate"}:
+        with np.errstate(divide="ignore"):
+            value = 1 / value
+    since_start = meaning.form.startswith("mean") or (
+        meaning.form != "clock" and is_running_average(value, rows["at"].to_numpy())
+    )
+    if since_start:
+        counts = rows["at"].to_numpy()
+        quantum = undone_quantum(_printed_unit(value), counts)
+        value, notes = undone(value, counts), ("an average since the start, taken apart",)
+    if meaning.form == "clock":
+        pace = (pl.lit(pl.Series(value)).diff() / passed).alias("pace")
+    else:
+        pace = pl.lit(pl.Series(value)).alias("pace")
+    rows = rows.with_columns(pace).filter((passed > 0) & (pl.col("pace") > 0) & pl.col("pace").is_finite())
+    if rows.height < 2:
+        return None
+    order = meaning.order + (100 if since_start else 0)
+    return Clock(*place, meaning.form, meaning.unit, order, rows, quantum, notes)
+
+
+def _printed_unit(values: Floats) -> float:
+    """The unit that values are printed in, at the finest: the smallest difference of two of them."""
+    gaps = np.diff(np.unique(values))
+    gaps = gaps[gaps > 1e-12 * max(1e-300, float(np.abs(values).max()))]
+    return float(gaps.min()) if len(gaps) else 0.0
+
+
+def _wall_clocks(metrics: pl.LazyFrame) -> Iterator[Clock]:
+    """Clocks from the times of the records themselves, of the name that each source printed most often."""
+    training = ~pl.col("name").str.contains(r"(?i)eval|val_|valid|test|gpu|system|process|cpu")
+    timed = metrics.filter(pl.col("t_ns").is_not_null() & training & (pl.col("value_class") != "null"))
+    rows = ordered(timed).filter(pl.col("at").is_not_null()).collect()
+    for (source, attempt, rank), part in rows.group_by(_GROUP, maintain_order=True):
+        top = part["raw_name"].value_counts(sort=True)["raw_name"][0]
+        one = part.filter(pl.col("raw_name").eq_missing(pl.lit(top))).unique("at", keep="first", maintain_order=True)
+        one = one.with_columns(lo=pl.col("at").shift(1))
+        passed = pl.col("at") - pl.col("lo")
+        one = one.with_columns(pace=pl.col("t_ns").diff() / 1e9 / passed).filter((passed > 0) & (pl.col("pace") > 0))
+        if one.height >= 2:
+            tick = _tick_s(one["t_ns"].to_numpy()) / float(np.median((one["at"] - one["lo"]).to_numpy()))
+            place = (str(source), int(str(attempt)), None if rank is None else int(str(rank)))
+            yield Clock(*place, _WALL.form, _WALL.unit, _WALL.order, one, tick, ("differences of timestamps",))
+
+
+def _tick_s(times_ns: np.ndarray) -> float:
+    """Coarseness of timestamps: the largest power of ten, up to a minute, that divides all of them."""
+    for tick in (60_000_000_000, 1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 1_000):
+        if not (times_ns % tick).any():
+            return tick / 1e9
+    return 0.0
+
+
+def _busy_marked(clock: Clock, busy: pl.DataFrame) -> Clock:
+    steps = busy.filter(pl.col("source") == clock.source)["at"]
+    rows = marked(clock.rows, steps, running=clock.form in {"clock", "wall"})
+    return replace(clock, rows=rows)

@@ -1,0 +1,43 @@
+"""Which metric names tell how fast a run is, in which form and unit: read from `pace_names.tsv`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+Form = Literal["clock", "time", "rate", "mean-time", "mean-rate", "wall"]
+_NOT_TRAINING = re.compile(r"(?:^|[/._ ])(?:eval|val|valid|validation|test|predict|pred|infer|generation)(?:[/._ ]|$)")
+_WORDS = re.compile(r"[\s\-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class PaceName:
+    """What a metric measures: its form, per what, the factor to seconds, and how much it is preferred (0 first)."""
+
+    form: Form
+    unit: str
+    scale: float
+    order: int
+
+
+@cache
+def _table() -> tuple[tuple[re.Pattern[str], PaceName], ...]:
+    text = (files("forensics.signals") / "pace_names.tsv").read_text(encoding="utf-8")
+    lines = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+    return tuple(
+        (re.compile(pattern), PaceName(form, unit, float(scale), order))  # pyright: ignore[reportArgumentType] - the file's word
+        for order, (pattern, form, unit, scale, _) in enumerate(lines)
+    )
+
+
+@cache
+def pace_name(name: str) -> PaceName | None:
+    """Say what a metric name measures; None for names that tell no training speed."""
+    lower = _WORDS.sub("_", name.lower().strip())
+    if _NOT_TRAINING.search(lower):
+        return None
+    parts = (lower, lower.rsplit("/", 1)[-1], lower.rsplit(".", 1)[-1], "/".join(lower.split("/")[1:]))
+    return next((found for part in parts if part for pattern, found in _table() if pattern.fullmatch(part)), None)

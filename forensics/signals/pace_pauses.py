@@ -1,0 +1,195 @@
+"""Single slow records among steady ones: warm-up, pauses, and which of them come with a fixed period in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import e, log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forensics.signals.loss_curve import Floats
+from forensics.signals.loss_noise import centred_median
+from forensics.signals.pace_noise import spread
+
+Flags = NDArray[np.bool_]
+Steps = NDArray[Any]
+_WINDOW = 21  # odd; a centred median keeps an edge of a step where it is
+_SIGMAS, _LEAST = 4.0, log(1.25)
+_WARM_LEAST, _WARM_SHARE, _WARM_MOST = log(1.15), 0.2, 200
+_TEETH, _TEETH_SHARE, _CHANCE = 3, 0.75, log(1e-3)
+_CANDIDATES, _COMBS, _SPAN = 400, 3, 2_000_000
+_SAMPLE = 4096  # records that a pattern of at most forty is looked for in
+
+
+@dataclass(frozen=True, slots=True)
+class Spikes:
+    """A series split into a moving level and what stands out of it: `base`, the flags, and the noise about the base."""
+
+    base: Floats
+    far: Flags
+    sd: float
+
+    def high(self, logs: Floats) -> Flags:
+        """Flag the records that stand out upwards."""
+        return self.far & (logs > self.base)
+
+
+@dataclass(frozen=True, slots=True)
+class Comb:
+    """Pauses at steps `phase + k * period`: how many there were, and how many that would be at most."""
+
+    period: int
+    phase: int
+    teeth: int
+    expected: float
+
+
+def warmup(logs: Floats, noise: float) -> int:
+    """Count leading records above the level that follows: compilation, caches, a slow start.
+
+    At most a fifth of the series and 200 records; the level is the median of a window after the first 5 %.
+    """
+    n = len(logs)
+    if n < 12:
+        return 0
+    most = min(int(_WARM_SHARE * n), _WARM_MOST)
+    first = min(most, max(5, n // 20))
+    level = float(np.median(logs[first : first + max(15, min(60, n // 4))]))
+    slow = logs > level + max(_SIGMAS * noise, _WARM_LEAST)
+    count = 0
+    while count < most and (slow[count] or np.count_nonzero(slow[count : count + 4]) >= 2):
+        count += 1
+    return count
+
+
+def spikes(logs: Floats) -> Spikes:
+    """Find the records that differ from the median around them by four deviations and by a quarter."""
+    n = len(logs)
+    width = min(_WINDOW, (n // 4) * 2 - 1)
+    if width < 5:
+        return Spikes(np.full(n, np.median(logs)), np.zeros(n, dtype=np.bool_), spread(logs))
+    base = centred_median(logs, width)
+    off = logs - base
+    sd = max(spread(off), 1e-6)
+    return Spikes(base, np.abs(off) > max(_SIGMAS * sd, _LEAST), sd)
+
+
+def combs(places: Steps, first: int, last: int) -> tuple[Comb, ...]:
+    """Find periods in the step numbers of pauses, the one that explains most first.
+
+    Needs three teeth and three quarters of those expected; the number of teeth must be unlikely by chance (Chernoff
+    bound times the number of phases below 0.001).
+    """
+    found: list[Comb] = []
+    span, rest = last - first + 1, np.asarray(places, dtype=np.int64)
+    while len(found) < _COMBS and len(rest) >= _TEETH:
+        best = max(_combs_of(rest, first, span), key=lambda pair: (pair[0], pair[1].period), default=None)
+        if best is None:
+            break
+        found.append(best[1])
+        rest = rest[rest % best[1].period != best[1].phase]
+    return tuple(found)
+
+
+def regular(logs: Floats, steps: Steps) -> tuple[Flags, tuple[Comb, ...]]:
+    """Flag the pauses of a series that come with a period, and give their combs."""
+    slow = spikes(logs).high(logs)
+    found = combs(steps[slow], int(steps[0]), int(steps[-1])) if np.count_nonzero(slow) >= _TEETH else ()
+    return of_combs(steps, found) & slow, found
+
+
+def of_combs(steps: Steps, found: tuple[Comb, ...]) -> Flags:
+    """Flag the steps that belong to one of the combs."""
+    flags = np.zeros(len(steps), dtype=np.bool_)
+    for comb in found:
+        flags |= steps % comb.period == comb.phase
+    return flags
+
+
+def _combs_of(places: Steps, first: int, span: int) -> Iterator[tuple[float, Comb]]:
+    """Every acceptable comb, with the number of teeth above those expected of random places."""
+    rate = len(places) / span
+    for period in _periods(places, first, span):
+        if period < 3 or span / period < _TEETH:
+            continue
+        phases, counts = np.unique(places % period, return_counts=True)
+        top = int(np.argmax(counts))
+        teeth, expected = int(counts[top]), span / period
+        mean = max(rate * expected, 1e-9)
+        chance = teeth * log(mean * e / teeth) - mean if teeth > mean else 0.0
+        if teeth >= _TEETH and teeth >= _TEETH_SHARE * (expected - 1) and chance + log(span) < _CHANCE:
+            yield round(teeth - mean, 9), Comb(period, int(phases[top]), teeth, expected)
+
+
+def _periods(places: Steps, first: int, span: int) -> list[int]:
+    """Candidate periods: peaks of the autocorrelation of the places (by FFT), and distances of neighbours."""
+    length = min(span, _SPAN)
+    marks = np.zeros(length)
+    inside = places - first
+    marks[inside[inside < length]] = 1.0
+    size = 1 << (2 * length - 1).bit_length()
+    wave = np.fft.rfft(marks - marks.mean(), size)
+    power = np.fft.irfft((wave * np.conj(wave)).real, size)[:length]
+    lags = np.arange(length)
+    score = np.where((lags >= 3) & (lags <= span / 3), power / np.sqrt(np.maximum(length - lags, 1)), -np.inf)
+    peaks = np.argpartition(-score, min(25, length - 1))[:25]
+    near = np.unique(np.diff(places))[:40]
+    return [int(p) for p in np.unique(np.concatenate([peaks, near]))[:_CANDIDATES]]
+
+
+def by_record(logs: Floats) -> tuple[int, Floats] | None:
+    """Find a pattern that repeats every few records, as an evaluation inside every k-th does, and take it out.
+
+    Gives the period in records (2 to 40) and the series without the pattern; None when there is none. The pattern is
+    the median per phase of what a moving mean over one period leaves (classical decomposition).
+    """
+    n = len(logs)
+    if n < 24:
+        return None
+    calm = np.clip(logs[:_SAMPLE], *np.quantile(logs[:_SAMPLE], [0.02, 0.98]))
+    calm = calm - calm.mean()
+    power = float(calm @ calm) + 1e-12
+    acf = [float(calm[lag:] @ calm[:-lag]) / power for lag in range(1, min(40, n // 6) + 1)]
+    top = max(acf[1:], default=0.0)
+    if top <= 0.5 or acf[0] >= 0.5 * top:
+        return None
+    period = next(lag for lag, value in enumerate(acf, start=1) if value > 0.8 * top)
+    if period < 2 or n < 6 * period:
+        return None
+    return period, logs - _pattern(logs, period)
+
+
+def _pattern(logs: Floats, period: int) -> Floats:
+    kernel = np.ones(period + 1 - period % 2)
+    if period % 2 == 0:
+        kernel[[0, -1]] = 0.5
+    kernel /= kernel.sum()
+    half = len(kernel) // 2
+    off = logs - np.convolve(np.pad(logs, half, mode="reflect"), kernel, "valid")
+    medians = np.array([np.median(off[phase::period]) for phase in range(period)])
+    medians -= float(np.median(medians))
+    return np.asarray(medians[np.arange(len(logs)) % period], dtype=np.float64)
+
+
+def winsorised(logs: Floats, found: Spikes, sigmas: float = 3.0) -> Floats:
+    """Replace spikes by the level around them, and pull what is left to at most `sigmas` deviations from it."""
+    calm = np.where(found.far, found.base, logs)
+    return found.base + np.clip(calm - found.base, -sigmas * found.sd, sigmas * found.sd)
+
+
+def excess(logs: Floats, found: Spikes) -> Floats:
+    """Time that each upward spike adds, in units of the level around it; 0 elsewhere, at most ten."""
+    off = np.expm1(np.clip(logs - found.base, 0.0, log(11)))
+    return np.where(found.high(logs), off, 0.0)
+
+
+def share_of_time(seconds: Floats, flags: Flags) -> float:
+    """Share of the whole time that the flagged records take beyond the median of the others."""
+    calm = seconds[~flags]
+    if not flags.any() or not len(calm):
+        return 0.0
+    usual = float(np.median(calm))
+    return float((seconds[flags] - usual).clip(min=0.0).sum() / max(seconds.sum(), 1e-300))

@@ -1,0 +1,56 @@
+"""How much work a step holds, where it is logged: tokens or samples, to tell longer steps from slow ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from forensics.signals.steps import ordered
+from forensics.store.run import Run
+
+if TYPE_CHECKING:
+    from forensics.signals.pace_clocks import Clock
+
+_TOTALS = ("num_tokens", "num_samples")
+_PER_STEP = ("num_tokens_step", "tokens_per_step", "global_batch_size", "global batch size", "batch_size")
+_UNIT = {"num_tokens": "token", "num_tokens_step": "token", "tokens_per_step": "token"}
+_CHANGE = 1.01  # least change of the work per step that matters
+
+
+def work_of(run: Run) -> pl.DataFrame:
+    """Give the work per step: source, attempt, rank, `at`, `work` and `unit`, sorted; empty where none is logged."""
+    own = pl.col("name").is_in([*_TOTALS, *_PER_STEP]) & (pl.col("value_class") == "finite")
+    rows = ordered(run.scan("metrics").filter(own)).filter(pl.col("at").is_not_null())
+    over = ["source", "attempt", "rank", "name"]
+    passed = (pl.col("at") - pl.col("at").shift(1)).over(over)
+    total = ((pl.col("value") - pl.col("value").shift(1)).over(over) / passed).alias("work")
+    work = pl.when(pl.col("name").is_in(_TOTALS)).then(total).otherwise(pl.col("value")).alias("work")
+    found = rows.with_columns(work).filter(pl.col("work").is_finite() & (pl.col("work") > 0))
+    unit = pl.col("name").replace_strict(_UNIT, default="sample").alias("unit")
+    return found.select("source", "attempt", "rank", "at", "name", "work", unit).collect()
+
+
+def per_work(clock: Clock, work: pl.DataFrame) -> Iterator[Clock]:
+    """Give the clock per token or sample as well, where the work per step was logged and did not stay the same."""
+    if clock.unit != "step" or not work.height:
+        return
+    own = work.filter(
+        (pl.col("source") == clock.source)
+        & (pl.col("attempt") == clock.attempt)
+        & pl.col("rank").eq_missing(pl.lit(clock.rank, dtype=pl.Int32))
+    )
+    if not own.height:
+        return
+    name = min(own["name"].unique(), key=[*_TOTALS, *_PER_STEP].index)
+    known = own.filter(pl.col("name") == name).unique("at", keep="first", maintain_order=True)
+    low, high = known["work"].quantile(0.05), known["work"].quantile(0.95)
+    if low is None or high is None or high < _CHANGE * low:
+        return
+    rows = clock.rows.join(known.select("at", "work"), on="at", how="inner", maintain_order="left")
+    if 2 * rows.height < clock.rows.height:
+        return
+    rows = rows.with_columns(pace=pl.col("pace") / pl.col("work")).drop("work")
+    yield replace(clock, unit=str(known["unit"][0]), rows=rows, order=clock.order - 50, quantum=0.0)

@@ -1,0 +1,127 @@
+"""Who is named as the culprit of a hang, and when nobody is."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import jsonschema
+import polars as pl
+import pytest
+
+from forensics.hang import picture
+from forensics.model import Confidence, Coverage
+from forensics.report import hang as pages
+from forensics.rules.hang._clue import spans
+from forensics.rules.hang._decide import decision
+from forensics.rules.hang.culprit import culprit
+from forensics.signals.hang_stacks import stacks
+from forensics.signals.hang_tree import prefix_tree
+from forensics.signals.hang_waits import wait_graph
+from forensics.store.run import Run, run_of
+from forensics.verdict import decide
+
+HOSTILE = "\x1b]0;x\x07 \u202e##[error]"
+
+
+def op(rank: int, seq: int, name: str = "all_reduce", *, done: bool = False, **more: Any) -> dict[str, Any]:
+    ranks = more.pop("ranks", [0, 1, 2])
+    return {
+        "source": f"fr/trace_rank_{rank}", "rank": rank, "group": more.pop("group", "0(default_pg)"),
+        "ranks": json.dumps(ranks), "seq": seq, "op": name, "in_sizes": more.pop("sizes", "[[6]]"), "dtype": "Float",
+        "state": "completed" if done else "scheduled", "created_ns": seq, "attrs": "{}", **more,
+    }  # fmt: skip
+
+
+def run(*rows: dict[str, Any], **tables: pl.DataFrame) -> Run:
+    return run_of("run", {"collectives": pl.DataFrame(list(rows)), **tables} if rows else tables)
+
+
+def test_the_rank_that_never_came_is_the_sink_of_the_waits() -> None:
+    found = run(op(0, 9), op(1, 8, done=True), op(2, 9))
+    assert wait_graph(found).sinks == (1,)
+    answer = decision(found)
+    assert answer is not None
+    assert (answer.ranks, answer.cause) == ((1,), "never_entered")
+
+
+def test_a_majority_names_the_rank_that_issued_another_operation() -> None:
+    answer = decision(run(op(0, 9), op(1, 9), op(2, 9, "all_gather")))
+    assert answer is not None
+    assert (answer.ranks, answer.cause) == ((2,), "collective_mismatch_op")
+
+
+def test_two_ranks_that_differ_are_a_tie_and_nobody_is_named() -> None:
+    pair = [0, 1]
+    answer = decision(run(op(0, 9, ranks=pair), op(1, 9, "all_gather", ranks=pair)))
+    assert answer is not None
+    assert (answer.ranks, answer.tied, answer.confidence) == ((), (0, 1), Confidence.LOW)
+
+
+@pytest.mark.parametrize(
+    ("odd", "usual", "cause"),
+    [
+        (("broadcast", "all_reduce"), ("all_reduce", "reduce"), "extra_collective"),
+        (("reduce", "gather"), ("all_reduce", "reduce"), "skipped_collective"),
+        (("barrier", "gather"), ("all_reduce", "reduce"), "uneven_data"),
+    ],
+)
+def test_a_slipped_sequence_is_told_from_a_different_operation(
+    odd: tuple[str, str], usual: tuple[str, str], cause: str
+) -> None:
+    rows = [op(rank, 9 + i, (odd if rank == 1 else usual)[i]) for rank in range(3) for i in range(2)]
+    answer = decision(run(*rows))
+    assert answer is not None
+    assert (answer.ranks, answer.cause) == ((1,), cause)
+
+
+def test_another_order_of_two_groups_is_a_cycle_with_a_minority() -> None:
+    rows = [op(0, 1, group="1(dp)"), op(1, 1, group="2(tp)"), op(2, 1, group="1(dp)")]
+    answer = decision(run(*rows))
+    assert wait_graph(run(*rows)).cyclic
+    assert answer is not None
+    assert (answer.ranks, answer.cause) == ((1,), "pg_order_deadlock")
+
+
+def test_a_healthy_dump_decides_nothing() -> None:
+    assert decision(run(*(op(rank, 9, done=True) for rank in range(3)))) is None
+
+
+def frames(rank: int, *functions: str) -> list[dict[str, Any]]:
+    return [
+        {"source": f"s/pyspy_rank{rank}.txt", "rank": rank, "thread_name": "MainThread", "seq": 0, "depth": depth,
+         "function": function, "file": "torch/distributed/distributed_c10d.py" if function == "all_reduce" else "a.py",
+         "line": 7, "kind": "python", "state": "idle"}
+        for depth, function in enumerate(functions)
+    ]  # fmt: skip
+
+
+def test_the_prefix_tree_tells_who_has_and_who_lacks_a_frame() -> None:
+    rows = [*frames(0, "all_reduce", "main"), *frames(1, "fetch", "main"), *frames(2, "all_reduce", "main")]
+    tree = prefix_tree(stacks(run(stack_frames=pl.DataFrame(rows))))
+    assert [(n.depth, n.have, n.lack) for n in tree] == [(0, (0, 1, 2), ()), (1, (0, 2), (1,)), (1, (1,), (0, 2))]
+
+
+def test_runs_of_ranks_are_joined() -> None:
+    assert spans([3, 1, 2, 9, 7]) == ["1-3", "7", "9"]
+
+
+def page(found: Run) -> pages.Page:
+    verdict = decide(list(culprit(found)), found, Coverage())
+    return pages.Page(picture(found), verdict, "run", Coverage())
+
+
+def test_the_document_fits_its_schema() -> None:
+    schema = json.loads((files("forensics.report") / "_schema/hang-1.schema.json").read_text(encoding="utf-8"))
+    document = json.loads("\n".join(pages.render(page(run(op(0, 9), op(1, 8, done=True), op(2, 9))), "json")))
+    jsonschema.validate(document, schema)
+    assert (document["culprits"], document["last_common"]["seq"]) == ([1], 8)
+    assert document["waits"][0]["awaited"] == [1]
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_nothing_of_a_hostile_dump_acts_in_the_page(form: str) -> None:
+    found = run(op(0, 9, HOSTILE), op(1, 8, done=True), op(2, 9, HOSTILE))
+    text = "\n".join(pages.render(page(found), form))
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
