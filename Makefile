@@ -38,6 +38,10 @@ fuzz: setup ## mutate inputs of every ingester: make fuzz N=2000
 bench: setup ## speed and memory as ratios against peers
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/text_log.py
+	$(BIN)/python bench/tensorboard.py
+	$(BIN)/python bench/wandb.py
+	$(BIN)/python bench/trace.py
+	$(BIN)/python bench/memory_snapshot.py
 
 docs: setup ## write docs/reference from the code
 	$(BIN)/python -m forensics.cli._reference docs/reference

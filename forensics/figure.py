@@ -118,9 +118,12 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One thing that happened: when (seconds since the first), in which lane, and what was found there."""
+    """One thing that happened: seconds since the first (None without a clock), in which lane, what was found there.
 
-    at_s: float
+    `primary` is what the verdict stands on.
+    """
+
+    at_s: float | None
     when: str
     lane: str
     text: str

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Protocol
 
 import polars as pl
 
-from forensics import figures, registry
+from forensics import registry
 from forensics.errors import ForensicsError, UsageError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
@@ -162,6 +162,8 @@ def findings_of(run: Run, config: RuleConfig, shapes: frozenset[Shape] | None = 
     for rule in registry.load("rules").rules:
         if shapes is not None and rule.shape not in shapes:
             continue
+        if not any(table in run.frames for table in rule.needs):
+            continue  # a rule says nothing of tables that nobody wrote
         try:
             yield from rule.check(run, config.for_rule(rule))
         except Exception as error:
@@ -188,6 +190,8 @@ def report_of(run: Run, config: RuleConfig | None = None, shapes: frozenset[Shap
 
 def with_figures(run: Run, report: Report) -> Report:
     """Give the report with the figures that a page draws of its run."""
+    from forensics import figures  # noqa: PLC0415 - only a page needs them, and they load numpy
+
     return replace(report, figures=figures.figures_of(run, report))
 
 

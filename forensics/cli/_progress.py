@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -18,13 +18,13 @@ _WIPE = "\r\x1b[2K"
 
 
 @contextlib.contextmanager
-def watched(*, quiet: bool, stream: TextIO | None = None) -> Iterator[Callable[[Progress], None] | None]:
+def watched(*, quiet: bool, stream: TextIO | None = None) -> Generator[Callable[[Progress], None] | None]:
     """Give what the reading shall tell its progress to; None when `quiet` or where stderr is no terminal."""
-    stream = stream if stream is not None else sys.stderr
-    if quiet or not stream.isatty():
+    to = stream if stream is not None else sys.stderr
+    if quiet or not to.isatty():
         yield None
         return
-    line = _Line(stream)
+    line = _Line(to)
     ticker = threading.Thread(target=line.run, daemon=True)
     ticker.start()
     try:
@@ -33,8 +33,8 @@ def watched(*, quiet: bool, stream: TextIO | None = None) -> Iterator[Callable[[
         line.stop.set()
         ticker.join()
         if line.shown:
-            stream.write(_WIPE)
-            stream.flush()
+            to.write(_WIPE)
+            to.flush()
 
 
 @dataclass
@@ -60,7 +60,8 @@ class _Line:
 
 def said(progress: Progress, elapsed_s: float) -> str:
     """Give `3 of 12 files, 412 of 1,020 MB, 85 MB/s, 7 s left`; before the first file ends, the time so far."""
-    line = f"reading: {progress.files:,} of {progress.of_files:,} files, {_mb(progress.size_bytes)} of {_mb(progress.of_bytes)} MB"
+    files = f"{progress.files:,} of {progress.of_files:,} files"
+    line = f"reading: {files}, {_mb(progress.size_bytes)} of {_mb(progress.of_bytes)} MB"
     if not progress.size_bytes or elapsed_s <= 0:
         return f"{line}, {elapsed_s:.0f} s"
     rate = progress.size_bytes / elapsed_s

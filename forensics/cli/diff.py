@@ -46,7 +46,8 @@ InconclusiveOption = Annotated[
     str, typer.Option("--inconclusive", metavar="WHAT", help="When it cannot say: report (exit 3), pass or fail.")
 ]
 SectionOption = Annotated[
-    list[str] | None, typer.Option("--section", metavar="NAME", help="Only this section; may be repeated.")
+    list[str] | None,
+    typer.Option("--section", metavar="NAME", help="Only these sections, as config,evals; may be repeated."),
 ]
 AnywayOption = Annotated[
     bool, typer.Option("--anyway", help="Judge runs that differ in GPUs, batch, length or precision.")
@@ -79,6 +80,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
 
     output = opt.Output(format_, out, force, color, verbose).checked(page.FORMATS)
     opt.one_of("--inconclusive", inconclusive, tuple(_WHEN_OPEN))
+    section = [name.strip() for given in section for name in given.split(",")] if section else None
     for name in section or ():
         opt.one_of("--section", name, tuple(kind.name for kind in kinds()))
     options = _options(metric, max_slowdown, run_noise, anyway=anyway)

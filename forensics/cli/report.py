@@ -1,4 +1,4 @@
-"""Write one self-contained page about a run: verdict, charts, evidence.
+"""Write one self-contained page: verdict, charts, evidence.
 
 RUN is a run directory or one file of it; several runs go on one page, those that failed the same way together. The
 page needs no network and no script, and can be sent to a colleague as it is.
@@ -19,6 +19,10 @@ from forensics.cli._exit import Gate
 
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
 
+InteractiveOption = Annotated[
+    bool, typer.Option("--interactive", help="Let charts be zoomed: about 5 MB more, still nothing loaded.")
+]
+
 
 def command(  # noqa: PLR0913 - each is an option of the command line
     runs: RunsArgument,
@@ -30,6 +34,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     exit_zero: opt.ExitZeroOption = False,
     strict: opt.StrictOption = False,
     store: opt.StoreOption = None,
+    interactive: InteractiveOption = False,
     redact: opt.RedactOption = False,
     quiet: opt.QuietOption = False,
 ) -> Answer:
@@ -42,4 +47,4 @@ def command(  # noqa: PLR0913 - each is an option of the command line
         Asked(tuple(runs), fail_on, tuple(ignore or ()), store, figures=True, redact=redact, quiet=quiet)
     )
     gate = Gate(settings.fail_on, exit_zero, strict)
-    return Answer(lines(render_many(reports)), gate.of_reports(reports), out, force, settings.notes)
+    return Answer(lines(render_many(reports, live=interactive)), gate.of_reports(reports), out, force, settings.notes)

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
 HtmlOption = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the page of report, too.")]
 
+BaselineOption = Annotated[
+    Path | None,
+    typer.Option("--baseline", metavar="GOOD", help="A run to compare evaluations with, and settings as their cause."),
+]
+
 
 def command(  # noqa: PLR0913 - each is an option of the command line
     runs: RunsArgument,
@@ -31,6 +36,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     format_: opt.ReportFormatOption = "text",
     out: opt.OutOption = None,
     html: HtmlOption = None,
+    baseline: BaselineOption = None,
     force: opt.ForceOption = False,
     fail_on: opt.FailOnOption = None,
     ignore: opt.IgnoreOption = None,
@@ -50,7 +56,8 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     output.checked(r.name for r in registry.load("renderers").renderers)
     opt.Output("html", html, force).checked(("html",))
     drawn = html is not None or format_ == "html"
-    asked = Asked(tuple(runs), fail_on, tuple(ignore or ()), store, figures=drawn, redact=redact, quiet=quiet)
+    ignored = tuple(ignore or ())
+    asked = Asked(tuple(runs), fail_on, ignored, store, drawn, redact=redact, quiet=quiet, baseline=baseline)
     settings, reports = judged(asked)
     gate = Gate(settings.fail_on, exit_zero, strict)
     also = () if html is None else ((html, _page(reports)),)

@@ -38,7 +38,7 @@ class Scores:
 
 
 def results(run: Run) -> pl.DataFrame:
-    """Rows of the evals table with the filter named and settings parsed; tasks known by their samples alone are added."""
+    """Rows of the evals table with the filter named; tasks known by their samples alone are added."""
     found = run.scan("evals").filter(pl.col("value").is_not_null()).collect()
     told = found.with_columns(filter=pl.col("filter").fill_null("none"))
     only = _by_samples(run, set(told["task"].to_list()))
@@ -62,7 +62,7 @@ def _by_samples(run: Run, known: set[str]) -> pl.DataFrame:
 
 
 def matches(base: Run, cand: Run) -> list[Match]:
-    """Every metric that both runs have, in the order of the base; of several results the last common step, or the last."""
+    """Every metric that both runs have, in the order of the base; of several the last common step, or the last."""
     left, right = by_key(results(base)), by_key(results(cand))
     return [_match(key, left[key], right[key]) for key in left if key in right]
 
@@ -79,15 +79,22 @@ def _match(key: Key, left: list[Row], right: list[Row]) -> Match:
     return Match(key, max(left, key=age), max(right, key=age), others)
 
 
+def has_samples(run: Run) -> bool:
+    """Whether a run has scores by document at all."""
+    return run.scan("eval_samples").head(1).collect().height > 0
+
+
 def scores_of(run: Run, row: Row) -> Scores | None:
-    """Scores by document of a result: their mean must be the value that it states, and their file is the one nearest it."""
+    """Scores by document of a result: their mean is the value that it states, their file the one nearest to it."""
     task = run.scan("eval_samples").filter((pl.col("task") == row["task"]) & (pl.col("metric") == row["metric"]))
     wanted = task.filter(pl.col("filter").fill_null("none") == (row["filter"] or "none")).collect()
     found: list[tuple[tuple[bool, bool, str], Scores]] = []
     stamp = stamp_ns(row["source"])
     for (source,), part in wanted.group_by("source", maintain_order=True):
         values = part["value"].to_numpy()
-        if not isfinite(float(values.sum())) or abs(float(values.mean()) - row["value"]) > _AGREES * max(1, abs(row["value"])):
+        if not isfinite(float(values.sum())) or abs(float(values.mean()) - row["value"]) > _AGREES * max(
+            1, abs(row["value"])
+        ):
             continue
         if row["n"] is not None and row["n"] != part["doc"].n_unique():
             continue

@@ -60,7 +60,7 @@ def paired(base: Floats, cand: Floats) -> Tested:
 
 
 def mcnemar(fell: int, rose: int) -> tuple[float, float]:
-    """Give the exact two-sided p of McNemar's test, and its mid-p (Fagerland et al. 2013), from the changed documents."""
+    """Give the exact two-sided p of McNemar's test, and its mid-p (Fagerland et al. 2013)."""
     n, k = fell + rose, min(fell, rose)
     if n == 0:
         return 1.0, 1.0
@@ -69,13 +69,13 @@ def mcnemar(fell: int, rose: int) -> tuple[float, float]:
 
 
 def by_errors(delta: float, base_se: float, cand_se: float) -> Tested | None:
-    """Compare by standard errors, as if the two runs had scored different documents: conservative where they are the same."""
+    """Compare by standard errors as of different documents: conservative where they are the same."""
     se = sqrt(base_se * base_se + cand_se * cand_se)
     return Tested("z of standard errors", delta, se, two_sided(delta / se)) if se > 0 else None
 
 
 def by_counts(base: tuple[float, int], cand: tuple[float, int]) -> Tested | None:
-    """Compare two shares from their values and documents alone (Agresti and Caffo 2000: one right and one wrong added)."""
+    """Compare two shares from values and documents alone (Agresti and Caffo 2000: one right and one wrong added)."""
     (p, n), (q, m) = base, cand
     if not (0 <= p <= 1 and 0 <= q <= 1 and n > 0 and m > 0):
         return None
@@ -115,8 +115,6 @@ def _name(n: int) -> str:
 
 def _far_tail(z: float) -> float:
     """Tail of the normal distribution far out, by its continued fraction (Abramowitz and Stegun 26.2.14)."""
-    if z > 37:
-        return 0.0
     fraction = z
     for k in range(60, 0, -1):
         fraction = z + k / fraction

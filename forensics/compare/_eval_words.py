@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.compare._decide import Answer
-from forensics.compare._eval_settings import Unlike
 from forensics.compare.evals import Pair, identical
+from forensics.signals.eval_settings import Unlike
+from forensics.signals.evals import Row, members_of
 
 _LINES, _NOTES = 12, 6
 
@@ -19,7 +20,9 @@ def headline_of(answer: Answer, pairs: Sequence[Pair]) -> str:
     if answer is Answer.REGRESSION and first is not None:
         worst = min((p for p in real if p.worse), key=lambda p: p.p_holm or 0.0)
         count = sum(p.worse is True for p in real)
-        return f"worse in {count} of {len(family)} metrics, and it is real: {change_of(worst)}, p {_p(worst.p_holm)} (Holm)"
+        real_ = f"{change_of(worst)}, p {_p(worst.p_holm)} (Holm)"
+        risen = f" (better in {len(real) - count})" if len(real) > count else ""
+        return f"worse in {count} of {len(family)} metrics{risen}, and it is real: {real_}"
     if answer is Answer.IMPROVEMENT and first is not None:
         return f"better in {len(real)} of {len(family)} metrics: {change_of(first)}, p {_p(first.p_holm)} (Holm)"
     blocked = [p for p in pairs if not p.comparable]
@@ -74,7 +77,9 @@ def _line(pair: Pair) -> str:
     n = f", {tested.n} documents" if tested.n else ""
     flips = f", {tested.fell} lost and {tested.rose} won" if tested.fell is not None else ""
     shown = f"p {_p(tested.p)}" + (f", Holm {_p(pair.p_holm)}" if pair.p_holm is not None else "")
-    return f"{change_of(pair)} ({tested.delta:+.3g}, 95 % {low:+.3g} to {high:+.3g}), {shown}; {tested.method}{n}{flips}"
+    return (
+        f"{change_of(pair)} ({tested.delta:+.3g}, 95 % {low:+.3g} to {high:+.3g}), {shown}; {tested.method}{n}{flips}"
+    )
 
 
 def _blocked(pairs: Sequence[Pair]) -> list[str]:
@@ -92,29 +97,38 @@ def _blocked(pairs: Sequence[Pair]) -> list[str]:
     return said
 
 
-def notes_of(pairs: Sequence[Pair], cause: str | None) -> tuple[str, ...]:
-    """Say what one must know to read the table, and what to do next."""
+def notes_of(pairs: Sequence[Pair], cause: str | None, *, explained: bool) -> tuple[str, ...]:
+    """Say what one must know to read the table, and what to do next; `explained` where the settings differ."""
     notes: list[str] = []
     if cause:
         notes.append(cause)
     care = list(dict.fromkeys(u.words for p in pairs for u in p.settings.care))
     if care:
         notes.append(f"may shift values a little: {'; '.join(care[:_NOTES])}")
+    if silent := next((r for p in pairs for r in (p.base, p.cand) if _is_silent(r)), None):
+        notes.append(f"whether the settings were equal cannot be checked: {silent['source']} does not state them")
     if identical(pairs):
         notes.append(f"all {len(pairs)} values are equal to the last digit: the same checkpoint, or cached responses")
-    if strange := next((p for p in pairs if p.unexplained), None):
+    if not explained and (strange := next((p for p in pairs if p.unexplained), None)):
         notes.append(
             f"cause not recorded: {change_of(strange)}, though model and settings are recorded as equal; "
             "record library versions and environment next time"
         )
     family = [p for p in pairs if p.p_holm is not None]
     if family and all(p.documents is None for p in family):
-        notes.append("no samples on both sides: the test is conservative; lm_eval --log_samples finds far smaller changes")
+        notes.append(
+            "no samples on both sides: the test is conservative; lm_eval --log_samples finds far smaller changes"
+        )
     if any(p.match.others for p in pairs):
         notes.append("of several results of one task the last common step, or the last, is compared")
     if any(not p.comparable for p in pairs):
         notes.append("run the evaluation again with equal settings where they are not alike; no p is given for them")
     return tuple(notes)
+
+
+def _is_silent(row: Row) -> bool:
+    """Whether a result states neither few-shot examples nor version of its task."""
+    return row["fewshot"] is None and row["task_version"] is None and not members_of(row)
 
 
 def _z(pair: Pair) -> float:

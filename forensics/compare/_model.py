@@ -40,7 +40,8 @@ class Section:
     """One part of a comparison.
 
     `answer` is None for a section that only tells. `facts` are lines of label and text for people, `numbers` are for
-    programs, `notes` whole sentences. `base` and `cand` are None where nothing could be compared.
+    programs, `notes` whole sentences, `rows` a table for programs, best first. `base` and `cand` are None where nothing
+    could be compared.
     """
 
     name: str
@@ -57,11 +58,12 @@ class Section:
     change: float | None = None
     interval: tuple[float, float] | None = None
     min_detectable: float | None = None
+    rows: tuple[Mapping[str, Number | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """A whole comparison; the first section with an answer decides."""
+    """A whole comparison; a regression of any section decides, else the first section that could compare something."""
 
     bases: tuple[str, ...]
     cand: str
@@ -70,7 +72,9 @@ class Diff:
     @property
     def deciding(self) -> Section | None:
         """Give the section whose answer is the answer."""
-        return next((s for s in self.sections if s.answer is not None), None)
+        answered = [s for s in self.sections if s.answer is not None]
+        worse = [s for s in answered if s.answer is Answer.REGRESSION]
+        return next(iter((*worse, *(s for s in answered if s.metric is not None), *answered)), None)
 
     @property
     def answer(self) -> Answer:

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from forensics.compare._eval_pick import Match, aligned, matches, scores_of
-from forensics.compare._eval_settings import Compared, Unlike, compared, inherited
+from forensics.compare._eval_pick import Match, aligned, has_samples, matches, scores_of
 from forensics.compare._eval_tests import Tested, by_counts, by_errors, holm, paired
+from forensics.signals.eval_settings import Compared, Unlike, compared, inherited
 from forensics.signals.evals import SHARES, Key, Row, higher_is_better, members_of
 from forensics.store.run import Run
 
@@ -90,7 +90,7 @@ def compare_evals(base: Run, cand: Run) -> tuple[Pair, ...]:
     own = {m.key: compared(m.base, m.cand) for m in found}
     pairs = [_pair(m, _settings(m, found, own), base, cand) for m in found]
     inside = _members(pairs)
-    pairs = [replace(p, member=(p.match.key[0] in inside)) for p in pairs]
+    pairs = [replace(p, member=p.match.key in inside) for p in pairs]
     family = [i for i, p in enumerate(pairs) if p.comparable and not p.member and p.tested is not None]
     adjusted = holm([p.p for i in family if (p := pairs[i].tested) is not None])
     for index, value in zip(family, adjusted, strict=True):
@@ -106,10 +106,10 @@ def _settings(match: Match, found: Sequence[Match], own: Mapping[Key, Compared])
     return replace(settings, blocks=(*settings.blocks, *inherited((match.base, match.cand), by_task)))
 
 
-def _members(pairs: Sequence[Pair]) -> set[str]:
-    """Tasks that a comparable, tested group stands for; of nested groups the outermost."""
+def _members(pairs: Sequence[Pair]) -> set[Key]:
+    """Metrics of tasks that the same metric of a comparable group stands for; of nested groups the outermost."""
     tested = [p for p in pairs if p.comparable and p.tested is not None and members_of(p.base)]
-    inside = {task: set(members_of(p.base)) for p in tested for task in (p.match.key[0],)}
+    inside = {p.match.key: {(task, *p.match.key[1:]) for task in members_of(p.base)} for p in tested}
     nested = {a for a, own in inside.items() for b, other in inside.items() if a != b and own < other}
     return nested.union(*inside.values()) if inside else set()
 
@@ -117,7 +117,8 @@ def _members(pairs: Sequence[Pair]) -> set[str]:
 def _pair(match: Match, settings: Compared, base: Run, cand: Run) -> Pair:
     if settings.blocks or not (isfinite(match.base["value"]) and isfinite(match.cand["value"])):
         return Pair(match, settings)
-    left, right = scores_of(base, match.base), scores_of(cand, match.cand)
+    left = scores_of(base, match.base) if base.derived(has_samples) else None
+    right = scores_of(cand, match.cand) if left is not None and cand.derived(has_samples) else None
     if left is not None and right is not None:
         at, to, asked_else = aligned(left, right)
         if asked_else:
@@ -143,6 +144,6 @@ def _unpaired(match: Match) -> Tested | None:
 
 
 def identical(pairs: Sequence[Pair], fewest: int = 10) -> bool:
-    """Whether at least `fewest` metrics are all equal to the last digit though two models are said to have been measured."""
+    """Whether at least `fewest` metrics are all equal to the last digit though two models are named."""
     named = any(p.settings.model for p in pairs)
     return named and len(pairs) >= fewest and all(p.delta == 0 for p in pairs)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from forensics.dialects._literal import Scalar, scalar
 
-LITERALS = (b"torchrun ", b"python ", b"python3 ", b"accelerate launch", b"deepspeed --", b".py --", b"torch.distributed")
+LITERALS = (
+    *(b"torchrun ", b"python ", b"python3 ", b"accelerate launch", b"deepspeed --", b".py --"),
+    b"torch.distributed",
+)
 _WORD = re.compile(r"(?:[^\s'\"]+|'[^']*'|\"[^\"]*\")+")
 _RUNS = re.compile(r"(?:^|[\s/])(?:torchrun|python[\d.]*|accelerate|deepspeed|srun|mpirun)\s")
-_TARGET = re.compile(r"^[\w./~-]+\.py$|^[\w.]+$")
 _OPTION = re.compile(r"^--?([A-Za-z_][\w.-]*)(?:=(.*))?$", re.DOTALL)
 _OVERRIDE = re.compile(r"^[+~]{0,2}([A-Za-z_][\w.@/]*)=(.*)$", re.DOTALL)
 _WORDS, _FEWEST, _LINES = 1000, 2, 200
@@ -33,7 +35,8 @@ def arguments(text: str) -> list[Argument]:
     words = [found.group() for found in _WORD.finditer(line)][:_WORDS]
     script = next((n for n, word in enumerate(words) if word.endswith(".py")), None)
     if script is None:
-        script = next((n + 1 for n, word in enumerate(words[:-1]) if word == "-m" and "torch" not in words[n + 1]), None)
+        modules = (n + 1 for n, word in enumerate(words[:-1]) if word == "-m" and "torch" not in words[n + 1])
+        script = next(modules, None)
     if script is None:
         return []
     own = _options(words[script + 1 :], "", "config")

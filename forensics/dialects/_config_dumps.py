@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from forensics.dialects import _command_lines
 from forensics.dialects._literal import Leaf, Scalar, Walk, leaves, scalar
 
-SCANNED_BYTES = 16 << 20
+SCANNED_BYTES = 4 << 20
 _DUMPS, _VALUES, _DUMP_BYTES, _LINES = 40, 4000, 128 << 10, 2000
 _FEWEST = 3
 _CALL = re.compile(rb"[A-Za-z_]\w*(?:Namespace|Arguments|Args|Config|Params|Configuration)\(|\b(?:Namespace|Config)\(")
 _HEAD = re.compile(
-    rb"(?i)\b(?:(?:train(?:ing)?|run|model|experiment|full|resolved|final|job|data|optim(?:izer)?|generation|engine)[ _/-]?)*"
+    rb"(?i)\b(?:(?:train(?:ing)?|run|model|experiment|full|resolved|final|job|data|optim(?:izer)?|engine)[ _/-]?)*"
     rb"(?:config(?:uration)?|arguments|args|hyper-?parameters|hparams|parameters|settings|options)[ \w]{0,24}[:=][ \t]*"
 )
 _TABLE = re.compile(rb"-{3,} ?(?:[Ee]nd of )?[\w ]{0,40}arguments ?-{3,}|DeepSpeedEngine configuration:")
@@ -25,9 +25,12 @@ _DOTTED = re.compile(r"(?:^|[\s:\]])([A-Za-z_][\w.-]*) \.{2,} ?(.*?)\s*$")
 _ENGINE = re.compile(r"\[config\.py:\d+:print\] {1,4}([A-Za-z_][\w.-]*) [. ]*(.*?)\s*$")
 _PAIR = re.compile(r"^[\s|*\-•]*([A-Za-z_][\w./-]{0,80})\s*(?::|=|\|)\s*(\S.*?)\s*\|?\s*$")
 _PREFIX = re.compile(
-    r"^(?:\S+ +){0,6}?(?:\[?(?:INFO|DEBUG|WARNING)\]?)(?:[\s:|>-]|\[[^\]]*\])*|^\[?(?:default|rank ?)?\d+\]?:\s|^\[[^\]]*\]\s*"
+    r"^(?:\S+ +){0,6}?(?:\[?(?:INFO|DEBUG|WARNING)\]?)(?:[\s:|>-]|\[[^\]]*\])*|^\[?(?:default|rank ?)?\d+\]?:\s"
+    r"|^\[[^\]]*\]\s*"
     r"|^\d{4}-\d\d-\d\d[T ][\d:.,]+Z?[\s:|-]*"
 )
+_PASSED = re.compile(r"(?:self|args|config|cfg|hparams|opt)\.\w")
+_PROSE = re.compile(r"(?:\S+ ){3}")
 _LITERALS = (
     *(b"Namespace(", b"Arguments(", b"Args(", b"Config(", b"Params(", b"onfig:", b"onfiguration:", b"rguments:"),
     *(b"args:", b"arameters:", b"hparams:", b"onfig: ", b"onfig = ", b"args = ", b"rguments --", b" options:"),
@@ -103,11 +106,18 @@ def _bracket(data: bytes, at: int) -> tuple[list[Printed], int]:
             break
     if len(found) < _FEWEST or (walk.end < 0 and len(found) < 2 * _FEWEST):
         return [], at
-    if sum(leaf.path.rsplit(".", 1)[-1].isdigit() for leaf in found) > len(found) // 2:
+    if sum(leaf.path.rsplit(".", 1)[-1].isdigit() for leaf in found) > len(found) // 2 or _is_code(found):
         return [], at
     plain = text.isascii()
-    rows = [Printed(leaf.path, leaf.value, at + (leaf.at if plain else len(text[: leaf.at].encode()))) for leaf in found]
+    places = [leaf.at if plain else len(text[: leaf.at].encode()) for leaf in found]
+    rows = [Printed(leaf.path, leaf.value, at + place) for leaf, place in zip(found, places, strict=True)]
     return rows, at + max(walk.last, 1)
+
+
+def _is_code(found: list[Leaf]) -> bool:
+    """Whether a call of program text: `Config(a=a, b=self.b)`."""
+    passed = sum(isinstance(v := leaf.value, str) and (v == leaf.path or bool(_PASSED.match(v))) for leaf in found)
+    return 3 * passed > len(found)
 
 
 def _rows_after(data: bytes, at: int) -> Iterator[tuple[int, str]]:
@@ -127,7 +137,8 @@ def _table(data: bytes, at: int) -> tuple[list[Printed], int]:
     for begin, line in _rows_after(data, at):
         found = _DOTTED.search(line) or _ENGINE.search(line)
         if found:
-            rows.append(Printed(found[1], scalar(found[2]) if found[2] else "", begin))
+            if found[2] not in {"{", "["}:
+                rows.append(Printed(found[1], scalar(found[2]) if found[2] else "", begin))
             without, end = 0, begin + 1
             continue
         without += 1
@@ -141,30 +152,37 @@ def _block(data: bytes, at: int) -> tuple[list[Printed], int]:
     first = next(_rows_after(data, at), None)
     if first is None:
         return [], at
-    stripped = _bare(first[1])
-    if stripped.lstrip()[:1] == "{" and first[1].lstrip()[:1] == "{":
+    if first[1].lstrip()[:1] == "{":
         return _bracket(data, data.index(b"{", at))
-    rows: list[Printed] = []
-    end = at
+    rows = list(_pairs(data, at))
+    prose = sum(isinstance(row.value, str) and bool(_PROSE.match(row.value)) for row in rows)
+    return (rows, rows[-1].at + 1) if len(rows) >= _FEWEST and 2 * prose <= len(rows) else ([], at)
+
+
+def _pairs(data: bytes, at: int) -> Iterator[Printed]:
+    """Rows until one is less indented, is no pair, or has a key again: then a log of steps follows."""
     above: list[tuple[int, str]] = []
+    seen, outer = set[str](), -1
     for begin, line in _rows_after(data, at):
         bare = _bare(line)
         indent = len(bare) - len(bare.lstrip())
-        if re.fullmatch(r"[\s=\-+|*]*", line) and not rows:
+        if re.fullmatch(r"[\s=\-+|*]*", line) and not seen:
             continue
         opens = re.fullmatch(r"\s*([A-Za-z_][\w.-]{0,80}):\s*", bare)
-        found = _PAIR.match(bare)
-        if not opens and (not found or len(bare) > 1000):
-            break
+        found = opens or (_PAIR.match(bare) if len(bare) <= 1000 else None)
+        outer = indent if outer < 0 else outer
+        if found is None or indent < outer:
+            return
         while above and above[-1][0] >= indent:
             above.pop()
-        path = ".".join(name for _, name in above)
+        key = ".".join((*(name for _, name in above), found[1]))
+        if key in seen:
+            return
+        seen.add(key)
         if opens:
             above.append((indent, opens[1]))
-        elif found:
-            rows.append(Printed(f"{path}.{found[1]}" if path else found[1], scalar(found[2]), begin))
-        end = begin + 1
-    return (rows, end) if len(rows) >= _FEWEST else ([], at)
+        else:
+            yield Printed(key, scalar(found[2]), begin)
 
 
 def _bare(line: str) -> str:

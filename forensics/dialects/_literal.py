@@ -7,6 +7,7 @@ the outermost bracket was closed, and where, is told at the end.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -19,12 +20,25 @@ _OPEN, _CLOSE = "{[(", "}])"
 _DEPTH = 60
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z")
 _WORDS = {
-    **{"None": None, "null": None, "True": True, "False": False, "true": True, "false": False},
-    **{"NaN": float("nan"), "nan": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")},
-    **{"inf": float("inf"), "-inf": float("-inf")},
+    "None": None,
+    "null": None,
+    "True": True,
+    "False": False,
+    "true": True,
+    "false": False,
+    "NaN": float("nan"),
+    "nan": float("nan"),
+    "Infinity": float("inf"),
+    "-Infinity": float("-inf"),
+    "inf": float("inf"),
+    "-inf": float("-inf"),
 }
-_ESCAPES = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-_PLAIN = {"n": "\n", "t": "\t", "r": "\r"}
+_ESCAPES = re.compile(
+    r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8}))|(.))",
+    re.DOTALL,
+)
+_PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 Scalar = str | float | bool | None
 
@@ -138,6 +152,9 @@ def scalar_text(text: str) -> str:
 
 def _unescaped(found: re.Match[str]) -> str:
     if found[1]:
-        code = int(found[1], 16)
-        return found[0] if 0xD800 <= code < 0xE000 else chr(code)
-    return _PLAIN.get(found[2], found[2])
+        high, low = int(found[1], 16), int(found[2], 16)
+        return chr(0x10000 + ((high - 0xD800) << 10) + low - 0xDC00)
+    if spelled := found[3] or found[4] or found[5]:
+        code = int(spelled, 16)
+        return found[0] if 0xD800 <= code < 0xE000 or code > sys.maxunicode else chr(code)
+    return _PLAIN.get(found[6], found[6])

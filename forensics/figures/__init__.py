@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forensics.figure import Figure
+from forensics.figures._thin import shrunk
 from forensics.figures.curves import curves
 from forensics.figures.kernels import kernels
 from forensics.figures.lanes import lanes
@@ -11,6 +12,8 @@ from forensics.figures.pace import pace
 from forensics.figures.progress import progress
 from forensics.model import Report
 from forensics.store.run import Run
+
+__all__ = ["figures_of", "shrunk"]
 
 _EVERY = (lanes, curves, memory, pace, progress, kernels)
 

@@ -11,6 +11,8 @@ from forensics.signals.checkpoints import known
 from forensics.store.run import Run
 
 _CHECKPOINTS = 12
+#: Share of the axis by which an onset may lie after the last record.
+_BEYOND = 0.25
 
 
 def step_marks(run: Run, report: Report) -> tuple[Mark, ...]:
@@ -23,9 +25,8 @@ def step_marks(run: Run, report: Report) -> tuple[Mark, ...]:
     clean = _clean_checkpoint(run, report)
     if clean is not None:
         found.append(Mark(float(clean), f"last clean checkpoint, step {clean}", "clean"))
-    for step in _near(known(run.scan("checkpoints")).filter(~pl.col("removed"))["step"].to_list(), onset):
-        if step != clean:
-            found.append(Mark(float(step), f"checkpoint, step {step}", "checkpoint"))
+    near = _near(known(run.scan("checkpoints")).filter(~pl.col("removed"))["step"].to_list(), onset)
+    found += [Mark(float(step), f"checkpoint, step {step}", "checkpoint") for step in near if step != clean]
     return tuple(found)
 
 
@@ -40,3 +41,12 @@ def _near(steps: list[int], onset: int | None) -> list[int]:
     if onset is not None:
         steps = sorted(steps, key=lambda step: abs(step - onset))
     return sorted(steps[:_CHECKPOINTS] if onset is not None else steps[-_CHECKPOINTS:])
+
+
+def inside(marks: tuple[Mark, ...], xs: list[float]) -> tuple[Mark, ...]:
+    """Keep the marks on the axis; an onset may lie a little after the last record, which is often lost."""
+    if not xs:
+        return ()
+    low, high = min(xs), max(xs)
+    beyond = high + _BEYOND * max(high - low, 1.0)
+    return tuple(m for m in marks if low <= m.at <= (beyond if m.role == "onset" else high))

@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 
 from forensics.figure import Chart, Curve, Mark
-from forensics.figures._marks import step_marks
+from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.model import Report, Severity
 from forensics.signals.memory_series import series_of
+from forensics.signals.pace_names import pace_name
 from forensics.signals.steps import SERIES, at
 from forensics.signals.stores import counted
 from forensics.store.run import Run
@@ -28,7 +29,7 @@ def curves(run: Run, report: Report) -> Iterator[Chart]:
     named = _named(report)
     marks = step_marks(run, report)
     elsewhere = {*_ALWAYS, *(s.name for s in series_of(run))}
-    names = [*_ALWAYS, *(n for n in named if n not in elsewhere)]
+    names = [*_ALWAYS, *(n for n in named if n not in elsewhere and pace_name(n) is None)]
     rows = (
         counted(run)
         .filter(pl.col("name").is_in(names) & (pl.col("value_class") != "null"))
@@ -88,7 +89,7 @@ def _around(part: pl.DataFrame, onset: float) -> pl.DataFrame:
     return part.slice(max(0, index - _AROUND), 2 * _AROUND)
 
 
-def _chart(
+def _chart(  # noqa: PLR0913 - what is drawn, where, and of which part
     name: str,
     parts: list[pl.DataFrame],
     marks: tuple[Mark, ...],
@@ -105,16 +106,15 @@ def _chart(
     if not drawn:
         return None
     xs = [v for c in drawn for v in (*c.x, *(g.first for g in c.gaps), *(g.last for g in c.gaps))]
-    low, high = min(xs), max(xs)
-    inside = tuple(m for m in marks if low <= m.at <= high)
+    shown = inside(marks, xs)
     return Chart(
         key=f"{name}-around-the-onset" if around else name,
         title=f"{name} around the onset" if around else f"{name} over {'steps' if by_step else 'records'}",
-        caption=_caption(name, drawn, inside),
+        caption=_caption(name, drawn, shown),
         x_label="step" if by_step else "record",
         y_label=name,
         curves=drawn,
-        marks=inside,
+        marks=shown,
         rules=rules,
         log=_wide(drawn),
         note=note_of(drawn),
@@ -130,7 +130,9 @@ def _curve(part: pl.DataFrame, label: str, most: int, by_step: bool) -> Curve:  
 def _labels(parts: list[pl.DataFrame]) -> list[str]:
     """Name each series by what tells it from the others."""
     heads = [part.row(0, named=True) for part in parts]
-    told = [c for c in SERIES if len({h[c] for h in heads}) > 1] or ["raw_name"]
+    differ = [c for c in SERIES if len({h[c] for h in heads}) > 1] or ["raw_name"]
+    told = next(([c] for c in ("rank", "attempt", "raw_name") if len({h[c] for h in heads}) == len(heads)), differ)
+    told = told if len(heads) > 1 else ["raw_name"]
     words = {"rank": "rank {}", "attempt": "attempt {}", "source": "{}", "raw_name": "{}"}
     return [", ".join(words[c].format(h[c] if h[c] is not None else "?") for c in told) for h in heads]
 

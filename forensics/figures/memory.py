@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from forensics.figure import Chart, Curve, Mark
-from forensics.figures._marks import step_marks
+from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.model import Report
 from forensics.signals.memory_series import Series, series_of
@@ -37,7 +37,7 @@ def _chart(same: list[Series], marks: tuple[Mark, ...], rules: tuple[str, ...], 
     read = tuple(thinned(_label(s), s.x, s.y, MOST_POINTS // len(shown)) for s in shown)
     ahead = tuple(line for s in shown if (line := _projection(s)) is not None)
     xs = [x for c in read for x in c.x]
-    inside = tuple(m for m in marks if head.by_step and xs and min(xs) <= m.at <= max(xs))
+    on_axis = inside(marks, xs) if head.by_step else ()
     capacity = head.capacity
     limit = (Mark(capacity, f"size {capacity:.4g} {head.meaning.unit}", "limit"),) if capacity else ()
     return Chart(
@@ -47,7 +47,7 @@ def _chart(same: list[Series], marks: tuple[Mark, ...], rules: tuple[str, ...], 
         x_label="step" if head.by_step else "record",
         y_label=head.meaning.unit,
         curves=(*read, *ahead),
-        marks=(*inside, *limit),
+        marks=(*on_axis, *limit),
         rules=rules if any(s.form.grows or s.form.kind == "spike" or s.gap_climbs for s in shown) else (),
         note=note_of(read),
     )

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import exp
 
 from forensics.figure import Chart, Level
-from forensics.figures._marks import step_marks
+from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.model import Report
 from forensics.signals.pace_clocks import Clock, best_clocks
@@ -37,7 +37,7 @@ def _chart(unit: str, clocks: list[Clock], run: Run, report: Report, rules: tupl
     main = max(shown, key=lambda c: (c.rank in culprits, len(c)))
     found = tuple(_levels(main))
     xs = [x for c in curves for x in c.x]
-    marks = tuple(m for m in step_marks(run, report) if xs and min(xs) <= m.at <= max(xs))
+    marks = inside(step_marks(run, report), xs)
     ys = [y for c in curves for y in c.y]
     return Chart(
         key=f"seconds-per-{unit}",

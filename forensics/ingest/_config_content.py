@@ -17,8 +17,11 @@ _NOT = re.compile(
 )
 #: A top-level key that only measurements, traces, evaluation results or data have.
 _OTHERS = frozenset(
-    "traceEvents log_history entries pg_config segments device_traces results samples predictions task_hashes"
-    " n-samples versions weight_map cells nbformat features image_id runs charts events records history scores".split()
+    {
+        *("traceEvents", "log_history", "entries", "pg_config", "segments", "device_traces", "results", "samples"),
+        *("predictions", "task_hashes", "n-samples", "versions", "weight_map", "cells", "nbformat", "features"),
+        *("image_id", "runs", "charts", "events", "records", "history", "scores"),
+    }
 )
 _COMMON = re.compile(
     r"^(?:lr|learning_rate|max_lr|seed|(?:\w+_)?batch_size|max_steps|num_(?:train_)?epochs|weight_decay|optimizer"

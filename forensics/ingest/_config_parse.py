@@ -63,9 +63,11 @@ def json_settings(data: bytes) -> Parsed:
     ]
     if walk.end >= 0:
         return Parsed(tuple(found), len(data), rest=text[walk.end :].strip()[:100].encode())
+    # a byte that is no UTF-8 was replaced by a character of three
+    good = min(len(text[: walk.last].encode("utf-8", "replace")), len(data))
     if len(found) == _SETTINGS:
-        return Parsed(tuple(found), len(text[: walk.last].encode()), f"only the first {_SETTINGS} values were read")
-    return Parsed(tuple(found), len(text[: walk.last].encode("utf-8", "replace")), "the object is not closed")
+        return Parsed(tuple(found), good, f"only the first {_SETTINGS} values were read")
+    return Parsed(tuple(found), good, "the object is not closed")
 
 
 def newlines(text: str) -> array[int]:
@@ -84,7 +86,7 @@ def yaml_settings(data: bytes) -> Parsed:
     problem, good = "", len(data)
     try:
         for leaf in islice(yaml_leaves(text), _SETTINGS):
-            found.append(Setting(leaf.path, leaf.value, leaf.line))
+            found.append(Setting(leaf.path, leaf.value, leaf.line))  # noqa: PERF401 - what came before an error is kept
     except InputError as error:
         if not found:
             raise NotMine("no YAML mapping") from error

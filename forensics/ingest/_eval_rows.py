@@ -64,7 +64,7 @@ class Measured(NamedTuple):
 
 
 def measured(task: Mapping[str, object]) -> list[Measured]:
-    """Metrics of one task's object: numbers and nulls that are no standard error, `"N/A"` errors as None."""
+    """Metrics of one task's object, numbers and nulls; an error of `"N/A"` is None, one of NaN stays."""
     found: list[Measured] = []
     for key, cell in task.items():
         metric, _, by = key.partition(",")
@@ -74,7 +74,7 @@ def measured(task: Mapping[str, object]) -> list[Measured]:
         if value is None and cell is not None:
             continue
         error = number(task.get(f"{metric}_stderr,{by}" if by else f"{metric}_stderr"))
-        found.append(Measured(key, metric, by or None, value, error if error is not None and error >= 0 else None))
+        found.append(Measured(key, metric, by or None, value, None if error is None or error < 0 else error))
     return found
 
 

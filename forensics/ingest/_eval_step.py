@@ -14,7 +14,7 @@ _STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d)[-:](\d\d)[-:](\d\d)(?:\.(\d{1
 
 
 def step_in(names: Iterable[str]) -> int | None:
-    """Step of the first name that has one: `step3000`, `checkpoint-500`, `iter_0001000`, `global_step12`; the last in it."""
+    """Step of the first name that has one (`step3000`, `checkpoint-500`, `iter_0001000`); of several in it the last."""
     for name in names:
         found = _STEP.findall(name)
         if found:

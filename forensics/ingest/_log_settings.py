@@ -9,10 +9,10 @@ from forensics.io.blocks import Block
 
 
 def write_settings(out: Out, piece: Block, known: set[tuple[str, str]]) -> None:
-    """Write what a piece of a log prints of its settings, less what is already `known`; pieces far in are left alone."""
+    """Write what a piece of a log prints of its settings, less what is `known`; pieces far in are left alone."""
     if piece.offset >= _config_dumps.SCANNED_BYTES:
         return
-    found = _config_dumps.settings(piece.data)
+    found = _config_dumps.settings(piece.data[: _config_dumps.SCANNED_BYTES])
     if not found:
         return
     facts = ConfigFacts()

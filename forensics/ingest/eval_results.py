@@ -11,24 +11,13 @@ tasks that are whole, without their settings.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from forensics.errors import InputError, NotMine
-from forensics.ingest._eval_document import Document, Object, as_object, members, parsed, tasks_of
+from forensics.ingest._eval_about import About, about_of, count_of, settings_of_task
+from forensics.ingest._eval_document import Document, Object, as_object, parsed, tasks_of
 from forensics.ingest._eval_places import eval_places
 from forensics.ingest._eval_rows import EvalRow, EvalRows, Measured, measured, text_of, whole
-from forensics.ingest._eval_settings import (
-    CONFIG_KEYS,
-    FILE_KEYS,
-    TASK_KEYS,
-    arguments,
-    flat,
-    known,
-    settings_text,
-)
-from forensics.ingest._eval_step import stamp_ns, step_in
 from forensics.ingest._json_records import number
-from forensics.ingest._metric_rows import nanoseconds
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import document, settle_document
 from forensics.io.limits import Limits
@@ -44,8 +33,33 @@ _FLAT_KEY = re.compile(r"^(eval|test|predict)_(\w+)$")
 _COSTS = re.compile(r"_(?:runtime|samples|steps_per_second|samples_per_second|model_preparation_time)$|_per_second$")
 #: Names by which a bare table of tasks is known to be one of evaluation results.
 _SCORES = frozenset(
-    "acc acc_norm accuracy exact_match em f1 mcc bleu rouge1 rougeL ppl perplexity word_perplexity byte_perplexity "
-    "bits_per_byte pass@1 pass_at_1 score brier_score chrf ter mc1 mc2 likelihood_difference pct_stereotype".split()
+    [
+        "acc",
+        "acc_norm",
+        "accuracy",
+        "exact_match",
+        "em",
+        "f1",
+        "mcc",
+        "bleu",
+        "rouge1",
+        "rougeL",
+        "ppl",
+        "perplexity",
+        "word_perplexity",
+        "byte_perplexity",
+        "bits_per_byte",
+        "pass@1",
+        "pass_at_1",
+        "score",
+        "brier_score",
+        "chrf",
+        "ter",
+        "mc1",
+        "mc2",
+        "likelihood_difference",
+        "pct_stereotype",
+    ]
 )
 _SAID = ("versions", "configs", "n-shot", "config", "higher_is_better", "num_fewshot", "tasks", "groups")
 
@@ -95,7 +109,9 @@ def _without_results(head: bytes, opened: Opened, limits: Limits) -> Document:
         NotMine: for anything else.
     """
     name = opened.source.path
-    if _FLAT_NAMES.search(name) is None and (b"acc" not in head and b"perplexity" not in head and b"_match" not in head):
+    if _FLAT_NAMES.search(name) is None and (
+        b"acc" not in head and b"perplexity" not in head and b"_match" not in head
+    ):
         raise NotMine("no scores of tasks")
     data = document(opened, limits)
     try:
@@ -117,15 +133,16 @@ def _flat(cells: Object) -> dict[str, Object]:
         found = _FLAT_KEY.match(key)
         if found and not _COSTS.search(key) and number(cell) is not None:
             tasks.setdefault(found[1], {})[found[2]] = cell
-    return {task: metrics for task, metrics in tasks.items()}
+    return dict(tasks)
 
 
 def _write(found: Document, opened: Opened, out: Out) -> None:
     rows = EvalRows(out)
-    about = _About.of(found, opened.source.path)
+    about = about_of(found, opened.source.path)
     for seq, (task, metrics) in enumerate(found.tasks.items()):
+        settings = settings_of_task(found, about, task)
         for one in measured(metrics):
-            rows.add(_row(found, about, (seq, task), one))
+            rows.add(_row(found, about, (seq, task, settings), one))
     out.format(_version(found))
     count = rows.close()
     settle_document(opened, out, records=count, lost_bytes=found.lost_bytes)
@@ -139,54 +156,8 @@ def _version(found: Document) -> str:
     return "evaluation results"
 
 
-class _About:
-    """What a document says of all its tasks."""
-
-    __slots__ = ("common", "fewshot", "model", "settings", "step", "t_ns")
-
-    def __init__(self, common: list[tuple[str, object]], model: str | None, step: int | None, t_ns: int | None) -> None:
-        self.common, self.model, self.step, self.t_ns = common, model, step, t_ns
-        self.settings: dict[str, str] = {}
-        self.fewshot: int | None = None
-
-    @classmethod
-    def of(cls, found: Document, path: str) -> _About:
-        config = found.part("config")
-        args = arguments(config.get("model_args"))
-        named = found.whole.get("model_name") or args.get("pretrained") or args.get("model") or found.whole.get("model")
-        model = text_of(named) or text_of(config.get("model"))
-        steps = [str(args[key]) for key in ("revision", "peft", "pretrained", "model", "path") if args.get(key)]
-        steps += [str(name) for name in (named, path.rpartition("/")[2], path) if name]
-        t_ns = nanoseconds(number(found.whole.get("date"))) or stamp_ns(path)
-        about = cls(list(_common(found, config, args)), model, step_in(steps), t_ns)
-        about.fewshot = whole(config.get("num_fewshot", found.whole.get("num_fewshot")))
-        return about
-
-
-def _common(found: Document, config: Object, args: dict[str, object]) -> Iterator[tuple[str, object]]:
-    for key, cell in known("", found.whole, FILE_KEYS):
-        yield key, "none" if cell is None and key in ("chat_template", "system_instruction") else _ids(key, cell)
-    if found.whole.get("chat_template") is None and (sha := found.whole.get("chat_template_sha")) is not None:
-        yield "chat_template", f"sha256:{str(sha)[:16]}"
-    for key, cell in known("", config, CONFIG_KEYS):
-        if key == "gen_kwargs":
-            yield from flat(key, arguments(cell))
-        else:
-            yield key, "none" if cell is None and key == "limit" else cell
-    yield from flat("model_args", args)
-
-
-def _ids(key: str, cell: object) -> object:
-    """Token and id as `token 5`: ids are numbers or texts by version."""
-    if key.startswith("tokenizer_") and isinstance(cell, list):
-        return " ".join(str(part) for part in cell)  # type: ignore[reportUnknownArgumentType] - any JSON prints
-    return cell
-
-
-def _row(found: Document, about: _About, at: tuple[int, str], one: Measured) -> EvalRow:
-    seq, task = at
-    if task not in about.settings:
-        about.settings[task] = settings_text(_settings(found, about, task))
+def _row(found: Document, about: About, at: tuple[int, str, str], one: Measured) -> EvalRow:
+    seq, task, settings = at
     line, byte = found.places.of(task, one.key)
     better = as_object(found.part("higher_is_better").get(task)).get(one.metric)
     shots = whole(found.part("n-shot").get(task))
@@ -200,40 +171,11 @@ def _row(found: Document, about: _About, at: tuple[int, str], one: Measured) -> 
         filter=one.filter,
         value=one.value,
         stderr=one.stderr,
-        n=_count(found, task),
+        n=count_of(found, task),
         fewshot=shots if shots is not None else about.fewshot,
         higher_is_better=better if isinstance(better, bool) else None,
         model=about.model,
         step=about.step,
         t_ns=about.t_ns,
-        settings=about.settings[task],
+        settings=settings,
     )
-
-
-def _count(found: Document, task: str) -> int | None:
-    """Documents that were scored: of a task as printed, of a group the sum of its members."""
-    counts = found.part("n-samples")
-    own = whole(as_object(counts.get(task)).get("effective"))
-    if own is not None:
-        return own
-    inside = [whole(as_object(counts.get(name)).get("effective")) for name in _members(found, task)]
-    if inside and all(n is not None for n in inside):
-        return sum(n for n in inside if n is not None)
-    return whole(found.tasks[task].get("sample_len"))
-
-
-def _members(found: Document, task: str) -> tuple[str, ...]:
-    return members(found.part("group_subtasks"), task)
-
-
-def _settings(found: Document, about: _About, task: str) -> Iterator[tuple[str, object]]:
-    yield from about.common
-    own = as_object(found.part("configs").get(task))
-    for key, cell in known("task", own, TASK_KEYS):
-        yield from flat(key, as_object(cell)) if key.endswith("generation_kwargs") else ((key, cell),)
-    if (first := as_object(found.part("n-samples").get(task)).get("original")) is not None:
-        yield "n_original", first
-    if (digest := found.part("task_hashes").get(task)) is not None:
-        yield "task_hash", str(digest)[:16]
-    if inside := _members(found, task):
-        yield "members", ",".join(inside)

@@ -25,7 +25,19 @@ _NAME = re.compile(r"samples_(?P<task>.+?)(?:_\d{4}-\d\d-\d\dT[\d\-.]+)?\.jsonl(
 _BATCH = 50_000
 _MOST_ROWS = 5_000_000
 _NOT_METRICS = frozenset(
-    "doc_id doc target arguments resps filtered_resps filter metrics doc_hash prompt_hash target_hash".split()
+    [
+        "doc_id",
+        "doc",
+        "target",
+        "arguments",
+        "resps",
+        "filtered_resps",
+        "filter",
+        "metrics",
+        "doc_hash",
+        "prompt_hash",
+        "target_hash",
+    ]
 )
 _NEEDED = ("doc_id", "resps")
 
@@ -86,7 +98,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if state.left_out:
         out.issue("too-many-samples", f"only {_MOST_ROWS} scores of a file are kept", count=state.left_out)
     if state.no_number:
-        out.issue("score-no-number", "scores that are lists cannot be compared by document", count=state.no_number)
+        out.issue("score-no-number", f"{state.no_number} scores are lists, not numbers, and cannot be paired")
     out.format("lm-eval samples")
     settle(opened, out, records=state.records, lost_bytes=state.lost_bytes, reason="lines that are no sample")
 

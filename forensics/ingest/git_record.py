@@ -1,4 +1,4 @@
-"""The commit of a run: a file that holds nothing but a commit, or what `git log`, `git show` or `git rev-parse` wrote."""
+"""The commit of a run: a file that holds nothing but a commit, or what `git log` or `git rev-parse` wrote."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from forensics.registry import Sniff, ingester
 
 _GLOBS = ("*git*", "*commit*", "*revision*", "*sha.txt", "version.txt", "codever*")
 _LINE = re.compile(
-    r"^\s*(?:(?:git[_ -]?)?(?:commit|hash|sha1?|revision|head)(?:[_ -]?(?:hash|sha|id))?\s*[:= ]\s*)?([0-9a-f]{40}|[0-9a-f]{7,12})"
+    r"^\s*(?:(?:git[_ -]?)?(?:commit|hash|sha1?|revision|head)(?:[_ -]?(?:hash|sha|id))?\s*[:= ]\s*)?"
+    r"([0-9a-f]{40}|[0-9a-f]{7,12})"
     r"(?:[ -]dirty)?\s*$",
     re.IGNORECASE,
 )
@@ -33,7 +34,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         raise NotMine("no record of a commit")
     data = document(opened, limits)
     lines = data.decode("utf-8", "replace").split("\n")
-    found = next(((n, m[1]) for n, line in enumerate(lines[:8], 1) if len(line) < 200 and (m := _LINE.match(line))), None)
+    first = ((n, _LINE.match(line)) for n, line in enumerate(lines[:8], 1) if len(line) < 200)
+    found = next(((n, match[1]) for n, match in first if match), None)
     if found is None or not any(c.isdigit() for c in found[1]):
         raise NotMine("no record of a commit")
     facts = ConfigFacts()

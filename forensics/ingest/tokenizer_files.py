@@ -1,7 +1,7 @@
 """Tokenizer files of Hugging Face: how many tokens, which special ones, and hashes; never the vocabulary itself.
 
-`tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json`, `vocab.json`, `merges.txt` and
-the chat template. Sentencepiece models are binary and not read.
+`tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json`, `vocab.json`, `merges.txt`
+and the chat template. Sentencepiece models are binary and not read.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _merges(data: bytes, facts: ConfigFacts) -> None:
 
 
 def _settings(data: bytes, facts: ConfigFacts) -> int:
-    """Put the settings of a tokenizer, its template as a hash, its added tokens as their number; give the good bytes."""
+    """Put the settings of a tokenizer, its template as a hash, the number of added tokens; give the good bytes."""
     parsed = json_settings(data)
     added: dict[int, str] = {}
     for setting in parsed.settings:
@@ -111,11 +111,11 @@ def _document(data: bytes, name: str, facts: ConfigFacts) -> None:
             text = str(whole["chat_template"]).strip().encode("utf-8", "replace")
             facts.put("tokenizer.chat_template_sha256", _hash(text), None, "tokenizer")
     else:
-        ids = {token: index for token, index in whole.items() if _is_id(index)}
+        ids = {token: cast("int", index) for token, index in whole.items() if _is_id(index)}
         if len(ids) != len(whole) or not ids:
             raise NotMine("no table of tokens")
         if name == "added_tokens.json":
-            _added({cast("int", index): token for token, index in ids.items()}, facts)
+            _added({index: token for token, index in ids.items()}, facts)
         else:
             _vocabulary(ids, facts)
 
@@ -131,7 +131,10 @@ def _tokenizer(whole: dict[str, object], facts: ConfigFacts) -> None:
     merges = inside.get("merges")
     if isinstance(merges, list):
         facts.put("tokenizer.n_merges", len(cast("list[object]", merges)), None, "tokenizer")
-        pairs = [" ".join(map(str, m)) if isinstance(m, list) else str(m) for m in cast("list[object]", merges)]
+        pairs = [
+            " ".join(map(str, cast("list[object]", m) if isinstance(m, list) else [m]))
+            for m in cast("list[object]", merges)
+        ]
         facts.put("tokenizer.merges_sha256", _hash("\n".join(pairs).encode("utf-8", "replace")), None, "tokenizer")
     added = _added_tokens(whole.get("added_tokens"))
     every = set(ids.values()) | set(added)

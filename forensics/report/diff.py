@@ -56,7 +56,7 @@ def payload(page: Page) -> Payload:
         "schema": SCHEMA,
         "tool": tool(),
         "verdict": diff.answer.value,
-        "headline": first.headline if first else "nothing could be compared",
+        "headline": next((s.headline for s in (first, *diff.sections) if s is not None), "nothing could be compared"),
         "metric": first.metric if first else None,
         "change": first.change if first else None,
         "interval": list(first.interval) if first and first.interval else None,
@@ -79,6 +79,7 @@ def _section(section: Section) -> Payload:
         "notes": list(section.notes),
         "numbers": dict(sorted(section.numbers.items())),
         "evidence": [evidence_payload(e) for e in section.evidence],
+        **({"rows": [dict(row) for row in section.rows]} if section.rows else {}),
     }
 
 

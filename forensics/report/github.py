@@ -24,7 +24,8 @@ def render(report: Report) -> Iterator[str]:
     told = sorted(report.findings, key=lambda f: (f is not lead, -f.severity.rank, -f.confidence.rank))
     if not told or report.verdict.outcome is Outcome.CANNOT_SAY:
         level = "notice" if report.verdict.outcome is Outcome.HEALTHY else "warning"
-        yield f"::{level} title={for_github_property('forensics: ' + _word(report))}::{for_github(report.verdict.headline)}"
+        title = for_github_property(f"forensics: {_word(report)}")
+        yield f"::{level} title={title}::{for_github(report.verdict.headline)}"
     room = MOST if told and report.verdict.outcome is not Outcome.CANNOT_SAY else MOST - 1
     for finding in told[:room]:
         yield _command(finding, report, first=finding is lead)

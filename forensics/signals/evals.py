@@ -1,10 +1,11 @@
-"""Evaluation results of a run as rules and comparisons need them: direction, level of chance, settings, results in order."""
+"""Evaluation results of a run as rules and comparisons need them: direction, chance, settings, results in order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any, cast
 
 import polars as pl
@@ -15,12 +16,31 @@ from forensics.store.run import Run
 Row = Mapping[str, Any]
 Key = tuple[str, str, str]
 #: Metrics that are shares of documents, 1 being best.
-SHARES = frozenset("acc acc_norm accuracy exact_match em pass@1 qem pqem mc1 prefix_exact_match".split())
-_LOWER = frozenset(
-    "ppl perplexity word_perplexity byte_perplexity bits_per_byte mae mse rmse loss ter wer cer brier_score toxicity "
-    "hallucination".split()
+SHARES = frozenset(
+    ["acc", "acc_norm", "accuracy", "exact_match", "em", "pass@1", "qem", "pqem", "mc1", "prefix_exact_match"]
 )
-_HIGHER = SHARES | frozenset("f1 mcc bleu chrf rouge1 rouge2 rougeL mc2 micro_f1 macro_f1 score bert_score".split())
+_LOWER = frozenset(
+    [
+        "ppl",
+        "perplexity",
+        "word_perplexity",
+        "byte_perplexity",
+        "bits_per_byte",
+        "mae",
+        "mse",
+        "rmse",
+        "loss",
+        "ter",
+        "wer",
+        "cer",
+        "brier_score",
+        "toxicity",
+        "hallucination",
+    ]
+)
+_HIGHER = SHARES | frozenset(
+    ["f1", "mcc", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "mc2", "micro_f1", "macro_f1", "score", "bert_score"]
+)
 _EARLIEST = -(1 << 62)
 
 
@@ -33,10 +53,15 @@ def higher_is_better(*rows: Row) -> bool | None:
     return True if metric in _HIGHER else False if metric in _LOWER else None
 
 
-def settings_of(row: Row) -> dict[str, object]:
+def settings_of(row: Row) -> Mapping[str, object]:
     """Settings of a result; empty when absent."""
-    found = loads((row["settings"] or "{}").encode())
-    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
+    return _settings(row["settings"] or "{}")
+
+
+@lru_cache(maxsize=4096)
+def _settings(text: str) -> Mapping[str, object]:
+    found = loads(text.encode())
+    return MappingProxyType(cast("dict[str, object]", found) if isinstance(found, dict) else {})
 
 
 def members_of(row: Row) -> tuple[str, ...]:

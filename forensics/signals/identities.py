@@ -1,4 +1,4 @@
-"""Names of people and machines that a run states as such: in its configuration, environment and metadata, or its paths."""
+"""Names of people and machines that a run states as such: in configuration, environment and metadata, or in paths."""
 
 from __future__ import annotations
 

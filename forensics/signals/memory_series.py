@@ -166,7 +166,7 @@ def printed_unit(y: Floats) -> float:
             step = unit / 10**digits
             if step < QUANTUM_GIB / 64 or step > distinct[-1] or distinct[-1] / step > _LONGEST:
                 continue
-            whole: NDArray[np.float64] = distinct / step
+            whole: Floats = distinct / step
             if float(np.abs(whole - np.rint(whole)).max()) <= _ROUNDING * max(1.0, float(whole[-1])):
                 return min(step, apart)
     return 0.0

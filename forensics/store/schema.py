@@ -7,6 +7,8 @@ from types import MappingProxyType
 
 import polars as pl
 
+from forensics.store._schema_evals import EVAL_TABLES
+
 VERSION = 1
 
 _STR, _I64, _I32, _F64 = pl.String(), pl.Int64(), pl.Int32(), pl.Float64()
@@ -186,47 +188,9 @@ TABLES: Mapping[str, Mapping[str, pl.DataType]] = MappingProxyType(
         "stacks": {"source": _STR, "stack": _I32, "depth": _I32, "frame": _I32},
         # what the program said of itself during a memory recording; stage: START or END
         "annotations": {"source": _STR, "seq": _I64, "device": _I32, "t_ns": _I64, "name": _STR, "stage": _STR},
-        # key: dotted path; value: JSON text; family: config, generation, tokenizer, env,
-        # host, exit, versions, progress, trace
+        # key: dotted path; value: JSON text; family: config, generation, tokenizer, env, host, exit, ...
         "facts": {"source": _STR, "line": _I64, "key": _STR, "value": _STR, "family": _STR},
-        # one row per metric of a task in a file of evaluation results; n: documents scored; settings: a JSON object of
-        # everything that the comparability of two results depends on (`ingest/_eval_settings.py`); filter: how the
-        # answer was taken out of the text; step: of the evaluated checkpoint, from its name; higher_is_better: null
-        # when the file does not say
-        "evals": {
-            "source": _STR,
-            "seq": _I64,
-            "line": _I64,
-            "byte": _I64,
-            "task": _STR,
-            "task_version": _STR,
-            "metric": _STR,
-            "filter": _STR,
-            "value": _F64,
-            "stderr": _F64,
-            "n": _I64,
-            "fewshot": _I64,
-            "higher_is_better": pl.Boolean(),
-            "model": _STR,
-            "step": _I64,
-            "t_ns": _I64,
-            "settings": _STR,
-        },
-        # one row per document and numeric metric of an evaluation; the document itself is not kept
-        "eval_samples": {
-            "source": _STR,
-            "seq": _I64,
-            "line": _I64,
-            "byte": _I64,
-            "task": _STR,
-            "filter": _STR,
-            "doc": _STR,
-            "doc_hash": _STR,
-            "prompt_hash": _STR,
-            "metric": _STR,
-            "value": _F64,
-            "t_ns": _I64,
-        },
+        **EVAL_TABLES,
         # kind: saved, committed, resumed, removed (log) or directory (disk); complete: null when it cannot be known
         "checkpoints": {
             "source": _STR,

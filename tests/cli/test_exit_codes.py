@@ -153,7 +153,7 @@ def test_a_bug_is_70_with_one_line_and_a_crash_file_and_no_verdict(
     def broken(*_args: object, **_options: object) -> None:
         raise kind("\x1b]0;pwned\x07")
 
-    monkeypatch.setattr(pipeline, "triage", broken)
+    monkeypatch.setattr(pipeline, "ingest_run", broken)
     done = call("triage", good_run)
     assert (done.code, done.out) == (70, "")
     assert done.err.splitlines()[0] == f"error: a bug of forensics ({kind.__name__}); no verdict was reached"
@@ -168,7 +168,7 @@ def test_an_input_that_cannot_be_read_is_3(call: Call, monkeypatch: pytest.Monke
     def refuse(*_args: object, **_options: object) -> None:
         raise InputError("not a run", help="forensics formats")
 
-    monkeypatch.setattr(pipeline, "triage", refuse)
+    monkeypatch.setattr(pipeline, "ingest_run", refuse)
     assert call("triage", good_run).code == 3
 
 
@@ -176,13 +176,13 @@ def test_an_interrupt_is_130(call: Call, monkeypatch: pytest.MonkeyPatch, good_r
     def stop(*_args: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline, "triage", stop)
+    monkeypatch.setattr(pipeline, "ingest_run", stop)
     assert call("triage", good_run).code == 130
 
 
 def test_a_real_interrupt_is_130(tmp_path: Path) -> None:
     code = "import os, signal; from forensics import pipeline; from forensics.cli.main import run; import sys\n"
-    code += "pipeline.triage = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\nsys.exit(run(['triage', '.']))"
+    code += "pipeline.ingest_run = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\nsys.exit(run(['triage', '.']))"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
     assert signal.SIGINT == 2

@@ -1,23 +1,23 @@
-"""Evaluation results of two runs: were they the same test, which differences are real, and what may have caused them."""
+"""Evaluation results of two runs: were they the same test, which differences are real, what may have caused them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from forensics.compare._decide import Answer
-from forensics.compare._eval_cause import cause_of
+from forensics.compare._eval_cause import cause_of, words_of
 from forensics.compare._eval_words import facts_of, headline_of, notes_of
 from forensics.compare._model import Options, Section
 from forensics.compare._sections import SectionKind
 from forensics.compare.evals import Pair, compare_evals
-from forensics.model import Evidence, EvidenceRole, Locator
+from forensics.model import Evidence, EvidenceRole, Locator, Number
 from forensics.signals.evals import Row
 from forensics.store.run import Run
 
 _TITLE = "Evaluation"
 #: A difference of a share below this, or of another value below the relative one, is called no change.
 _SAME_SHARE, _SAME_RELATIVE = 0.02, 0.05
-_MOST_NUMBERS = 200
+_MOST_ROWS = 2_000
 
 
 def compare(bases: Sequence[Run], cand: Run, options: Options) -> Section | None:
@@ -32,7 +32,8 @@ def compare(bases: Sequence[Run], cand: Run, options: Options) -> Section | None
         return Section("evals", _TITLE, Answer.INCONCLUSIVE, "the runs have no task and metric in common")
     answer = _answer(pairs)
     real = [p for p in pairs if p.significant]
-    cause = cause_of(base, cand) if real else None
+    causes = cause_of(base, cand, real) if real else ()
+    cause = words_of(causes) if real else None
     shown = min(real or pairs, key=lambda p: (p.worse is not True, p.p_holm if p.p_holm is not None else 2.0))
     return Section(
         name="evals",
@@ -40,8 +41,9 @@ def compare(bases: Sequence[Run], cand: Run, options: Options) -> Section | None
         answer=answer,
         headline=headline_of(answer, pairs),
         facts=facts_of(pairs),
-        notes=notes_of(pairs, cause),
+        notes=notes_of(pairs, cause, explained=bool(causes)),
         numbers=_numbers(pairs),
+        rows=tuple(_row(p) for p in pairs[:_MOST_ROWS]),
         evidence=(_evidence(shown.base, EvidenceRole.RELATED), _evidence(shown.cand, EvidenceRole.PRIMARY)),
         metric=shown.name,
         change=shown.delta,
@@ -74,7 +76,7 @@ def _is_same(pair: Pair) -> bool:
 
 def _numbers(pairs: Sequence[Pair]) -> dict[str, float | int | str | None]:
     real = [p for p in pairs if p.significant]
-    found: dict[str, float | int | str | None] = {
+    return {
         "metrics": len(pairs),
         "tested": sum(p.p_holm is not None for p in pairs),
         "worse": sum(p.worse is True for p in real),
@@ -82,14 +84,30 @@ def _numbers(pairs: Sequence[Pair]) -> dict[str, float | int | str | None]:
         "not_comparable": sum(not p.comparable for p in pairs),
         "paired": sum(p.documents is not None for p in pairs),
     }
-    for pair in sorted(pairs, key=lambda p: p.tested.p if p.tested else 2.0)[:_MOST_NUMBERS]:
-        at = ".".join(pair.match.key)
-        found[f"{at}.delta"] = pair.delta
-        if pair.tested is not None:
-            found[f"{at}.p"] = pair.tested.p
-            found[f"{at}.p_holm"] = pair.p_holm
-            found[f"{at}.min_detectable"] = pair.tested.detectable
-    return found
+
+
+def _row(pair: Pair) -> dict[str, Number | None]:
+    task, metric, by = pair.match.key
+    tested = pair.tested
+    return {
+        "task": task,
+        "metric": metric,
+        "filter": by,
+        "base": pair.base["value"],
+        "cand": pair.cand["value"],
+        "delta": pair.delta,
+        "p": tested.p if tested else None,
+        "p_holm": pair.p_holm,
+        "se": tested.se if tested else None,
+        "min_detectable": tested.detectable if tested else None,
+        "method": tested.method if tested else None,
+        "documents": tested.n if tested else None,
+        "lost": tested.fell if tested else None,
+        "won": tested.rose if tested else None,
+        "in_group": int(pair.member),
+        "not_comparable": "; ".join(f"{u.words} ({u.base_place}; {u.cand_place})" for u in pair.settings.blocks)
+        or None,
+    }
 
 
 def _evidence(row: Row, role: EvidenceRole) -> Evidence:

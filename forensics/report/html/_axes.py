@@ -8,7 +8,8 @@ from math import ceil, floor, isfinite, log10
 
 from forensics.report.html._elements import Markup, tag
 
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 720.0, 86.0, 18.0, 34.0, 52.0
+_ROUNDING = 1e-6
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 720.0, 100.0, 18.0, 34.0, 52.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +57,21 @@ def around(values: Iterable[float], start: float, end: float, *, log: bool = Fal
     low, high = min(finite), max(finite)
     if log:
         return Scale(low / 1.2, high * 1.2, start, end, log)
-    pad = (high - low) * room if high > low else max(abs(low) * 0.1, 0.5) * (room > 0 or 0.5)
+    # values that differ by rounding only are one value
+    flat = high - low <= _ROUNDING * max(abs(low), abs(high))
+    pad = (abs(low) * 0.1 or 0.5) if flat else (high - low) * room
     return Scale(low - pad, high + pad, start, end)
 
 
 def short(value: float) -> str:
-    """Give a number in few characters: `12,000`, `0.25`, `1.2e-07`."""
+    """Give a number in few characters: `12,000`, `0.25`, `1.2e-7`."""
     if value == 0:
         return "0"
     size = abs(value)
     if 1000 <= size < 1e7:
         return f"{value:,.0f}"
-    if size >= 1e7 or size < 1e-3:
-        return f"{value:.2g}"
+    if size >= 1e7 or size < 1e-2:
+        return f"{value:.2g}".replace("e-0", "e-").replace("e+0", "e+")
     return f"{value:.4g}"
 
 

@@ -55,7 +55,9 @@ svg .number{fill:var(--bg);font-weight:700}
 .mark.limit{stroke:var(--warn);stroke-dasharray:10 4}
 svg .said.onset{fill:var(--bad);font-weight:700}svg .said.clean{fill:var(--good);font-weight:700}
 .row{fill:var(--box)}.cell{fill:var(--c0)}.cell.bad{fill:var(--bad)}
-.moment{fill:var(--soft)}.moment.main{fill:var(--bad)}
+.moment circle{fill:var(--soft);stroke:var(--soft);stroke-width:2}
+.moment.main circle{fill:var(--bad);stroke:var(--bad)}
+.moment.undated circle{fill:var(--bg)}svg .moment.undated .number{fill:var(--fg)}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.1rem 1.1rem;margin:.4rem 0;padding:0;font-size:.88rem}
 .swatch{width:22px;height:12px;margin-right:.4rem;vertical-align:-1px}
 .moments{padding-left:1.6rem;font-size:.92rem}
@@ -70,11 +72,12 @@ overflow-wrap:normal}
 td.long{min-width:14rem;overflow-wrap:anywhere}
 details{margin:.5rem 0}
 summary{cursor:pointer}
+svg.chart.still{display:none}
 @media (max-width:40rem){body{padding:.7rem .8rem 3rem}svg.chart text{font-size:22px}
 svg.chart .number{font-size:15px}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}figure{padding:.5rem}}
 @media print{body{max-width:none;padding:0;font-size:10.5pt}figure,.finding,pre,tr{break-inside:avoid}
 h2,h3{break-after:avoid}details:not([open])::details-content{content-visibility:visible;display:block;height:auto}
-.skip,summary{display:none}}
+.skip,summary,.live{display:none}svg.chart.still{display:block}}
 """
 CSS = (
     f":root{{{_LIGHT}}}@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"

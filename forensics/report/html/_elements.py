@@ -39,6 +39,11 @@ def style_sheet(css: str) -> Markup:
     return Markup(f"<style>{css}</style>")
 
 
+def script(code: str) -> Markup:
+    """Give a script of our own; texts of an input stand in it as encoded by `_live` only."""
+    return Markup(f"<script>{code}</script>")
+
+
 def join(*parts: str) -> Markup:
     """Give parts one after the other."""
     return Markup("".join(markup(p) for p in parts))

@@ -8,6 +8,8 @@ from forensics.figure import Bars, Chart, Figure, Heat, Lanes
 from forensics.report.html import _svg_bars, _svg_chart, _svg_heat, _svg_lanes
 from forensics.report.html._elements import Markup, join, tag
 
+#: Cells of more characters than this are wrapped.
+_LONG = 40
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
@@ -25,7 +27,9 @@ def figure(shown: Figure, ident: str) -> Markup:
 def data_table(head: tuple[str, ...], rows: list[tuple[str, ...]], name: str) -> Markup:
     """Give a table in a box that scrolls by itself, by keyboard too."""
     top = tag("tr", [tag("th", cell, scope="col") for cell in head])
-    body = [tag("tr", [tag("td", cell, class_="long" if len(cell) > 40 else None) for cell in row]) for row in rows]
+    body = [
+        tag("tr", [tag("td", cell, class_="long" if len(cell) > _LONG else "short") for cell in row]) for row in rows
+    ]
     table = tag("table", tag("thead", top), tag("tbody", body))
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=name)
 

@@ -1,4 +1,4 @@
-"""The parts of the page that are words: verdict, chain, findings with their evidence, what was read and what was not."""
+"""The parts of the page that are words: verdict, chain, findings with their evidence, what was read and what not."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def _finding(found: Finding, report: Report, prefix: str) -> Markup:
     links = [
         tag("a", figure.title, href=f"#{prefix}{figure.key}") for figure in report.figures if found.rule in figure.rules
     ]
-    shown = [tag("p", "Charts: ", *(join(" ", link) for link in links))] if links else []
+    listed = [join(", " if n else "", link) for n, link in enumerate(links)]
+    shown = [tag("p", "Charts: ", *listed)] if links else []
     numbers = ", ".join(f"{k} {v:.6g}" if isinstance(v, float) else f"{k} {v}" for k, v in found.numbers.items())
     where = say.onset(found.onset)
     return tag(

@@ -81,6 +81,7 @@ def _xs(figure: Chart) -> Iterator[float]:
         yield from curve.x
         for gap in curve.gaps:
             yield from (gap.first, gap.last)
+    yield from (m.at for m in figure.marks if m.role != "limit")
 
 
 def _ys(figure: Chart) -> Iterator[float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from forensics.figure import Lanes
 from forensics.model import Report
@@ -17,7 +18,7 @@ from forensics.report._payload import tool
 from forensics.report._phrases import onset
 from forensics.report.html import _sections
 from forensics.report.html._css import CSS
-from forensics.report.html._elements import Markup, join, style_sheet, tag
+from forensics.report.html._elements import Markup, join, script, style_sheet, tag
 from forensics.report.html._figures import figure
 
 
@@ -27,15 +28,31 @@ def render(report: Report) -> Iterator[str]:
     yield from _page(report.run, _one(report, "", "h1"))
 
 
-def render_many(reports: Sequence[Report]) -> Iterator[str]:
-    """Write one page over several runs: those that failed the same way together, then each run."""
+def render_many(reports: Sequence[Report], *, live: bool = False) -> Iterator[str]:
+    """Write one page over several runs: those that failed the same way together, then each run.
+
+    `live` adds scripts that make charts zoomable; nothing is loaded from anywhere then, either.
+    """
+    scripts = _scripts(reports) if live else ()
     if len(reports) == 1:
-        yield from render(reports[0])
+        yield from _page(reports[0].run, _one(reports[0], "", "h1"), scripts)
         return
-    every = [(n, r) for n, r in enumerate(reports, 1)]
+    every = [(n, replace(r)) for n, r in enumerate(reports, 1)]  # one report given twice is two runs
     body = [tag("h1", f"{len(reports)} runs"), _overview(every)]
-    body += [tag("article", _one(r, f"run{n}-", "h2"), id=f"run{n}") for n, r in every]
-    yield from _page(f"{len(reports)} runs", join(*body))
+    body += [tag("article", _one(r, _prefix(n), "h2"), id=f"run{n}") for n, r in every]
+    yield from _page(f"{len(reports)} runs", join(*body), scripts)
+
+
+def _prefix(number: int) -> str:
+    return f"run{number}-"
+
+
+def _scripts(reports: Sequence[Report]) -> tuple[str, ...]:
+    from forensics.report.html._live import scripts  # noqa: PLC0415 - it loads plotly
+
+    several = len(reports) > 1
+    every = [(f"{_prefix(n) if several else ''}{f.key}", f) for n, r in enumerate(reports, 1) for f in r.figures]
+    return scripts(every)
 
 
 def _one(report: Report, prefix: str, level: str) -> Markup:
@@ -45,7 +62,7 @@ def _one(report: Report, prefix: str, level: str) -> Markup:
     return join(
         _sections.verdict(report, level),
         _sections.proof(report),
-        *(join(tag("h2", f.title), figure(f, f"{prefix}{f.key}")) for f in lines),
+        *(join(tag("h2", "What happened when"), figure(f, f"{prefix}{f.key}")) for f in lines),
         *drawn,
         _sections.findings(report, prefix),
         _sections.coverage(report),
@@ -72,27 +89,31 @@ def _row(key: str, report: Report, number: int) -> tuple[str, ...]:
     return key, link, found.outcome.value, shape, onset(found.onset) or "-", found.headline
 
 
-def _page(title: str, body: Markup) -> Iterator[str]:
-    digest = base64.b64encode(hashlib.sha256(CSS.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+def _page(title: str, body: Markup, scripts: tuple[str, ...] = ()) -> Iterator[str]:
     yield "<!doctype html>"
     yield '<html lang="en">'
     yield tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", http_equiv="Content-Security-Policy", content=_policy(scripts)),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="referrer", content="no-referrer"),
         tag("title", f"forensics: {title}"),
         style_sheet(CSS),
     )
-    foot = tag(
-        "p", f"Written by forensics {tool()['version']}. Nothing on this page is loaded from elsewhere.", class_="soft"
-    )
-    yield tag(
-        "body",
-        tag("a", "Skip to the verdict", class_="skip", href="#main"),
-        tag("main", body, id="main"),
-        tag("footer", foot),
-    )
+    said = f"Written by forensics {tool()['version']}. Nothing on this page is loaded from elsewhere."
+    skip = tag("a", "Skip to the verdict", class_="skip", href="#main")
+    foot = tag("footer", tag("p", said, class_="soft"))
+    yield tag("body", skip, tag("main", body, id="main"), foot, *map(script, scripts))
     yield "</html>"
+
+
+def _policy(scripts: tuple[str, ...]) -> str:
+    """Forbid all but our own sheet and scripts, by their hashes; Plotly writes style sheets of its own."""
+    sheet = "'unsafe-inline'" if scripts else _hash(CSS)
+    live = f"; script-src {' '.join(map(_hash, scripts))}; img-src data: blob:" if scripts else ""
+    return f"default-src 'none'; style-src {sheet}{live}; base-uri 'none'; form-action 'none'"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

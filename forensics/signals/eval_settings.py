@@ -41,6 +41,14 @@ _TEST = (
     "model_args.max_length",
 )
 _DECODING = ("gen_kwargs.", "task.generation_kwargs.", "model_args.generation_parameters.")
+_GENERATE = frozenset(("generate_until", "generate_until_multi_round"))
+#: Metrics of the likelihood of given answers, on which decoding cannot act.
+_SCORED = frozenset(
+    (
+        *("acc", "acc_norm", "ppl", "perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte"),
+        *("mc1", "mc2", "brier_score", "likelihood_difference", "pct_stereotype"),
+    )
+)
 _CARE = (
     "model_dtype",
     "model_args.dtype",
@@ -85,7 +93,7 @@ class Unlike:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What differs: `blocks` make a comparison meaningless, `care` may shift values a little, `model` is what is compared."""
+    """What differs: `blocks` make a comparison meaningless, `care` may shift values, `model` is what is compared."""
 
     blocks: tuple[Unlike, ...] = ()
     care: tuple[Unlike, ...] = ()
@@ -132,14 +140,18 @@ def _blocks(base: Row, cand: Row, left: Mapping[str, object], right: Mapping[str
     yield from _differ(_TEST if same_prompts else (*_TEST, *_PROMPT), left, right, places)
     if (base["fewshot"] or 0) > 0 and not same_prompts:
         yield from _differ(("fewshot_seed", "fewshot_seeds"), left, right, places)
-    yield from _decoding(left, right, places)
+    if not (members_of(base) or members_of(cand)) and generates(base, cand):
+        yield from _decoding(left, right, places)
+
+
+def generates(*rows: Row) -> bool:
+    """Give whether decoding can act on a result: by the kind of its task, else by its metric."""
+    kinds = {str(settings_of(row).get("task.output_type", "")) for row in rows} - {""}
+    return bool(kinds & _GENERATE) if kinds else rows[0]["metric"] not in _SCORED
 
 
 def _decoding(left: Mapping[str, object], right: Mapping[str, object], places: tuple[Row, Row]) -> Iterator[Unlike]:
-    """Give settings of generation that differ, for tasks that generate; one that is not set has its default."""
-    kinds = {str(side.get("task.output_type", "")) for side in (left, right)} - {""}
-    if kinds and not kinds & {"generate_until", "generate_until_multi_round"}:
-        return
+    """Give settings of generation that differ; one that is not set has its default."""
     keys = [k for k in (*left, *(k for k in right if k not in left)) if k.startswith(_DECODING)]
     for key in keys:
         if left.get(key) != right.get(key):

@@ -1,0 +1,59 @@
+"""A run beside a baseline: its evaluations compared, as a table that rules read (`comparisons`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from forensics.compare._eval_cause import cause_of
+from forensics.compare.config import Difference
+from forensics.compare.evals import Pair, compare_evals
+from forensics.store.run import Run
+from forensics.store.schema import TABLES, conform
+
+
+def against(run: Run, base: Run) -> Run:
+    """Give the same run with the table of its comparisons with a baseline; places of the baseline carry its name."""
+    pairs = compare_evals(base, run)
+    real = [p for p in pairs if p.significant]
+    causes = cause_of(base, run, real) if real else ()
+    rows = [_row(pair, base.name, causes[0] if causes else None) for pair in pairs]
+    schema = dict(TABLES["comparisons"])
+    frame = conform("comparisons", pl.DataFrame(rows, schema=schema) if rows else pl.DataFrame(schema=schema))
+    return Run(run.name, {**run.frames, "comparisons": frame.lazy()})
+
+
+def _row(pair: Pair, base: str, cause: Difference | None) -> Mapping[str, Any]:
+    task, metric, by = pair.match.key
+    row = {
+        "source": pair.cand["source"],
+        "line": pair.cand["line"],
+        "task": task,
+        "metric": metric,
+        "filter": by,
+        "value": pair.cand["value"],
+        "stderr": pair.cand["stderr"],
+        "step": pair.cand["step"],
+        "base_source": _joined(base, str(pair.base["source"])),
+        "base_line": pair.base["line"],
+        "base_value": pair.base["value"],
+        "p": pair.p_holm,
+        "worse": pair.worse,
+        "blocks": "; ".join(u.words for u in pair.settings.blocks[:4]) or None,
+    }
+    if cause is None or not pair.significant:
+        return row
+    stated = cause.cand_evidence
+    return {
+        **row,
+        "family": cause.family,
+        "cause": f"{cause.name} {cause.base} → {cause.cand}",
+        "cause_source": stated.source if stated else None,
+        "cause_line": stated.locator.line if stated else None,
+    }
+
+
+def _joined(run: str, source: str) -> str:
+    return run if run == source or run.endswith(f"/{source}") else f"{run.rstrip('/')}/{source}"

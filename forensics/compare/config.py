@@ -1,0 +1,160 @@
+"""The audit of two runs' settings: what differs, ranked by how plausibly it changes evaluations.
+
+Keys are brought to one name (`config_keys.tsv`), values to one spelling; paths of outputs, names, times, hosts and
+logging are noise (`config_noise.tsv`). What was logged counts beside what was configured: the learning rate as printed
+is compared step by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from forensics.compare._config_entries import Entry, entries, shown
+from forensics.compare._config_keys import OTHER
+from forensics.compare._config_logged import logged_lr
+from forensics.compare._config_pair import Pair, pairs
+from forensics.compare._config_rank import effective_batch, score_of
+from forensics.compare._config_shares import changed, matched, mixes, variation
+from forensics.model import Evidence, EvidenceRole
+from forensics.rules._kit import fact_evidence
+from forensics.store.run import Run
+
+#: From this weight on a difference is named as a possible cause of other evaluations.
+CAUSE = 3.5
+FAMILIES = (
+    *("data mix and order", "learning rate and schedule", "batch and tokens", "tokenizer and vocabulary", "model"),
+    *("optimizer", "precision", "decoding", "seeds", "code and versions"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that differs: family, name, both values as text, both places, and a score of 0 to 10."""
+
+    name: str
+    family: str
+    key: str
+    base: str
+    cand: str
+    score: float
+    acts_on: str
+    base_evidence: Evidence | None
+    cand_evidence: Evidence | None
+    note: str = ""
+
+    @property
+    def is_cause(self) -> bool:
+        """Whether it may plausibly change an evaluation."""
+        return self.score >= CAUSE
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """All differences, the most plausible first; settings compared in each run; families that a run did not record."""
+
+    differences: tuple[Difference, ...]
+    base_settings: int
+    cand_settings: int
+    base_lacks: tuple[str, ...]
+    cand_lacks: tuple[str, ...]
+
+    @property
+    def causes(self) -> tuple[Difference, ...]:
+        """The differences that may plausibly change an evaluation."""
+        return tuple(d for d in self.differences if d.is_cause)
+
+
+def audit(base: Run, cand: Run) -> Audit:
+    """Compare what two runs recorded of their settings."""
+    first, second = entries(base), entries(cand)
+    found = [*_shares(first, second), *_settings(first, second), *_logged(base, cand)]
+    ranked = sorted(found, key=lambda d: (-d.score, FAMILIES.index(d.family) if d.family in FAMILIES else 99, d.key))
+    return Audit(tuple(_once(ranked)), len(first), len(second), _lacking(first), _lacking(second))
+
+
+def _lacking(every: Sequence[Entry]) -> tuple[str, ...]:
+    have = {entry.concept.family for entry in every}
+    return tuple(family for family in FAMILIES if family not in have)
+
+
+def _settings(first: Sequence[Entry], second: Sequence[Entry]) -> Iterator[Difference]:
+    in_mixes = {s.entry.key for every in (first, second) for mix in mixes(every).values() for s in mix.values()}
+    batches = effective_batch(first), effective_batch(second)
+    for pair in pairs(first, second):
+        if pair.entry.key in in_mixes:
+            continue
+        score, note = score_of(pair, batches)
+        if score > 0:
+            yield _difference(pair, score, note)
+
+
+def _difference(pair: Pair, score: float, note: str) -> Difference:
+    concept, entry = pair.concept, pair.entry
+    is_other = concept is OTHER
+    return Difference(
+        name=entry.key if is_other else concept.name,
+        family=concept.family,
+        key=entry.key,
+        base=pair.base.shown if pair.base else "(not stated)",
+        cand=pair.cand.shown if pair.cand else "(not stated)",
+        score=round(score, 2),
+        acts_on=concept.acts_on,
+        base_evidence=_evidence(pair.base, EvidenceRole.RELATED),
+        cand_evidence=_evidence(pair.cand, EvidenceRole.PRIMARY),
+        note=note,
+    )
+
+
+def _evidence(entry: Entry | None, role: EvidenceRole) -> Evidence | None:
+    return fact_evidence(entry.row, role) if entry is not None else None
+
+
+def _shares(first: Sequence[Entry], second: Sequence[Entry]) -> Iterator[Difference]:
+    for base, cand in matched(mixes(first), mixes(second)):
+        distance = variation(base, cand)
+        for number, change in enumerate(changed(base, cand)):
+            one, other = change.base, change.cand
+            yield Difference(
+                name="data.weights",
+                family="data mix and order",
+                key=f"share of {change.label}",
+                base=shown(round(one.share, 4)) if one else "(not in the mix)",
+                cand=shown(round(other.share, 4)) if other else "(not in the mix)",
+                score=10.0 if number == 0 else 9.5,
+                acts_on="what is learned from",
+                base_evidence=_evidence(one.entry if one else None, EvidenceRole.RELATED),
+                cand_evidence=_evidence(other.entry if other else None, EvidenceRole.PRIMARY),
+                note=f"total variation distance of the mixes {distance:.3g}",
+            )
+
+
+def _logged(base: Run, cand: Run) -> Iterator[Difference]:
+    found = logged_lr(base, cand)
+    if found is None:
+        return
+    first, second, parted, ratio = found
+    assert first.value is not None
+    assert second.value is not None
+    yield Difference(
+        name="lr.logged",
+        family="learning rate and schedule",
+        key=f"{second.name} as logged, from step {parted} on",
+        base=f"{first.value:.6g}",
+        cand=f"{second.value:.6g}",
+        score=round(8.0 * min(1.0, 0.5 + abs(ratio - 1)), 2),
+        acts_on="the size of the steps",
+        base_evidence=first,
+        cand_evidence=second,
+        note="logged rates count, whatever was configured",
+    )
+
+
+def _once(ranked: Sequence[Difference]) -> Iterator[Difference]:
+    """The same two values of the same meaning once, however many files say them."""
+    seen: set[tuple[str, str, str]] = set()
+    for one in ranked:
+        sig = (one.name, one.base, one.cand) if one.name != "data.weights" else (one.key, one.base, one.cand)
+        if sig not in seen:
+            seen.add(sig)
+            yield one

@@ -1,0 +1,50 @@
+"""Helpers that the rules of evaluation share: evidence of a result, its name, results file by file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from forensics.model import Evidence, EvidenceRole, Locator
+from forensics.signals.evals import Key, Row
+
+_DIGITS = re.compile(r"\d+")
+
+
+def result_evidence(row: Row, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
+    """Evidence of one row of the evals table: task, metric, value and error."""
+    error = "" if row["stderr"] is None else f" ± {row['stderr']:.3g}"
+    at = "" if row["step"] is None else f" at step {row['step']}"
+    return Evidence(
+        source=row["source"],
+        locator=Locator(line=row["line"], byte=row["byte"], record=None if row["line"] is not None else row["seq"]),
+        quote=f"{row['task']} {row['metric']} = {_number(row['value'])}{error}{at}",
+        step=row["step"],
+        name=f"{row['task']} {row['metric']}",
+        value=row["value"],
+        role=role,
+    )
+
+
+def name_of(row: Row) -> str:
+    """Give task and metric, and the filter where there is one."""
+    by = "" if row["filter"] in (None, "none") else f" ({row['filter']})"
+    return f"{row['task']} {row['metric']}{by}"
+
+
+def masked(model: str | None) -> str:
+    """Give the name of a model with its numbers masked: checkpoints of one run have one name."""
+    return _DIGITS.sub("0", model or "")
+
+
+def following(courses: Mapping[Key, Sequence[Row]]) -> list[tuple[Row, Row]]:
+    """Give results of one task and metric that follow each other, of one model or of checkpoints of one run."""
+    found: list[tuple[Row, Row]] = []
+    for rows in courses.values():
+        found += [(a, b) for a, b in pairwise(rows) if masked(a["model"]) == masked(b["model"])]
+    return found
+
+
+def _number(value: float | None) -> str:
+    return "nothing" if value is None else f"{value:.6g}"

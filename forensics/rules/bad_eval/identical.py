@@ -1,0 +1,107 @@
+"""EVL017 eval-identical: two checkpoints have the same scores to the last digit.
+
+What it detects: results of two models or steps that are equal in every metric.
+
+Why it matters: two different models never agree in ten scores to the last digit; the same weights were evaluated twice,
+or answers came from a cache or the file was copied.
+
+How it decides: at least ten metrics in common, not all of them 0 or 1, all equal, of files that name different models
+or steps.
+
+What else looks like this: two names of one checkpoint (`main` and the last step): then the equality is right.
+
+What to do next: compare the hashes of the two checkpoints' weights; evaluate without a cache (`--use_cache`,
+`--cache_requests`).
+
+References: lm-evaluation-harness, caching of model responses.
+
+Example:
+    ```evals source,line,task,metric,value,step
+    a.json,1,t0,acc,0.511,100
+    a.json,2,t1,acc,0.522,100
+    a.json,3,t2,acc,0.533,100
+    a.json,4,t3,acc,0.544,100
+    a.json,5,t4,acc,0.555,100
+    a.json,6,t5,acc,0.566,100
+    a.json,7,t6,acc,0.577,100
+    a.json,8,t7,acc,0.588,100
+    a.json,9,t8,acc,0.599,100
+    a.json,10,t9,acc,0.611,100
+    b.json,1,t0,acc,0.511,200
+    b.json,2,t1,acc,0.522,200
+    b.json,3,t2,acc,0.533,200
+    b.json,4,t3,acc,0.544,200
+    b.json,5,t4,acc,0.555,200
+    b.json,6,t5,acc,0.566,200
+    b.json,7,t6,acc,0.577,200
+    b.json,8,t7,acc,0.588,200
+    b.json,9,t8,acc,0.599,200
+    b.json,10,t9,acc,0.611,200
+    ```
+    => EVL017 warning step=200
+Not this:
+    ```evals source,line,task,metric,value,step
+    a.json,1,t0,acc,0.511,100
+    a.json,2,t1,acc,0.522,100
+    b.json,1,t0,acc,0.511,200
+    b.json,2,t1,acc,0.522,200
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.bad_eval._results import result_evidence
+from forensics.signals.evals import Row, age
+from forensics.store.run import Run
+
+_FEWEST = 10
+_KEY = ("task", "metric", "filter")
+
+
+@rule("EVL017", shape=Shape.BAD_EVAL, needs=("evals",))
+def identical(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Report the first two files that follow each other in step and time and are equal in every metric."""
+    rows = run.collect("evals").filter(pl.col("value").is_finite())
+    files = {str(source): part.to_dicts() for (source,), part in rows.group_by("source", maintain_order=True)}
+    ordered = sorted((part for part in files.values() if len(part) >= _FEWEST), key=lambda part: age(part[0]))
+    for before, after in pairwise(ordered):
+        if (before[0]["model"], before[0]["step"]) == (after[0]["model"], after[0]["step"]):
+            continue
+        count = _equal(before, after)
+        if count >= _FEWEST:
+            yield _finding(before[0], after[0], count)
+            return
+
+
+def _equal(before: Sequence[Row], after: Sequence[Row]) -> int:
+    """Metrics in common, if all are equal and some are neither 0 nor 1; else 0."""
+    known = {tuple(row[c] for c in _KEY): row["value"] for row in before}
+    common = [(known[key], row["value"]) for row in after if (key := tuple(row[c] for c in _KEY)) in known]
+    telling = any(a not in (0, 1) for a, _ in common)
+    return len(common) if telling and all(a == b for a, b in common) else 0
+
+
+def _finding(before: Row, after: Row, count: int) -> Finding:
+    return Finding(
+        rule="EVL017",
+        shape=Shape.BAD_EVAL,
+        severity=Severity.WARNING,
+        confidence=Confidence.HIGH,
+        title=f"two results of different checkpoints are equal in all {count} metrics, to the last digit",
+        because="different weights do not give equal scores in every task",
+        evidence=(result_evidence(after), result_evidence(before, EvidenceRole.RELATED)),
+        onset=Onset(step=after["step"], step_lo=before["step"]),
+        cause="identical_results",
+        causal=Causal.ROOT,
+        numbers={"metrics": count},
+        likely=("the same checkpoint was evaluated twice", "answers came from a cache"),
+        next=("compare the hashes of the two checkpoints", "evaluate again without a cache"),
+    )

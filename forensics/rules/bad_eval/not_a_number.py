@@ -1,0 +1,72 @@
+"""EVL010 eval-not-a-number: an evaluation gave no number where a score belongs.
+
+What it detects: a metric of a task that is NaN, infinite or null.
+
+Why it matters: means over tasks take the NaN along or silently leave the task out, and the comparison is worth nothing.
+
+How it decides: the value as written is not finite. A group whose members all have scores is left out, as some
+harnesses give no mean for a group.
+
+What else looks like this: a perplexity beyond the largest float, of a model that is merely very bad at a text.
+
+What to do next: look at the answers of that task (`--log_samples`): empty generations, a score of zero documents, or
+logits that are NaN in the precision of the evaluation.
+
+References: lm-evaluation-harness, `lm_eval/api/metrics.py` (a mean of no documents is NaN).
+
+Example:
+    ```evals line,task,metric,value,stderr
+    7,arc_easy,acc,nan,
+    11,piqa,acc,0.61,0.011
+    ```
+    => EVL010 warning
+Not this:
+    ```evals line,task,metric,value,stderr
+    7,arc_easy,acc,0.43,0.012
+    11,piqa,acc,0.61,0.011
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.bad_eval._results import name_of, result_evidence
+from forensics.signals.evals import members_of
+from forensics.store.run import Run
+
+_SHOWN = 5
+
+
+@rule("EVL010", shape=Shape.BAD_EVAL, needs=("evals",))
+def not_a_number(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Report all scores that are no number, once."""
+    value = pl.col("value")
+    rows = run.scan("evals").filter(value.is_null() | ~value.is_finite()).collect().to_dicts()
+    bad = [row for row in rows if not (row["value"] is None and members_of(row))]
+    if not bad:
+        return
+    first = bad[0]
+    yield Finding(
+        rule="EVL010",
+        shape=Shape.BAD_EVAL,
+        severity=Severity.WARNING,
+        confidence=Confidence.HIGH,
+        title=f"{name_of(first)} is {first['value']}" + (f", and {len(bad) - 1} more scores" if len(bad) > 1 else ""),
+        because="a score that is no number says that nothing, or nothing finite, was scored",
+        evidence=tuple(
+            result_evidence(row, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
+            for n, row in enumerate(bad[:_SHOWN])
+        ),
+        onset=Onset(step=first["step"]),
+        cause="score_not_a_number",
+        causal=Causal.CONTEXT,
+        numbers={"scores": len(bad)},
+        likely=("no document was scored", "the model's logits are NaN in the precision of the evaluation"),
+        next=("evaluate that task again with --log_samples and look at the answers",),
+    )

@@ -1,0 +1,68 @@
+"""EVL014 eval-settings-change: evaluations of one task inside one run were made with different settings.
+
+What it detects: results of one task whose few-shot examples, version, limit, documents, prompt or decoding differ
+between checkpoints of the same run.
+
+Why it matters: the curve over the steps then shows the settings, not the model; five examples instead of none move many
+tasks by several points. The score of a group hides it, as only its members state their settings.
+
+How it decides: two results that follow each other, of one model or of checkpoints of one run, differ in a setting that
+both state.
+
+What else looks like this: two suites in one folder that share a task on purpose, once with and once without examples.
+
+What to do next: compare only results with equal settings; evaluate the others again.
+
+References: lm-evaluation-harness, `versions` and `n-shot` of its results.
+
+Example:
+    ```evals source,line,task,task_version,metric,value,stderr,fewshot,step
+    a.json,7,arc_easy,1,acc,0.55,0.010,0,1000
+    b.json,7,arc_easy,1,acc,0.60,0.010,5,2000
+    ```
+    => EVL014 warning step=2000
+Not this:
+    ```evals source,line,task,task_version,metric,value,stderr,fewshot,step
+    a.json,7,arc_easy,1,acc,0.55,0.010,5,1000
+    b.json,7,arc_easy,1,acc,0.60,0.010,5,2000
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.bad_eval._results import following, result_evidence
+from forensics.signals.eval_settings import compared
+from forensics.signals.evals import courses
+from forensics.store.run import Run
+
+_MOST = 20_000
+
+
+@rule("EVL014", shape=Shape.BAD_EVAL, needs=("evals",))
+def settings_change(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Report the first pair of results with unequal settings, and how many tasks have such."""
+    unlike = [(a, b, found) for a, b in following(courses(run))[:_MOST] if (found := compared(a, b).blocks)]
+    if not unlike:
+        return
+    before, after, found = unlike[0]
+    tasks = {b["task"] for _, b, _ in unlike}
+    yield Finding(
+        rule="EVL014",
+        shape=Shape.BAD_EVAL,
+        severity=Severity.WARNING,
+        confidence=Confidence.HIGH,
+        title=f"{after['task']} was evaluated with other settings than before: {'; '.join(u.words for u in found[:3])}",
+        because=f"scores of {len(tasks)} tasks cannot be put in one curve",
+        evidence=(result_evidence(after), result_evidence(before, EvidenceRole.RELATED)),
+        onset=Onset(step=after["step"], step_lo=before["step"]),
+        cause="eval_settings_change",
+        causal=Causal.CONTEXT,
+        numbers={"tasks": len(tasks)},
+        likely=("the command of the evaluation was changed between checkpoints",),
+        next=("evaluate both checkpoints with one command and one version of the harness",),
+    )

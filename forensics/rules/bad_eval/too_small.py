@@ -1,0 +1,85 @@
+"""EVL016 eval-too-small: the error of a score is so large that it says nothing.
+
+What it detects: tasks whose 95 % interval is wider than ten points of accuracy.
+
+Why it matters: two runs would have to differ by some fifteen points before such a task could tell them apart.
+
+How it decides: twice the standard error (from the file, else from the number of documents) is above five points.
+
+What else looks like this: members of a group, each small; the group's own error is what counts, so they are left out.
+
+What to do next: evaluate more documents; with `--log_samples` two runs are compared document by document, which is
+worth many times more of them.
+
+References: Miller 2024, "Adding Error Bars to Evals".
+
+Example:
+    ```evals line,task,metric,value,stderr,n
+    7,arc_easy,acc,0.55,0.05,100
+    ```
+    => EVL016 info
+Not this:
+    ```evals line,task,metric,value,stderr,n
+    7,arc_easy,acc,0.55,0.01,2400
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.bad_eval._results import name_of, result_evidence
+from forensics.signals.evals import SHARES, Row, courses, members_of
+from forensics.store.run import Run
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Threshold of EVL016: half the width of the 95 % interval, in shares; five points hide most real changes."""
+
+    half_width: float = 0.05
+
+
+@rule("EVL016", shape=Shape.BAD_EVAL, needs=("evals",), config=Config)
+def too_small(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Report the tasks with the largest errors, once."""
+    cfg = cfg or Config()
+    last = [rows[-1] for key, rows in courses(run).items() if key[1] in SHARES]
+    inside = {task for row in last for task in members_of(row)}
+    wide = [row for row in last if row["task"] not in inside and 2 * _error(row) > cfg.half_width]
+    if not wide:
+        return
+    wide.sort(key=lambda row: -_error(row))
+    first = wide[0]
+    yield Finding(
+        rule="EVL016",
+        shape=Shape.BAD_EVAL,
+        severity=Severity.INFO,
+        confidence=Confidence.HIGH,
+        title=f"{name_of(first)} is {first['value']:.3g} ± {2 * _error(first):.2g} (95 %): too few documents",
+        because=f"{len(wide)} scores are that uncertain",
+        evidence=tuple(
+            result_evidence(row, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
+            for n, row in enumerate(wide[:_SHOWN])
+        ),
+        onset=Onset(step=first["step"]),
+        cause="too_few_documents",
+        causal=Causal.CONTEXT,
+        numbers={"scores": len(wide), "stderr": _error(first)},
+        likely=("a small task, or a limit",),
+        next=("evaluate more documents", "add --log_samples, so that runs are compared document by document"),
+    )
+
+
+def _error(row: Row) -> float:
+    if row["stderr"] is not None:
+        return float(row["stderr"])
+    share = row["value"]
+    return sqrt(share * (1 - share) / row["n"]) if row["n"] and 0 <= share <= 1 else 0.0

@@ -1,0 +1,73 @@
+"""EVL002 vocabulary-much-larger: the model has far more embeddings than its tokenizer has tokens.
+
+What it detects: a vocabulary size that no padding of the tokenizer's size explains.
+
+Why it matters: the weights were most likely trained with another tokenizer; the loss looks sensible and texts do not.
+
+How it decides: all settings agree on one vocabulary size, all tokenizer files on the number of tokens, and the size is
+more than `factor` times that number and more than `padding` above it.
+
+What else looks like this: rows reserved for tokens to come; a model of several kinds of input, whose pictures or sounds
+have ids of their own.
+
+What to do next: take the tokenizer with which the model was trained; decode a line of the training data with it.
+
+References: Megatron-LM pads to a multiple of 128 times the tensor-parallel size, which is at most a few thousand rows.
+
+Example:
+    ```facts source,line,key,value,family
+    config.json,9,vocab_size,96000,config
+    tokenizer.json,,tokenizer.n_tokens,32002,tokenizer
+    ```
+    => EVL002 warning cause=tokenizer_mismatch
+Not this:
+    ```facts source,line,key,value,family
+    config.json,9,vocab_size,34816,config
+    tokenizer.json,,tokenizer.n_tokens,32002,tokenizer
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import fact_evidence
+from forensics.signals.vocabulary import embedding_rows, token_ids
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class MuchLarger:
+    """Thresholds of EVL002: no padding or reserve of a known model reaches both."""
+
+    factor: float = 1.5
+    padding: int = 8192
+
+
+@rule("EVL002", shape=Shape.BAD_EVAL, needs=("facts",), config=MuchLarger)
+def vocabulary_much_larger(run: Run, cfg: MuchLarger | None = None) -> Iterator[Finding]:
+    """Compare the number of tokens of the tokenizer with the vocabulary size of the model."""
+    cfg = cfg or MuchLarger()
+    rows, tokens = embedding_rows(run), token_ids(run, "n_tokens")
+    if rows is None or tokens is None:
+        return
+    if rows.value <= cfg.factor * tokens.value or rows.value - tokens.value <= cfg.padding:
+        return
+    yield Finding(
+        rule="EVL002",
+        shape=Shape.BAD_EVAL,
+        severity=Severity.WARNING,
+        confidence=Confidence.LOW,
+        title=f"the model has {rows.value} embeddings, its tokenizer {tokens.value} tokens",
+        because="no padding explains so many rows",
+        evidence=(fact_evidence(rows.row, EvidenceRole.PRIMARY), fact_evidence(tokens.row)),
+        cause="tokenizer_mismatch",
+        causal=Causal.ROOT,
+        numbers={"embeddings": rows.value, "tokens": tokens.value},
+        likely=("the model was trained with another tokenizer", "rows are reserved for other kinds of input"),
+        next=("take the tokenizer with which the model was trained", "decode a line of the training data with it"),
+    )
