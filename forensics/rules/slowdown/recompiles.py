@@ -5,7 +5,8 @@ What it detects: messages of torch.compile about recompilation, and about the li
 Why it matters: each one stops the step for seconds; after the limit the function runs uncompiled, which is slower for
 good.
 
-How it decides: one message that the limit was hit is a warning; `many` recompilations in one source are a note.
+How it decides: one message that the limit was hit, or `many` recompilations in one source. Either is a note: runs of
+good speed hit the limit too, and whether steps became slower is judged from their times.
 
 What else looks like this: recompilations in the first steps, which are usual: shapes and modes are met for the first
 time.
@@ -18,7 +19,7 @@ Example:
     ```events line,step,level,code,text
     12,40,info,dynamo-recompile-limit,torch._dynamo hit config.recompile_limit (8)
     ```
-    => SLO009 warning step=40
+    => SLO009 info step=40
 Not this: two recompilations at the start
     ```events line,step,level,code,text
     3,1,info,dynamo-recompile,Recompiling function forward in /app/net.py:9
@@ -70,7 +71,7 @@ def _finding(rows: pl.DataFrame, count: int, *, gave_up: bool) -> Finding:
     return Finding(
         rule="SLO009",
         shape=Shape.SLOWDOWN,
-        severity=Severity.WARNING if gave_up else Severity.INFO,
+        severity=Severity.INFO,
         confidence=Confidence.HIGH if gave_up else Confidence.MEDIUM,
         title=told,
         because="the log says so; each recompilation costs seconds to minutes, and the limit ends compilation for good",
