@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 
 from forensics.dialects._literal import Scalar, scalar
 
@@ -32,7 +33,7 @@ def arguments(text: str) -> list[Argument]:
     line = _joined(text)
     if not _RUNS.search(line) and ".py --" not in line:
         return []
-    words = [found.group() for found in _WORD.finditer(line)][:_WORDS]
+    words = [found.group() for found in islice(_WORD.finditer(line), _WORDS)]
     script = next((n for n, word in enumerate(words) if word.endswith(".py")), None)
     if script is None:
         modules = (n + 1 for n, word in enumerate(words[:-1]) if word == "-m" and "torch" not in words[n + 1])

@@ -14,6 +14,7 @@ from forensics.dialects._literal import Leaf, Scalar, Walk, leaves, scalar
 
 SCANNED_BYTES = 4 << 20
 _DUMPS, _VALUES, _DUMP_BYTES, _LINES = 40, 4000, 128 << 10, 2000
+_COMMAND_BYTES, _NEAR = 16 << 10, 160
 _FEWEST = 3
 _CALL = re.compile(rb"[A-Za-z_]\w*(?:Namespace|Arguments|Args|Config|Params|Configuration)\(|\b(?:Namespace|Config)\(")
 _HEAD = re.compile(
@@ -50,11 +51,15 @@ class Printed:
 def settings(data: bytes) -> list[Printed]:
     """Give every setting that a piece of a log prints, in order, each key and value once."""
     found: dict[tuple[str, str], Printed] = {}
-    done, dumps = 0, 0
+    done, dumps, tried = 0, 0, -1
     for at in _places(data):
         if at < done or dumps >= _DUMPS or len(found) >= _VALUES:
             continue
-        rows, end = _dump(data, at)
+        begin = data.rfind(b"\n", 0, at) + 1
+        rows, end = _dump(data, at, begin)
+        if not rows and begin != tried:
+            rows, end = _command(data, at, begin)
+            tried = begin
         if rows:
             dumps, done = dumps + 1, end
             for row in rows[:_VALUES]:
@@ -73,25 +78,34 @@ def _places(data: bytes) -> list[int]:
     return sorted(found)
 
 
-def _dump(data: bytes, at: int) -> tuple[list[Printed], int]:
-    """The settings printed around an offset, and where they end."""
-    begin = data.rfind(b"\n", 0, at) + 1
+def _dump(data: bytes, at: int, begin: int) -> tuple[list[Printed], int]:
+    """The settings printed around an offset of the line that starts at `begin`, and where they end.
+
+    Only what is near is looked at: a line may be as long as the log.
+    """
     stop = data.find(b"\n", at)
     stop = len(data) if stop < 0 else stop
-    line = data[begin : min(stop, begin + _DUMP_BYTES)]
-    if _TABLE.search(line):
+    low = max(begin, at - _NEAR)
+    near = data[low : min(stop, at + _NEAR)]
+    if _TABLE.search(near):
         return _table(data, stop + 1)
-    if call := _CALL.search(line):
-        rows, end = _bracket(data, begin + call.start())
+    if call := _CALL.search(near):
+        rows, end = _bracket(data, low + call.start())
         if rows:
             return rows, end
-    if head := _HEAD.search(line):
-        after = line[head.end() :].strip()
+    if head := _HEAD.search(near):
+        after = data[low + head.end() : min(stop, low + head.end() + _DUMP_BYTES)].lstrip()
         if after[:1] == b"{":
-            return _bracket(data, begin + line.index(b"{", head.end()))
+            return _bracket(data, data.index(b"{", low + head.end()))
         if not after:
             return _block(data, stop + 1)
-    commands = _command_lines.arguments(data[begin : begin + _DUMP_BYTES].decode("utf-8", "replace"))
+    return [], at
+
+
+def _command(data: bytes, at: int, begin: int) -> tuple[list[Printed], int]:
+    """The options of a command that the line prints, and where the line ends."""
+    stop = data.find(b"\n", at)
+    commands = _command_lines.arguments(data[begin : begin + _COMMAND_BYTES].decode("utf-8", "replace"))
     return [Printed(c.key, c.value, begin, c.family) for c in commands], max(stop, at + 1)
 
 
