@@ -132,6 +132,9 @@ class Onset:
 class Finding:
     """One claim of one rule, with what proves it.
 
+    `decides`: it weighed all kinds of evidence of a failure of several ranks, so findings that rest on one kind of it
+    give way.
+
     Raises:
         ValueError: when `evidence` is empty; a claim without evidence cannot be made.
     """
@@ -150,6 +153,7 @@ class Finding:
     numbers: Mapping[str, Number] = field(default_factory=lambda: _EMPTY)
     likely: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
+    decides: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a claim without evidence."""

@@ -71,10 +71,16 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """A way to write a report: `render(report) -> Iterator[str]`."""
+    """A way to write a report: `render(report) -> Iterator[str]`, and `many(reports)` where several are one document.
+
+    `styled`: both take the style of the terminal, too; `drawn`: the report needs its figures.
+    """
 
     name: str
     render: Callable[..., Iterator[str]]
+    many: Callable[..., Iterator[str]] | None
+    styled: bool
+    drawn: bool
     doc: str
     origin: str
 
@@ -127,11 +133,14 @@ def ingester(
     return mark
 
 
-def renderer(name: str) -> Callable[[Callable[..., Iterator[str]]], Callable[..., Iterator[str]]]:
-    """Mark a function as a way to write a report."""
+def renderer(
+    name: str, *, many: Callable[..., Iterator[str]] | None = None, styled: bool = False, drawn: bool = False
+) -> Callable[[Callable[..., Iterator[str]]], Callable[..., Iterator[str]]]:
+    """Mark a function as a way to write a report; without `many`, several reports follow one another."""
 
     def mark(function: Callable[..., Iterator[str]]) -> Callable[..., Iterator[str]]:
-        setattr(function, _MARK, Renderer(name, function, _module_doc(function), function.__module__))
+        value = Renderer(name, function, many, styled, drawn, _module_doc(function), function.__module__)
+        setattr(function, _MARK, value)
         return function
 
     return mark

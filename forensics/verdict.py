@@ -37,8 +37,6 @@ _OWN = frozenset((Shape.OOM, Shape.NAN, Shape.CRASH))
 #: Shapes that say how well a run worked, not why it ended.
 _SOFT = frozenset((Shape.LEARNING, Shape.SLOWDOWN, Shape.BAD_EVAL))
 _CHAIN = 6
-#: Names ranks and cause from all kinds of evidence; the complaints and deaths that it weighed give way to it.
-_DECIDER = "HNG003"
 
 
 def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict:
@@ -115,12 +113,12 @@ def _yields(finding: Finding, other: Finding) -> bool:
 
 def _repeats(finding: Finding, cause: Finding) -> bool:
     """Whether the decider of failures of several ranks only names the event that the cause is."""
-    return finding.rule == _DECIDER and finding.evidence[0].place == cause.evidence[0].place
+    return finding.decides and finding.evidence[0].place == cause.evidence[0].place
 
 
 def _decided(decider: Finding, finding: Finding) -> bool:
     """Whether `finding` is among what the decider of failures of several ranks has weighed."""
-    if decider.rule != _DECIDER or finding.rule == _DECIDER:
+    if not decider.decides or finding.decides:
         return False
     if finding.shape is Shape.HANG:
         return finding.cause != "shutdown_hang"

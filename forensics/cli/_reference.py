@@ -22,7 +22,6 @@ from forensics import cli
 from forensics.cli import _overview
 from forensics.cli.main import run
 
-_SCHEMAS = ("report-1", "nan-origin-1", "diff-1", "kernels-1", "hang-1")
 _CONSOLE = re.compile(r"```console\n(?P<commands>.*?)```", re.DOTALL)
 _WRITTEN = "<!-- written by `make docs`: do not edit -->"
 
@@ -48,10 +47,10 @@ def _cli() -> Iterator[str]:
 def _documents() -> Iterator[str]:
     yield from (_WRITTEN, "# JSON documents", "")
     yield "Fields may be added, never renamed. Non-finite numbers are the strings `NaN`, `Infinity`, `-Infinity`."
-    for name in _SCHEMAS:
-        text = (files("forensics.report") / "_schema" / f"{name}.schema.json").read_text(encoding="utf-8")
-        schema = json.loads(text)
-        yield from ("", f"## {schema['title']}", "", f"Schema: `forensics/report/_schema/{name}.schema.json`", "")
+    folder = files("forensics.report") / "_schema"
+    for one in sorted((f for f in folder.iterdir() if f.name.endswith(".schema.json")), key=lambda f: f.name):
+        schema = json.loads(one.read_text(encoding="utf-8"))
+        yield from ("", f"## {schema['title']}", "", f"Schema: `forensics/report/_schema/{one.name}`", "")
         defs: Mapping[str, Any] = schema["$defs"]
         top = {key: value for key, value in schema["properties"].items() if key not in {"schema", "tool"}}
         for title, properties in ((("document", top),) if top else ()) + tuple(

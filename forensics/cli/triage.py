@@ -20,6 +20,7 @@ from forensics.cli._exit import Gate
 
 if TYPE_CHECKING:
     from forensics.model import Report
+    from forensics.registry import Renderer
 
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
 HtmlOption = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the page of report, too.")]
@@ -52,16 +53,23 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     from forensics import registry  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.cli._judge import Asked, judged  # noqa: PLC0415 - same
 
-    output = opt.Output(format_, out, force, color, verbose)
-    output.checked(r.name for r in registry.load("renderers").renderers)
+    forms = {r.name: r for r in registry.load("renderers").renderers}
+    output = opt.Output(format_, out, force, color, verbose).checked(forms)
     opt.Output("html", html, force).checked(("html",))
-    drawn = html is not None or format_ == "html"
+    drawn = html is not None or forms[output.format].drawn
     ignored = tuple(ignore or ())
     asked = Asked(tuple(runs), fail_on, ignored, store, drawn, redact=redact, quiet=quiet, baseline=baseline)
     settings, reports = judged(asked)
     gate = Gate(settings.fail_on, exit_zero, strict)
     also = () if html is None else ((html, _page(reports)),)
-    return Answer(lines(rendered(reports, output)), gate.of_reports(reports), out, force, settings.notes, also)
+    return Answer(
+        lines(rendered(reports, forms[output.format], output)),
+        gate.of_reports(reports),
+        out,
+        force,
+        settings.notes,
+        also,
+    )
 
 
 def _page(reports: Sequence[Report]) -> str:
@@ -70,17 +78,9 @@ def _page(reports: Sequence[Report]) -> str:
     return lines(render_many(reports))
 
 
-def rendered(reports: Sequence[Report], output: opt.Output) -> Iterator[str]:
-    """Lay out one report by its renderer, several by the table of their format."""
-    from forensics import registry  # noqa: PLC0415 - not on the path of --help
-    from forensics.report import _many, text  # noqa: PLC0415 - same
-    from forensics.report.html import page  # noqa: PLC0415 - same
-
-    if output.format == "text":
-        return text.render(reports[0], output.style) if len(reports) == 1 else _many.text(reports, output.style)
-    if output.format == "html":
-        return page.render_many(reports)
-    if len(reports) > 1 and output.format in _many.BY_FORMAT:
-        return _many.BY_FORMAT[output.format](reports)
-    by_name = {r.name: r for r in registry.load("renderers").renderers}
-    return (line for report in reports for line in by_name[output.format].render(report))
+def rendered(reports: Sequence[Report], form: Renderer, output: opt.Output) -> Iterator[str]:
+    """Lay out one report, or several as the one document that they are in some formats."""
+    style = (output.style,) if form.styled else ()
+    if len(reports) > 1 and form.many is not None:
+        return form.many(reports, *style)
+    return (line for report in reports for line in form.render(report, *style))

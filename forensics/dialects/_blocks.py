@@ -16,7 +16,6 @@ from forensics.dialects import (
     _prefix,
     _sieve,
     _signatures,
-    _stems,
     _times,
     _tracebacks,
     _wrapped,
@@ -136,7 +135,7 @@ class Reader:
     def _sieve_for(self, sample: bytes) -> _sieve.Sieve | None:
         """A sieve for signatures and dialects; None where a dialect reads lines that no literal marks."""
         needles = [] if self._matcher is None else self._matcher.needles
-        return None if "" in needles else _sieve.sieve_of([*_stems.STEMS, *needles], sample)
+        return None if "" in needles else _sieve.sieve_of([*_signatures.literals(), *needles], sample)
 
     def _bare(self, segments: pl.DataFrame) -> pl.DataFrame:
         return _prefix.strip(segments, tasks=self._tasks)

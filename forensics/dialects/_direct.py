@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.dialects import _lines, _prefix, _stems, _times
+from forensics.dialects import _lines, _prefix, _signatures, _times
 from forensics.dialects._layouts import Layout
 from forensics.dialects._match import Batch, How, Sample, by_layout
 from forensics.dialects.spec import Dialect, Line
@@ -57,7 +57,7 @@ def learn(dialects: Sequence[Dialect], line: Line, sample: Sample, year: int) ->
     else:
         before = _exact(prefix)
     layout = Layout("^" + before + sample.layout.pattern.removeprefix("^"), names, of_tail)
-    quiet = not any(_masked(stem) in _masked(sample.raw) for stem in _stems.STEMS)
+    quiet = not any(_masked(stem) in _masked(sample.raw) for stem in _signatures.literals())
     how = How(year, finite=True, times=_times.reader_like(sample.raw, year))
     return Direct(sample.kind, line, layout, not prefix, quiet, how)
 

@@ -62,9 +62,16 @@ def table() -> tuple[Signature, ...]:
 
 
 @cache
+def literals() -> tuple[str, ...]:
+    """The stems, and every needle that none of them stands in: a row of the table needs no stem of its own."""
+    needles = dict.fromkeys(needle for signature in table() for needle in signature.needles)
+    return (*STEMS, *(needle for needle in needles if not any(stem in needle for stem in STEMS)))
+
+
+@cache
 def pattern() -> str:
     """Finds every line that may hold a signature."""
-    return _lines.alternation(STEMS)
+    return _lines.alternation(literals())
 
 
 class Scanner:

@@ -1,7 +1,7 @@
-"""Short literals, one of which stands in every line that may hold a signature.
+"""Short literals that stand in most lines that may hold a signature; one of them serves many signatures.
 
-All lines of a log are searched for these in one pass, so they are rare in ordinary output. The message of an exception
-stands on a line that also names its class, so `rror` covers it.
+All lines of a log are searched for these in one pass, so they are rare in ordinary output. A needle of a signature in
+which none of them stands is searched for itself (`_signatures.literals`), so nothing need be added here.
 """
 
 from __future__ import annotations

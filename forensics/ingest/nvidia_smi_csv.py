@@ -103,6 +103,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
             out.issue(code, f"{what} does not fit the columns", byte=line.byte, line=line.number)
             lost += len(line.text)
         else:
+            if not line.ended and not _UNIT_CELL.fullmatch(cells[-1]):
+                cells[-1] = ""  # the writer ends every line, so this number, or this word, may be the begin of another
             t_ns = None if header.time is None else _time(cells[header.time])
             device = devices.of(header, cells, t_ns)
             _row(

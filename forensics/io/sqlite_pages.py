@@ -163,7 +163,7 @@ def leaf_rows(
 ) -> Iterator[Row]:
     """The rows of one leaf page; `place` is where its header begins in it, and where it begins in the file."""
     head, start = place
-    left = len(page)
+    left = db.usable_bytes  # of the whole page: where the file ends in it, rows behind the end count too
     for at in _pointers(page, head, 8):
         size, begin = varint(page, at)
         rowid, begin = varint(page, begin)

@@ -6,7 +6,8 @@ and both are broken up; a step shows at most ten annotations of one kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice, zip_longest
 
 from forensics.io.safe_text import for_github, for_github_property
 from forensics.model import Evidence, Finding, Outcome, Report, Severity
@@ -17,7 +18,13 @@ from forensics.report._diff_github import MOST, joined
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
-@renderer("github")
+def render_many(reports: Sequence[Report]) -> Iterator[str]:
+    """Write the annotations of all runs, no more than a step shows, in turn from each run."""
+    every = [list(render(report)) for report in reports]
+    yield from islice((line for row in zip_longest(*every) for line in row if line is not None), MOST)
+
+
+@renderer("github", many=render_many)
 def render(report: Report) -> Iterator[str]:
     """Write one command per finding, that of the verdict first; one notice when there is none."""
     lead = say.lead(report)

@@ -6,7 +6,7 @@ module (`_schema/report-1.schema.json`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from forensics.io.tolerant_json import dumps
 from forensics.model import Report
@@ -19,7 +19,12 @@ def encoded(payload: Mapping[str, object]) -> str:
     return dumps(payload).decode("utf-8").rstrip("\n")
 
 
-@renderer("json")
+def render_many(reports: Sequence[Report]) -> Iterator[str]:
+    """Write all runs as one document."""
+    yield encoded(document(reports))
+
+
+@renderer("json", many=render_many)
 def render(report: Report) -> Iterator[str]:
     """Write the report as one JSON document."""
     yield encoded(document([report]))

@@ -11,13 +11,6 @@ from forensics.report import _phrases as say
 from forensics.report._xml import xml_line, xml_lines
 
 
-@renderer("junit")
-def render(report: Report) -> Iterator[str]:
-    """Write the report as one document."""
-    yield '<?xml version="1.0" encoding="UTF-8"?>'
-    yield from suite(report)
-
-
 def render_many(reports: Sequence[Report]) -> Iterator[str]:
     """Write several reports as one document: one suite for each run."""
     yield '<?xml version="1.0" encoding="UTF-8"?>'
@@ -25,6 +18,13 @@ def render_many(reports: Sequence[Report]) -> Iterator[str]:
     for report in reports:
         yield from suite(report)
     yield "</testsuites>"
+
+
+@renderer("junit", many=render_many)
+def render(report: Report) -> Iterator[str]:
+    """Write the report as one document."""
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield from suite(report)
 
 
 def suite(report: Report) -> Iterator[str]:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from forensics.io.safe_text import for_markdown, markdown_block
 from forensics.model import Finding, Report
 from forensics.registry import renderer
+from forensics.report import _many
 from forensics.report import _phrases as say
 
 _EVIDENCE_SHOWN = 5
 
 
-@renderer("markdown")
+def render_many(reports: Sequence[Report]) -> Iterator[str]:
+    """Write one table over all runs."""
+    yield "| fingerprint | run | outcome | shape | onset | headline |"
+    yield "|---|---|---|---|---|---|"
+    for key, same in _many.grouped(reports):
+        for report in same:
+            verdict = report.verdict
+            where = say.onset(verdict.onset) or _many.NOTHING
+            shape = verdict.shape.value if verdict.shape else _many.NOTHING
+            run, headline = for_markdown(report.run, cell=True), for_markdown(verdict.headline, cell=True)
+            yield f"| {key} | {run} | {verdict.outcome.value} | {shape} | {where} | {headline} |"
+
+
+@renderer("markdown", many=render_many)
 def render(report: Report) -> Iterator[str]:
     """Write the report as Markdown lines."""
     verdict = report.verdict

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
 from forensics.io.safe_text import printable
 from forensics.model import Evidence, Finding, Outcome, Report
 from forensics.registry import renderer
+from forensics.report import _many
 from forensics.report import _phrases as say
 from forensics.report._style import LABEL_CHARS, PLAIN, Paint, Style
 
@@ -40,7 +41,20 @@ _TIGHT = _Room(headline=2, why=2, evidence=2, links=3, link=1, other=1, unseen=3
 _STEPS = 3
 
 
-@renderer("text")
+def render_many(reports: Sequence[Report], style: Style = PLAIN) -> Iterator[str]:
+    """Write one headline for each group, and below it one line for each run."""
+    for key, same in _many.grouped(reports):
+        lead = same[0].verdict
+        shape = f"  {lead.shape.value}" if lead.shape else ""
+        count = say.plural(len(same), "run")
+        yield f"{paint_outcome(lead.outcome, style)}{shape}  {count}  {style.paint(key, 'dim')}"
+        yield from style.field("", printable(lead.headline), "bold", most=2)
+        for report in same:
+            where = say.onset(report.verdict.onset)
+            yield f"  {printable(report.run)}" + (f"  {where}" if where else "")
+
+
+@renderer("text", many=render_many, styled=True)
 def render(report: Report, style: Style = PLAIN) -> Iterator[str]:
     """Write the verdict as lines."""
     page = list(_page(report, style, _Room()))

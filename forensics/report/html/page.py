@@ -22,12 +22,6 @@ from forensics.report.html._elements import Markup, join, script, style_sheet, t
 from forensics.report.html._figures import figure
 
 
-@renderer("html")
-def render(report: Report) -> Iterator[str]:
-    """Write the page of one run."""
-    yield from _page(report.run, _one(report, "", "h1"))
-
-
 def render_many(reports: Sequence[Report], *, live: bool = False) -> Iterator[str]:
     """Write one page over several runs: those that failed the same way together, then each run.
 
@@ -41,6 +35,12 @@ def render_many(reports: Sequence[Report], *, live: bool = False) -> Iterator[st
     body = [tag("h1", f"{len(reports)} runs"), _overview(every)]
     body += [tag("article", _one(r, _prefix(n), "h2"), id=f"run{n}") for n, r in every]
     yield from _page(f"{len(reports)} runs", join(*body), scripts)
+
+
+@renderer("html", many=render_many, drawn=True)
+def render(report: Report) -> Iterator[str]:
+    """Write the page of one run."""
+    yield from _page(report.run, _one(report, "", "h1"))
 
 
 def _prefix(number: int) -> str:

@@ -101,6 +101,7 @@ def culprit(run: Run, _cfg: None = None) -> Iterator[Finding]:
         causal=Causal.ROOT,
         numbers={"clues": len(found.clues), "kinds": len({c.kind for c in found.clues})},
         next=("forensics hang RUN shows who waits for whom and when each rank was last seen",),
+        decides=True,
     )
 
 

@@ -156,3 +156,9 @@ def test_a_training_log_that_begins_with_such_a_table_is_left_to_others(
     assert run(read, "train.log", table).coverage.skipped_bytes == 0
     with pytest.raises(NotMine):
         run(read, "train.log", table + b"step 1 | loss 2.5 | lr 1e-3\n" * 30)
+
+
+def test_the_last_cell_of_a_row_without_a_line_end_is_read_only_with_its_unit(run: Run) -> None:
+    row = HEAD + "2025/07/09 21:00:01.250, 0, 34 %, 20480 MiB\n2025/07/09 21:00:02.250, 0, 35 %, "
+    for end, read in (("20481 MiB", 4), ("2048", 3), ("[Unknown Er", 3)):
+        assert run(nvidia_smi_csv.read, "gpu.csv", (row + end).encode()).table("metrics").height == read

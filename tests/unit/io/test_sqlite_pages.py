@@ -194,3 +194,13 @@ def test_nothing_is_left_over_in_a_sound_database() -> None:
     data = made("CREATE TABLE t (a INT, b TEXT)", [(n, "y" * n) for n in range(300)], "INSERT INTO t VALUES (?, ?)")
     reached, found = orphaned(data, "t")
     assert (len(reached), found) == (300, [])
+
+
+def test_a_longer_piece_of_a_file_never_gives_fewer_rows() -> None:
+    whole = made("CREATE TABLE t (a, b)", [(n, "x" * (n % 40)) for n in range(40)], "INSERT INTO t VALUES (?, ?)", 1024)
+    kept = 0
+    for cut in range(1024, len(whole) + 1):
+        rows = len(read(whole[:cut], "t")[0])
+        assert rows >= kept, cut
+        kept = rows
+    assert kept == 40

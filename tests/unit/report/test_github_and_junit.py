@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics.model import Confidence, Evidence, Finding, Locator, Outcome, Report, Severity, Shape, Verdict
-from forensics.report import _many, github, junit
+from forensics.report import github, junit
 
 from .conftest import HOSTILE
 from .test_html_page import PAYLOADS
@@ -54,7 +54,7 @@ def test_every_line_is_one_annotation_whatever_the_text(word: str) -> None:
 def test_there_are_never_more_than_ten_annotations(findings: int, runs: int) -> None:
     report = report_of("x", findings)
     assert len(list(github.render(report))) <= 10
-    assert len(list(_many.github([report] * runs))) <= 10
+    assert len(list(github.render_many([report] * runs))) <= 10
 
 
 def test_an_annotation_stands_at_its_line(failed: Report) -> None:
@@ -82,7 +82,7 @@ def test_the_suite_is_well_formed_and_of_the_same_shape_whatever_the_text(word: 
 
 
 def test_several_runs_are_one_document_of_suites(failed: Report) -> None:
-    root = ET.fromstring("\n".join(_many.BY_FORMAT["junit"]([failed, failed])).encode())
+    root = ET.fromstring("\n".join(junit.render_many([failed, failed])).encode())
     assert [e.tag for e in root] == ["testsuite", "testsuite"]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from forensics.model import Report
-from forensics.report import _many, json_v1, markdown, text
+from forensics.report import json_v1, markdown, text
 from forensics.report._payload import tool
 from forensics.report._style import Style
 
@@ -51,8 +51,8 @@ def test_a_run_of_which_nothing_can_be_said_as_markdown(silent: Report) -> None:
 
 
 def test_several_runs_as_text(failed: Report, healthy: Report, silent: Report) -> None:
-    assert_golden("several.txt", _many.text([healthy, failed, silent, failed]))
+    assert_golden("several.txt", text.render_many([healthy, failed, silent, failed]))
 
 
 def test_several_runs_as_markdown(failed: Report, healthy: Report, silent: Report) -> None:
-    assert_golden("several.md", _many.markdown([healthy, failed, silent, failed]))
+    assert_golden("several.md", markdown.render_many([healthy, failed, silent, failed]))

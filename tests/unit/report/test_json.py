@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from forensics.model import Report
-from forensics.report import _many, json_v1
+from forensics.report import json_v1
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def test_every_report_keeps_to_the_schema(which: str, request: pytest.FixtureReq
 
 
 def test_several_runs_keep_to_the_same_schema(failed: Report, healthy: Report) -> None:
-    found = json.loads("".join(_many.json([failed, healthy])))
+    found = json.loads("".join(json_v1.render_many([failed, healthy])))
     jsonschema.validate(found, schema("report-1"))
     assert [run["run"] for run in found["runs"]] == ["runs/a", "runs/b"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from forensics.model import Report
-from forensics.report import _many, markdown
+from forensics.report import markdown
 
 
 def outside_code(lines: list[str]) -> str:
@@ -24,7 +24,7 @@ def outside_code(lines: list[str]) -> str:
 
 
 def test_nothing_of_a_hostile_input_stands_outside_code(hostile: Report) -> None:
-    for page in (list(markdown.render(hostile)), list(_many.markdown([hostile, hostile]))):
+    for page in (list(markdown.render(hostile)), list(markdown.render_many([hostile, hostile]))):
         bare = outside_code(page)
         assert not any(mark in bare for mark in ("<script", "![i]", "##[", "::error", "http://", "\x1b", "\u202e"))
 

@@ -6,7 +6,7 @@ import re
 
 from hypothesis import given
 
-from forensics.report import _many, markdown
+from forensics.report import markdown
 
 from .test_github_and_junit import ANY, report_of
 
@@ -28,6 +28,6 @@ def test_nothing_of_an_input_stands_outside_of_code(word: str) -> None:
 
 @given(ANY)
 def test_a_table_of_runs_keeps_its_columns(word: str) -> None:
-    rows = list(_many.markdown([report_of(word), report_of(word)]))
+    rows = list(markdown.render_many([report_of(word), report_of(word)]))
     bars = {len(re.findall(r"(?<!\\)\|", row)) for row in rows}
     assert bars == {7}

@@ -50,7 +50,7 @@ def test_other_lines_keep_to_80_columns(failed: Report) -> None:
 def test_nothing_of_a_hostile_input_reaches_the_terminal_raw(hostile: Report) -> None:
     for style in (Style(), Style(verbose=True)):
         assert not any(CONTROL.search(line) for line in text.render(hostile, style))
-    assert not any(CONTROL.search(line) for line in _many.text([hostile, hostile]))
+    assert not any(CONTROL.search(line) for line in text.render_many([hostile, hostile]))
 
 
 def test_colour_is_only_added_around_the_same_words(failed: Report) -> None:
