@@ -12,13 +12,14 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
     from forensics.model import Shape
 
+T = TypeVar("T")
 Kind = Literal["rules", "ingesters", "dialects", "renderers"]
 _FOLDERS: dict[Kind, str] = {
     "rules": "forensics.rules",
@@ -150,19 +151,35 @@ def _module_doc(function: Callable[..., Any]) -> str:
     return str(function.__globals__.get("__doc__") or "")
 
 
+@cache
+def _entry_points() -> EntryPoints:
+    return entry_points()  # every installed distribution is looked at: once is enough
+
+
 def _modules(kind: Kind) -> Iterator[tuple[str, ModuleType | Exception]]:
     root = importlib.import_module(_FOLDERS[kind])
     names = sorted(m.name for m in pkgutil.walk_packages(root.__path__, root.__name__ + ".") if not m.ispkg)
     for name in names:
-        if not name.rsplit(".", 1)[-1].startswith("_"):
+        if "._" not in name:
             yield name, importlib.import_module(name)
-    for entry in sorted(entry_points(group=f"forensics.{kind}"), key=lambda e: e.name):
+    for entry in sorted(_entry_points().select(group=f"forensics.{kind}"), key=lambda e: e.name):
         try:
             loaded = entry.load()
         except Exception as error:  # noqa: BLE001 - a third party's plugin may fail in any way; it is shown, not hidden
             yield entry.value, error
         else:
             yield entry.value, loaded if isinstance(loaded, ModuleType) else importlib.import_module(entry.module)
+
+
+def values(package: str, name: str, kind: type[T]) -> tuple[T, ...]:
+    """Give the value `name` of every module of a package that is not private, in the order of the modules' names.
+
+    This is the walk for parts of one layer (figures, sections of the page): one new file is one new part.
+    """
+    root = importlib.import_module(package)
+    names = sorted(m.name for m in pkgutil.iter_modules(root.__path__) if not m.name.startswith("_"))
+    found = (getattr(importlib.import_module(f"{package}.{one}"), name, None) for one in names)
+    return tuple(value for value in found if isinstance(value, kind))
 
 
 def _plugins(module: ModuleType) -> Iterator[Any]:
@@ -175,20 +192,26 @@ def _plugins(module: ModuleType) -> Iterator[Any]:
 
 
 @cache
+def _of_kind(kind: Kind) -> tuple[tuple[Any, ...], tuple[Broken, ...]]:
+    found: list[Any] = []
+    broken: list[Broken] = []
+    for name, module in _modules(kind):
+        if isinstance(module, Exception):
+            broken.append(Broken(kind, name, f"{type(module).__name__}: {module}"))
+        else:
+            found.extend(_plugins(module))
+    return tuple(found), tuple(broken)
+
+
+@cache
 def load(*kinds: Kind) -> Registry:
     """Find the plugins of the given kinds (all four when none is named), in a stable order."""
-    found: dict[Kind, list[Any]] = {kind: [] for kind in _FOLDERS}
-    broken: list[Broken] = []
-    for kind in kinds or tuple(_FOLDERS):
-        for name, module in _modules(kind):
-            if isinstance(module, Exception):
-                broken.append(Broken(kind, name, f"{type(module).__name__}: {module}"))
-            else:
-                found[kind].extend(_plugins(module))
+    asked = kinds or tuple(_FOLDERS)
+    found = {kind: _of_kind(kind)[0] for kind in asked}
     return Registry(
-        rules=tuple(sorted(found["rules"], key=lambda r: r.id)),
-        ingesters=tuple(found["ingesters"]),
-        dialects=tuple(found["dialects"]),
-        renderers=tuple(sorted(found["renderers"], key=lambda r: r.name)),
-        broken=tuple(broken),
+        rules=tuple(sorted(found.get("rules", ()), key=lambda r: r.id)),
+        ingesters=found.get("ingesters", ()),
+        dialects=found.get("dialects", ()),
+        renderers=tuple(sorted(found.get("renderers", ()), key=lambda r: r.name)),
+        broken=tuple(b for kind in asked for b in _of_kind(kind)[1]),
     )

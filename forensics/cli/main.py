@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from forensics.cli._answer import Answer
 
+_GC_THRESHOLD = 100_000  # modules and frames are no garbage: Python's 700 looks at them again and again at start
 _COMPLETE = "_FORENSICS_COMPLETE"
 _PIPE_MARK = "PacifyFlushWrapper"  # what Typer puts in place of stdout once its reader has gone
 
@@ -25,6 +27,7 @@ _PIPE_MARK = "PacifyFlushWrapper"  # what Typer puts in place of stdout once its
 def run(argv: Sequence[str] | None = None) -> int:
     """Run one command line and give its exit code; nothing that happens inside leaves by another way."""
     args = list(sys.argv[1:] if argv is None else argv)
+    gc.set_threshold(_GC_THRESHOLD)
     try:
         _tolerant_streams()
         code = _answered(args)

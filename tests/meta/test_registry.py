@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import polars as pl
@@ -58,13 +58,18 @@ def test_the_patterns_of_a_dialect_compile_in_the_engine_that_runs_them(dialect:
             pl.Series(["x"]).str.extract_all(line.pattern)
 
 
+def _forget() -> None:
+    for cached in (registry.load, registry._of_kind, registry._entry_points):
+        cached.cache_clear()
+
+
 def test_a_broken_third_party_plugin_becomes_a_placeholder_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = EntryPoint(name="bad", value="no_such_module:rule", group="forensics.rules")
-    monkeypatch.setattr(registry, "entry_points", lambda group: [broken] if group == "forensics.rules" else [])
-    registry.load.cache_clear()
+    monkeypatch.setattr(registry, "entry_points", lambda: EntryPoints([broken]))
+    _forget()
     try:
         found = registry.load("rules").broken
     finally:
-        registry.load.cache_clear()
+        _forget()
     assert [(b.kind, b.name) for b in found] == [("rules", "no_such_module:rule")]
     assert "ModuleNotFoundError" in found[0].why
