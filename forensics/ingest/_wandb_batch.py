@@ -15,7 +15,8 @@ from forensics.dialects import _lines
 from forensics.ingest._tf_wire import WireError, fields
 from forensics.ingest._wandb_items import numbers_of
 from forensics.ingest._wandb_points import Place
-from forensics.ingest._wandb_wire import PAD, Cells, OddError, cells_of, demand
+from forensics.ingest._wandb_varints import PAD, OddError, demand
+from forensics.ingest._wandb_wire import Cells, cells_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,23 +43,20 @@ class Keys:
     names: list[str] = field(default_factory=list[str])
     _kind: pl.Enum = field(default_factory=lambda: pl.Enum([]))
 
-    def codes(self, spans: pl.Series) -> Ints:
-        """The number of each key."""
+    def codes(self, spans: pl.Series, *, plain: bool = False) -> Ints | None:
+        """The number of each key; None where `plain` is asked and a new one holds what is no printable ASCII."""
         found = spans.cast(self._kind, strict=False)
         if found.null_count():
             new = spans.filter(found.is_null()).unique(maintain_order=True).to_list()
             if None in new or len(self.spans) + len(new) > _MOST_KEYS:
                 raise OddError
+            if plain and any(not key.isascii() or not key.isprintable() for key in new):
+                return None
             self.spans += new
             self.names += [_name(span.encode()) for span in new]
             self._kind = pl.Enum(self.spans)
             found = spans.cast(self._kind)
         return found.to_physical().to_numpy().astype(np.int64)
-
-    def are_odd(self, spans: pl.Series) -> bool:
-        """Whether one of the keys that are new here holds a byte that is no printable ASCII."""
-        new = spans.filter(spans.cast(self._kind, strict=False).is_null())
-        return any(not key.isascii() or not key.isprintable() for key in new.unique().to_list())
 
 
 def decode(history: History, rows: list[Row], keys: Keys) -> bool:
@@ -68,8 +66,8 @@ def decode(history: History, rows: list[Row], keys: Keys) -> bool:
     sizes = np.fromiter(map(len, bodies), np.int64, len(bodies))
     try:
         cells = cells_of(np.frombuffer(text, np.uint8), sizes)
-        cut = _quick(cells, text, keys) or _exact(cells, text)
-        codes, numbers = keys.codes(cut[0]), cut[1].cast(pl.Float64, strict=False)
+        codes, values = _cut(cells, text, keys)
+        numbers = values.cast(pl.Float64, strict=False)
         batch = _Batch(history, rows, keys, cells, codes, numbers.to_numpy(), numbers.is_not_null().to_numpy())
         columns = batch.columns()
     except OddError:
@@ -78,8 +76,19 @@ def decode(history: History, rows: list[Row], keys: Keys) -> bool:
     return True
 
 
-def _quick(cells: Cells, text: bytes, keys: Keys) -> tuple[pl.Series, pl.Series] | None:
-    """Keys and values of all items, read as the lines of a text; None where a new key is not plain ASCII.
+def _cut(cells: Cells, text: bytes, keys: Keys) -> tuple[Ints, pl.Series]:
+    """Number of the key and text of the value of each item."""
+    names, values = _quick(cells, text)
+    codes = keys.codes(names, plain=True) if names.len() == len(cells.row) else None
+    if codes is None:
+        names, values = _exact(cells, text)
+        codes = keys.codes(names)
+    assert codes is not None
+    return codes, values
+
+
+def _quick(cells: Cells, text: bytes) -> tuple[pl.Series, pl.Series]:
+    """Keys and values of all items, read as the lines of a text; in a key beyond plain ASCII a byte is changed.
 
     The bytes before and behind each of them are lengths and tags, which line ends may replace; what stands between
     becomes lines that nobody looks at. Cutting a text at line ends costs a fifth of taking each span out of it.
@@ -94,12 +103,7 @@ def _quick(cells: Cells, text: bytes, keys: Keys) -> tuple[pl.Series, pl.Series]
     ):
         each[places] = ord("\n")
     lines = _lines.strings(bytes(plain))
-    if len(lines) < 4 * len(cells.row):
-        return None
-    names = lines.gather_every(4, 1).head(len(cells.row))
-    if keys.are_odd(names):
-        return None
-    return names, lines.gather_every(4, 3).head(len(cells.row))
+    return lines.gather_every(4, 1).head(len(cells.row)), lines.gather_every(4, 3).head(len(cells.row))
 
 
 def _exact(cells: Cells, text: bytes) -> tuple[pl.Series, pl.Series]:
@@ -167,7 +171,7 @@ class _Batch:
         rest = rest[_MAY_HOLD[np.frombuffer(text, np.uint8)[self.cells.value_at[rest]]]]
         gsteps = self._gsteps(step)
         row, code = self.cells.row[kept], self.code[kept]
-        names = [points.name(name) for name in self.keys.names]
+        names = [points.names[name] for name in self.keys.names]
         value = self.number[kept]
         if any(name.scale != 1 for name in names):
             value *= np.array([name.scale for name in names])[code]

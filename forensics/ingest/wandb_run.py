@@ -25,6 +25,7 @@ from forensics.ingest._wandb_items import items, plain_number
 from forensics.ingest._wandb_marks import Marks, exit_code, stamp_ns
 from forensics.ingest._wandb_points import Place, Points
 from forensics.ingest._wandb_system import PREFIX, system_name
+from forensics.ingest._wandb_usual import HISTORY, SUMMARY, usual_of
 from forensics.io import leveldb_log
 from forensics.io.leveldb_log import Damage, Record
 from forensics.io.limits import Limits
@@ -33,9 +34,8 @@ from forensics.registry import Sniff, ingester
 
 _MAGIC = b":W&B"
 _VERSION = b"\xe1\xbe\x00"
-_HISTORY, _SUMMARY, _OUTPUT, _CONFIG, _STATS, _ALERT, _TELEMETRY, _METRIC, _RAW = 2, 3, 4, 5, 7, 10, 11, 12, 13
+_OUTPUT, _CONFIG, _STATS, _ALERT, _TELEMETRY, _METRIC, _RAW = 4, 5, 7, 10, 11, 12, 13
 _RUN, _EXIT, _FINAL, _HEADER, _FOOTER, _PREEMPTING, _ENVIRONMENT = 17, 18, 20, 21, 22, 23, 26
-_NUMBER, _LARGE = 8, (18, 26)  # tags: the number of a record; a history row and a summary
 _STREAMS = {0: "stderr", 1: "stdout"}
 _WHY = {
     "truncated": "the file ends inside a record, as a killed writer leaves it",
@@ -46,6 +46,8 @@ _WHY = {
 }
 #: Above this size rows are decoded together; numpy then pays for its import.
 _MANY_BYTES = 256 << 10
+#: Records, and their bytes, that are looked at together.
+_BATCH_RECORDS, _BATCH_BYTES = 4096, 1 << 20
 #: A summary repeats the last values; newer writers write two for each row, so only the last ones are read.
 _SUMMARIES, _SUMMARY_BYTES = 32, 1 << 20
 
@@ -94,20 +96,31 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if head[4:] != _VERSION:
         out.issue("unknown-version", f"the header is {head.hex()}; it is read like the known version", byte=4)
     state = _state(opened, out, limits)
-    records = lost = 0
-    for item in leveldb_log.read(opened.raw(), limits):
+    records = lost = held = 0
+    waiting: list[Record] = []
+    for block in leveldb_log.batches(opened.raw(), limits):
+        sound = [item for item in block if isinstance(item, Record)]
+        if len(sound) < len(block):
+            lost += _lost(block, out)
+        records += len(sound)
+        waiting += sound
+        held += sum([len(record.payload) for record in sound])
+        if len(waiting) >= _BATCH_RECORDS or held >= _BATCH_BYTES:
+            _records(waiting, state)
+            waiting, held = [], 0
+    _records(waiting, state)
+    _finish(state)
+    out.account(read_bytes=opened.size_bytes - lost, records=records)
+
+
+def _lost(found: list[Record | Damage], out: Out) -> int:
+    lost = 0
+    for item in found:
         if isinstance(item, Damage):
             out.issue(item.code, f"{_WHY[item.code]} ({item.size_bytes} bytes)", byte=item.byte)
             out.account(skipped_bytes=item.size_bytes, reason=item.code)
             lost += item.size_bytes
-            continue
-        records += 1
-        try:
-            _record(item, state)
-        except WireError as error:
-            _not_a_record(item, str(error), out)
-    _finish(state)
-    out.account(read_bytes=opened.size_bytes - lost, records=records)
+    return lost
 
 
 def _state(opened: Opened, out: Out, limits: Limits) -> _State:
@@ -142,35 +155,34 @@ def _finish(state: _State) -> None:
     state.out.format("+".join(("wandb", *dialects)))
 
 
+def _records(records: list[Record], state: _State) -> None:
+    last: list[tuple[Record, int]] = []
+    for record, (kind, at) in zip(records, usual_of(records, together=state.history.many), strict=True):
+        if kind == SUMMARY:
+            last.append((record, at))
+        elif kind == HISTORY:
+            state.history.feed(record, at, len(record.payload))
+        else:
+            last = _summaries(last, state)
+            try:
+                _record(record, state)
+            except WireError as error:
+                _not_a_record(record, str(error), state.out)
+    _summaries(last, state)
+
+
+def _summaries(met: list[tuple[Record, int]], state: _State) -> list[tuple[Record, int]]:
+    """Keep the last of these; what is left to keep is nothing."""
+    for record, at in met[-_SUMMARIES:]:
+        _summary(record, at, len(record.payload), state)
+    return []
+
+
 def _record(record: Record, state: _State) -> None:
     data = record.payload
-    kind, at = usual(data)
-    if kind == _HISTORY:
-        state.history.feed(record, at, len(data))
-        return
-    if kind == _SUMMARY:
-        _summary(record, at, len(data), state)
-        return
     for number, kind, at, end in fields(data, 0, len(data)):
         if kind == BYTES and (act := _ACTS.get(number)) is not None:
             act(record, at, end, state)
-
-
-def usual(data: bytes) -> tuple[int, int]:
-    """Field and start of a history row or summary that is all of a record but its number; 0 for any other record."""
-    at, size = 0, len(data)
-    if size > 12 and data[0] == _NUMBER:
-        at = 2
-        while data[at - 1] > 127 and at < 11:
-            at += 1
-    if size < at + 8 or data[at] not in _LARGE:
-        return 0, 0
-    kind = data[at] >> 3
-    length, at, shift = data[at + 1] & 127, at + 2, 7
-    while data[at - 1] > 127 and shift < 35:
-        length |= (data[at] & 127) << shift
-        at, shift = at + 1, shift + 7
-    return (kind, at) if at + length == size else (0, 0)
 
 
 def _summary(record: Record, at: int, end: int, state: _State) -> None:
@@ -250,8 +262,8 @@ def _preempting(record: Record, at: int, end: int, state: _State) -> None:
 
 _Act = Callable[[Record, int, int, _State], None]
 _ACTS: dict[int, _Act] = {
-    _HISTORY: lambda record, at, end, state: state.history.feed(record, at, end),
-    _SUMMARY: _summary,
+    HISTORY: lambda record, at, end, state: state.history.feed(record, at, end),
+    SUMMARY: _summary,
     _OUTPUT: lambda record, at, end, state: _console(record, at, end, state, kind_of=_OUTPUT),
     _CONFIG: lambda record, at, end, state: state.facts.config(record.payload, at, end),
     _STATS: _stats,

@@ -76,6 +76,12 @@ def read(data: mmap.mmap | bytes, limits: Limits = DEFAULT) -> Iterator[Record |
 
     `truncated` is the tail that a killed writer leaves; `unfinished` are the parts of a record whose end is missing.
     """
+    for items in batches(data, limits):
+        yield from items
+
+
+def batches(data: mmap.mmap | bytes, limits: Limits = DEFAULT) -> Iterator[list[Record | Damage]]:
+    """The same, block by block: a hundred thousand small records cost a call each no more."""
     with memoryview(data) as view:
         yield from _Reader(view, limits).run()
 
@@ -97,35 +103,37 @@ class _Reader:
         self._held = 0
         self._index = 0
 
-    def run(self) -> Iterator[Record | Damage]:
+    def run(self) -> Iterator[list[Record | Damage]]:
         """Read all."""
         while self._sure < self._end:
             yield from self._sound()
             if self._sure >= self._end or self._realigned():
                 continue
-            yield from self._drop("unfinished")
-            yield self._damage(self._sure)
-        yield from self._drop("unfinished")
+            yield [*self._drop("unfinished"), self._damage(self._sure)]
+        yield list(self._drop("unfinished"))
 
-    def _sound(self) -> Iterator[Record | Damage]:
+    def _sound(self) -> Iterator[list[Record | Damage]]:
         """Records up to the next damage, which then stands at `_sure`, or behind the padding there."""
         view, size, base, longest = self._view, self._end, self._base, self._limits.record_bytes
         unpack, crc32, at = _CHUNK.unpack_from, zlib.crc32, self._sure
         while at < size:
             end = _block_end(base, at)
             until = min(end, size)
+            found: list[Record | Damage] = []
             while at <= until - _CHUNK_BYTES:
                 crc, length, kind = unpack(view, at)
                 stop = at + _CHUNK_BYTES + length
                 if not _FULL <= kind <= _LAST or stop > until or crc32(view[at + 6 : stop]) != crc:
+                    yield found
                     return
                 body = bytes(view[at + _CHUNK_BYTES : stop])
                 if kind == _FULL and not self._parts and length <= longest:
-                    yield Record(self._index, at, body, ((0, at + _CHUNK_BYTES),))
+                    found.append(Record(self._index, at, body, ((0, at + _CHUNK_BYTES),)))
                     self._index += 1
                 else:
-                    yield from self._chunk(kind, at, body)
+                    found += self._chunk(kind, at, body)
                 at = self._sure = stop
+            yield found
             if end > size:
                 return
             at = end

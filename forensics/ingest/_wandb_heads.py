@@ -1,0 +1,35 @@
+"""What kind of record each of many is, from the first bytes of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from forensics.ingest._wandb_usual import FEWEST_BYTES, LARGE, MOST_NUMBER_BYTES, MOST_SHIFT, NUMBER
+
+#: A number of at most 10 bytes with its tag, the tag of the content and a length of at most 6 bytes.
+_HEAD_BYTES = 24
+
+
+def kinds_of(payloads: Sequence[bytes]) -> tuple[list[int], list[int]]:
+    """Field and start of each history row or summary as `_wandb_usual.usual` gives them; 0 and 0 for other records."""
+    heads = b"".join([payload[:_HEAD_BYTES].ljust(_HEAD_BYTES, b"\0") for payload in payloads])
+    h = np.frombuffer(heads, np.uint8).reshape(-1, _HEAD_BYTES)
+    size = np.fromiter(map(len, payloads), np.int64, len(payloads))
+    each = np.arange(len(payloads))
+    at = np.where((size > MOST_NUMBER_BYTES + 1) & (h[:, 0] == NUMBER), 2, 0)
+    more = at > 0
+    while (more := more & (h[each, at - 1] > 127) & (at < MOST_NUMBER_BYTES)).any():
+        at[more] += 1
+    tag = h[each, at]
+    found = (size >= at + FEWEST_BYTES) & np.isin(tag, LARGE)
+    length = (h[each, at + 1] & 127).astype(np.int64)
+    at += 2
+    more, shift = found.copy(), 7
+    while shift < MOST_SHIFT and (more := more & (h[each, at - 1] > 127)).any():
+        length[more] |= (h[each[more], at[more]].astype(np.int64) & 127) << shift
+        at[more] += 1
+        shift += 7
+    found &= at + length == size
+    return np.where(found, tag >> 3, 0).tolist(), np.where(found, at, 0).tolist()
