@@ -4,9 +4,10 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 N      ?= 2000
 STAMP  := $(VENV)/.ready
+SITE   := build/site-env
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fuzz bench docs lock fixtures
+.PHONY: help setup demo test check fuzz bench docs pictures site lock fixtures
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,8 +44,22 @@ bench: setup ## speed and memory as ratios against peers
 	$(BIN)/python bench/trace.py
 	$(BIN)/python bench/memory_snapshot.py
 
-docs: setup ## write docs/reference from the code
+docs: setup ## write docs/reference, what commands print on the pages, and the picture of the terminal
 	$(BIN)/python -m forensics.cli._reference docs/reference
+	$(BIN)/python docs/make_pictures.py terminal
+
+pictures: setup ## draw docs/pictures anew (report.png needs playwright and chromium)
+	$(BIN)/python docs/make_pictures.py
+
+$(SITE)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['docs'])" \
+		| xargs $(SITE)/bin/python -m pip install -q --disable-pip-version-check
+	@touch $@
+
+site: setup $(SITE)/.ready ## build the site into build/site, with a page for each rule; it opens without a server
+	$(BIN)/python -m forensics.cli._site docs build/docs
+	$(SITE)/bin/zensical build --strict -f mkdocs.yml
 
 fixtures: setup ## make the fixtures anew
 	@for script in fixtures/make/*.py; do $(BIN)/python $$script || exit 1; done

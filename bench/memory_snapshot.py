@@ -1,16 +1,23 @@
 """Reading a memory snapshot: CPU and memory beside a C unpickler that refuses every name, on made snapshots.
 
-    python bench/memory_snapshot.py [--mb 16 134] [--folder /tmp/forensics-bench]
+    python bench/memory_snapshot.py [--mb 16 134] [--folder /tmp/forensics-bench] [--viz _memory_viz.py]
+        [--mosaic CHECKOUT --mosaic-python PYTHON]
 
 The peer loads the pickle whole, turns its events into columns, stacks and frames into numbers, and writes Parquet; so
 does `forensics` from the same file. Each runs in a process of its own; ratios are of CPU seconds and of peak memory
-(RSS), both less nothing. The report of the one who reads is timed apart.
+(RSS): whole, and beyond what the imports of each take.
+
+The whole command `forensics memory` stands beside `_memory_viz.py trace_plot` of torch (the file `torch/cuda/
+_memory_viz.py` of any wheel, run without torch) and beside `get_memory_profile --profile categories` of mosaic. Both
+are looked for where the options say, or FORENSICS_BENCH_VIZ, FORENSICS_BENCH_MOSAIC and FORENSICS_BENCH_MOSAIC_PYTHON;
+what is not there is left out, and said so. Both unpickle: they are given only what this script made.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -114,7 +121,28 @@ def report(path: Path, out: Path) -> dict[str, Any]:
     return {"quality": one.quality, "leaks": len(one.leaks), "peak": one.peak_bytes}
 
 
-ROUTES = {"peer": peer, "ours": ours, "report": report}
+def bare_peer(path: Path, out: Path) -> dict[str, Any]:
+    """Import what the peer imports, and read nothing."""
+    import pickle  # noqa: PLC0415 - each route imports what it needs
+    from array import array  # noqa: PLC0415
+
+    import polars as pl  # noqa: PLC0415
+
+    del path, out
+    return {"imported": [one.__name__ for one in (pickle, array, pl)]}
+
+
+def bare_ours(path: Path, out: Path) -> dict[str, Any]:
+    """Import what `ours` imports, and read nothing."""
+    from forensics.ingest import memory_snapshot  # noqa: PLC0415 - each route imports what it needs
+    from forensics.io.reading import open_source  # noqa: PLC0415
+    from forensics.store.sink import SourceSink  # noqa: PLC0415
+
+    del path, out
+    return {"imported": [one.__name__ for one in (memory_snapshot, open_source, SourceSink)]}
+
+
+ROUTES = {"peer": peer, "ours": ours, "report": report, "bare_peer": bare_peer, "bare_ours": bare_ours}
 
 
 def measured(route: str, path: Path, out: Path) -> dict[str, Any]:
@@ -124,11 +152,60 @@ def measured(route: str, path: Path, out: Path) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def whole(command: list[str], env: dict[str, str] | None = None) -> dict[str, float]:
+    """Run a program to its end: CPU seconds and peak memory in MiB, its start and imports with it."""
+    given = None if env is None else {**os.environ, **env}
+    process = subprocess.Popen(command, cwd=ROOT, env=given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in {0, 1}:  # `forensics memory` exits with 1 where it found a leak
+        msg = f"{' '.join(command)} ended with {process.returncode}"
+        raise SystemExit(msg)
+    return {"cpu_s": used.ru_utime + used.ru_stime, "rss_mib": used.ru_maxrss >> 10}
+
+
+def ingested(path: Path, out: Path) -> None:
+    """Print the ratios of reading."""
+    them, us, seen = (measured(route, path, out) for route in ("peer", "ours", "report"))
+    bare = {route: measured(f"bare_{route}", path, out)["rss_mib"] for route in ("peer", "ours")}
+    cpu, rss = us["cpu_s"] / them["cpu_s"], us["rss_mib"] / them["rss_mib"]
+    beyond = max(us["rss_mib"] - bare["ours"], 1) / max(them["rss_mib"] - bare["peer"], 1)
+    size = path.stat().st_size / 1e6
+    print(
+        f"{size:.0f} MB, {us['events']} events: cpu {cpu:.2f} of the peer, rss {rss:.2f}, beyond imports {beyond:.2f}"
+    )
+    print(f"  peer {them}\n  ours {us}\n  report {seen}\n  imports {bare}", flush=True)
+
+
+def reported(path: Path, given: argparse.Namespace) -> None:
+    """Print the ratios of the whole command to the tools that show a snapshot."""
+    us = whole([sys.executable, "-m", "forensics", "memory", str(path)])
+    print(f"  forensics memory {us}")
+    page = given.folder / "peer.html"
+    if given.viz and Path(given.viz).is_file():
+        viz = whole([sys.executable, given.viz, "trace_plot", str(path), "-o", str(page)])
+        print(f"  trace_plot {viz}: cpu {us['cpu_s'] / viz['cpu_s']:.2f}, rss {us['rss_mib'] / viz['rss_mib']:.2f}")
+    else:
+        print("  no _memory_viz.py was given (--viz): trace_plot is left out")
+    if given.mosaic and Path(given.mosaic).is_dir():
+        options = ["--snapshot", str(path), "--out-path", str(page), "--profile", "categories"]
+        command = [given.mosaic_python, "-m", "mosaic.cmd.get_memory_profile", *options]
+        them = whole(command, {"PYTHONPATH": str(Path(given.mosaic).resolve())})
+        print(f"  mosaic {them}: cpu {us['cpu_s'] / them['cpu_s']:.3f}, rss {us['rss_mib'] / them['rss_mib']:.2f}")
+    else:
+        print("  no checkout of mosaic was given (--mosaic): its categories are left out")
+    page.unlink(missing_ok=True)
+    sys.stdout.flush()
+
+
 def main() -> None:
     """Measure each size and print the ratios."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--mb", type=int, nargs="*", default=[16, 134])
     parser.add_argument("--folder", type=Path, default=Path("/tmp/forensics-bench"))
+    parser.add_argument("--viz", default=os.environ.get("FORENSICS_BENCH_VIZ", ""))
+    parser.add_argument("--mosaic", default=os.environ.get("FORENSICS_BENCH_MOSAIC", ""))
+    parser.add_argument("--mosaic-python", default=os.environ.get("FORENSICS_BENCH_MOSAIC_PYTHON", sys.executable))
     parser.add_argument("--route", choices=[*ROUTES, "generate"])
     parser.add_argument("--file", type=Path)
     given = parser.parse_args()
@@ -153,10 +230,8 @@ def main() -> None:
         out.mkdir(exist_ok=True)
         for old in out.glob("*.parquet"):
             old.unlink()
-        them, us, seen = (measured(route, path, out) for route in ("peer", "ours", "report"))
-        cpu, rss = us["cpu_s"] / them["cpu_s"], us["rss_mib"] / them["rss_mib"]
-        print(f"{path.stat().st_size / 1e6:.0f} MB, {us['events']} events: cpu {cpu:.2f} of the peer, rss {rss:.2f}")
-        print(f"  peer {them}\n  ours {us}\n  report {seen}", flush=True)
+        ingested(path, out)
+        reported(path, given)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from forensics.store.run import Run
 
 #: Fewer records than this are no series.
 MIN_RECORDS = 2
-_LOSS = pl.col("name").str.contains(r"(?i)loss|perplexity|\bppl\b|bpb|cross_?entropy")
+_LOSS = pl.col("name").str.contains(r"(?i)loss|perplexity|\bppl\b|bpb|cross[_-]?entropy|\bxent\b|\bnll\b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,9 @@
 
 ForensicsError                 carries `help`, the next command to run
 ├── UsageError                 exit 2: the call or the configuration is wrong
-├── InputError                 a file could not be read as what it claims to be
-│   ├── NotMine                the ingester looked and the content is another format
-│   └── LimitExceeded          a bound of `io.limits.Limits` was reached
-└── PluginError                a rule, dialect, ingester or renderer failed to load
+└── InputError                 a file could not be read as what it claims to be
+    ├── NotMine                the ingester looked and the content is another format
+    └── LimitExceeded          a bound of `io.limits.Limits` was reached
 """
 
 from __future__ import annotations
@@ -57,7 +56,3 @@ class LimitExceeded(InputError):  # noqa: N818 - named for the bound, as the dat
         self.resource = resource
         self.limit = limit
         self.actual = actual
-
-
-class PluginError(ForensicsError):
-    """A plugin failed to load."""

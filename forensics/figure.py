@@ -6,7 +6,7 @@ Every figure says in words what it shows (`caption`) and how its points were cho
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 Role = Literal["onset", "clean", "checkpoint", "event", "limit"]
 
@@ -76,7 +76,8 @@ class Chart:
 class Heat:
     """Rows of cells over one axis: `cells[row][column]` from 0 to 1 of `most`, None where nothing was recorded.
 
-    `edges` are the labels of the first and the last column; `told` is one sentence for each row.
+    `edges` are the labels of the first and the last column; `told` is one sentence for each row. `flagged` are cells
+    (row, column) that are marked beside their shade, and `flag` says what the mark means.
     """
 
     key: str
@@ -92,6 +93,8 @@ class Heat:
     culprits: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     note: str = ""
+    flagged: tuple[tuple[int, int], ...] = ()
+    flag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,4 +147,75 @@ class Lanes:
     note: str = ""
 
 
-Figure = Chart | Heat | Bars | Lanes
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One frame of stacks: what it and all that it called hold; `kind` is an index into the figure's `kinds`."""
+
+    label: str
+    value: float
+    kind: int
+    children: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Flame:
+    """Stacks lying on each other, the outermost frame below: `roots` beside each other are all of `total`.
+
+    `rows` is the same as a table under `head`: the largest stacks.
+    """
+
+    key: str
+    title: str
+    caption: str
+    unit: str
+    total: float
+    kinds: tuple[str, ...]
+    roots: tuple[Block, ...]
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    rules: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What two runs differ in: facts in words, then a table; `notes` are whole sentences."""
+
+    key: str
+    title: str
+    caption: str
+    facts: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    rules: tuple[str, ...] = ()
+    note: str = ""
+
+
+class Figure(Protocol):
+    """What every figure has; a renderer finds how to draw it by its type."""
+
+    @property
+    def key(self) -> str:
+        """Unique among the figures of a run; words and hyphens."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What it shows, in a few words."""
+        ...
+
+    @property
+    def caption(self) -> str:
+        """What is to be seen, in sentences."""
+        ...
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Rules whose findings it illustrates."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """How its points were chosen; empty where all are shown."""
+        ...

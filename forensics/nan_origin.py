@@ -141,6 +141,8 @@ def _checkpoints(
 
 def _gradient_seen(found: NanOnset) -> bool:
     """Whether a finite gradient norm was printed for the last clean step."""
+    if found.clean_step is None:
+        return False
     norms = found.rows.filter((pl.col("role") == "grad_norm") & (pl.col("at") == found.clean_step))
     return norms.height > 0 and not norms["bad"].any()
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 if TYPE_CHECKING:
     from forensics.model import Shape
@@ -153,7 +153,8 @@ def _module_doc(function: Callable[..., Any]) -> str:
 
 @cache
 def _entry_points() -> EntryPoints:
-    return entry_points()  # every installed distribution is looked at: once is enough
+    # every installed distribution is looked at: once is enough; Python 3.11 has another type with the same `select`
+    return cast("EntryPoints", entry_points())
 
 
 def _modules(kind: Kind) -> Iterator[tuple[str, ModuleType | Exception]]:
@@ -178,7 +179,8 @@ def values(package: str, name: str, kind: type[T]) -> tuple[T, ...]:
     """
     root = importlib.import_module(package)
     names = sorted(m.name for m in pkgutil.iter_modules(root.__path__) if not m.name.startswith("_"))
-    found = (getattr(importlib.import_module(f"{package}.{one}"), name, None) for one in names)
+    modules = [importlib.import_module(f"{package}.{one}") for one in names]
+    found = [getattr(module, name) for module in modules if hasattr(module, name)]
     return tuple(value for value in found if isinstance(value, kind))
 
 

@@ -37,13 +37,16 @@ _OWN = frozenset((Shape.OOM, Shape.NAN, Shape.CRASH))
 #: Shapes that say how well a run worked, not why it ended.
 _SOFT = frozenset((Shape.LEARNING, Shape.SLOWDOWN, Shape.BAD_EVAL))
 _CHAIN = 6
+#: Causes that say that the loss did not move: no failure by themselves, and no health either.
+_STILL = frozenset(("not_learning", "frozen_loss", "uniform_loss"))
 
 
 def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict:
     """Choose the finding that explains the others, or say that the run is healthy or cannot be judged."""
-    errors = [f for f in findings if f.severity is Severity.ERROR and f.causal is not Causal.CONTEXT]
+    every = list(findings)
+    errors = [f for f in every if f.severity is Severity.ERROR and f.causal is not Causal.CONTEXT]
     if not errors:
-        return _no_failure(health_of(run), coverage)
+        return _no_failure(_with_progress(health_of(run), every), coverage)
     cause = reduce(_earlier, sorted(errors, key=_preference))
     others = [f for f in sorted(errors, key=_preference) if f is not cause and not _repeats(f, cause)]
     explained = [f for f in others if _explains(cause, f)]
@@ -178,6 +181,14 @@ def _against(cause: Finding, run: Run) -> tuple[Evidence, ...]:
     found = tuple(e for e in cause.evidence if e.role is EvidenceRole.CONTRADICTS)
     success = health_of(run).success
     return (*found, success) if success is not None else found
+
+
+def _with_progress(health: Health, findings: Iterable[Finding]) -> Health:
+    """Take a run without an end marker for healthy only where nothing says that its loss never moved."""
+    still = next((f for f in findings if f.cause in _STILL), None)
+    if still is None or health.confidence is not Confidence.LOW:
+        return health
+    return Health(None, f"{health.why}, but no progress either: {still.title}", health.success)
 
 
 def _no_failure(health: Health, coverage: Coverage) -> Verdict:

@@ -9,15 +9,17 @@ from types import ModuleType
 
 import pytest
 
+from forensics.compare.baseline import against
+from forensics.compare.config import audit
 from forensics.nan_origin import origin
-from forensics.pipeline import ingest_run, triage
+from forensics.pipeline import ingest_run, report_of, triage
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 LABELS = sorted((FIXTURES / "runs").glob("*.labels.json"))
 
 
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_runs", FIXTURES / "make" / "runs.py")
+def maker(script: str = "runs") -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"make_{script}", FIXTURES / "make" / f"{script}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -32,7 +34,11 @@ def run_of_label(labels: Path) -> Path:
 @pytest.mark.parametrize("labels", LABELS, ids=lambda p: p.name.removesuffix(".labels.json"))
 def test_a_bundled_run_gets_the_verdict_of_its_label(labels: Path) -> None:
     want = json.loads(labels.read_text(encoding="utf-8"))
-    verdict = triage(run_of_label(labels)).verdict
+    if "baseline" in want:
+        base = ingest_run(labels.with_name(want["baseline"]))
+        verdict = report_of(against(ingest_run(run_of_label(labels)), base)).verdict
+    else:
+        verdict = triage(run_of_label(labels)).verdict
     assert verdict.outcome == want["outcome"], verdict.headline
     assert verdict.shape == want["shape"], verdict.headline
     if "onset_step" in want:
@@ -55,7 +61,15 @@ def test_nan_origin_agrees_with_the_label(labels: Path) -> None:
         assert found.last_clean_checkpoint.step == want["clean"]
 
 
-def test_the_bundled_runs_come_out_of_their_maker_byte_for_byte() -> None:
-    for name, files, _ in maker().made():
+@pytest.mark.parametrize("labels", [p for p in LABELS if "baseline" in p.read_text(encoding="utf-8")], ids=str)
+def test_the_change_that_made_an_evaluation_worse_is_named_first(labels: Path) -> None:
+    want = json.loads(labels.read_text(encoding="utf-8"))
+    causes = audit(ingest_run(labels.with_name(want["baseline"])), ingest_run(run_of_label(labels))).causes
+    assert causes[0].family == want["family"]
+
+
+@pytest.mark.parametrize("script", ["runs", "bad_eval_runs"])
+def test_the_bundled_runs_come_out_of_their_maker_byte_for_byte(script: str) -> None:
+    for name, files, _ in maker(script).made():
         for path, text in files.items():
             assert (FIXTURES / "runs" / name / path).read_text(encoding="utf-8") == text

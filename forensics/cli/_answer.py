@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from forensics.errors import ExitCode
+
+if TYPE_CHECKING:
+    from forensics.model import Coverage
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,13 @@ class Answer:
     force: bool = False
     notes: tuple[str, ...] = ()
     also: tuple[tuple[Path, str], ...] = ()
+
+
+def losses(coverage: Coverage) -> tuple[str, ...]:
+    """Give a note for a command that shows no account of its input: nothing where nothing was lost."""
+    if not coverage.lost_bytes:
+        return ()
+    return (f"{coverage.lost_bytes} bytes of the run could not be read: forensics ingest -v shows where",)
 
 
 def lines(parts: Iterable[str]) -> str:

@@ -6,11 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forensics import config, pipeline, registry
-from forensics.cli._progress import watched
-from forensics.compare.baseline import against
-from forensics.io.redact import Redactor
+from forensics.cli._reading import Reading
 from forensics.model import Report
-from forensics.report._redacted import redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +21,12 @@ class Asked:
     figures: bool = False
     redact: bool = False
     quiet: bool = False
-    baseline: Path | None = None
+    baselines: tuple[Path, ...] = ()
+
+    @property
+    def reading(self) -> Reading:
+        """How runs are read, and how what they say is shown."""
+        return Reading(self.store, self.redact, self.quiet)
 
 
 def judged(asked: Asked) -> tuple[config.Config, list[Report]]:
@@ -32,17 +34,19 @@ def judged(asked: Asked) -> tuple[config.Config, list[Report]]:
     options = {"fail-on": asked.fail_on, "ignore": list(asked.ignore) or None}
     settings = config.load(cwd=Path.cwd(), runs=list(asked.runs), options=options)
     settings = settings.checked(registry.load("rules").rules)
-    if asked.redact:
-        settings = replace(settings, notes=tuple(Redactor().text(note) for note in settings.notes))
+    settings = replace(settings, notes=asked.reading.shown(settings.notes))
     return settings, [_report(run, asked, settings) for run in asked.runs]
 
 
 def _report(path: Path, asked: Asked, settings: config.Config) -> Report:
-    with watched(quiet=asked.quiet) as seen:
-        run = pipeline.ingest_run(path, store=asked.store, progress=seen)
-    if asked.baseline is not None:
-        run = against(run, pipeline.ingest_run(asked.baseline, store=asked.store))
+    run = asked.reading.run(path)
+    runs = [run]
+    runs += [asked.reading.run(base) for base in asked.baselines]
+    if len(runs) > 1:
+        from forensics.compare.baseline import against  # noqa: PLC0415 - its statistics take time to load
+
+        run = against(*runs)
     report = pipeline.report_of(run, settings)
     if asked.figures:
         report = pipeline.with_figures(run, report)
-    return redacted(report, run) if asked.redact else report
+    return asked.reading.shown(report, *runs)

@@ -1,7 +1,7 @@
 """`python -m forensics.cli._reference DIR`: the reference pages, written from the code (`make docs`); a test compares.
 
 It also runs every command of the ```console blocks in README.md and the pages beside DIR, from the working directory,
-and puts what they print under them.
+and puts what they print under them. The pages of the rules are written by `_site`, when the site is built.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import io
 import json
 import os
 import re
-import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
@@ -20,36 +19,51 @@ from typing import Any
 
 from forensics import cli
 from forensics.cli import _overview
+from forensics.cli._play import played
+from forensics.cli._reference_tables import dialects, figures, formats, metric_names, tables
 from forensics.cli.main import run
+from forensics.errors import ExitCode
 
-_CONSOLE = re.compile(r"```console\n(?P<commands>.*?)```", re.DOTALL)
-_WRITTEN = "<!-- written by `make docs`: do not edit -->"
+_DOCUMENT = re.compile(r'"(forensics\.[a-z-]+/\d+)"')
+WRITTEN = "<!-- written by `make docs`: do not edit -->"
 
 
 def pages() -> dict[str, str]:
-    """File name and content of every page."""
-    return {"cli.md": "\n".join(_cli()), "documents.md": "\n".join(_documents())}
+    """File name and content of every page that is kept in the repository."""
+    made = {
+        "cli.md": _cli(),
+        "documents.md": _documents(),
+        "tables.md": tables(),
+        "formats.md": formats(),
+        "dialects.md": dialects(),
+        "metric-names.md": metric_names(),
+        "figures.md": figures(),
+    }
+    return {name: "\n".join((WRITTEN, *lines)) for name, lines in made.items()}
 
 
 def _help(*args: str) -> str:
     os.environ["COLUMNS"] = "80"
     with contextlib.redirect_stdout(io.StringIO()) as out:
-        run([*args, "--help"])
+        code = run([*args, "--help"])
+    assert code == ExitCode.OK, args
     return out.getvalue().rstrip()
 
 
 def _cli() -> Iterator[str]:
-    yield from (_WRITTEN, "# Commands", "", "```text", _help(), "```", "")
+    yield from ("# Commands", "", "```text", _help(), "```", "")
     for name in _overview.names(list(cli.__path__)):
         yield from (f"## forensics {name}", "", "```text", _help(name), "```", "")
 
 
 def _documents() -> Iterator[str]:
-    yield from (_WRITTEN, "# JSON documents", "")
+    yield from ("# JSON documents", "")
     yield "Fields may be added, never renamed. Non-finite numbers are the strings `NaN`, `Infinity`, `-Infinity`."
     folder = files("forensics.report") / "_schema"
+    titles = set[str]()
     for one in sorted((f for f in folder.iterdir() if f.name.endswith(".schema.json")), key=lambda f: f.name):
         schema = json.loads(one.read_text(encoding="utf-8"))
+        titles.add(schema["title"])
         yield from ("", f"## {schema['title']}", "", f"Schema: `forensics/report/_schema/{one.name}`", "")
         defs: Mapping[str, Any] = schema["$defs"]
         top = {key: value for key, value in schema["properties"].items() if key not in {"schema", "tool"}}
@@ -58,8 +72,22 @@ def _documents() -> Iterator[str]:
         ):
             described = f": {defs[title]['description']}" if "description" in defs.get(title, {}) else ""
             yield f"- **{title}**{described}"
-            yield from (f"  - `{field}`: {_kind(value)}" for field, value in properties.items())
+            yield from (f"    - `{field}`: {_kind(value)}" for field, value in properties.items())
+    others = ", ".join(f"`{name}`" for name in sorted(_named() - titles))
+    yield from ("", "## Smaller documents", "", f"These have no schema: {others}.")
+    yield "Each is what a command gives with `--format json`: `rule` is that of `explain`, the others name theirs."
     yield ""
+
+
+def _named() -> set[str]:
+    """Names of all documents that the code writes."""
+    texts = (
+        one.read_text(encoding="utf-8")
+        for package in ("forensics.report", "forensics.cli")
+        for one in files(package).iterdir()
+        if one.name.endswith(".py")
+    )
+    return {name for text in texts for name in _DOCUMENT.findall(text)}
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
@@ -75,23 +103,6 @@ def _kind(schema: Mapping[str, Any]) -> str:
         return "{" + ", ".join(schema["properties"]) + "}"
     kinds: str | list[str] = schema.get("type", "any")
     return kinds if isinstance(kinds, str) else " | ".join(kinds)
-
-
-def played(page: str) -> str:
-    """Give a page whose ```console blocks show what their commands print now; `$ make` lines stay as they are."""
-    return _CONSOLE.sub(lambda block: f"```console\n{_play(block['commands'])}```", page)
-
-
-def _play(block: str) -> str:
-    shown = list[str]()
-    for line in block.splitlines():
-        if line.startswith("$ forensics "):
-            with contextlib.redirect_stdout(io.StringIO()) as out:
-                run(shlex.split(line.removeprefix("$ forensics ")))
-            shown += [line, *out.getvalue().splitlines()]
-        elif line.startswith("$ "):
-            shown.append(line)
-    return "".join(f"{line}\n" for line in shown)
 
 
 def main(folder: Path) -> None:

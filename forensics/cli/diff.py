@@ -13,22 +13,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forensics.cli import _options as opt
-from forensics.cli._answer import Answer, lines
-from forensics.cli._exit import Gate
+from forensics.cli._answer import Answer
+from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from forensics.compare._decide import Answer as Verdict
-    from forensics.compare._model import Options
+    from forensics.compare._model import Diff, Options
     from forensics.report.diff import Page
     from forensics.store.run import Run
 
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="[BASE] CAND", help="Baseline and candidate runs.")]
-FormatOption = Annotated[
-    str, typer.Option("--format", "-f", metavar="FORMAT", help="text, markdown, github, junit or json.")
-]
 BaseOption = Annotated[
     list[Path] | None, typer.Option("--base", metavar="RUN", help="A baseline run; may be repeated.")
 ]
@@ -55,6 +52,7 @@ AnywayOption = Annotated[
 _WHEN_OPEN = {"report": ExitCode.CANNOT_SAY, "pass": ExitCode.OK, "fail": ExitCode.FINDINGS}
 
 
+@reads_runs("text", "markdown", "github", "junit", "json")
 def command(  # noqa: PLR0913 - each is an option of the command line
     runs: RunsArgument,
     *,
@@ -65,31 +63,21 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     inconclusive: InconclusiveOption = "report",
     section: SectionOption = None,
     anyway: AnywayOption = False,
-    store: opt.StoreOption = None,
-    format_: FormatOption = "text",
-    out: opt.OutOption = None,
-    force: opt.ForceOption = False,
-    exit_zero: opt.ExitZeroOption = False,
-    strict: opt.StrictOption = False,
-    color: opt.ColorOption = "auto",
-    verbose: opt.VerboseOption = False,
+    shared: Shared,
 ) -> Answer:
     """Compare the throughput of a candidate run with that of one or more baselines."""
     from forensics.compare._sections import diff, kinds  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.report import diff as page  # noqa: PLC0415 - same
 
-    output = opt.Output(format_, out, force, color, verbose).checked(page.FORMATS)
     opt.one_of("--inconclusive", inconclusive, tuple(_WHEN_OPEN))
     section = [name.strip() for given in section for name in given.split(",")] if section else None
     for name in section or ():
         opt.one_of("--section", name, tuple(kind.name for kind in kinds()))
     options = _options(metric, max_slowdown, run_noise, anyway=anyway)
     bases, cand = _sides(runs, base or [])
-    read = [_read(path, store) for path in (*bases, cand)]
+    read = [shared.reading.run(path) for path in (*bases, cand)]
     found = _page(diff(read[:-1], read[-1], options, section), read)
-    text = lines(page.render(found, output.format, output.style))
-    gate = Gate(exit_zero=exit_zero, strict=strict)
-    return Answer(text, gate.code(_code(found.diff.answer, inconclusive), [found.coverage]), out, force)
+    return shared.answer(found, page.LAYOUT.render, _code(found.diff.answer, inconclusive), *read)
 
 
 def _sides(runs: list[Path], bases: list[Path]) -> tuple[list[Path], Path]:
@@ -127,22 +115,14 @@ def _share(option: str, text: str) -> float:
     return value
 
 
-def _read(path: Path, store: Path | None) -> Run:
-    from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
-
-    return pipeline.ingest_run(path, store=store)
-
-
-def _page(found: object, read: Sequence[Run]) -> Page:
+def _page(found: Diff, read: Sequence[Run]) -> Page:
     from dataclasses import replace  # noqa: PLC0415 - not on the path of --help
 
-    from forensics.compare._model import Diff  # noqa: PLC0415 - same
     from forensics.model import Coverage  # noqa: PLC0415 - same
     from forensics.report._diff_github import joined  # noqa: PLC0415 - same
     from forensics.report.diff import Page  # noqa: PLC0415 - same
     from forensics.store.gather import coverage_of, issues_of  # noqa: PLC0415 - same
 
-    assert isinstance(found, Diff)
     files = tuple(replace(f, source=joined(r.name, f.source)) for r in read for f in coverage_of(r).files)
     issues = tuple(replace(i, source=joined(r.name, i.source)) for r in read for i in issues_of(r))
     return Page(found, Coverage(files), issues)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forensics.cli import _options as opt
-from forensics.cli._answer import Answer, lines
+from forensics.cli._answer import Answer, lines, losses
 from forensics.cli._exit import Gate
+from forensics.cli._reading import Reading
 from forensics.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -46,10 +47,10 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     force: ForceOption = False,
     exit_zero: opt.ExitZeroOption = False,
     strict: opt.StrictOption = False,
+    quiet: opt.QuietOption = False,
 ) -> Answer:
     """Write the points of a run to a place outside of it; exit 3 when the run has none."""
-    from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
-    from forensics.export import _publish, _target  # noqa: PLC0415 - same
+    from forensics.export import _publish, _target  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.export._points import select  # noqa: PLC0415 - same
     from forensics.io.safe_text import printable  # noqa: PLC0415 - same
     from forensics.store.gather import coverage_of  # noqa: PLC0415 - same
@@ -59,7 +60,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
         message = f"--wide: {to} has one form only"
         raise UsageError(message, help="forensics export --help")
     _publish.check_place(run, place, folder=target.folder)
-    read = pipeline.ingest_run(run, store=store)
+    read = Reading(store, quiet=quiet).run(run)
     selection = select(read, metrics or (), wide=wide)
     if selection.points.is_empty():
         raise _nothing(read, metrics)
@@ -69,8 +70,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
         raise _missing(to, error) from error
     _publish.publish(written, target, selection, place, force=force)
     coverage = coverage_of(read)
-    lost = f"{coverage.lost_bytes} bytes of the run could not be read: forensics ingest -v shows where"
-    notes = (*written.notes, *((lost,) if coverage.lost_bytes else ()))
+    notes = (*written.notes, *losses(coverage))
     code = Gate(exit_zero=exit_zero, strict=strict).code(ExitCode.OK, [coverage])
     return Answer(_told(target, written, selection.points.height, place), code, notes=tuple(map(printable, notes)))
 

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forensics.cli import _options as opt
-from forensics.cli._answer import Answer, lines
-from forensics.cli._exit import Gate
+from forensics.cli._answer import Answer
+from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from forensics.report.kernels import Page
+    from forensics.store.run import Run
 
 _PAIR = 2
 _LIKE = ("forensics", "kempnerforge")
@@ -31,43 +34,35 @@ LikeOption = Annotated[str, typer.Option("--like", metavar="NAME", help="Categor
 TopOption = Annotated[int, typer.Option("--top", min=0, metavar="N", help="Kernels to list; 0 lists all.")]
 
 
+@reads_runs("text", "json", "markdown")
 def command(  # noqa: PLR0913 - each is an option of the command line
     traces: TracesArgument,
     *,
-    format_: opt.FormatOption = "text",
     per_step: PerStepOption = False,
     per_rank: PerRankOption = False,
     like: LikeOption = "forensics",
     top: TopOption = 10,
-    out: opt.OutOption = None,
-    force: opt.ForceOption = False,
-    exit_zero: opt.ExitZeroOption = False,
-    strict: opt.StrictOption = False,
-    color: opt.ColorOption = "auto",
-    verbose: opt.VerboseOption = False,
+    shared: Shared,
 ) -> Answer:
     """Show where GPU time goes, or what changed between two traces."""
     from forensics.report import kernels as page  # noqa: PLC0415 - kept off the path of --help
 
-    output = opt.Output(format_, out, force, color, verbose).checked(page.FORMATS)
     opt.one_of("--like", like, _LIKE)
-    found = replace(_page(traces, like), top=top, per_step=per_step, per_rank=per_rank)
+    runs = {str(path): shared.reading.run(path) for path in dict.fromkeys(traces)}
+    found = replace(_page(runs, like), top=top, per_step=per_step, per_rank=per_rank)
     code = ExitCode.OK if page.has_work(found.profile) else ExitCode.CANNOT_SAY
-    text = lines(page.render(found, output.format, output.style))
-    return Answer(text, Gate(exit_zero=exit_zero, strict=strict).code(code, [found.coverage]), out, force)
+    return shared.answer(found, page.LAYOUT.render, code, *runs.values())
 
 
-def _page(traces: list[Path], like: str) -> Page:
+def _page(runs: Mapping[str, Run], like: str) -> Page:
     from forensics.compare.kernel_profile import profile  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.compare.kernels import diff  # noqa: PLC0415 - same
-    from forensics.pipeline import ingest_run  # noqa: PLC0415 - same
     from forensics.report.kernels import Page  # noqa: PLC0415 - same
     from forensics.signals.kernel_categories import like_kempnerforge  # noqa: PLC0415 - same
     from forensics.store.gather import coverage_of, issues_of  # noqa: PLC0415 - same
     from forensics.store.joined import joined  # noqa: PLC0415 - same
 
     naming = like_kempnerforge if like == "kempnerforge" else str
-    runs = {str(path): ingest_run(path) for path in dict.fromkeys(traces)}
     run, *more = runs.values()
     whole = run if not more else joined(" ".join(runs), runs)
     if len(runs) == _PAIR:

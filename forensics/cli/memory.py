@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forensics.cli import _options as opt
-from forensics.cli._answer import Answer, lines
-from forensics.cli._exit import Gate
+from forensics.cli._answer import Answer
+from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -24,36 +23,25 @@ InputsArgument = Annotated[list[Path], typer.Argument(metavar="INPUT...", help="
 _MOST = 2
 
 
-def command(  # noqa: PLR0913 - each is an option of the command line
-    inputs: InputsArgument,
-    *,
-    format_: opt.FormatOption = "text",
-    out: opt.OutOption = None,
-    force: opt.ForceOption = False,
-    exit_zero: opt.ExitZeroOption = False,
-    strict: opt.StrictOption = False,
-    color: opt.ColorOption = "auto",
-    verbose: opt.VerboseOption = False,
-) -> Answer:
+@reads_runs("text", "json", "markdown")
+def command(inputs: InputsArgument, *, shared: Shared) -> Answer:
     """Show how the memory of a run moved, or what differs between two.
 
     Raises:
         UsageError: for more than two inputs.
     """
-    from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
-    from forensics.memory import memory_of  # noqa: PLC0415 - same
+    from forensics.memory import memory_of  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.report import memory as page  # noqa: PLC0415 - same
     from forensics.store.gather import coverage_of, issues_of  # noqa: PLC0415 - same
 
-    output = opt.Output(format_, out, force, color, verbose).checked(page.FORMATS)
     if len(inputs) > _MOST:
         message = f"{len(inputs)} inputs were given"
         raise UsageError(message, help="forensics memory RUN, or forensics memory BASE CANDIDATE")
-    runs = [pipeline.ingest_run(path) for path in inputs]
+    runs = [shared.reading.run(path) for path in inputs]
     run, base = runs[-1], runs[0] if len(runs) == _MOST else None
-    found, coverage = memory_of(run, base), coverage_of(run)
-    text = lines(page.render(page.Page(found, coverage, issues_of(run)), output.format, output.style))
-    return Answer(text, Gate(exit_zero=exit_zero, strict=strict).code(_code(found), [coverage]), out, force)
+    found = memory_of(run, base)
+    shown = page.Page(found, coverage_of(run), issues_of(run))
+    return shared.answer(shown, page.LAYOUT.render, _code(found), *runs)
 
 
 def _code(found: Memory) -> ExitCode:

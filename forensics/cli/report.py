@@ -19,6 +19,14 @@ from forensics.cli._exit import Gate
 
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
 
+BaselineOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--baseline",
+        metavar="GOOD",
+        help="A run to compare with: settings, evaluations, throughput; may be repeated.",
+    ),
+]
 InteractiveOption = Annotated[
     bool, typer.Option("--interactive", help="Let charts be zoomed: about 5 MB more, still nothing loaded.")
 ]
@@ -35,6 +43,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     strict: opt.StrictOption = False,
     store: opt.StoreOption = None,
     interactive: InteractiveOption = False,
+    baseline: BaselineOption = None,
     redact: opt.RedactOption = False,
     quiet: opt.QuietOption = False,
 ) -> Answer:
@@ -43,8 +52,10 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     from forensics.report.html.page import render_many  # noqa: PLC0415 - same
 
     opt.Output("html", out, force).checked(("html",))
-    settings, reports = judged(
-        Asked(tuple(runs), fail_on, tuple(ignore or ()), store, figures=True, redact=redact, quiet=quiet)
+    ignored = tuple(ignore or ())
+    asked = Asked(
+        tuple(runs), fail_on, ignored, store, figures=True, redact=redact, quiet=quiet, baselines=tuple(baseline or ())
     )
+    settings, reports = judged(asked)
     gate = Gate(settings.fail_on, exit_zero, strict)
     return Answer(lines(render_many(reports, live=interactive)), gate.of_reports(reports), out, force, settings.notes)

@@ -26,8 +26,12 @@ RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run 
 HtmlOption = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the page of report, too.")]
 
 BaselineOption = Annotated[
-    Path | None,
-    typer.Option("--baseline", metavar="GOOD", help="A run to compare evaluations with, and settings as their cause."),
+    list[Path] | None,
+    typer.Option(
+        "--baseline",
+        metavar="GOOD",
+        help="A run to compare evaluations with, and settings as their cause; may be repeated.",
+    ),
 ]
 
 
@@ -58,7 +62,9 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     opt.Output("html", html, force).checked(("html",))
     drawn = html is not None or forms[output.format].drawn
     ignored = tuple(ignore or ())
-    asked = Asked(tuple(runs), fail_on, ignored, store, drawn, redact=redact, quiet=quiet, baseline=baseline)
+    asked = Asked(
+        tuple(runs), fail_on, ignored, store, drawn, redact=redact, quiet=quiet, baselines=tuple(baseline or ())
+    )
     settings, reports = judged(asked)
     gate = Gate(settings.fail_on, exit_zero, strict)
     also = () if html is None else ((html, _page(reports)),)

@@ -13,8 +13,11 @@ from forensics.compare._config_keys import OTHER, Concept, concept_of, normalise
 from forensics.compare._config_values import Value, value_of
 from forensics.store.run import Run
 
-_FAMILIES = ("config", "generation", "tokenizer", "versions")
-_NAMES = ("name", "path", "id", "dataset", "dataset_path", "repo_id", "source", "domain", "hf_name", "data_path")
+_FAMILIES = ("config", "generation", "tokenizer", "versions", "weights")
+_NAMES = (
+    *("name", "path", "id", "dataset", "dataset_path", "repo_id", "source", "domain", "hf_name", "data_path"),
+    *("source_name", "identifier", "dataset_name", "corpus", "dataset_id", "alias"),
+)
 _PACKAGES = re.compile(
     r"torch|transformers|lm[-_.]?eval|flash[-_]attn|tokenizers|vllm|datasets|accelerate|deepspeed|triton|trl|peft"
     r"|megatron\S*|transformer[-_]engine|xformers|cuda|sglang|jax|numpy|bitsandbytes|liger\S*|lighteval|sentencepiece"

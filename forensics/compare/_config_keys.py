@@ -1,4 +1,7 @@
-"""What a key of a configuration means, whatever the trainer calls it; tables `config_keys.tsv`, `config_noise.tsv`."""
+"""What a key of a configuration means, whatever the trainer calls it.
+
+The tables: `config_keys.tsv` (known keys), `config_noise.tsv`, and `config_stems.tsv` (words in unknown keys).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,15 @@ from functools import cache
 from importlib.resources import files
 
 _FIRST_NOISE = re.compile(
-    r"^(?:wandb|hydra|logging|loggers?|profil\w*|slurm|tensorboard|mlflow(?!\.source\.git)|trackio|comet|id2label|label2id"
+    r"^(?:wandb|hydra|consumed|logging|loggers?|profil\w*|slurm|tensorboard|mlflow(?!\.source\.git)|trackio|comet|id2label|label2id"
     r"|_wandb|monitor\w*|metrics|tracking|callbacks?)\.|^define_metric\."
+)
+#: Words of keys that say where, how often or under which name something is done, not what.
+_ASIDE = re.compile(
+    r"(?:^|[._])(?:dirs?|folder|cache\w*|interval|every|freq\w*|period|workers?|proc|procs|threads?|log\w*|save\w*|eval|val"
+    r"|valid\w*|test|checkpoint\w*|ckpt\w*|url|uri|host\w*|port|ids?|uuid|times?|timeout|date|wandb|monitor\w*|metrics?|profil\w*"
+    r"|verbose|prefetch\w*|debug\w*|callbacks?|retry|retries|buffer|backend|device|devices|project|group|tags?|notes?|author"
+    r"|print\w*|mmap\w*|virtual|pipeline|\w*nccl\w*|tensorboard|mlflow|comet|hub|push\w*|upload\w*|download\w*|overwrite\w*|version|warmstart_dir|remote|local)(?:$|[._])"
 )
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -29,10 +39,10 @@ OTHER = Concept("other", "other settings", 1.0, "name", "not known")
 
 
 @cache
-def concepts() -> tuple[tuple[Concept, re.Pattern[str]], ...]:
+def concepts(table: str = "config_keys.tsv") -> tuple[tuple[Concept, re.Pattern[str]], ...]:
     """Every meaning with the pattern of its keys, in the order in which they are tried."""
     found: list[tuple[Concept, re.Pattern[str]]] = []
-    for cells in _rows("config_keys.tsv"):
+    for cells in _rows(table):
         name, family, weight, kind, acts_on, pattern = cells
         found.append((Concept(name, family, float(weight), kind, acts_on), re.compile(pattern)))
     return tuple(found)
@@ -64,4 +74,12 @@ def concept_of(key: str) -> Concept | None:
             return concept
     if any(pattern.fullmatch(key) for pattern in _noise()):
         return None
-    return OTHER
+    return _by_words(key)
+
+
+def _by_words(key: str) -> Concept:
+    """The meaning that the words of an unknown key suggest; `OTHER` where they are of places, rhythms or names."""
+    ending = ".".join(key.split(".")[-2:])
+    if _ASIDE.search(key):
+        return OTHER
+    return next((concept for concept, pattern in concepts("config_stems.tsv") if pattern.search(ending)), OTHER)

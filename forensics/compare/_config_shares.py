@@ -11,6 +11,8 @@ from forensics.compare._config_values import Value
 
 #: Changes of a share that are below this are rounding.
 LEAST = 0.005
+_MOST_CHARS = 4000
+_SPELLED = re.compile(r"([\w./-]{1,200})[=:*](\d{1,9}(?:\.\d{1,12})?)")
 _NAMED = re.compile(r"^(.*?)\.?\[([^\]]*)\]\.?[^.]*$")
 
 
@@ -56,6 +58,8 @@ def mixes(every: Sequence[Entry]) -> dict[str, Mix]:
 
 def _weights(entry: Entry) -> list[tuple[str, str, float]]:
     value = entry.value
+    if isinstance(value, str) and entry.concept.name == "data.sources":
+        return _spelled(entry.key, value)
     if isinstance(value, tuple):
         return _blend(entry.key, value) if entry.concept.name == "data.sources" else _in_order(entry, value)
     if entry.concept.kind != "share" or not isinstance(value, float) or not value >= 0:
@@ -74,6 +78,14 @@ def _in_order(entry: Entry, value: tuple[Value, ...]) -> list[tuple[str, str, fl
     if entry.concept.kind != "share" or len(numbers) != len(value):
         return []
     return [(entry.key, f"no. {n}", v) for n, v in enumerate(numbers)]
+
+
+def _spelled(key: str, text: str) -> list[tuple[str, str, float]]:
+    """`web=0.6,code=0.4` or `web:6;code:4`, as command lines take it."""
+    parts = [_SPELLED.fullmatch(part.strip()) for part in re.split(r"[,;]", text[:_MOST_CHARS])]
+    if len(parts) < 2 or not all(parts):
+        return []
+    return [(key, part[1].lower(), float(part[2])) for part in parts if part]
 
 
 def _blend(key: str, value: tuple[Value, ...]) -> list[tuple[str, str, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forensics.compare.config import Difference, audit
+from forensics.compare.config import Difference, audit_all
 from forensics.compare.evals import Pair
 from forensics.signals.eval_settings import generates
 from forensics.store.run import Run
@@ -12,13 +12,13 @@ from forensics.store.run import Run
 _MORE = 2
 
 
-def cause_of(base: Run, cand: Run, real: Sequence[Pair]) -> tuple[Difference, ...]:
+def cause_of(bases: Sequence[Run], cand: Run, real: Sequence[Pair]) -> tuple[Difference, ...]:
     """Give differences of configuration that can act on the metrics that really differ, the most plausible first.
 
     Decoding acts only on tasks that generate.
     """
     generated = any(generates(pair.base, pair.cand) for pair in real)
-    return tuple(d for d in audit(base, cand).causes if generated or d.family != "decoding")
+    return tuple(d for d in audit_all(bases, cand).causes if generated or d.family != "decoding")
 
 
 def words_of(causes: Sequence[Difference]) -> str:
@@ -30,6 +30,6 @@ def words_of(causes: Sequence[Difference]) -> str:
         )
     first = causes[0]
     places = "; ".join(e.place for e in (first.base_evidence, first.cand_evidence) if e is not None)
-    also = f"; also {', '.join(f'{d.name} {d.base} → {d.cand}' for d in causes[1 : 1 + _MORE])}" if causes[1:] else ""
+    also = f"; also {', '.join(f'{d.what} {d.base} → {d.cand}' for d in causes[1 : 1 + _MORE])}" if causes[1:] else ""
     where = f" ({places})" if places else ""
-    return f"most plausible cause: {first.family}: {first.name} {first.base} → {first.cand}{where}{also}"
+    return f"most plausible cause: {first.family}: {first.what} {first.base} → {first.cand}{where}{also}"

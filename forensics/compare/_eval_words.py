@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.compare._decide import Answer
+from forensics.compare._eval_logged import LOGGED
 from forensics.compare.evals import Pair, identical
 from forensics.signals.eval_settings import Unlike
 from forensics.signals.evals import Row, members_of
@@ -115,7 +116,8 @@ def notes_of(pairs: Sequence[Pair], cause: str | None, *, explained: bool) -> tu
             "record library versions and environment next time"
         )
     family = [p for p in pairs if p.p_holm is not None]
-    if family and all(p.documents is None for p in family):
+    tasks = [p for p in family if p.match.key[0] != LOGGED]
+    if tasks and all(p.documents is None for p in tasks):
         notes.append(
             "no samples on both sides: the test is conservative; lm_eval --log_samples finds far smaller changes"
         )
@@ -128,7 +130,7 @@ def notes_of(pairs: Sequence[Pair], cause: str | None, *, explained: bool) -> tu
 
 def _is_silent(row: Row) -> bool:
     """Whether a result states neither few-shot examples nor version of its task."""
-    return row["fewshot"] is None and row["task_version"] is None and not members_of(row)
+    return row["task"] != LOGGED and row["fewshot"] is None and row["task_version"] is None and not members_of(row)
 
 
 def _z(pair: Pair) -> float:

@@ -9,20 +9,21 @@ import polars as pl
 
 from forensics.compare._eval_cause import cause_of
 from forensics.compare.config import Difference
-from forensics.compare.evals import Pair, compare_evals
+from forensics.compare.evals import Pair, compare_all
 from forensics.store.run import Run
 from forensics.store.schema import TABLES, conform
 
 
-def against(run: Run, base: Run) -> Run:
-    """Give the same run with the table of its comparisons with a baseline; places of the baseline carry its name."""
-    pairs = compare_evals(base, run)
+def against(run: Run, *bases: Run) -> Run:
+    """Give the same run with the table of its comparisons with its baselines; places of the first carry its name."""
+    base = bases[0]
+    pairs = compare_all(bases, run)
     real = [p for p in pairs if p.significant]
-    causes = cause_of(base, run, real) if real else ()
+    causes = cause_of(bases, run, real) if real else ()
     rows = [_row(pair, base.name, causes[0] if causes else None) for pair in pairs]
     schema = dict(TABLES["comparisons"])
     frame = conform("comparisons", pl.DataFrame(rows, schema=schema) if rows else pl.DataFrame(schema=schema))
-    return Run(run.name, {**run.frames, "comparisons": frame.lazy()})
+    return Run(run.name, {**run.frames, "comparisons": frame.lazy()}, bases)
 
 
 def _row(pair: Pair, base: str, cause: Difference | None) -> Mapping[str, Any]:
@@ -49,7 +50,7 @@ def _row(pair: Pair, base: str, cause: Difference | None) -> Mapping[str, Any]:
     return {
         **row,
         "family": cause.family,
-        "cause": f"{cause.name} {cause.base} → {cause.cand}",
+        "cause": f"{cause.what} {cause.base} → {cause.cand}",
         "cause_source": stated.source if stated else None,
         "cause_line": stated.locator.line if stated else None,
     }

@@ -7,9 +7,12 @@ is compared step by step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isclose
 
+from forensics.compare._config_consumed import drift, evidence, moved
+from forensics.compare._config_devices import devices
 from forensics.compare._config_entries import Entry, entries, shown
 from forensics.compare._config_keys import OTHER
 from forensics.compare._config_logged import logged_lr
@@ -18,10 +21,13 @@ from forensics.compare._config_rank import effective_batch, score_of
 from forensics.compare._config_shares import changed, matched, mixes, variation
 from forensics.model import Evidence, EvidenceRole
 from forensics.rules._kit import fact_evidence
+from forensics.signals.consumed import Consumed, consumed
 from forensics.store.run import Run
 
 #: From this weight on a difference is named as a possible cause of other evaluations.
 CAUSE = 3.5
+_BATCH = ("batch.size", "batch.accumulation")
+_BY_KEY = ("data.weights", "data.consumed")
 FAMILIES = (
     *("data mix and order", "learning rate and schedule", "batch and tokens", "tokenizer and vocabulary", "model"),
     *("optimizer", "precision", "decoding", "seeds", "code and versions"),
@@ -44,6 +50,11 @@ class Difference:
     note: str = ""
 
     @property
+    def what(self) -> str:
+        """Its name, of data the source of which the share changed."""
+        return self.key if self.name in _BY_KEY else self.name
+
+    @property
     def is_cause(self) -> bool:
         """Whether it may plausibly change an evaluation."""
         return self.score >= CAUSE
@@ -51,13 +62,18 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """All differences, the most plausible first; settings compared in each run; families that a run did not record."""
+    """All differences, the most plausible first; settings compared in each run; families that a run did not record.
+
+    `drifts` say where a run consumed another mix of data than it was configured for.
+    """
 
     differences: tuple[Difference, ...]
     base_settings: int
     cand_settings: int
     base_lacks: tuple[str, ...]
     cand_lacks: tuple[str, ...]
+    base_drifts: tuple[str, ...] = ()
+    cand_drifts: tuple[str, ...] = ()
 
     @property
     def causes(self) -> tuple[Difference, ...]:
@@ -68,9 +84,24 @@ class Audit:
 def audit(base: Run, cand: Run) -> Audit:
     """Compare what two runs recorded of their settings."""
     first, second = entries(base), entries(cand)
-    found = [*_shares(first, second), *_settings(first, second), *_logged(base, cand)]
+    hosts = devices(base), devices(cand)
+    eaten = consumed(base), consumed(cand)
+    found = [*_shares(first, second), *_consumed(*eaten), *_settings(first, second, hosts), *_logged(base, cand)]
     ranked = sorted(found, key=lambda d: (-d.score, FAMILIES.index(d.family) if d.family in FAMILIES else 99, d.key))
-    return Audit(tuple(_once(ranked)), len(first), len(second), _lacking(first), _lacking(second))
+    drifts = tuple(drift(first, eaten[0])), tuple(drift(second, eaten[1]))
+    return Audit(tuple(_once(ranked)), len(first), len(second), _lacking(first), _lacking(second), *drifts)
+
+
+def audit_all(bases: Sequence[Run], cand: Run) -> Audit:
+    """Compare a candidate with several baselines: what it shares with any of them is no difference.
+
+    The values and places are those of the first baseline.
+    """
+    first, *others = [audit(base, cand) for base in bases]
+    for other in others:
+        known = {(d.name, d.key) for d in other.differences}
+        first = replace(first, differences=tuple(d for d in first.differences if (d.name, d.key) in known))
+    return first
 
 
 def _lacking(every: Sequence[Entry]) -> tuple[str, ...]:
@@ -78,15 +109,38 @@ def _lacking(every: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(family for family in FAMILIES if family not in have)
 
 
-def _settings(first: Sequence[Entry], second: Sequence[Entry]) -> Iterator[Difference]:
+def _settings(
+    first: Sequence[Entry], second: Sequence[Entry], hosts: tuple[float | None, float | None]
+) -> Iterator[Difference]:
     in_mixes = {s.entry.key for every in (first, second) for mix in mixes(every).values() for s in mix.values()}
-    batches = effective_batch(first), effective_batch(second)
+    batches = effective_batch(first, hosts[0]), effective_batch(second, hosts[1])
+    told = False
     for pair in pairs(first, second):
         if pair.entry.key in in_mixes:
             continue
         score, note = score_of(pair, batches)
+        told = told or (pair.concept.name in _BATCH and score >= CAUSE)
         if score > 0:
             yield _difference(pair, score, note)
+    if not told and batches[0] and batches[1] and not isclose(batches[0], batches[1]):
+        yield _batch(first, second, (batches[0], batches[1]))
+
+
+def _batch(first: Sequence[Entry], second: Sequence[Entry], sizes: tuple[float, float]) -> Difference:
+    """A batch that differs although no setting of it does: by the number of devices."""
+    one, other = (next((e for e in every if e.concept.name in _BATCH), None) for every in (first, second))
+    return Difference(
+        name="batch.effective",
+        family="batch and tokens",
+        key="samples of a step",
+        base=shown(sizes[0]),
+        cand=shown(sizes[1]),
+        score=7.0,
+        acts_on="how many samples a step takes",
+        base_evidence=_evidence(one, EvidenceRole.RELATED),
+        cand_evidence=_evidence(other, EvidenceRole.PRIMARY),
+        note="micro batch times accumulation times replicas, which differ in number",
+    )
 
 
 def _difference(pair: Pair, score: float, note: str) -> Difference:
@@ -129,6 +183,22 @@ def _shares(first: Sequence[Entry], second: Sequence[Entry]) -> Iterator[Differe
             )
 
 
+def _consumed(base: Mapping[str, Consumed], cand: Mapping[str, Consumed]) -> Iterator[Difference]:
+    for number, one in enumerate(moved(base, cand)):
+        yield Difference(
+            name="data.consumed",
+            family="data mix and order",
+            key=f"consumed share of {one.label}",
+            base=shown(round(one.base.share, 4)) if one.base else "(none counted)",
+            cand=shown(round(one.cand.share, 4)) if one.cand else "(none counted)",
+            score=9.9 if number == 0 else 9.4,
+            acts_on="what is learned from",
+            base_evidence=evidence(one.base, EvidenceRole.RELATED),
+            cand_evidence=evidence(one.cand, EvidenceRole.PRIMARY),
+            note=f"total variation distance of what was consumed {one.distance:.3g}",
+        )
+
+
 def _logged(base: Run, cand: Run) -> Iterator[Difference]:
     found = logged_lr(base, cand)
     if found is None:
@@ -154,7 +224,7 @@ def _once(ranked: Sequence[Difference]) -> Iterator[Difference]:
     """The same two values of the same meaning once, however many files say them."""
     seen: set[tuple[str, str, str]] = set()
     for one in ranked:
-        sig = (one.name, one.base, one.cand) if one.name != "data.weights" else (one.key, one.base, one.cand)
+        sig = (one.what, one.base, one.cand)
         if sig not in seen:
             seen.add(sig)
             yield one

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
+from forensics.compare._eval_logged import LOGGED, logged_pairs
 from forensics.compare._eval_pick import Match, aligned, has_samples, matches, scores_of
+from forensics.compare._eval_spread import against_spread
 from forensics.compare._eval_tests import Tested, by_counts, by_errors, holm, paired
 from forensics.signals.eval_settings import Compared, Unlike, compared, inherited
 from forensics.signals.evals import SHARES, Key, Row, higher_is_better, members_of
@@ -28,7 +30,8 @@ class Pair:
     """One metric of one task on both sides.
 
     `tested` is None where it cannot be tested; `p_holm` is None for what is not in the correction: what is not
-    comparable, and members of a group that stands for them. `worse` tells whether the candidate's value is the worse
+    comparable, and members of a group that stands for them. `baselines` counts
+    those that it was tested against. `worse` tells whether the candidate's value is the worse
     one; None where the direction is not known or the values are equal.
     """
 
@@ -38,6 +41,7 @@ class Pair:
     p_holm: float | None = None
     member: bool = False
     documents: tuple[str, str] | None = None
+    baselines: int = 1
 
     @property
     def base(self) -> Row:
@@ -85,12 +89,46 @@ class Pair:
 
 
 def compare_evals(base: Run, cand: Run) -> tuple[Pair, ...]:
-    """Test every metric that both runs have, in the order of the base."""
+    """Test every metric that both runs have, in the order of the base; those that training logged come last."""
+    return _corrected(_pairs(base, cand))
+
+
+def compare_all(bases: Sequence[Run], cand: Run) -> tuple[Pair, ...]:
+    """Test every metric against all baselines that have it: how far these lie apart is measured, not assumed."""
+    if len(bases) == 1:
+        return compare_evals(bases[0], cand)
+    by_key: dict[Key, list[Pair]] = {}
+    for base in bases:
+        for pair in _pairs(base, cand):
+            by_key.setdefault(pair.match.key, []).append(pair)
+    return _corrected([_against_many(pairs) for pairs in by_key.values()])
+
+
+def _against_many(pairs: Sequence[Pair]) -> Pair:
+    """One pair for several: of the baselines whose evaluation was the same test, at the middle of their values."""
+    alike = [p for p in pairs if p.comparable and p.tested is not None]
+    if len(alike) < 2:
+        return alike[0] if alike else pairs[0]
+    tested = against_spread(
+        [(float(p.base["value"]), p.tested) for p in alike if p.tested is not None], float(alike[0].cand["value"])
+    )
+    return replace(alike[0], tested=tested, baselines=len(alike))
+
+
+def _pairs(base: Run, cand: Run) -> list[Pair]:
     found = matches(base, cand)
     own = {m.key: compared(m.base, m.cand) for m in found}
     pairs = [_pair(m, _settings(m, found, own), base, cand) for m in found]
     inside = _members(pairs)
     pairs = [replace(p, member=p.match.key in inside) for p in pairs]
+    logged = [
+        Pair(Match((LOGGED, str(one.base["metric"]), "none"), one.base, one.cand, 0), Compared(), one.tested)
+        for one in logged_pairs(base, cand)
+    ]
+    return [*pairs, *logged]
+
+
+def _corrected(pairs: list[Pair]) -> tuple[Pair, ...]:
     family = [i for i, p in enumerate(pairs) if p.comparable and not p.member and p.tested is not None]
     adjusted = holm([p.p for i in family if (p := pairs[i].tested) is not None])
     for index, value in zip(family, adjusted, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -45,6 +46,12 @@ def arguments(text: str) -> list[Argument]:
         return []
     first = next((n for n, word in enumerate(words[:script]) if word.startswith("-")), script)
     return [*_options(words[first:script], "launcher.", "env"), *own]
+
+
+def options(words: Sequence[str]) -> list[Argument]:
+    """Options of a program whose arguments are given word by word; what is no option is passed over."""
+    first = next((n for n, word in enumerate(words) if word.startswith("-") or _OVERRIDE.match(word)), len(words))
+    return _options(list(words[first : first + _WORDS]), "", "config")
 
 
 def _joined(text: str) -> str:

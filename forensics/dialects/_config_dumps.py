@@ -30,10 +30,12 @@ _PREFIX = re.compile(
     r"|^\[[^\]]*\]\s*"
     r"|^\d{4}-\d\d-\d\d[T ][\d:.,]+Z?[\s:|-]*"
 )
+_RATIO = re.compile(r"(dataset \d{1,4}), input: [\d.e+-]+, achieved: ([\d.e+-]+)\s*$")
 _PASSED = re.compile(r"(?:self|args|config|cfg|hparams|opt)\.\w")
 _PROSE = re.compile(r"(?:\S+ ){3}")
 _LITERALS = (
     *(b"Namespace(", b"Arguments(", b"Args(", b"Config(", b"Params(", b"onfig:", b"onfiguration:", b"rguments:"),
+    b"> sample ratios:",
     *(b"args:", b"arameters:", b"hparams:", b"onfig: ", b"onfig = ", b"args = ", b"rguments --", b" options:"),
 )
 
@@ -89,6 +91,8 @@ def _dump(data: bytes, at: int, begin: int) -> tuple[list[Printed], int]:
     near = data[low : min(stop, at + _NEAR)]
     if _TABLE.search(near):
         return _table(data, stop + 1)
+    if b"> sample ratios:" in near:
+        return _ratios(data, stop + 1)
     if call := _CALL.search(near):
         rows, end = _bracket(data, low + call.start())
         if rows:
@@ -159,6 +163,18 @@ def _table(data: bytes, at: int) -> tuple[list[Printed], int]:
         if without > 10 or re.search(r"-{3,} ?end of", line):
             break
     return (rows, end) if len(rows) >= _FEWEST else ([], at)
+
+
+def _ratios(data: bytes, at: int) -> tuple[list[Printed], int]:
+    """Shares of a blend as they were drawn: `dataset 0, input: 0.3, achieved: 0.2999`."""
+    rows: list[Printed] = []
+    for begin, line in _rows_after(data, at):
+        found = _RATIO.search(line)
+        if found is None:
+            break
+        rows.append(Printed(f"consumed.{found[1]}", scalar(found[2]), begin))
+        at = begin + 1
+    return rows, at
 
 
 def _block(data: bytes, at: int) -> tuple[list[Printed], int]:

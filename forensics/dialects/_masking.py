@@ -29,16 +29,18 @@ _TOKEN = re.compile(
     r"|(?P<opaque>\d{4}[-/.]\d\d[-/.]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?"
     r"|\d+(?::\d\d)+(?:[.,]\d+)?|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
     r"|(?<![\w.+@\-\\])(?<![^\d\s\]]/)(?P<number>[-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?"
-    r"|\.\d+(?:[eE][-+]?\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?![\w.]))"
+    r"|\.\d+(?:[eE][-+]?\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
     rf")(?P<unit>{_UNIT})?(?![\w@]|\.\d|-[A-Za-z])"
 )
 _KEY_WORD = r"[A-Za-z_][^\s,|;:=(){}\[\]<>\"'\x01-\x04]*"
 _KEY = re.compile(
     rf"(?P<key>{_KEY_WORD}(?: [A-Za-z_@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04]*){{0,3}})"
-    r"(?P<sep>['\"]?\)?\s*(?:->|=>|:=|[:=]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
+    r"(?P<sep>['\"]?[\])]?\s*(?:->|=>|:=|[:=]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
 )
 _VALUED = re.compile(r"(?i)(?:loss|norm|ppl|perplexity|acc|accuracy|reward|kl|err|error|nll)$")
 _WRAPPERS = frozenset({"tensor", "array", "Array", "float", "DeviceArray"})
+#: A counter glued to its name, which would make another key of every row (`E3 iter[ 14/ 15]`).
+_GLUED = re.compile(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
 _STOP = frozenset(
     {"the", "with", "at", "of", "is", "and", "a", "an", "in", "to", "on", "for"}
     | {"current", "new", "final", "best", "so", "far"}
@@ -58,7 +60,7 @@ class Slot:
     @property
     def value(self) -> float:
         """The number; NaN for a printed nan."""
-        return float(self.text.replace(",", ""))
+        return float(self.text.replace(",", "").replace("n.0", "n").replace("f.0", "f").replace("y.0", "y"))
 
 
 def _is_word(line: str, found: re.Match[str]) -> bool:
@@ -91,6 +93,7 @@ def key_of(before: str) -> str:
     words = found["key"].split(" ")
     while len(words) > 1 and (words[0].lower() in _STOP or (words[0].lower() == "epoch" and len(words) > 2)):
         words = words[1:]
+    words = words[1:] if len(words) > 1 and _GLUED.fullmatch(words[0]) else words
     while len(words) > 1 and (words[-1].lower() in _STOP or words[-1] in _WRAPPERS):
         words = words[:-1]
     if len(words) == 1 or " ".join(words).lower() in table():

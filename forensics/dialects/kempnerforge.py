@@ -11,7 +11,7 @@ Example:
     ```log
     [rank 0] INFO     [step 50] loss=4.1250 | lr=2.50e-04 | grad_norm=0.870 | tok/s=61,500 | mfu=21.5% | mem=3.2/80GB | step_time=0.21s
     ```
-    => loss=4.125 lr=0.00025 grad_norm=0.87 tokens_per_sec=61500 mfu=0.215 mem_peak_gib=3.2 step_time_s=0.21 step=50
+    => loss=4.125 lr=0.00025 grad_norm=0.87 tokens_per_sec=61500 mfu=0.215 mem_peak_gib=3.2 mem_total_gib=80 step_time_s=0.21 step=50
 
 Example:
     ```log
@@ -57,7 +57,14 @@ DIALECT = Dialect(
     name="kempnerforge",
     title="KempnerForge",
     lines=(
-        Line("metrics", "[step ", r"\[step (?P<step>\d+)\] (?P<tail>[A-Za-z_][\w./-]*=.+)$", tail="eq", names=_NAMES),
+        Line(
+            "metrics",
+            "[step ",
+            r"\[step (?P<step>\d+)\] (?P<tail>[A-Za-z_][\w./-]*="
+            r"(?:.* mem=\d[\d.]*/(?P<mem_total_gib>\d[\d.]*)GB)?.*)$",
+            tail="eq",
+            names=_NAMES,
+        ),
         Line(
             "metrics",
             "] GPU mem: ",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: A printed number: sign, thousands separators, exponents, nan and inf. Use it inside a group: `(?P<loss>{N})`.
-N = r"[-+]?(?:\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN]|[iI]nf(?:inity)?E?)"
+N = r"[-+]?(?:\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN](?:\.0)?|[iI]nf(?:inity)?(?:\.0|E)?)"
 #: The same with a magnitude suffix (k K M G B T P E), as human_format writers print it.
 NS = N + r"[kKMGBTPE]?"
 
@@ -33,6 +33,7 @@ TAILS: Mapping[str, str] = MappingProxyType(
         "colon": rf"(?P<key>[A-Za-z_][\w ./%()-]*?)\s*:\s*(?P<value>{NS})",
         "pydict": rf"'(?P<key>[^']+)': (?:np\.float\d+\()?'?(?P<value>{N})",
         "json": rf'"(?P<key>[^"]+)"\s*:\s*"?(?P<value>{N})',
+        "box": rf"\|\s*(?P<key>[A-Za-z_][\w/.]*)\s*\|\s*(?P<value>{N})\s*\|",
         "tight": rf"(?P<key>[A-Za-z_][\w./@%-]*):(?:np\.float\d+\()?(?P<value>{NS})",
     }
 )

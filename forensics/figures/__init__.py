@@ -1,23 +1,16 @@
-"""From the tables of a run to the figures of its page: one file for each kind of figure."""
+"""From the tables of a run to the figures of its page: one file for each kind, with a value `FIGURES`."""
 
 from __future__ import annotations
 
 from forensics.figure import Figure
-from forensics.figures._thin import shrunk
-from forensics.figures.curves import curves
-from forensics.figures.kernels import kernels
-from forensics.figures.lanes import lanes
-from forensics.figures.memory import memory
-from forensics.figures.pace import pace
-from forensics.figures.progress import progress
+from forensics.figures._kind import kinds
+from forensics.figures._thin import note_of, shrunk
 from forensics.model import Report
 from forensics.store.run import Run
 
-__all__ = ["figures_of", "shrunk"]
-
-_EVERY = (lanes, curves, memory, pace, progress, kernels)
+__all__ = ["figures_of", "note_of", "shrunk"]
 
 
 def figures_of(run: Run, report: Report) -> tuple[Figure, ...]:
     """Build every figure that the run has data for, in the order in which they are read."""
-    return tuple(figure for make in _EVERY for figure in make(run, report))
+    return tuple(figure for kind in kinds() for figure in kind.make(run, report))

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from forensics.figure import Chart, Curve, Mark
+from forensics.figures._kind import FigureKind
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.model import Report, Severity
@@ -156,3 +157,6 @@ def _caption(name: str, curves: tuple[Curve, ...], marks: tuple[Mark, ...]) -> s
     if main:
         said.append("Marked: " + "; ".join(main) + ".")
     return " ".join(said)
+
+
+FIGURES = FigureKind(20, curves)

@@ -8,10 +8,12 @@ import polars as pl
 
 from forensics.compare.kernel_profile import RankProfile, profile
 from forensics.figure import Bar, Bars
+from forensics.figures._kind import FigureKind
+from forensics.figures._window import MOST_BARS, REST, window, window_note
 from forensics.model import Report
 from forensics.store.run import Run
 
-_MOST_BARS, _MOST_PARTS = 40, 8
+_MOST_PARTS = 8
 _MS = 1e6
 _STEP_PARTS = ("compute", "exposed communication", "memory and other work", "idle")
 
@@ -22,7 +24,7 @@ def kernels(run: Run, report: Report) -> Iterator[Bars]:
         return
     found = profile(run)
     rules = tuple(sorted({f.rule for f in report.findings if f.shape.value == "slowdown"}))
-    ranks = [r for r in found.ranks if r.count][:_MOST_BARS]
+    ranks = [r for r in found.ranks if r.count][:MOST_BARS]
     if ranks:
         yield _categories(ranks, rules)
         idle = [r for r in ranks if r.idle]
@@ -37,45 +39,36 @@ def _name(profile_: RankProfile) -> str:
     return f"rank {profile_.rank}" if profile_.rank is not None else profile_.source
 
 
+def _names(ranks: list[RankProfile]) -> list[str]:
+    """One name for each trace: the rank, with the file where a rank left several."""
+    names = [_name(r) for r in ranks]
+    return [f"{n}, {r.source}" if names.count(n) > 1 else n for n, r in zip(names, ranks, strict=True)]
+
+
 def _categories(ranks: list[RankProfile], rules: tuple[str, ...]) -> Bars:
-    totals: dict[str, int] = {}
-    for rank in ranks:
-        for share in rank.categories:
-            totals[share.name] = totals.get(share.name, 0) + share.time_ns
-    ordered = sorted(totals, key=lambda n: (-totals[n], n))
-    return _bars(
-        ranks, {_name(r): {s.name: s.time_ns for s in r.categories} for r in ranks}, ordered,
-        ("kernel-categories", "Kernel categories", "Time on the device by kind of kernel, summed over streams"), rules,
-    )  # fmt: skip
+    words = ("kernel-categories", "Kernel categories", "Time on the device by kind of kernel, summed over streams")
+    return _bars(_names(ranks), [{s.name: s.time_ns for s in r.categories} for r in ranks], words, rules)
 
 
 def _idle(ranks: list[RankProfile], rules: tuple[str, ...]) -> Bars:
+    words = ("idle-causes", "Why devices were idle", "Time in which nothing ran on the device, by cause")
+    return _bars(_names(ranks), [{g.cause: g.time_ns for g in r.idle} for r in ranks], words, rules)
+
+
+def _bars(names: list[str], times: list[dict[str, int]], words: tuple[str, str, str], rules: tuple[str, ...]) -> Bars:
     totals: dict[str, int] = {}
-    for rank in ranks:
-        for gap in rank.idle:
-            totals[gap.cause] = totals.get(gap.cause, 0) + gap.time_ns
-    ordered = sorted(totals, key=lambda n: (-totals[n], n))
-    return _bars(
-        ranks, {_name(r): {g.cause: g.time_ns for g in r.idle} for r in ranks}, ordered,
-        ("idle-causes", "Why devices were idle", "Time in which nothing ran on the device, by cause"), rules,
-    )  # fmt: skip
-
-
-def _bars(
-    ranks: list[RankProfile],
-    times: dict[str, dict[str, int]],
-    ordered: list[str],
-    words: tuple[str, str, str],
-    rules: tuple[str, ...],
-) -> Bars:
+    for own in times:
+        for part, time_ns in own.items():
+            totals[part] = totals.get(part, 0) + time_ns
+    ordered = sorted(totals, key=lambda part: (-totals[part], part))
     parts, rest = ordered[:_MOST_PARTS], ordered[_MOST_PARTS:]
     bars = tuple(
-        Bar(_name(r), tuple(times[_name(r)].get(p, 0) / _MS for p in parts) + _rest(times[_name(r)], rest))
-        for r in ranks
+        Bar(name, tuple(own.get(p, 0) / _MS for p in parts) + _rest(own, rest))
+        for name, own in zip(names, times, strict=True)
     )
     key, title, caption = words
     top = f": most is {parts[0]}." if parts else "."
-    return Bars(key, title, caption + top, "ms", (*parts, *(("other",) if rest else ())), bars, rules)
+    return Bars(key, title, caption + top, "ms", (*parts, *((REST,) if rest else ())), bars, rules)
 
 
 def _rest(times: dict[str, int], rest: list[str]) -> tuple[float, ...]:
@@ -83,6 +76,8 @@ def _rest(times: dict[str, int], rest: list[str]) -> tuple[float, ...]:
 
 
 def _steps(rank: RankProfile, rules: tuple[str, ...]) -> Bars:
+    longest = max(range(len(rank.steps)), key=lambda n: rank.steps[n].dur_ns)
+    first, last = window(longest, len(rank.steps))
     bars = tuple(
         Bar(
             f"step {s.step}",
@@ -91,16 +86,19 @@ def _steps(rank: RankProfile, rules: tuple[str, ...]) -> Bars:
                 for v in (s.compute_ns, s.exposed_ns, s.busy_ns - s.compute_ns - s.exposed_ns, s.dur_ns - s.busy_ns)
             ),
         )
-        for s in rank.steps[:_MOST_BARS]
+        for s in rank.steps[first:last]
     )
-    longest = max(rank.steps, key=lambda s: s.dur_ns)
+    top = rank.steps[longest]
     return Bars(
         "steps",
         f"Steps of {_name(rank)}",
-        f"Where each step's time went. The longest is step {longest.step} with {longest.dur_ns / _MS:,.1f} ms.",
+        f"Where each step's time went. The longest is step {top.step} with {top.dur_ns / _MS:,.1f} ms.",
         "ms",
         _STEP_PARTS,
         bars,
         rules,
-        note=f"the first {_MOST_BARS} of {len(rank.steps)} steps" if len(rank.steps) > _MOST_BARS else "",
+        note=window_note(last - first, len(rank.steps)),
     )
+
+
+FIGURES = FigureKind(60, kernels)

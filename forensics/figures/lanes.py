@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forensics.figure import Lanes, Moment
+from forensics.figures._kind import FigureKind
 from forensics.figures._when import clock
 from forensics.model import Evidence, Finding, Report, Severity
 from forensics.store.run import Run
@@ -83,3 +84,6 @@ def _words(finding: Finding, evidence: Evidence) -> str:
         return finding.title
     said = evidence.quote.strip() or (f"{evidence.name} = {evidence.value}" if evidence.name else finding.title)
     return said if len(said) <= _QUOTE else said[: _QUOTE - 1] + "…"
+
+
+FIGURES = FigureKind(10, lanes)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from forensics.figure import Chart, Curve, Mark
+from forensics.figures._kind import FigureKind
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.model import Report
@@ -82,3 +83,6 @@ def _projection(series: Series) -> Curve | None:
         return None
     ys = (float(series.y[-1]), float(series.capacity))
     return Curve(f"projection of {_label(series)}", (last, end), ys, projected=True)
+
+
+FIGURES = FigureKind(30, memory)

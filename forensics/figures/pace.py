@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import exp
 
 from forensics.figure import Chart, Level
+from forensics.figures._kind import FigureKind
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.model import Report
@@ -77,3 +78,6 @@ def _caption(unit: str, label: str, levels: tuple[Level, ...]) -> str:
     if len(levels) == 1:
         return f"Time per {unit} of {label}: one level, {levels[0].label}."
     return f"Time per {unit} of {label}: {len(levels)} levels: " + "; ".join(v.label for v in levels) + "."
+
+
+FIGURES = FigureKind(40, pace)

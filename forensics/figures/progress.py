@@ -1,64 +1,115 @@
-"""Which rank was alive when: records that each rank left, over time, and where each was last seen."""
+"""Which rank was alive when: records that each rank left over time, the step it had reached, where it was last seen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
 import polars as pl
 
 from forensics.figure import Heat
+from forensics.figures._cells import Cells, by_rank, column, empty, left_out, shown_ranks
+from forensics.figures._kind import FigureKind
 from forensics.figures._when import clock
 from forensics.model import Report
 from forensics.signals.hang_last_seen import Seen, last_seen
 from forensics.store.run import Run
 
-_COLUMNS, _MOST_ROWS = 60, 64
 _TIMES = {"metrics": "t_ns", "events": "t_ns", "collectives": "created_ns"}
 
 
+def _step(table: str) -> pl.Expr:
+    """The step that a record stands at; collectives count in their group instead."""
+    steps = {"metrics": pl.coalesce("gstep", "step"), "events": pl.col("step")}
+    return steps.get(table, pl.lit(None, pl.Int64()))
+
+
 def progress(run: Run, report: Report) -> Iterator[Heat]:
-    """Give one map of ranks over time, for runs of which at least two ranks left records with a time."""
-    rows = pl.concat(
-        run.scan(table).select("rank", pl.col(time).alias("t_ns")).drop_nulls() for table, time in _TIMES.items()
-    ).collect()
+    """Give two maps of ranks over time, for runs of which at least two ranks left records with a time."""
+    span = _span(run)
+    if span is None:
+        return
+    low, high, every = span
+    counts = _counts(run, low, high)
+    shown = shown_ranks(every, report.verdict.culprits)
+    most = int(counts["records"].max() or 1)  # type: ignore[arg-type] # of an integer column
+    ends: dict[int, int] = dict(counts.group_by("rank").agg(pl.col("last").max()).iter_rows())
+    told = _told(shown, ends, last_seen(run))
+    cells = by_rank(counts, "records", most, log=True)
+    common = (report, (clock(low), clock(high)), shown, told, left_out(shown, every))
+    yield _heat(("progress", "Ranks over time", "Records that each rank left", "records"), most, cells, *common)
+    stepped = counts.filter(pl.col("step").is_not_null())
+    if stepped["rank"].n_unique() >= 2:
+        top = int(stepped["step"].max() or 0)  # type: ignore[arg-type] # same
+        reached = by_rank(stepped, "step", top)
+        words = ("steps-over-time", "Steps over time", f"The step that each rank had reached, of {top:,}", "steps")
+        yield _heat(words, top, reached, *common)
+
+
+def _span(run: Run) -> tuple[int, int, list[int]] | None:
+    parts = [
+        run.scan(table)
+        .filter(pl.col("rank").is_not_null() & pl.col(time).is_not_null())
+        .group_by("rank")
+        .agg(low=pl.col(time).min(), high=pl.col(time).max())
+        for table, time in _TIMES.items()
+    ]
+    rows = pl.concat(parts).collect()
     if rows["rank"].n_unique() < 2:
-        return
-    low, high = int(rows["t_ns"].min() or 0), int(rows["t_ns"].max() or 0)  # type: ignore[arg-type] # of an integer column
-    if high <= low:
-        return
-    column = ((pl.col("t_ns") - low) * (_COLUMNS / (high - low + 1))).cast(pl.Int32)
-    counts = rows.group_by("rank", column.alias("column")).len()
-    every = sorted(rows["rank"].unique().to_list())
-    culprits = [r for r in report.verdict.culprits if r in every]
-    shown = sorted({*culprits, *every[:_MOST_ROWS]})[: _MOST_ROWS + len(culprits)]
-    most = int(counts["len"].max() or 1)  # type: ignore[arg-type] # same
-    seen = last_seen(run)
-    yield Heat(
-        key="progress",
-        title="Ranks over time",
-        caption=f"Records that each rank left, from {clock(low)} to {clock(high)}."
+        return None
+    low, high = int(rows["low"].min() or 0), int(rows["high"].max() or 0)  # type: ignore[arg-type] # integer columns
+    return (low, high, sorted(set(rows["rank"].to_list()))) if high > low else None
+
+
+def _counts(run: Run, low: int, high: int) -> pl.DataFrame:
+    """One row a rank and column: records, the last time, and the step reached where steps were printed."""
+    parts = [
+        run.scan(table)
+        .filter(pl.col("rank").is_not_null() & pl.col(time).is_not_null())
+        .with_columns(at=pl.col(time), stood=_step(table))
+        .group_by("rank", column("at", low, high).alias("column"))
+        .agg(records=pl.len(), last=pl.col("at").max(), step=pl.col("stood").max())
+        for table, time in _TIMES.items()
+    ]
+    whole = (pl.col("records").sum(), pl.col("last").max(), pl.col("step").max())
+    return pl.concat(parts).group_by("rank", "column").agg(*whole).sort("rank", "column").collect()
+
+
+def _heat(  # noqa: PLR0913, PLR0917 - what is drawn, and what both maps have in common
+    words: tuple[str, str, str, str],
+    most: float,
+    cells: Mapping[int, Cells],
+    report: Report,
+    edges: tuple[str, str],
+    shown: Sequence[int],
+    told: tuple[str, ...],
+    note: str,
+) -> Heat:
+    key, title, caption, unit = words
+    culprits = [r for r in report.verdict.culprits if r in shown]
+    return Heat(
+        key=key,
+        title=title,
+        caption=f"{caption}, from {edges[0]} to {edges[1]}."
         + (f" Culprits: {', '.join(f'rank {r}' for r in culprits)}." if culprits else ""),
         x_label="time (UTC)",
-        edges=(clock(low), clock(high)),
+        edges=edges,
         rows=tuple(f"rank {r}" for r in shown),
-        cells=tuple(_cells(counts, rank, most) for rank in shown),
+        cells=tuple(cells.get(rank, empty()) for rank in shown),
         most=float(most),
-        unit="records",
-        told=tuple(_told(rank, seen.get(rank), rows) for rank in shown),
+        unit=unit,
+        told=told,
         culprits=tuple(f"rank {r}" for r in culprits),
         rules=tuple(sorted({f.rule for f in report.findings if f.shape.value == "hang"})),
-        note=f"{len(shown)} of {len(every)} ranks are drawn" if len(shown) < len(every) else "",
+        note=note,
     )
 
 
-def _cells(counts: pl.DataFrame, rank: int, most: int) -> tuple[float | None, ...]:
-    own = dict(counts.filter(pl.col("rank") == rank).select("column", "len").iter_rows())
-    # few and many records must both be seen, so the shade follows the logarithm
-    return tuple(float(np.log1p(own[c]) / np.log1p(most)) if c in own else None for c in range(_COLUMNS))
+def _told(shown: Sequence[int], ends: Mapping[int, int], seen: Mapping[int, Seen]) -> tuple[str, ...]:
+    return tuple(
+        (f"rank {rank}: last record {clock(ends[rank])}" if rank in ends else f"rank {rank}")
+        + (f", last step {one.step}" if (one := seen.get(rank)) is not None and one.step is not None else "")
+        for rank in shown
+    )
 
 
-def _told(rank: int, seen: Seen | None, rows: pl.DataFrame) -> str:
-    last = rows.filter(pl.col("rank") == rank)["t_ns"].max()
-    said = f"rank {rank}: last record {clock(int(last))}" if isinstance(last, int) else f"rank {rank}"
-    return said + (f", last step {seen.step}" if seen is not None and seen.step is not None else "")
+FIGURES = FigureKind(50, progress)

@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from forensics.errors import InputError
 from forensics.io.tolerant_json import loads
@@ -52,6 +53,18 @@ class Places:
         if at is None and record < len(self.spans):
             at = self.spans[record][0]
         return (None, None) if at is None else (self.line(at), at)
+
+
+def record_of(text: bytes) -> dict[str, object] | None:
+    """A line as the JSON object that it is, a byte-order mark before it left out; None for anything else."""
+    text = text.strip().removeprefix(b"\xef\xbb\xbf")
+    if not (text.startswith(b"{") and text.endswith(b"}")):
+        return None
+    try:
+        found = loads(text)
+    except InputError:
+        return None
+    return cast("dict[str, object]", found) if isinstance(found, dict) else None
 
 
 def number(cell: object) -> float | None:

@@ -45,7 +45,7 @@ class At(NamedTuple):
 
 
 def class_of(value: float | None) -> str:
-    """Class of one value, as `store.schema.VALUE_CLASSES` names them."""
+    """Class of one value, as `store.schema.value_class` names them."""
     if value is None:
         return "null"
     if math.isfinite(value):
@@ -75,22 +75,24 @@ def unix_ns(stamp: float | None) -> int | None:
     return nanoseconds(stamp / 1000 if stamp > 1e11 else stamp)
 
 
+class Names(dict[str, Name]):
+    """Canonical names of printed ones, each looked up once; beyond a bound they are not remembered."""
+
+    def __missing__(self, raw: str) -> Name:
+        """Look a name up that is not known yet."""
+        found = canonical(raw)
+        if len(self) < _NAMES:
+            self[raw] = found
+        return found
+
+
 @dataclass(slots=True)
 class MetricRows:
     """Metric points on their way to the sink; `close` hands over the rest."""
 
     out: Out
     _rows: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
-    _names: dict[str, Name] = field(default_factory=dict[str, Name])
-
-    def name(self, raw: str) -> Name:
-        """Canonical name of a printed one, remembered."""
-        found = self._names.get(raw)
-        if found is None:
-            found = canonical(raw)
-            if len(self._names) < _NAMES:
-                self._names[raw] = found
-        return found
+    _names: Names = field(default_factory=Names)
 
     def add(
         self, at: At, raw_name: str, value: float | None, *, value_class: str | None = None, means: Name | None = None
@@ -99,7 +101,7 @@ class MetricRows:
 
         `means` is the name where the printed one alone does not tell it.
         """
-        name = means or self.name(raw_name)
+        name = means or self._names[raw_name]
         if value is not None and name.scale != 1:
             value *= name.scale
         known = value_class or class_of(value)

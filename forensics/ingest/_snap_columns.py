@@ -12,7 +12,7 @@ from forensics.ingest._out import Out
 from forensics.ingest._snap_stacks import StackBook
 
 #: Events that are held before they become rows; 56 bytes each.
-BATCH = 1 << 17
+BATCH = 1 << 15
 NONE = -1
 _I63, _MASK = 1 << 63, (1 << 64) - 1
 _TEXTS = ("action", "compile_context", "user_metadata")

@@ -23,7 +23,7 @@ from forensics.io.pickle_ops import DATA_OPS, Buffer, Machine, Op, PickleBounds,
 _TAKEN = object()
 _GET_RUN = re.compile(rb"(?:h.|j.{4})++e", re.DOTALL)
 _LOOK_BACK = 4096
-_DROP_BYTES = 16 << 20
+_DROP_BYTES = 4 << 20
 
 
 @dataclass(slots=True)

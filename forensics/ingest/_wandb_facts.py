@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
+from forensics.dialects._command_lines import options
 from forensics.errors import InputError
 from forensics.ingest._out import Out
+from forensics.ingest._secrets import HIDDEN, masked, without_forms
 from forensics.ingest._tf_wire import BYTES, FIXED64, VARINT, fields, signed, varint
 from forensics.ingest._wandb_define import Definition
 from forensics.ingest._wandb_items import flat, items
@@ -22,7 +24,7 @@ _RUN_CONFIG, _RUN_SUMMARY, _RUN_HOST, _RUN_START, _RUN_TELEMETRY, _RUN_GIT, _RUN
 _ENVIRONMENT = {1: "os", 2: "python", 4: "docker", 6: "program", 18: "gpu_type", 25: "cuda_version"}
 _ARGUMENTS, _COUNTS = 5, {16: "cpu_count", 17: "cpu_count_logical", 19: "gpu_count"}
 _GIT, _HOST, _MEMORY, _GPUS, _SLURM = 9, 12, 21, 24, 27
-_SLURM_KEYS = re.compile(
+SLURM_KEYS = re.compile(
     r"(?i)(?:slurm_)?(?:job_?id|job_?name|node_?list|n?nodes|num_nodes|ntasks|partition|restart_count)\Z"
 )
 _SECRET = re.compile(r"(?i)(--?[\w.-]*(?:key|token|secret|passw)[\w.-]*)(=.*)?\Z", re.DOTALL)
@@ -71,7 +73,7 @@ class Facts:
             self._writer(inner.get("cli_version"))
             return
         for key, cell in flat(name, document):
-            self.put("config", key, cell)
+            self.put("config", key, masked(key, cell))
 
     def _writer(self, version: object) -> None:
         if isinstance(version, str) and version:
@@ -141,9 +143,16 @@ class Facts:
             else:
                 self._environment_part(number, data, start, stop)
         if arguments:
-            self.put("env", "args", without_secrets(arguments))
+            self.arguments(arguments)
         if gpus:
             self.put("host", "gpus", gpus)
+
+    def arguments(self, words: list[str]) -> None:
+        """Note the command line, and each of its options as a setting, without secrets."""
+        self.put("env", "args", without_secrets(words))
+        for option in options(words):
+            if ("config", option.key) not in self.known:
+                self.put("config", option.key, masked(option.key, option.value))
 
     def _environment_part(self, number: int, data: bytes, start: int, stop: int) -> None:
         if number == _HOST:
@@ -159,7 +168,7 @@ class Facts:
             for inner, kind, at, end in fields(data, start, stop):
                 if kind == BYTES and inner in {1, 2}:
                     cells[inner] = _text(data, at, end)
-            if _SLURM_KEYS.match(cells.get(1, "")):
+            if SLURM_KEYS.match(cells.get(1, "")):
                 self.put("host", f"slurm.{cells[1].lower()}", cells.get(2, ""))
 
     def telemetry(self, data: bytes, at: int, end: int) -> None:
@@ -203,9 +212,10 @@ def without_secrets(arguments: list[str]) -> list[str]:
     hide = False
     for argument in arguments:
         found = _SECRET.match(argument)
-        kept.append(
-            "***" if hide and not argument.startswith("-") else f"{found[1]}=***" if found and found[2] else argument
-        )
+        if hide and not argument.startswith("-"):
+            kept.append(HIDDEN)
+        else:
+            kept.append(f"{found[1]}={HIDDEN}" if found and found[2] else without_forms(argument))
         hide = found is not None and found[2] is None
     return kept
 

@@ -10,28 +10,14 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from forensics.dialects.names import canonical
 from forensics.dialects.spec import Name
-from forensics.ingest._metric_rows import class_of
+from forensics.ingest._metric_rows import COLUMNS, Names, class_of
 from forensics.ingest._out import Out
 
 _BATCH = 100_000
 _NAMES = 100_000
 _HELD = 100_000
-_COLUMNS = (
-    "seq",
-    "attempt",
-    "rank",
-    "byte",
-    "step",
-    "epoch",
-    "t_ns",
-    "gstep",
-    "name",
-    "raw_name",
-    "value",
-    "value_class",
-)
+_COLUMNS = tuple(column for column in COLUMNS if column != "line")
 _KEEPS_NAN = (0, 28, 1)
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
@@ -62,16 +48,7 @@ class Points:
     numeric: set[str] = field(default_factory=set[str])
     _rows: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
     _held: list[tuple[Place, int | None, str]] = field(default_factory=list[tuple[Place, int | None, str]])
-    _names: dict[str, Name] = field(default_factory=dict[str, Name])
-
-    def name(self, raw: str) -> Name:
-        """Canonical name of a logged one, remembered."""
-        found = self._names.get(raw)
-        if found is None:
-            found = canonical(raw)
-            if len(self._names) < _NAMES:
-                self._names[raw] = found
-        return found
+    names: Names = field(default_factory=Names)
 
     def add(self, at: Place, gstep: int | None, raw: str, value: float | None, name: Name | None = None) -> None:
         """Add one point; None is a null."""
@@ -83,7 +60,7 @@ class Points:
             return
         if raw not in self.numeric and len(self.numeric) < _NAMES:
             self.numeric.add(raw)
-        name = name or self.name(raw)
+        name = name or self.names[raw]
         if name.scale != 1:
             value *= name.scale
         self._rows.append((*at, gstep, name.canonical, raw, value, class_of(value)))
@@ -106,4 +83,4 @@ class Points:
 
     def _null(self, at: Place, gstep: int | None, raw: str, *, suspected: bool) -> None:
         found = "null-suspected-nan" if suspected else "null"
-        self._rows.append((*at, gstep, self.name(raw).canonical, raw, None, found))
+        self._rows.append((*at, gstep, self.names[raw].canonical, raw, None, found))

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from forensics.errors import NotMine
 from forensics.ingest._checkpoint_step import Checkpoint, checkpoint_of
 from forensics.ingest._out import Out
+from forensics.ingest._safetensors_length import header_bytes
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.registry import Sniff, ingester
@@ -51,6 +52,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         return
     if name.endswith(_WEIGHTS) and _is_text(opened.head(1024)):
         raise NotMine("text, not weights")
+    if name.endswith(".safetensors") and header_bytes(opened.head(9), opened.size_bytes) is not None:
+        raise NotMine("its header is read")
     found = checkpoint_of(path)
     if found is not None and _is_checkpoint(name, found):
         _row(found, out, complete=_complete(name, found, opened.size_bytes))

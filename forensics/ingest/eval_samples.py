@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-from forensics.errors import InputError, NotMine
+from forensics.errors import NotMine
 from forensics.ingest._eval_step import stamp_ns
-from forensics.ingest._json_records import number
+from forensics.ingest._json_records import number, record_of
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import Line, lines_of, settle
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
-from forensics.io.tolerant_json import loads
 from forensics.registry import Sniff, ingester
 
 _NAME = re.compile(r"samples_(?P<task>.+?)(?:_\d{4}-\d\d-\d\dT[\d\-.]+)?\.jsonl(?:\.gz|\.zst)?$")
@@ -110,14 +109,8 @@ def _looks_like_samples(opened: Opened) -> bool:
 
 
 def _record(text: bytes) -> Mapping[str, object] | None:
-    text = text.strip().removeprefix(b"\xef\xbb\xbf")
-    if not (text.startswith(b"{") and text.endswith(b"}")):
-        return None
-    try:
-        found = loads(text)
-    except InputError:
-        return None
-    return cast("dict[str, object]", found) if isinstance(found, dict) and "doc_id" in found else None
+    found = record_of(text)
+    return found if found is not None and "doc_id" in found else None
 
 
 def _add(record: Mapping[str, object], line: Line, state: _State) -> None:

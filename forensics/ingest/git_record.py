@@ -36,7 +36,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     lines = data.decode("utf-8", "replace").split("\n")
     first = ((n, _LINE.match(line)) for n, line in enumerate(lines[:8], 1) if len(line) < 200)
     found = next(((n, match[1]) for n, match in first if match), None)
-    if found is None or not any(c.isdigit() for c in found[1]):
+    if found is None or (len(found[1]) < 40 and not any(c.isdigit() for c in found[1])):
         raise NotMine("no record of a commit")
     facts = ConfigFacts()
     facts.put("git_commit", found[1].lower(), found[0], "versions")

@@ -111,9 +111,10 @@ def _count(own: Object) -> int | None:
 def _settings(found: Document, general: Object, config: Object, at: tuple[str, Object]) -> Iterator[tuple[str, object]]:
     name, own = at
     for key, told in _GENERAL.items():
-        if key in general:
+        if key in general and general[key] != "?":
             yield told, "none" if general[key] is None and told in ("limit", "chat_template") else general[key]
     yield from flat("model_args", config)
+    yield from flat("model_args.generation_parameters", as_object(general.get("generation_parameters")))
     for key, cell in known("task", own, TASK_KEYS):
         yield key, cell
     if whole(own.get("original_num_docs")) not in (None, -1):

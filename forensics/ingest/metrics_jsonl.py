@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
 
-from forensics.errors import InputError, NotMine
+from forensics.errors import NotMine
 from forensics.ingest._attempts import Attempts
 from forensics.ingest._axes import CONSTANTS, EPOCHS, STEPS, TIMES
-from forensics.ingest._json_records import number
+from forensics.ingest._json_records import number, record_of
 from forensics.ingest._metric_rows import At, MetricRows, int64, unix_ns
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import Line, lines_of, settle
 from forensics.ingest._splits import Splits
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
-from forensics.io.tolerant_json import dumps, loads
+from forensics.io.tolerant_json import dumps
 from forensics.registry import Sniff, ingester
 
 _AXES = frozenset((*STEPS, *EPOCHS, *TIMES))
@@ -70,7 +70,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     _sniff(opened)
     state = _State(opened.source.rank, MetricRows(out), Attempts(opened.source.attempt or 0))
     for line in lines_of(opened):
-        record = _record(line.text)
+        record = record_of(line.text)
         if record is None:
             if line.text.strip():
                 _complain(line, out)
@@ -110,20 +110,9 @@ def _complain(line: Line, out: Out) -> None:
         out.issue("row-cut", "the last line is cut and was not read", byte=line.byte, line=line.number)
 
 
-def _record(text: bytes) -> dict[str, object] | None:
-    text = text.strip().removeprefix(b"\xef\xbb\xbf")
-    if not (text.startswith(b"{") and text.endswith(b"}")):
-        return None
-    try:
-        found = loads(text)
-    except InputError:
-        return None
-    return cast("dict[str, object]", found) if isinstance(found, dict) else None
-
-
 def _sniff(opened: Opened) -> None:
     for text in opened.text_head(1 << 20).split(b"\n")[:_SAMPLE_ROWS]:
-        record = _record(text)
+        record = record_of(text)
         if record is not None:
             row = _parsed(record)
             if "_step" in record:

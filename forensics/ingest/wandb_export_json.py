@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from forensics.errors import InputError, NotMine
+from forensics.errors import NotMine
 from forensics.ingest._export_rows import HistoryRows
-from forensics.ingest._json_records import number, places
+from forensics.ingest._json_records import number, places, record_of
 from forensics.ingest._metric_rows import MetricRows
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import document, lines_of, settle, settle_document
@@ -58,21 +58,10 @@ def _history(opened: Opened, out: Out) -> HistoryRows:
     return HistoryRows(out, MetricRows(out), opened.source.rank, opened.source.attempt or 0)
 
 
-def _parsed(text: bytes) -> Record | None:
-    text = text.strip().removeprefix(b"\xef\xbb\xbf")
-    if not (text.startswith(b"{") and text.endswith(b"}")):
-        return None
-    try:
-        found = loads(text)
-    except InputError:
-        return None
-    return cast("Record", found) if isinstance(found, dict) else None
-
-
 def _lines(head: bytes) -> bool:
     """Whether the first line is an object of its own, with a step in it that more lines follow."""
     first, more, _ = head.partition(b"\n")
-    record = _parsed(first) if more else None
+    record = record_of(first) if more else None
     return record is not None and number(record.get("_step")) is not None
 
 
@@ -101,7 +90,7 @@ def _list(opened: Opened, out: Out, limits: Limits) -> None:
     for begin, end in where.spans:
         lost += len(data[reached:begin].translate(None, _BETWEEN + b"\xef\xbb\xbf"))
         reached = end
-        record = _parsed(data[begin:end])
+        record = record_of(data[begin:end])
         if record is None:
             out.issue("damaged", "a record is no JSON object", byte=begin, line=where.line(begin))
             lost += end - begin
@@ -122,7 +111,7 @@ def _read_lines(opened: Opened, out: Out) -> None:
     for line in lines_of(opened):
         if not line.text.strip():
             continue
-        record = _parsed(line.text)
+        record = record_of(line.text)
         if record is None:
             code, what = (
                 ("line-not-json", "is no JSON object") if line.ended else ("row-cut", "is cut and was not read")

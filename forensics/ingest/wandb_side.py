@@ -14,7 +14,7 @@ from forensics.ingest._json_records import number
 from forensics.ingest._metric_rows import nanoseconds
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import document, lines_of, settle, settle_document
-from forensics.ingest._wandb_facts import Facts, without_secrets
+from forensics.ingest._wandb_facts import SLURM_KEYS, Facts
 from forensics.ingest._wandb_items import flat
 from forensics.ingest._wandb_points import Place, Points
 from forensics.ingest._wandb_system import PREFIX, system_name
@@ -97,7 +97,11 @@ def _metadata(cells: dict[str, object], facts: Facts) -> None:
     if isinstance(program := cells.get("program"), str):
         facts.put("env", "program", program.replace("\\", "/").rsplit("/", 1)[-1])
     if isinstance(arguments := cells.get("args"), list):
-        facts.put("env", "args", without_secrets([str(a) for a in cast("list[object]", arguments)[:1000]]))
+        facts.arguments([str(a) for a in cast("list[object]", arguments)[:1000]])
+    slurm = cells.get("slurm")
+    for key, value in cast("dict[str, object]", slurm).items() if isinstance(slurm, dict) else ():
+        if SLURM_KEYS.match(key):
+            facts.put("host", f"slurm.{key.lower()}", str(value))
     git = cells.get("git")
     if isinstance(git, dict) and isinstance(commit := cast("dict[str, object]", git).get("commit"), str):
         facts.put("versions", "git_commit", commit)

@@ -35,11 +35,10 @@ def proto(m: Machine) -> None:
 
 
 def frame(m: Machine) -> None:
-    """FRAME: only its length is looked at; one that reaches beyond the end is how a cut file looks."""
+    """FRAME: only its length is looked at."""
     (length,) = _U8.unpack(m.take(8))
     if length > m.bounds.frame_bytes:
         m.refuse(f"a frame of {length} bytes")
-    m.cut_frame = length > m.size - m.p
 
 
 def stop(m: Machine) -> None:

@@ -38,7 +38,7 @@ class PickleBounds:
 class Machine:
     """A place in the bytes, the stack of values, the open marks and the memo."""
 
-    __slots__ = ("bounds", "buf", "cut_frame", "done", "extra", "marks", "memo", "nodes", "p", "size", "stack")
+    __slots__ = ("bounds", "buf", "done", "extra", "marks", "memo", "nodes", "p", "size", "stack")
 
     def __init__(self, buf: Buffer, bounds: PickleBounds, extra: Any = None) -> None:  # noqa: ANN401 - the caller's own
         """Stand at the first byte; `extra` is what the caller's own opcodes keep."""
@@ -49,7 +49,6 @@ class Machine:
         self.p = 0
         self.nodes = 0
         self.done = False
-        self.cut_frame = False
         self.stack: list[Any] = []
         self.marks: list[int] = []
         self.memo: list[Any] = []

@@ -128,11 +128,6 @@ class Opened:
         """Bytes of the decoded stream that the last pass has given, at least 1."""
         return max(self._ledger.decoded_bytes, 1)
 
-    @property
-    def file_bytes_read(self) -> int:
-        """Bytes on disk that the last pass over `blocks` has turned into blocks so far."""
-        return self.account().read_bytes
-
     def close(self) -> None:
         """Let go of the mapping; a view that is still held keeps it alive."""
         if isinstance(self._map, mmap.mmap):

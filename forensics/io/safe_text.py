@@ -84,11 +84,6 @@ def for_github_property(text: str) -> str:
     return for_github(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def github_quote(text: str) -> str:
-    """Text as lines of a workflow log that the runner cannot take for commands."""
-    return "\n".join("│ " + _break_commands(printable(line)) for line in text.split("\n"))
-
-
 def csv_cell(text: str) -> str:
     """Text as a cell that no spreadsheet runs as a formula; what reads as a number stays as it is."""
     safe = printable(text)

@@ -56,7 +56,6 @@ class Database:
     page_bytes: int
     usable_bytes: int
     encoding: str
-    has_wal: bool
     pages: int
     seen: bytearray
     damages: list[Damage] = field(default_factory=list[Damage])
@@ -101,7 +100,7 @@ def database(data: bytes | mmap.mmap) -> Database:
         raise InputError(message)
     encoding = {2: "utf-16-le", 3: "utf-16-be"}.get(int.from_bytes(head[56:60], "big"), "utf-8")
     pages = -(-len(data) // page_bytes)
-    return Database(data, page_bytes, page_bytes - head[20], encoding, head[19] == 2, pages, bytearray(pages))
+    return Database(data, page_bytes, page_bytes - head[20], encoding, pages, bytearray(pages))
 
 
 def tables(db: Database) -> Mapping[str, Table]:

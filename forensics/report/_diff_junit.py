@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from html import escape
 
 from forensics.compare._decide import Answer
 from forensics.compare._model import Diff, Section
-from forensics.io.safe_text import printable
-
-_NOT_XML = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from forensics.report._xml import xml_line, xml_lines
 
 
 def junit(diff: Diff) -> Iterator[str]:
@@ -28,24 +25,16 @@ def junit(diff: Diff) -> Iterator[str]:
 
 def _case(section: Section) -> Iterator[str]:
     name = f"{section.name}.{section.metric}" if section.metric else section.name
-    yield f'  <testcase classname="forensics.diff" name={_quoted(_safe(name))}>'
-    details = escape(_safe_lines([f"{label}: {text}" for label, text in section.facts] + list(section.notes)))
+    yield f'  <testcase classname="forensics.diff" name={_quoted(xml_line(name))}>'
+    details = escape(xml_lines([f"{label}: {text}" for label, text in section.facts] + list(section.notes)))
     if section.answer is Answer.REGRESSION:
-        yield f"    <failure message={_quoted(_safe(section.headline))}>{details}</failure>"
+        yield f"    <failure message={_quoted(xml_line(section.headline))}>{details}</failure>"
     elif section.answer is Answer.INCONCLUSIVE:
-        yield f"    <skipped message={_quoted(_safe(section.headline))}/>"
+        yield f"    <skipped message={_quoted(xml_line(section.headline))}/>"
         yield f"    <system-out>{details}</system-out>"
     else:
-        yield f"    <system-out>{escape(_safe(section.headline))}\n{details}</system-out>"
+        yield f"    <system-out>{escape(xml_line(section.headline))}\n{details}</system-out>"
     yield "  </testcase>"
-
-
-def _safe(text: str) -> str:
-    return _NOT_XML.sub("", printable(text))
-
-
-def _safe_lines(lines: list[str]) -> str:
-    return "\n".join(_safe(line) for line in lines)
 
 
 def _quoted(text: str) -> str:

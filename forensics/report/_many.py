@@ -1,8 +1,13 @@
-"""Several runs at once: which of them failed the same way."""
+"""Several runs at once: which of them failed the same way, of which shape, and when that was first and last seen.
+
+When a run failed is the wall time of its onset, else the earliest time on the evidence of the finding that the verdict
+stands on; a run whose files print no time there has none, and is counted as such instead of being dated by its files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from forensics.model import Outcome, Report
@@ -10,6 +15,79 @@ from forensics.report import _phrases as say
 
 #: The fingerprint of a run that did not fail.
 NOTHING = "-"
+_UNDATED = "time not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """When the failures of some runs were first and last seen, ns since 1970; `undated` of `runs` print no time."""
+
+    runs: int
+    first_ns: int | None
+    last_ns: int | None
+    undated: int
+
+    @property
+    def first(self) -> str:
+        """The first time in words."""
+        return say.utc(self.first_ns) or _UNDATED
+
+    @property
+    def last(self) -> str:
+        """The last time in words."""
+        return say.utc(self.last_ns) or _UNDATED
+
+    @property
+    def words(self) -> str:
+        """Both, and how many runs have no time."""
+        if self.undated == self.runs:
+            return _UNDATED
+        span = f"at {self.first}" if self.first == self.last else f"first {self.first}, last {self.last}"
+        return span + (f"; {_UNDATED} of {self.undated} of {self.runs} runs" if self.undated else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Runs that failed the same way, or alike did not fail; `places` are their numbers in the order given."""
+
+    key: str
+    reports: tuple[Report, ...]
+    places: tuple[int, ...]
+    seen: Seen
+
+    @property
+    def lead(self) -> Report:
+        """The run whose headline stands for the group."""
+        return self.reports[0]
+
+    @property
+    def headline(self) -> str:
+        """What is said of the group: of the same failure the first run's words, else what all runs have in common."""
+        said = {r.verdict.headline for r in self.reports}
+        return self.lead.verdict.headline if self.seen.runs or len(said) == 1 else ""
+
+
+#: Columns of the table by shape; `ways` counts different failures.
+SHAPE_HEAD = ("outcome", "shape", "runs", "ways", "first seen", "last seen", "no time")
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeRow:
+    """All runs of one outcome and shape; `failures` is the number of different ones among them."""
+
+    outcome: Outcome
+    shape: str
+    runs: int
+    failures: int
+    seen: Seen
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row in words, as `SHAPE_HEAD` names its columns."""
+        seen = self.seen
+        times = (seen.first, seen.last, f"{seen.undated:,}") if seen.runs else (NOTHING, NOTHING, NOTHING)
+        ways = f"{self.failures:,}" if self.failures else NOTHING
+        return self.outcome.value.replace("_", " "), self.shape, f"{self.runs:,}", ways, *times
 
 
 def fingerprint(report: Report) -> str:
@@ -18,12 +96,57 @@ def fingerprint(report: Report) -> str:
     return finding.fingerprint if finding is not None and report.verdict.outcome is Outcome.FAILED else NOTHING
 
 
-def grouped(reports: Sequence[Report]) -> list[tuple[str, list[Report]]]:
+def failed_at(report: Report) -> int | None:
+    """Give the wall time of the failure; None where the run did not fail, or nothing prints one."""
+    if report.verdict.outcome is not Outcome.FAILED:
+        return None
+    if report.verdict.onset.t_ns is not None:
+        return report.verdict.onset.t_ns
+    finding = say.lead(report)
+    times = [e.t_ns for e in finding.evidence if e.t_ns is not None] if finding is not None else []
+    return min(times, default=None)
+
+
+def groups(reports: Sequence[Report]) -> tuple[Group, ...]:
     """Group runs by fingerprint, the largest group first; within a group runs stay in the order they were given."""
 
-    def kind(report: Report) -> tuple[str, str, str]:
-        key, verdict = fingerprint(report), report.verdict
-        return key, verdict.outcome.value, verdict.headline if key == NOTHING else ""
+    def kind(place: int) -> tuple[str, str, str]:
+        key, verdict = fingerprint(reports[place]), reports[place].verdict
+        alone = key == NOTHING and verdict.outcome is not Outcome.HEALTHY
+        return key, verdict.outcome.value, verdict.headline if alone else ""
 
-    groups = [(key[0], list(same)) for key, same in groupby(sorted(reports, key=kind), key=kind)]
-    return sorted(groups, key=lambda group: (group[0] == NOTHING, -len(group[1]), group[0]))
+    same = [(key[0], tuple(places)) for key, places in groupby(sorted(range(len(reports)), key=kind), key=kind)]
+    found = (Group(k, tuple(reports[p] for p in ps), ps, seen(reports[p] for p in ps)) for k, ps in same)
+    return tuple(sorted(found, key=lambda group: (group.key == NOTHING, -len(group.reports), group.key)))
+
+
+def by_shape(reports: Sequence[Report]) -> tuple[ShapeRow, ...]:
+    """Count runs by outcome and shape: failures first, the most frequent shape first."""
+    outcomes = tuple(Outcome)
+    rows: list[ShapeRow] = []
+    for outcome in outcomes:
+        own = [r for r in reports if r.verdict.outcome is outcome]
+        for shape in {r.verdict.shape for r in own}:
+            same = [r for r in own if r.verdict.shape is shape]
+            kinds = len({fingerprint(r) for r in same}) if outcome is Outcome.FAILED else 0
+            rows.append(ShapeRow(outcome, shape.value if shape else NOTHING, len(same), kinds, seen(same)))
+    return tuple(sorted(rows, key=lambda row: (outcomes.index(row.outcome), -row.runs, row.shape)))
+
+
+def seen(reports: Iterable[Report]) -> Seen:
+    """Give the first and the last time of the failures among some runs."""
+    failed = [r for r in reports if r.verdict.outcome is Outcome.FAILED]
+    times = [t for r in failed if (t := failed_at(r)) is not None]
+    return Seen(len(failed), min(times, default=None), max(times, default=None), len(failed) - len(times))
+
+
+def tally(reports: Sequence[Report]) -> str:
+    """`12 runs: 7 failed in 3 ways, 4 healthy, 1 cannot say`."""
+    counts = {outcome: sum(r.verdict.outcome is outcome for r in reports) for outcome in Outcome}
+    ways = len({fingerprint(r) for r in reports} - {NOTHING})
+    words = [f"{n} {o.value.replace('_', ' ')}" for o, n in counts.items() if n]
+    if ways > 1:
+        words[0] += f" in {ways} ways"
+    elif ways == 1 and counts[Outcome.FAILED] > 1:
+        words[0] += " in the same way"
+    return f"{say.plural(len(reports), 'run')}: {', '.join(words)}"

@@ -4,40 +4,102 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
 from enum import Enum
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from forensics.io.redact import Redactor
 from forensics.signals.identities import identities_of
 from forensics.store.run import Run
 
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
 T = TypeVar("T")
 #: Fields that hold words of our own.
 _OURS = frozenset({"rule", "role", "state", "shape", "kind", "format", "ingester", "code", "status"})
+_WORDLESS = (Enum, int, float, Decimal, date, time, timedelta)
 
 
-def redacted(value: T, run: Run) -> T:
-    """Give a report, or any other tree of frozen values, with every text redacted, the same names alike throughout."""
-    known = identities_of(run)
-    return cast("T", _walk(value, Redactor(known.users, known.hosts)))
+def redacted(value: T, *runs: Run) -> T:
+    """Give a report, or any other tree of values, with every text redacted, the same names alike throughout.
+
+    The names that `runs` state of their users and hosts are hidden wherever they stand.
+
+    Raises:
+        TypeError: for a value of a kind that is not known, as a text in it would leave unseen.
+    """
+    known = [identities_of(run) for run in runs]
+    users, hosts = {u for k in known for u in k.users}, {h for k in known for h in k.hosts}
+    return cast("T", _walk(value, Redactor(sorted(users), sorted(hosts))))
 
 
-def _walk(value: object, redactor: Redactor) -> object:  # noqa: PLR0911 - one answer for each kind of value
-    if isinstance(value, Enum):
+def _walk(value: object, redactor: Redactor) -> object:
+    if value is None or isinstance(value, _WORDLESS):
         return value
     if isinstance(value, str):
         return redactor.text(value)
-    if isinstance(value, tuple):
-        if value and isinstance(value[0], float):  # points of a curve: many, and without names
-            return cast("object", value)
-        return tuple(_walk(v, redactor) for v in cast("tuple[object, ...]", value))
+    if isinstance(value, bytes):
+        return redactor.text(value.decode("utf-8", "backslashreplace")).encode()
     if isinstance(value, Mapping):
-        return {k: _walk(v, redactor) for k, v in cast("Mapping[str, object]", value).items()}
+        return _mapping(cast("Mapping[object, object]", value), redactor)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        changed = {
-            f.name: _walk(getattr(value, f.name), redactor)
-            for f in dataclasses.fields(value)
-            if f.init and f.name not in _OURS
-        }
-        return dataclasses.replace(value, **changed)
-    return value
+        return _fields(value, redactor)
+    return _many(value, redactor)
+
+
+def _many(value: object, redactor: Redactor) -> object:
+    if isinstance(value, tuple):
+        every = cast("tuple[object, ...]", value)
+        if every and isinstance(every[0], float):  # points of a curve: many, and without names
+            return every
+        return tuple(_walk(part, redactor) for part in every)
+    if isinstance(value, list):
+        return [_walk(part, redactor) for part in cast("list[object]", value)]
+    if isinstance(value, frozenset):
+        return frozenset(_walk(part, redactor) for part in cast("frozenset[object]", value))
+    kind = type(value).__module__.split(".")[0]
+    if kind == "numpy" and cast("np.ndarray", value).dtype.kind in "biuf":
+        return value
+    if kind == "polars":
+        return _frame(cast("pl.DataFrame", value), redactor)
+    message = f"{type(value).__name__} cannot be redacted"
+    raise TypeError(message)
+
+
+def _mapping(value: Mapping[object, object], redactor: Redactor) -> dict[object, object]:
+    """Keys are names as well; two that become alike are numbered, so that no value is lost."""
+    found: dict[object, object] = {}
+    for key, part in value.items():
+        word = _walk(key, redactor)
+        name, number = word, 1
+        while name in found:
+            number += 1
+            name = f"{word} ({number})"
+        found[name] = _walk(part, redactor)
+    return found
+
+
+def _fields(value: object, redactor: Redactor) -> object:
+    changed = {
+        f.name: _walk(getattr(value, f.name), redactor)
+        for f in dataclasses.fields(value)  # type: ignore[arg-type] # it was asked whether it is a dataclass
+        if f.init and f.name not in _OURS
+    }
+    return dataclasses.replace(value, **changed)  # type: ignore[type-var] # same
+
+
+def _frame(value: pl.DataFrame, redactor: Redactor) -> pl.DataFrame:
+    """Columns that may hold text, also within lists and structs; names of columns are what a query calls them."""
+    import polars as pl  # noqa: PLC0415 - only a query shows frames
+
+    texts = {
+        name: pl.String if isinstance(kind, pl.Categorical | pl.Enum) else kind
+        for name, kind in value.schema.items()
+        if not (kind.is_numeric() or kind.is_temporal() or kind == pl.Boolean)
+    }
+    return value.with_columns(
+        pl.Series(name, [_walk(cell, redactor) for cell in value[name].to_list()], kind) for name, kind in texts.items()
+    )

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 
 from forensics.compare._model import Diff, Section
 from forensics.io.safe_text import printable
 from forensics.model import Coverage, Issue
-from forensics.report import _phrases as say
 from forensics.report._diff_github import github
 from forensics.report._diff_junit import junit
 from forensics.report._diff_markdown import markdown
-from forensics.report._payload import Payload, evidence_payload, read_payload, tool
-from forensics.report._style import LABEL_CHARS, PLAIN, Paint, Style
-from forensics.report.json_v1 import encoded
+from forensics.report._layout import Layout
+from forensics.report._payload import Payload, evidence_payload
+from forensics.report._style import LABEL_CHARS, Paint, Style
 
-SCHEMA = "forensics.diff/1"
-FORMATS = ("text", "markdown", "github", "junit", "json")
 _PAINTS: dict[str, Paint] = {
     "regression": "red",
     "improvement": "green",
@@ -35,26 +33,10 @@ class Page:
     issues: tuple[Issue, ...] = ()
 
 
-def render(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
-    """Write the page in one of `FORMATS`."""
-    if form == "json":
-        yield encoded(payload(page))
-    elif form == "markdown":
-        yield from markdown(page.diff)
-    elif form == "github":
-        yield from github(page.diff)
-    elif form == "junit":
-        yield from junit(page.diff)
-    else:
-        yield from _text(page, style)
-
-
-def payload(page: Page) -> Payload:
-    """Give the document `forensics.diff/1`: the deciding section's answer at the top, every section below."""
+def _fields(page: Page) -> Payload:
+    """The deciding section's answer at the top, every section below."""
     diff, first = page.diff, page.diff.deciding
     return {
-        "schema": SCHEMA,
-        "tool": tool(),
         "verdict": diff.answer.value,
         "headline": next((s.headline for s in (first, *diff.sections) if s is not None), "nothing could be compared"),
         "metric": first.metric if first else None,
@@ -66,7 +48,6 @@ def payload(page: Page) -> Payload:
         "bases": list(diff.bases),
         "candidate": diff.cand,
         "sections": {section.name: _section(section) for section in diff.sections},
-        **read_payload(page.coverage, page.issues),
     }
 
 
@@ -96,7 +77,12 @@ def _text(page: Page, style: Style) -> Iterator[str]:
             yield " " * (LABEL_CHARS + 2) + printable(evidence.quote, max(20, style.width - LABEL_CHARS - 2))
         for number, note in enumerate(section.notes):
             yield from style.field("" if number else "note", printable(note))
-    yield from style.field("seen", printable(say.seen(page.coverage)), most=1)
-    if page.coverage.lost_bytes or page.issues:
-        count = say.plural(sum(i.count for i in page.issues), "issue")
-        yield from style.field("lost", f"{say.plural(page.coverage.lost_bytes, 'byte')}; {count}")
+
+
+def _of(form: Callable[[Diff], Iterator[str]]) -> Callable[[Page], Iterator[str]]:
+    return lambda page: form(page.diff)
+
+
+LAYOUT = Layout(
+    "forensics.diff/1", _fields, _text, _of(markdown), MappingProxyType({"github": _of(github), "junit": _of(junit)})
+)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from forensics.io.safe_text import for_markdown, printable
-from forensics.model import Coverage, Evidence, Issue, Shape, Verdict
-from forensics.report import _phrases as say
-from forensics.report._payload import Payload, evidence_payload, read_payload, tool
-from forensics.report._style import LABEL_CHARS, PLAIN, Paint, Style
-from forensics.report.json_v1 import encoded
-from forensics.rules.hang._clue import ranks_text, spans
+from forensics.model import Coverage, Issue, Shape, Verdict
+from forensics.report._layout import Layout, markdown_facts, proof
+from forensics.report._payload import Payload, evidence_payload
+from forensics.report._style import LABEL_CHARS, Paint, Style
+from forensics.signals.rank_spans import ranks_text, spans
 
 if TYPE_CHECKING:
     from forensics.hang import Hang, RankState
 
-SCHEMA = "forensics.hang/1"
-FORMATS = ("text", "json", "markdown")
 _WAITS, _RANKS, _NODES, _EVIDENCE = 6, 12, 16, 4
 _PAINTS: dict[str, Paint] = {"HANG": "red", "DEAD RANK": "red", "UNDECIDABLE": "yellow", "NO HANG": "green"}
 #: Shapes of the rules that can say why ranks waited: what a run learned and how fast it was is not asked.
@@ -39,16 +36,6 @@ class Page:
     issues: tuple[Issue, ...] = ()
 
 
-def render(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
-    """Write the page as text, JSON or Markdown."""
-    if form == "json":
-        yield encoded(payload(page))
-    elif form == "markdown":
-        yield from _markdown(page)
-    else:
-        yield from _text(page, style)
-
-
 def is_hang(page: Page) -> bool:
     """Whether ranks waited for one that failed or did not come."""
     if page.verdict.shape is Shape.HANG:
@@ -56,13 +43,10 @@ def is_hang(page: Page) -> bool:
     return page.verdict.shape in _RANK_SHAPES and page.hang.decision is not None
 
 
-def payload(page: Page) -> Payload:
-    """Give the document `forensics.hang/1`."""
+def _fields(page: Page) -> Payload:
     found, hangs = page.hang, is_hang(page)
     tied = found.decision.tied if found.decision is not None and hangs else ()
     return {
-        "schema": SCHEMA,
-        "tool": tool(),
         "run": page.run,
         "hang": hangs,
         "shape": page.verdict.shape.value if page.verdict.shape else None,
@@ -82,7 +66,6 @@ def payload(page: Page) -> Payload:
             for c in (found.decision.clues if found.decision else ())
         ],
         "evidence": [evidence_payload(e) for e in found.evidence],
-        **read_payload(page.coverage, page.issues),
     }
 
 
@@ -158,13 +141,10 @@ def _text(page: Page, style: Style) -> Iterator[str]:
         yield from style.field("", f"and {len(rows) - len(shown)} more groups of ranks (--verbose)")
     yield from _tree(page, style)
     if is_hang(page):
-        yield from _proof(page.hang.evidence if style.verbose else page.hang.evidence[:_EVIDENCE], style)
+        for index, evidence in enumerate(page.hang.evidence if style.verbose else page.hang.evidence[:_EVIDENCE]):
+            yield from proof(evidence, style, first=not index)
     for index, item in enumerate(page.hang.collect):
         yield from style.field("next time" if not index else "", printable(item))
-    yield from style.field("seen", printable(say.seen(page.coverage)), most=1)
-    if page.coverage.lost_bytes or page.issues:
-        count = say.plural(sum(i.count for i in page.issues), "issue")
-        yield from style.field("lost", f"{say.plural(page.coverage.lost_bytes, 'byte')}; {count}")
 
 
 def _tree(page: Page, style: Style) -> Iterator[str]:
@@ -180,22 +160,10 @@ def _tree(page: Page, style: Style) -> Iterator[str]:
         yield from style.field("", f"and {len(page.hang.stacks) - len(nodes)} more frames (--verbose)")
 
 
-def _proof(found: Sequence[Evidence], style: Style) -> Iterator[str]:
-    for index, evidence in enumerate(found):
-        label = "evidence" if not index else ""
-        yield style.paint(f"{label:<{LABEL_CHARS}}", "dim") + style.paint(printable(evidence.place), "cyan")
-        if evidence.quote.strip():
-            yield " " * (LABEL_CHARS + 2) + printable(evidence.quote.strip(), max(20, style.width - LABEL_CHARS - 2))
-
-
 def _markdown(page: Page) -> Iterator[str]:
     yield f"## Hang: {_word(page).lower()}"
     yield ""
-    yield "| | |"
-    yield "|---|---|"
-    yield f"| run | {for_markdown(page.run, cell=True)} |"
-    for label, value in _facts(page):
-        yield f"| {label} | {for_markdown(value, cell=True)} |"
+    yield from markdown_facts(page.run, _facts(page))
     yield ""
     yield "| ranks | state |"
     yield "|---|---|"
@@ -204,3 +172,6 @@ def _markdown(page: Page) -> Iterator[str]:
     for evidence in page.hang.evidence[:_EVIDENCE]:
         yield ""
         yield f"- {for_markdown(evidence.place)}: {for_markdown(evidence.quote.strip()[:200])}"
+
+
+LAYOUT = Layout("forensics.hang/1", _fields, _text, _markdown)

@@ -17,7 +17,6 @@ from forensics.store.gather import coverage_of, issues_of
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 
-FORMATS = ("text", "json", "markdown")
 _FILES_SHOWN = 20
 
 

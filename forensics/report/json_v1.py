@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from forensics.io.tolerant_json import dumps
 from forensics.model import Report
 from forensics.registry import renderer
+from forensics.report._fleet_payload import fleet_payload
 from forensics.report._payload import document
 
 
@@ -20,8 +21,8 @@ def encoded(payload: Mapping[str, object]) -> str:
 
 
 def render_many(reports: Sequence[Report]) -> Iterator[str]:
-    """Write all runs as one document."""
-    yield encoded(document(reports))
+    """Write all runs as one document; `fleet` says which of them failed the same way, and when."""
+    yield encoded(document(reports) | ({"fleet": fleet_payload(reports)} if len(reports) > 1 else {}))
 
 
 @renderer("json", many=render_many)

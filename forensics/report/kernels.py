@@ -13,16 +13,14 @@ from forensics.report import _kernels_tables as tables
 from forensics.report import _phrases as say
 from forensics.report._kernels_payload import diff_payload, profile_payload
 from forensics.report._kernels_tables import Table
-from forensics.report._payload import Payload, read_payload, tool
-from forensics.report._style import LABEL_CHARS, PLAIN, Style
-from forensics.report.json_v1 import encoded
+from forensics.report._layout import Layout, whole
+from forensics.report._payload import Payload
+from forensics.report._style import Style
 
 if TYPE_CHECKING:
     from forensics.compare.kernel_profile import KernelProfile, RankProfile
     from forensics.compare.kernels import KernelDiff
 
-SCHEMA = "forensics.kernels/1"
-FORMATS = ("text", "json", "markdown")
 TOP = 10
 _GAP = "  "
 _LEAST_CHARS = 12
@@ -41,26 +39,13 @@ class Page:
     per_rank: bool = False
 
 
-def render(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
-    """Write the page as text, JSON or Markdown."""
-    if form == "json":
-        yield encoded(payload(page))
-    elif form == "markdown":
-        yield from _markdown(page)
-    else:
-        yield from _text(page, style)
-
-
-def payload(page: Page) -> Payload:
-    """Give the document `forensics.kernels/1`; with a comparison `ranks` is the candidate's."""
+def _fields(page: Page) -> Payload:
+    """With a comparison `ranks` is the candidate's."""
     compared = {} if page.diff is None else diff_payload(page.diff, page.top)
     return {
-        "schema": SCHEMA,
-        "tool": tool(),
         "run": page.profile.name,
         **profile_payload(page.profile, page.top),
         **compared,
-        **read_payload(page.coverage, page.issues),
     }
 
 
@@ -121,7 +106,7 @@ def _text(page: Page, style: Style) -> Iterator[str]:
     word, words = _headline(page)
     yield f"{style.paint(word, 'bold', 'green' if word == 'KERNELS' else 'yellow')}  {printable(words)}"
     for label, name in _names(page):  # a path is copied whole
-        yield style.paint(f"{label:<{LABEL_CHARS}}", "dim") + printable(name)
+        yield whole(label, name, style)
     for table in _tables(page):
         if table.rows:
             yield ""
@@ -132,10 +117,6 @@ def _text(page: Page, style: Style) -> Iterator[str]:
         yield ""
     for label, text in notes:
         yield from style.field(label, printable(text), most=4)
-    yield from style.field("seen", printable(say.seen(page.coverage)), most=1)
-    if page.coverage.lost_bytes or page.issues:
-        count = say.plural(sum(i.count for i in page.issues), "issue")
-        yield from style.field("lost", f"{say.plural(page.coverage.lost_bytes, 'byte')}; {count}")
 
 
 def _laid(table: Table, style: Style) -> Iterator[str]:
@@ -168,3 +149,6 @@ def _markdown(page: Page) -> Iterator[str]:
     for label, text in tables.notes(page.profile):
         yield ""
         yield f"**{label}**: {for_markdown(text)}"
+
+
+LAYOUT = Layout("forensics.kernels/1", _fields, _text, _markdown)

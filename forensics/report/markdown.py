@@ -14,16 +14,35 @@ _EVIDENCE_SHOWN = 5
 
 
 def render_many(reports: Sequence[Report]) -> Iterator[str]:
-    """Write one table over all runs."""
+    """Write a table by shape, one by failure, and one over all runs."""
+    yield f"## {_many.tally(reports)}"
+    yield ""
+    yield f"| {' | '.join(_many.SHAPE_HEAD)} |"
+    yield "|---" * len(_many.SHAPE_HEAD) + "|"
+    for row in _many.by_shape(reports):
+        yield f"| {' | '.join(row.cells)} |"
+    if failures := [g for g in _many.groups(reports) if g.seen.runs]:
+        yield ""
+        yield "| fingerprint | runs | first seen | last seen | headline |"
+        yield "|---|---|---|---|---|"
+        for group in failures:
+            headline = for_markdown(group.lead.verdict.headline, cell=True)
+            yield f"| {group.key} | {_runs(group)} | {group.seen.first} | {group.seen.last} | {headline} |"
+    yield ""
     yield "| fingerprint | run | outcome | shape | onset | headline |"
     yield "|---|---|---|---|---|---|"
-    for key, same in _many.grouped(reports):
-        for report in same:
+    for group in _many.groups(reports):
+        for report in group.reports:
             verdict = report.verdict
             where = say.onset(verdict.onset) or _many.NOTHING
             shape = verdict.shape.value if verdict.shape else _many.NOTHING
             run, headline = for_markdown(report.run, cell=True), for_markdown(verdict.headline, cell=True)
-            yield f"| {key} | {run} | {verdict.outcome.value} | {shape} | {where} | {headline} |"
+            yield f"| {group.key} | {run} | {verdict.outcome.value} | {shape} | {where} | {headline} |"
+
+
+def _runs(group: _many.Group) -> str:
+    undated = f" ({group.seen.undated} without a time)" if 0 < group.seen.undated < group.seen.runs else ""
+    return f"{len(group.reports)}{undated}"
 
 
 @renderer("markdown", many=render_many)

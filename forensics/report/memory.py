@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, Issue
 from forensics.report import _memory_rows as rows
-from forensics.report import _phrases as say
+from forensics.report._layout import Layout
 from forensics.report._memory_payload import body
-from forensics.report._payload import Payload, read_payload, tool
-from forensics.report._style import LABEL_CHARS, PLAIN, Paint, Style
-from forensics.report.json_v1 import encoded
+from forensics.report._payload import Payload
+from forensics.report._style import Paint, Style
 
 if TYPE_CHECKING:
     from forensics.memory import Memory
 
-SCHEMA = "forensics.memory/1"
-FORMATS = ("text", "json", "markdown")
 _SHOWN = 12
 _PAINTS: dict[str, Paint] = {"LEVEL": "green", "CANNOT SAY": "yellow", "GROWS": "yellow", "OUT OF MEMORY": "red"}
 _WORDS = {
@@ -39,20 +36,8 @@ class Page:
     issues: tuple[Issue, ...] = ()
 
 
-def render(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
-    """Write the page as text, JSON or Markdown."""
-    if form == "json":
-        yield encoded(payload(page))
-    elif form == "markdown":
-        yield from _markdown(page)
-    else:
-        yield from _text(page, style)
-
-
-def payload(page: Page) -> Payload:
-    """Give the document `forensics.memory/1`."""
-    head = {"schema": SCHEMA, "tool": tool(), "run": page.memory.run}
-    return {**head, **body(page.memory), **read_payload(page.coverage, page.issues)}
+def _fields(page: Page) -> Payload:
+    return {"run": page.memory.run, **body(page.memory)}
 
 
 def answer(memory: Memory) -> str:
@@ -96,10 +81,6 @@ def _text(page: Page, style: Style) -> Iterator[str]:
             yield f"  and {len(table.cells) - len(shown.cells)} more: -v"
     for note in rows.notes(memory):
         yield from style.field("note", printable(note))
-    yield from style.field("seen", printable(say.seen(page.coverage)), most=1)
-    if page.coverage.lost_bytes or page.issues:
-        count = say.plural(sum(i.count for i in page.issues), "issue")
-        yield f"{'lost':<{LABEL_CHARS}}{say.plural(page.coverage.lost_bytes, 'byte')}; {count}"
 
 
 def _markdown(page: Page) -> Iterator[str]:
@@ -115,3 +96,6 @@ def _markdown(page: Page) -> Iterator[str]:
         yield "|" + "---|" * len(table.heads)
         for row in table.head(_SHOWN).cells:
             yield "| " + " | ".join(for_markdown(cell, cell=True) if cell else "" for cell in row) + " |"
+
+
+LAYOUT = Layout("forensics.memory/1", _fields, _text, _markdown)

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from forensics.io.safe_text import for_markdown, markdown_block, printable
-from forensics.model import Coverage, Evidence, Issue
-from forensics.report import _phrases as say
-from forensics.report._payload import Payload, evidence_payload, read_payload, tool
-from forensics.report._style import LABEL_CHARS, PLAIN, Paint, Style
-from forensics.report.json_v1 import encoded
+from forensics.model import Coverage, Issue
+from forensics.report._layout import Layout, markdown_facts, proof, whole
+from forensics.report._payload import Payload, evidence_payload
+from forensics.report._style import Paint, Style
 
 if TYPE_CHECKING:
     from forensics.nan_origin import NanOrigin
 
-SCHEMA = "forensics.nan-origin/1"
-FORMATS = ("text", "json", "markdown")
 _EVIDENCE_SHOWN = 4
 _KINDS = {
     "optimization_blowup": "the optimization blew up: the gradient norm rose before the first non-finite value",
@@ -42,22 +39,9 @@ class Page:
     issues: tuple[Issue, ...] = ()
 
 
-def render(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
-    """Write the page as text, JSON or Markdown."""
-    if form == "json":
-        yield encoded(payload(page))
-    elif form == "markdown":
-        yield from _markdown(page)
-    else:
-        yield from _text(page, style)
-
-
-def payload(page: Page) -> Payload:
-    """Give the document `forensics.nan-origin/1`."""
+def _fields(page: Page) -> Payload:
     found = page.origin
     return {
-        "schema": SCHEMA,
-        "tool": tool(),
         "run": page.run,
         "kind": found.kind,
         "first_bad_step": found.first_bad_step,
@@ -70,7 +54,6 @@ def payload(page: Page) -> Payload:
         "restart": found.restart,
         "checkpoints": [dataclasses.asdict(c) for c in found.checkpoints],
         "evidence": [evidence_payload(e) for e in found.evidence],
-        **read_payload(page.coverage, page.issues),
     }
 
 
@@ -117,22 +100,12 @@ def _text(page: Page, style: Style) -> Iterator[str]:
     yield from style.field("", sentence, "bold")
     for label, value in _facts(page):
         if label in {"restart", "checkpoint"}:  # a command or a path is copied whole
-            yield style.paint(f"{label:<{LABEL_CHARS}}", "dim") + printable(value)
+            yield whole(label, value, style)
         else:
             yield from style.field(label, printable(value))
     shown = page.origin.evidence if style.verbose else page.origin.evidence[:_EVIDENCE_SHOWN]
     for index, evidence in enumerate(shown):
-        yield from _evidence("evidence" if not index else "", evidence, style)
-    yield from style.field("seen", printable(say.seen(page.coverage)), most=1)
-    if page.coverage.lost_bytes or page.issues:
-        count = say.plural(sum(i.count for i in page.issues), "issue")
-        yield from style.field("lost", f"{say.plural(page.coverage.lost_bytes, 'byte')}; {count}")
-
-
-def _evidence(label: str, evidence: Evidence, style: Style) -> Iterator[str]:
-    yield style.paint(f"{label:<{LABEL_CHARS}}", "dim") + style.paint(printable(evidence.place), "cyan")
-    if evidence.quote.strip():
-        yield " " * (LABEL_CHARS + 2) + printable(evidence.quote.strip(), max(20, style.width - LABEL_CHARS - 2))
+        yield from proof(evidence, style, first=not index)
 
 
 def _markdown(page: Page) -> Iterator[str]:
@@ -140,14 +113,13 @@ def _markdown(page: Page) -> Iterator[str]:
     yield ""
     yield kind_of(page.origin)[1]
     yield ""
-    yield "| | |"
-    yield "|---|---|"
-    yield f"| run | {for_markdown(page.run, cell=True)} |"
-    for label, value in _facts(page):
-        yield f"| {label} | {for_markdown(value, cell=True)} |"
+    yield from markdown_facts(page.run, _facts(page))
     for evidence in page.origin.evidence[:_EVIDENCE_SHOWN]:
         yield ""
         yield for_markdown(evidence.place)
         if evidence.quote.strip():
             yield ""
             yield markdown_block(evidence.quote).rstrip("\n")
+
+
+LAYOUT = Layout("forensics.nan-origin/1", _fields, _text, _markdown)

@@ -10,6 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
@@ -17,21 +18,30 @@ import polars as pl
 
 from forensics.io.safe_text import csv_cell, printable
 from forensics.io.tolerant_json import dumps
-from forensics.report._payload import Payload, tool
+from forensics.model import Coverage, Issue
+from forensics.report._payload import read_payload, tool
 from forensics.report._style import LABEL_CHARS, PLAIN, Style
 from forensics.report.json_v1 import encoded
 
-FORMATS = ("text", "csv", "json", "jsonl")
 _GAP = "  "
 _LEAST_CHARS = 16
 _PLACE = re.compile(r".*:\d+")
 _WHOLE = frozenset(("source", "path", "sha256", "place"))
 
 
-def render(
-    rows: pl.DataFrame, total: int, form: str, style: Style = PLAIN, *, account: Payload | None = None
-) -> Iterator[str]:
-    """Write rows, of `total` that there are, as text, CSV, JSON or JSON lines; `account` is what was read and lost."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows, of `total` that there are, and the account of the run that they are of."""
+
+    rows: pl.DataFrame
+    total: int
+    coverage: Coverage = field(default_factory=Coverage)
+    issues: tuple[Issue, ...] = ()
+
+
+def render(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
+    """Write rows as text, CSV, JSON or JSON lines."""
+    rows, total = page.rows, page.total
     if form == "csv":
         yield from _csv(rows)
     elif form == "jsonl":
@@ -39,13 +49,23 @@ def render(
     elif form == "json":
         columns = [{"name": name, "type": str(dtype)} for name, dtype in rows.schema.items()]
         head = {"schema": "forensics.query/1", "tool": tool(), "columns": columns, "total": total}
-        yield encoded({**head, "rows": [_plain(row) for row in rows.iter_rows(named=True)], **(account or {})})
+        cells = [_plain(row) for row in rows.iter_rows(named=True)]
+        yield encoded({**head, "rows": cells, **read_payload(page.coverage, page.issues)})
     else:
         yield from _text(rows, style)
         if total > rows.height:
             yield f"... and {total - rows.height:,} more rows: --limit 0 shows all"
         elif not total:
             yield "(no rows)"
+
+
+def render_tables(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
+    """Write which tables have which columns, a row for each column: a table in a line or more for people."""
+    if form != "text":
+        yield from render(page, form, style)
+        return
+    for (table, count), columns in page.rows.group_by("table", "rows", maintain_order=True):
+        yield from style.field(str(table), f"{count:,} rows: {', '.join(columns['column'])}")
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON

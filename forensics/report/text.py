@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -20,6 +21,7 @@ _WORDS: dict[Outcome, tuple[str, Paint]] = {
 }
 #: A verdict is read on one screen.
 MOST_LINES = 25
+_TIME = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d):.*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +44,36 @@ _STEPS = 3
 
 
 def render_many(reports: Sequence[Report], style: Style = PLAIN) -> Iterator[str]:
-    """Write one headline for each group, and below it one line for each run."""
-    for key, same in _many.grouped(reports):
-        lead = same[0].verdict
+    """Write the count of each shape, one headline for each group, and below it one line for each run."""
+    yield style.paint(_many.tally(reports), "bold")
+    yield from _shapes(reports, style)
+    for group in _many.groups(reports):
+        lead = group.lead.verdict
         shape = f"  {lead.shape.value}" if lead.shape else ""
-        count = say.plural(len(same), "run")
-        yield f"{paint_outcome(lead.outcome, style)}{shape}  {count}  {style.paint(key, 'dim')}"
-        yield from style.field("", printable(lead.headline), "bold", most=2)
-        for report in same:
+        count = say.plural(len(group.reports), "run")
+        yield ""
+        yield f"{paint_outcome(lead.outcome, style)}{shape}  {count}  {style.paint(group.key, 'dim')}"
+        if group.headline:
+            yield from style.field("", printable(group.headline), "bold", most=2)
+        if group.seen.runs:
+            yield from style.field("seen", group.seen.words, most=2)
+        for report in group.reports:
             where = say.onset(report.verdict.onset)
             yield f"  {printable(report.run)}" + (f"  {where}" if where else "")
+
+
+def _shapes(reports: Sequence[Report], style: Style) -> Iterator[str]:
+    """One line for each outcome and shape, in columns."""
+    head, rows = _many.SHAPE_HEAD, [tuple(map(_to_minute, r.cells)) for r in _many.by_shape(reports)]
+    widths = [max(len(line[n]) for line in (head, *rows)) for n in range(len(head))]
+    for number, line in enumerate((head, *rows)):
+        told = "  ".join(f"{cell:<{wide}}" for cell, wide in zip(line, widths, strict=True)).rstrip()
+        yield style.paint(told, "dim") if number == 0 else told
+
+
+def _to_minute(cell: str) -> str:
+    """Cut a time to its minute, so that the columns fit; the groups below have it whole."""
+    return _TIME.sub(r"\1Z", cell)
 
 
 @renderer("text", many=render_many, styled=True)

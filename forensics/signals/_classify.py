@@ -117,6 +117,7 @@ _EXCEPTIONS: tuple[tuple[str, Weight, str, str], ...] = (
             r"|(?:loss|grad|logit|activation|hidden|weight|param|output|reward|advantage|tensor|layer|norm\b|detected"
             r"|encountered|found).*\bnans?\b)"
             r"|satisfy the constraint \w+(?:\(.*\))?, but found invalid values|autodetected range of \[nan"
+            r"|parameter \w+ has invalid values"
         ),
         Weight.OWN,
         "nan",

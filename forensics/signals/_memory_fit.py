@@ -44,6 +44,11 @@ def noise_of(y: Floats) -> float:
     return max(spread(y[lag:] - y[:-lag]) for lag in lags) / 2**0.5 if len(y) > max(lags) + 1 else 0.0
 
 
+def near_noise(y: Floats) -> float:
+    """Standard deviation of one sample by differences of neighbours alone, which teeth and steps hardly touch."""
+    return spread(y[1:] - y[:-1]) / 2**0.5
+
+
 def line_of(t: Floats, y: Floats) -> Line:
     """Fit the median of the slopes of all pairs (Theil 1950, Sen 1968), of at most 300 samples spread evenly."""
     if len(y) > _PAIRS_OF:

@@ -75,7 +75,7 @@ def if_resolved(form: Form, y: Floats, line: Floats, scale: Scale) -> Form:
     A step of two units and more is more than rounding; a slope that moves half a unit per sample leaves no treads.
     """
     unit = scale.printed
-    if unit <= 0:
+    if unit <= 0 or form.kind == "plateau":
         return form
     off = np.abs(y - line)
     fits = float(np.quantile(off, 0.98)) <= 1.01 * unit

@@ -43,13 +43,13 @@ def accounts(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.DataFrame,
         "addr", "stack", rounded=pl.col("size"), size=pl.coalesce("requested_size", "size")
     )
     names = set(events["action"].unique().cast(pl.String))
-    release = next((one for one in ("free_completed", "free_requested", "free") if one in names), "free_completed")
+    release = release_of(names)
     moves = _moves(events.filter(pl.col("action").is_in(["alloc", release])), release)
     lives = moves.filter(pl.col("is_alloc")).select("seq", "addr", "size", "stack", "end", "end_stack")
     live = lives.filter(pl.col("end").is_null())
     held = active.join(live.select("addr", born="size", at="stack"), on="addr", how="left", maintain_order="left")
     ghosts = held.filter(pl.col("born").is_null()).select("addr", "size", "stack")
-    change = _changes(release)
+    change = changes(release)
     allocated, reserved = _total(active["size"]), _total(segments["total_size"])
     up = events.select(a=change[0].sum(), r=change[1].sum()).row(0)
     start = (allocated - int(up[0]), reserved - int(up[1])) if complete else (0, 0)
@@ -80,7 +80,12 @@ def _last(lines: pl.DataFrame, name: str) -> int:
     return int(lines[name][-1]) if lines.height else 0
 
 
-def _changes(release: str) -> tuple[pl.Expr, pl.Expr]:
+def release_of(names: set[str]) -> str:
+    """Give the action by which bytes are given back, of the actions that were recorded; the others only announce it."""
+    return next((one for one in ("free_completed", "free_requested", "free") if one in names), "free_completed")
+
+
+def changes(release: str) -> tuple[pl.Expr, pl.Expr]:
     """What each event changes: allocated and reserved bytes."""
     action, size, none = pl.col("action").cast(pl.String), pl.col("size"), pl.lit(0, dtype=pl.Int64)
     allocated = pl.when(action == "alloc").then(size).when(action == release).then(-size).otherwise(none)

@@ -100,6 +100,15 @@ def _category(
     return "unknown", Confidence.LOW
 
 
+def is_of_parameters(stack: Stack) -> bool:
+    """Whether a stack runs through the making, the loading or the moving of parameters."""
+    return _names_parameters([frame.rsplit(" ", 1)[-1].lower() for frame in stack])
+
+
+def _names_parameters(names: list[str]) -> bool:
+    return any(name.startswith(word) for name in names for word in _PARAMETER)
+
+
 def _of_backward(names: list[str], ends: set[Phase], *, stays: bool) -> tuple[str, Confidence]:
     if any(word in name for name in names for word in _GRADIENT):
         return "gradient", Confidence.HIGH
@@ -107,7 +116,7 @@ def _of_backward(names: list[str], ends: set[Phase], *, stays: bool) -> tuple[st
 
 
 def _of_forward(names: list[str], ends: set[Phase], *, stays: bool) -> tuple[str, Confidence]:
-    if stays and any(name.startswith(word) for name in names for word in _PARAMETER):
+    if stays and _names_parameters(names):
         return "parameter", Confidence.MEDIUM
     if Phase.BACKWARD in ends:
         return "activation", Confidence.HIGH

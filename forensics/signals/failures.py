@@ -15,6 +15,7 @@ from typing import Any, cast
 import polars as pl
 
 from forensics.signals._classify import Weight, of_exception, of_signature
+from forensics.signals._near_the_end import ends_the_log, last_lines, of_trackers_own, step_failed_before
 from forensics.signals.endings import Ending, Mark, ending_of
 from forensics.signals.hang_ranks import stated
 from forensics.store.run import Run
@@ -34,6 +35,15 @@ _LINE_BYTES = 120
 _NEAR_EVENTS = 12
 #: Codes that are judged by more than their role.
 _UNSIGNED = ("traceback", "py-exception-terminal", "wandb.exit", _BLOCK_RANK)
+#: Codes whose following lines may say more, and the causes that say too little.
+_TELLS_MORE = frozenset({"traceback", "py-exception-terminal", "cpp-terminate", "cpp-terminate-mac"})
+_UNTOLD = frozenset({"uncaught_exception", "native_exception"})
+#: CANN's error codes are further lines of the message of the exception that they explain.
+_CODED = frozenset({"hccl-notify"})
+#: XLA warns of a thread that may be stuck, and says so when it goes on.
+_MAY_BE_STUCK = "xla-rendezvous"
+#: A warning of Python's own: the program went on.
+_WARNED = re.compile(r"^[^\"']{0,300}\b(?:User|Runtime|Future|Deprecation|Resource|Import)Warning: ")
 #: Python prints these without a traceback when the program itself cannot be read.
 _STARTUP = frozenset({"SyntaxError", "IndentationError", "TabError"})
 
@@ -74,8 +84,19 @@ def _failures(run: Run) -> tuple[Failure, ...]:
     merged = _merge(_judged(run))
     if not merged:
         return ()
-    end = ending_of(run)
-    return tuple(replace(failure, cleared=_cleared(failure, end)) for failure in merged)
+    end, freed = ending_of(run), _freed(run) if any(f.code == _MAY_BE_STUCK for f in merged) else {}
+    return tuple(
+        replace(f, cleared="freed" if f.code == _MAY_BE_STUCK and f.at < freed.get(f.source, -1) else _cleared(f, end))
+        for f in merged
+    )
+
+
+def _freed(run: Run) -> dict[str, int]:
+    """Give the last place of each source where XLA takes its warning of a stuck thread back."""
+    rows = run.scan("events").filter(pl.col("code") == "xla-freed").with_columns(
+        at=pl.coalesce("line", "byte", "seq").fill_null(0)
+    )  # fmt: skip
+    return dict(rows.group_by("source").agg(pl.col("at").max()).collect().iter_rows())
 
 
 def standing(run: Run) -> tuple[Failure, ...]:
@@ -91,7 +112,7 @@ def _events(run: Run) -> pl.DataFrame:
         .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
         .sort("source", "order", "seq")
         .with_columns(t_ns=pl.col("t_ns").forward_fill().over("source"))
-        .filter(pl.col("code").is_in(_UNSIGNED) | blamed)
+        .filter((pl.col("code").is_in(_UNSIGNED) | blamed) & ~of_trackers_own())
         .head(_MAX_EVENTS)
         .collect()
     )
@@ -99,12 +120,15 @@ def _events(run: Run) -> pl.DataFrame:
 
 def _judged(run: Run) -> Iterator[Failure]:
     block: dict[str, Any] | None = None
-    known = stated(run)
-    for row in _events(run).iter_rows(named=True):
+    known, last = stated(run), last_lines(run)
+    events = _events(run)
+    told = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
+    for row in events.iter_rows(named=True):
         block = row if row["code"] == _BLOCK_RANK else block
         attrs = _attrs(row["attrs"])
-        exception, message = attrs.get("exc", ""), attrs.get("message", "")
-        judged = _judge(str(row["code"]), attrs, row["text"] or "")
+        exception, message = attrs.get("exc", ""), attrs.get("message", attrs.get("msg", ""))
+        at_end = (row["source"], row["line"]) not in told and ends_the_log(row["source"], row["line"], last)
+        judged = _judge(str(row["code"]), attrs, row["text"] or "", at_end=at_end)
         if judged is None:
             continue
         weight, shape, cause = judged
@@ -134,14 +158,14 @@ def _rank_of_block(row: dict[str, Any], block: dict[str, Any] | None) -> int | N
     return block["rank"] if 0 < row["order"] - block["order"] <= _BLOCK_LINES else None
 
 
-def _judge(code: str, attrs: dict[str, str], text: str) -> tuple[Weight, str, str] | None:
+def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tuple[Weight, str, str] | None:
     role, exception = attrs.get("role", ""), attrs.get("exc", "")
-    if role == "benign":
+    if role == "benign" or (code != "traceback" and _WARNED.search(text)):
         return None
     if code == "traceback":
         return _of_chain(attrs) if exception else (Weight.WRAPPER, "crash", "traceback_cut_short")
     if code == "py-exception-terminal":
-        return _of_lone_line(exception)
+        return _of_lone_line(exception, attrs.get("msg", ""), at_end=at_end)
     if code == "wandb.exit":
         return _of_exit(attrs.get("exit_code", ""))
     slug = attrs.get("cause", "")
@@ -151,11 +175,14 @@ def _judge(code: str, attrs: dict[str, str], text: str) -> tuple[Weight, str, st
     return (*found, slug or code.replace("-", "_")) if found else None
 
 
-def _of_lone_line(exception: str) -> tuple[Weight, str, str] | None:
-    """Judge an exception's line that has no traceback: only what keeps a program from starting is told without one."""
+def _of_lone_line(exception: str, message: str, *, at_end: bool) -> tuple[Weight, str, str] | None:
+    """Judge an exception's line that has no traceback: it counts if it ends a log or kept a program from starting."""
     if exception.rsplit(".", 1)[-1] in _STARTUP:
         return Weight.OWN, "crash", "program_did_not_start"
-    return None
+    if not at_end:
+        return None
+    weight, shape, cause = of_exception(exception, message)
+    return (Weight.ECHO if cause == "uncaught_exception" else weight), shape, cause
 
 
 def _of_exit(code: str) -> tuple[Weight, str, str]:
@@ -189,21 +216,30 @@ def _merge(found: Iterator[Failure]) -> tuple[Failure, ...]:
     """Give a traceback the judgement of a signature that stands in its own last line, and drop that signature."""
     rows = list(found)
     taken: set[int] = set()
-    named = {i: _with_signature(f, i, rows, taken) for i, f in enumerate(rows) if f.code == "traceback"}
-    return tuple(named.get(i, failure) for i, failure in enumerate(rows) if i not in taken)
+    named = {i: _with_signature(f, i, rows, taken) for i, f in enumerate(rows) if f.code in _TELLS_MORE}
+    return tuple(_placed(named.get(i, failure), rows) for i, failure in enumerate(rows) if i not in taken)
+
+
+def _placed(failure: Failure, rows: list[Failure]) -> Failure:
+    """Take a cancelled step for an echo where a task of it had failed before."""
+    if failure.code != "slurm-cancel":
+        return failure
+    exits = [(f.at, f.quote) for f in rows if f.code == "srun-exit" and f.source == failure.source]
+    followed = step_failed_before(failure.quote, failure.at, exits)
+    return replace(failure, shape="crash", weight=Weight.WRAPPER, cause="step_aborted") if followed else failure
 
 
 def _with_signature(failure: Failure, i: int, rows: list[Failure], taken: set[int]) -> Failure:
     said = (failure.message or failure.exception)[:60]
     for j in range(max(0, i - _NEAR_EVENTS), min(i + _NEAR_EVENTS, len(rows))):
         other = rows[j]
-        if j in taken or other.source != failure.source or other.code == "traceback":
+        if j in taken or j == i or other.source != failure.source or other.code == "traceback":
             continue
         if _within(failure, other, _TRACEBACK_LINES) and (other.at == failure.at or (said and said in other.quote)):
             taken.add(j)
-            if failure.cause == "uncaught_exception" and other.weight >= Weight.CLOSED:
+            if failure.cause in _UNTOLD and other.weight >= Weight.CLOSED:
                 failure = _judged_as(failure, other)
-        elif failure.cause == "uncaught_exception" and _goes_on(failure, other):
+        elif failure.cause in _UNTOLD and _goes_on(failure, other):
             taken.add(j)
             failure = _judged_as(failure, other)
     return failure
@@ -222,7 +258,7 @@ def _within(failure: Failure, other: Failure, lines: int) -> bool:
 def _goes_on(failure: Failure, other: Failure) -> bool:
     """Whether a signature stands in the lines that an exception's message goes on with, by the same rank."""
     after = other.at > failure.at and other.rank == failure.rank and _within(failure, other, _MESSAGE_LINES)
-    return after and other.weight == Weight.OWN
+    return after and (other.weight == Weight.OWN or other.code in _CODED)
 
 
 def _cleared(failure: Failure, end: Ending) -> str:

@@ -49,7 +49,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What the dumps tell: the ranks that left one, how far each came, and what each holds pending."""
+    """What the dumps tell: the ranks that left one, how far each came, and what each holds pending.
+
+    `timed_out` are the numbers of collectives in which a rank's watchdog found it waiting; it does not name the group.
+    """
 
     ranks: frozenset[int]
     enqueued: Mapping[Key, Mapping[int, int]]
@@ -58,6 +61,7 @@ class Recorded:
     families: Mapping[str, frozenset[int]]
     dumps: Mapping[int, str]
     rows: pl.DataFrame
+    timed_out: Mapping[int, frozenset[int]]
 
 
 def recorded(run: Run) -> Recorded:
@@ -101,7 +105,19 @@ def _recorded(run: Run) -> Recorded:
         if done is not None:
             completed.setdefault(key, {})[rank] = done
     _add_states(run, chosen, keys, enqueued, completed)
-    return Recorded(frozenset(chosen), enqueued, completed, _pending(rows, keys), families, chosen, rows)
+    pending = _pending(rows, keys)
+    return Recorded(frozenset(chosen), enqueued, completed, pending, families, chosen, rows, _timed_out(run))
+
+
+def _timed_out(run: Run) -> dict[int, frozenset[int]]:
+    rows = (
+        run.scan("collectives")
+        .filter(pl.col("group").is_null() & pl.col("rank").is_not_null() & (pl.col("state") == "timed_out"))
+        .group_by("rank")
+        .agg(pl.col("seq").drop_nulls().unique())
+        .collect()
+    )
+    return {rank: frozenset(seqs) for rank, seqs in rows.iter_rows()}
 
 
 def _dumps(run: Run) -> tuple[dict[int, str], dict[str, frozenset[int]]]:

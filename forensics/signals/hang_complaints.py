@@ -58,6 +58,8 @@ def _complaints(run: Run) -> Complaints:
     for failure in placed(run):
         if failure.weight in (Weight.WRAPPER, Weight.STOP):
             continue
+        if failure.code in _TOLD:
+            continue
         kind = late if failure.shape == "hang" else own if failure.weight >= Weight.ECHO else closed
         if failure.rank is None:
             unplaced.append(failure)
@@ -66,6 +68,8 @@ def _complaints(run: Run) -> Complaints:
     return Complaints(closed, late, own, tuple(unplaced))
 
 
+#: A rank that another one asks for its dump says nothing of its own state.
+_TOLD = frozenset({"nccl-dump-told"})
 #: What an exit code says is told by the exits, not by the rank itself.
 _KILLS = frozenset({"exitcode-9", "exitcode-7", "exit137", "exit139", "shell-killed"})
 

@@ -38,7 +38,6 @@ class Difference:
     sides: tuple[tuple[int, ...], ...]
     entries: tuple[Entry, ...]
     cause: str
-    majority: str
 
 
 def first_difference(run: Run) -> Difference | None:
@@ -96,7 +95,7 @@ def _judged(run: Run, key: Key, seq: int, at: Mapping[int, Entry], after: Mappin
     rank = odd[0] if odd else sides[-1][0]
     usual = next(e for e in at.values() if (signature(e) == best) if e.rank != rank)
     cause = _slip(at[rank], usual, after, sides) or slip_by_steps(run, (rank,), kind_cause(kind, votes))
-    return Difference(key[0], seq, kind, odd, sides, tuple(at.values()), cause, usual.words)
+    return Difference(key[0], seq, kind, odd, sides, tuple(at.values()), cause)
 
 
 def _kind(votes: Counter[Signature]) -> str:

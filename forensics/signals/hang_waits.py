@@ -1,7 +1,7 @@
 """Who waits for whom, over all process groups at once: sinks are waited for and wait for nobody; else there is a cycle.
 
 A rank waits for a member of a group that has not enqueued what it holds pending there, or for the peer of a send or a
-receive that has not posted its side.
+receive that has not posted its side. A rank whose watchdog found it waiting in a collective came to it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from forensics.signals.hang_collectives import Entry, Key, Recorded, entry_of, recorded
+from forensics.signals.hang_complaints import complaints
 from forensics.store.run import Run
 
 
@@ -44,8 +45,14 @@ def _wait_graph(run: Run) -> WaitGraph:
     waits = (*_collective_waits(told), *_p2p_waits(told))
     waiting = {rank for wait in waits for rank in wait.waiting}
     awaited = {rank for wait in waits for rank in wait.awaited}
-    sinks = tuple(sorted(awaited - waiting))
-    return WaitGraph(waits, sinks, bool(awaited) and not sinks)
+    sinks = tuple(sorted(awaited - waiting - told.timed_out.keys() - _late_by_log(run, told)))
+    return WaitGraph(waits, sinks, bool(awaited) and awaited <= waiting)
+
+
+def _late_by_log(run: Run, told: Recorded) -> frozenset[int]:
+    """Give the ranks that complain of a time-out and left nothing else to judge them by."""
+    recorded_too = {rank for reached in told.enqueued.values() for rank in reached}
+    return frozenset(complaints(run).late) - recorded_too
 
 
 def _collective_waits(told: Recorded) -> Iterator[Wait]:
@@ -60,7 +67,9 @@ def _collective_waits(told: Recorded) -> Iterator[Wait]:
             held.setdefault((entry.key, entry.seq, entry.op), []).append(entry)
     for (key, seq, op), entries in held.items():
         reached: Mapping[int, int] = told.enqueued.get(key, {})
-        absent = tuple(rank for rank in key[1] if reached.get(rank, -1) < seq)
+        absent = tuple(
+            rank for rank in key[1] if reached.get(rank, -1) < seq and seq not in told.timed_out.get(rank, ())
+        )
         if absent:
             ranks = tuple(sorted(entry.rank for entry in entries))
             yield Wait(key[0], seq, op, ranks, absent, entries[0])

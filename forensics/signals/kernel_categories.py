@@ -15,18 +15,6 @@ from importlib.resources import files
 import polars as pl
 
 OTHER = "other"
-CATEGORIES = (
-    "matmul",
-    "attention",
-    "communication",
-    "memory",
-    "convolution",
-    "normalisation",
-    "optimizer",
-    "embedding",
-    "elementwise",
-    OTHER,
-)
 #: Rows of the summary that KempnerForge's profiler writes; a product of matrices is all that its first row means.
 _KEMPNERFORGE = {"matmul": "MatMul/GEMM", "communication": "Communication (NCCL)", "memory": "Memory ops"}
 KEMPNERFORGE = (*_KEMPNERFORGE.values(), "Other kernels")
@@ -63,7 +51,7 @@ def _row(category: str, kind: str, pattern: str, example: str) -> Row:
 
 
 def category(name: str) -> str:
-    """Category of one kernel name, one of `CATEGORIES`."""
+    """Category of one kernel name, one of the table or `other`."""
     lower = name.lower()
     longest, found = 0, OTHER
     for row in table():

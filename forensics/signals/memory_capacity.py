@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.signals._memory_form import ABSURD
 from forensics.signals._memory_kinds import TOTALS, Meaning
 from forensics.signals.oom_messages import oom_messages
-from forensics.signals.steps import at
 from forensics.store.run import Run
 
 _GIB = 1 << 30
@@ -22,6 +22,7 @@ USUAL_OUTSIDE_GIB = (0.3, 1.5)
 #: Totals further apart than this share are of different devices.
 _ALIKE = 0.02
 _PERCENT = 100.0
+_USED = "gpu_mem_used_gib"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +62,40 @@ def _capacity(run: Run) -> Capacity:
     sizes = totals.to_list() or [m.capacity / _GIB for m in messages if m.capacity]
     device = max(sizes) if sizes and max(sizes) - min(sizes) <= _ALIKE * max(sizes) else None
     outside = [((m.outside or 0) + (m.others or 0)) / _GIB for m in messages if m.outside is not None]
-    outside = outside or _beside_reserved(run)
+    outside = outside or [one.gib for one in beside_reserved(run)]
     host = run.scan("facts").filter(pl.col("key").str.ends_with("memory_bytes")).collect()["value"].to_list()
     found = [float(v) / _GIB for v in host if v is not None and v.isdigit()]
     bracket = (min(outside), max(outside)) if outside else USUAL_OUTSIDE_GIB
     return Capacity(device, max(found) if found else None, bracket, bool(outside))
 
 
-def _beside_reserved(run: Run) -> list[float]:
-    """Device memory in use less what the framework reserved, at the largest of both, where one source has both."""
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Device memory in use by the driver's count less what the framework reserved, in GiB, of one source and rank.
+
+    `used` and `reserved` are the canonical names of the two metrics; both are taken at their highest.
+    """
+
+    source: str
+    rank: int | None
+    used: str
+    reserved: str
+    gib: float
+
+
+def beside_reserved(run: Run) -> tuple[Beside, ...]:
+    """Where one source logs both the driver's count and what is reserved, under one name each: their difference."""
     rows = (
         run.scan("metrics")
-        .filter(pl.col("name").is_in(["gpu_mem_used_gib", "mem_reserved_gib", "mem_reserved_peak_gib"]))
-        .with_columns(at())
+        .filter(pl.col("name").is_in([_USED, "mem_reserved_gib", "mem_reserved_peak_gib"]))
+        .filter(pl.col("value").is_finite() & (pl.col("value").abs() < ABSURD))
         .group_by("source", "rank", "name")
         .agg(pl.col("value").max(), pl.col("raw_name").n_unique().alias("names"))
         .collect()
     )
-    used = rows.filter((pl.col("name") == "gpu_mem_used_gib") & (pl.col("names") == 1))
-    held = rows.filter(pl.col("name") != "gpu_mem_used_gib").group_by("source", "rank").agg(pl.col("value").max())
+    used = rows.filter((pl.col("name") == _USED) & (pl.col("names") == 1))
+    held = rows.filter(pl.col("name") != _USED).sort("value", "name").group_by("source", "rank").last()
     both = used.join(held, on=["source", "rank"], how="inner", suffix="_held", nulls_equal=True)
-    return [v for v in (both["value"] - both["value_held"]).to_list() if v >= 0]
+    found = both.filter(pl.col("value") >= pl.col("value_held")).sort("source", "rank")
+    columns = found.select("source", "rank", "name", "name_held", pl.col("value") - pl.col("value_held"))
+    return tuple(Beside(*row) for row in columns.iter_rows())

@@ -20,14 +20,26 @@ from forensics.signals._memory_fit import (
     change_points,
     excursions,
     line_of,
+    near_noise,
     noise_of,
     thinned,
     without,
 )
 from forensics.signals._memory_form import ABSURD, FEWEST, QUANTUM_GIB, Form, Kind, Scale, Step, if_resolved, regular
 from forensics.signals._memory_records import records
+from forensics.signals._memory_warmup import settled, warmup
 
 __all__ = ["QUANTUM_GIB", "Form", "Kind", "Step", "form_of"]
+
+#: From so many floors on, a low or a high one does not count.
+_FLOORS = 8
+#: Stairs have ended when so many times their usual distance has passed without another.
+_ENDED = 2.5
+#: Correlation of neighbours on the treads from which the noise itself wanders.
+_WANDERS = 0.35
+#: Of a stair's height, what rises within three samples; spread of treads of like length; heights beyond chance.
+_RISER, _LIKE, _HIGH = 0.6, 0.5, 4.0
+_OVER = "rose at first, and no more in the last third"
 
 
 def form_of(
@@ -44,7 +56,7 @@ def form_of(
     if len(y) < FEWEST:
         return Form("unknown", len(y), note=f"fewer than {FEWEST} samples")
     x, y, tops, per = thinned(x, y)
-    skip = 0 if cumulative else _warmup(y, quantum)
+    skip = settled(y) if cumulative else warmup(y, quantum)
     x, y, tops = x[skip:], y[skip:], tops[skip:]
     noise = max(noise_of(y), quantum / 8, 1e-4 * abs(float(np.median(y))), printed / 12**0.5)
     scale = Scale(noise, max(0.01 * abs(float(np.median(y))), 3 * noise, quantum), printed)
@@ -68,48 +80,35 @@ def _in_samples(form: Form, where: np.ndarray, skip: int, per: int) -> Form:
     )
 
 
-def _warmup(y: Floats, quantum: float) -> int:
-    """Count samples before the last large early jump that never came back: optimizer state, workspaces, compilation."""
-    until = max(2, min(len(y) // 5, 20))
-    moves = np.diff(y)
-    usual = float(np.median(moves))
-    large = max(quantum, 5 * noise_of(y), 0.01 * abs(float(np.median(y))))
-    jumps = np.flatnonzero(moves[:until] - usual > large)
-    if not len(jumps) or len(y) - int(jumps[-1]) - 1 < FEWEST:
-        return 0
-    last = int(jumps[-1]) + 1
-    first = int(jumps[0]) + 1
-    lasting = float(np.median(y[until:]) - np.median(y[:first])) >= 0.5 * float(y[first] - y[first - 1])
-    stays = lasting and y[until:].min() >= 0.98 * y[:last].max()
-    # a staircase begins with the same jumps that it goes on with
-    later = float((moves[until:] - usual).max(initial=0.0))
-    return last if stays and later < 0.5 * float((moves[:until] - usual).max()) else 0
-
-
 def _interval(x: Floats, y: Floats, tops: Floats, scale: Scale, quantum: float) -> Form:
-    found = excursions(tops, max(6 * scale.noise, scale.least))
-    base = np.median(y)
+    loud = scale.noise if tops is y else max(scale.noise, noise_of(tops))
+    found = excursions(tops, max(6 * loud, scale.least))
+    base = np.median(tops)
     excess = tuple(Step(a, float(x[a]), float(tops[a:b].max() - base)) for a, b in found)
     calm = without(y, found)
-    form = _sawtooth(x, y, scale) or _sawtooth(x, calm, scale) or _trend(x, calm, scale, quantum)
+    form = _sawtooth(x, y, scale, quantum) or _sawtooth(x, calm, scale, quantum) or _trend(x, calm, scale, quantum)
     if form.kind == "flat" and excess:
         heights = [e.height for e in excess]
         form = replace(form, kind="spike", onset=excess[0].index, height=max(heights), period=regular(excess))
     return replace(form, samples=len(y), excess=excess)
 
 
-def _sawtooth(x: Floats, y: Floats, scale: Scale) -> Form | None:
+def _sawtooth(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form | None:
     """At least two large falls back to one floor, each after a gradual rise."""
     moves = np.diff(y)
-    falls = np.flatnonzero(moves < -max(scale.least, 6 * scale.noise)) + 1
+    # many teeth look like wandering noise: what counts is the noise of neighbours
+    noise = min(scale.noise, max(near_noise(y), quantum / 8, scale.printed / 12**0.5))
+    least = max(scale.least * noise / scale.noise, 0.01 * abs(float(np.median(y))), quantum)
+    falls = np.flatnonzero(moves < -max(least, 6 * noise)) + 1
     if len(falls) < 2:
         return None
     teeth = np.split(y, falls)
-    floors = np.array([tooth[: max(1, len(tooth) // 5)].min() for tooth in teeth[1:]])
+    floors = np.array([np.median(tooth[: max(1, len(tooth) // 5)]) for tooth in teeth[1:]])
+    apart = float(np.subtract(*np.quantile(floors, (0.9, 0.1)))) if len(floors) >= _FLOORS else float(np.ptp(floors))
     rises = [float(tooth[-1] - tooth[0]) for tooth in teeth[1:-1]]
     fall = -float(np.median(moves[falls - 1]))
     sudden = float(np.median([np.diff(tooth).max(initial=0.0) for tooth in teeth[1:-1]]))
-    if np.ptp(floors) > max(0.35 * fall, scale.least) or float(np.median(rises)) <= scale.least or sudden > 0.75 * fall:
+    if apart > max(0.35 * fall, scale.least) or float(np.median(rises)) <= least or sudden > 0.75 * fall:
         return None
     steps = tuple(Step(int(i), float(x[i]), float(moves[i - 1])) for i in falls)
     return Form("sawtooth", len(y), onset=None, steps=steps, period=regular(steps), height=fall)
@@ -135,10 +134,11 @@ def _trend(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
     steps = tuple(Step(cuts[i], float(x[cuts[i]]), float(heights[i])) for i in ups if heights[i] >= 0.2 * tallest)
     net = float(means[-1] - means[0])
     jumped = _jump_share(treads, t, cuts, [s.height for s in steps]) >= 0.7 and bic["steps"] < bic["slope"]
+    stairs = jumped and len(steps) >= 2 and not downs and net >= scale.least and _long(cuts, n)
     if jumped and len(steps) == 1 and not downs and net >= scale.least:
         form = Form("level_shift", n, rise=net, onset=steps[0].index, steps=steps, height=steps[0].height)
-    elif jumped and len(steps) >= 2 and not downs and net >= scale.least and _long(cuts, n):
-        form = _staircase(x, steps, net)
+    elif stairs and _sudden(y, steps, scale.noise):
+        form = Form("plateau", n, rise=net, steps=steps, note=_OVER) if _ended(steps, n) else _staircase(x, steps, net)
     elif len(downs) == 1 and not steps and bic["steps"] < bic["slope"]:
         down = Step(cuts[downs[0]], float(x[cuts[downs[0]]]), float(heights[downs[0]]))
         form = Form("level_shift", n, rise=net, onset=down.index, steps=(down,), height=down.height)
@@ -152,6 +152,35 @@ def _trend(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
 def _long(cuts: list[int], n: int) -> bool:
     """Whether the median tread has at least 4 samples: shorter ones cannot be told from a slope."""
     return float(np.median(np.diff([0, *cuts, n]))) >= 4
+
+
+def _sudden(y: Floats, steps: tuple[Step, ...], noise: float) -> bool:
+    """Whether rises happen within a sample or two; low ones must stand at like distances, as chance makes low ones too.
+
+    Noise that wanders about a slope looks like stairs whose risers are gradual, whose treads are of any length, or on
+    whose treads neighbours still resemble each other.
+    """
+    # the lower a riser in the noise, the more samples on both sides tell it
+    least = min(s.height for s in steps)
+    near = int(min(max(3.0, 8 * (noise / least) ** 2), max(3, np.diff([0, *[s.index for s in steps]]).min() // 3)))
+    risers = np.array([np.median(y[s.index :][:near]) - np.median(y[: s.index][-near:]) for s in steps])
+    heights = np.array([s.height for s in steps])
+    treads = np.diff([0, *[s.index for s in steps]])
+    like = float(treads.std()) <= _LIKE * float(treads.mean()) and _wandering(y, steps) <= _WANDERS
+    return float(np.median(risers / heights)) >= _RISER and (like or float(np.median(heights)) >= _HIGH * noise)
+
+
+def _wandering(y: Floats, steps: tuple[Step, ...]) -> float:
+    """Correlation of neighbouring samples that is left on the treads between the steps; 0 where nothing is left."""
+    left = np.concatenate([tread - tread.mean() for tread in np.split(y, [s.index for s in steps])])
+    whole = float(np.dot(left, left))
+    return float(np.dot(left[1:], left[:-1])) / whole if whole > 0 else 0.0
+
+
+def _ended(steps: tuple[Step, ...], n: int) -> bool:
+    """Whether stairs have come to an end: the last tread is much longer than those before it, which shrink or not."""
+    widest = float(np.diff([0, *[s.index for s in steps]]).mean())
+    return n - steps[-1].index > max(_ENDED * widest, n / 3)
 
 
 def _jump_share(treads: list[Floats], t: Floats, cuts: list[int], heights: list[float]) -> float:
@@ -180,9 +209,11 @@ def _staircase(x: Floats, steps: tuple[Step, ...], net: float) -> Form:
 def _slope(x: Floats, t: Floats, y: Floats, line: Line, scale: Scale) -> Form:
     """A slope, from where it begins; a plateau when it had ended a third before the end of the series."""
     n, span = len(y), max(float(x[-1] - x[0]), 1e-9)
-    tail = line_of(t[-max(FEWEST, n // 3) :], y[-max(FEWEST, n // 3) :]).rise / 3
-    if tail < 0.1 * line.rise / 3 and tail < scale.least and line.rise > 0:
-        return Form("plateau", n, rise=line.rise, note="rose at first, and no more in the last third")
+    third = max(FEWEST, n // 3)
+    tail = line_of(t[-third:], y[-third:]).rise / 3
+    whole = float(np.median(y[-max(1, n // 10) :]) - np.median(y[: max(1, n // 20)]))
+    if line.rise > 0 and tail < 0.1 * max(line.rise, whole) / 3 and tail < scale.least:
+        return Form("plateau", n, rise=line.rise, note=_OVER)
     knot = _knot(t, y, scale)
     late = line if knot == 0 else line_of(t[knot:], y[knot:])
     rise = line.rise if knot == 0 else late.rise * float(1 - t[knot])

@@ -10,6 +10,8 @@ import polars as pl
 
 from forensics.signals.steps import SERIES, by_record
 
+#: Names of what is minimised, beside those that hold the word loss.
+_A_LOSS = r"(?i)loss|perplexity|cross.?entropy|(?:^|[\W_])(?:ppl|xent|nll|bpb|bpc|elbo)(?:$|[\W_])"
 _NOT_A_LOSS = r"(?i)scale|best|good|mask|eval|valid|\bval\b|val_|val/|test|weight|coef|std"
 BAD_CLASSES = ("nan", "+inf", "-inf", "null-suspected-nan", "filtered-by-writer")
 
@@ -17,7 +19,7 @@ BAD_CLASSES = ("nan", "+inf", "-inf", "null-suspected-nan", "filtered-by-writer"
 def role() -> pl.Expr:
     """What a metric is to a NaN search: `loss`, `grad_norm`, `eval` (held-out loss), `part` (of the loss), or null."""
     name = pl.col("name")
-    part = name.str.contains("(?i)loss") & ~name.str.contains(_NOT_A_LOSS)
+    part = name.str.contains(_A_LOSS) & ~name.str.contains(_NOT_A_LOSS)
     return (
         pl.when(name == "loss")
         .then(pl.lit("loss"))

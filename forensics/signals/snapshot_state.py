@@ -12,8 +12,9 @@ from forensics.signals._snapshot_blocks import free_of, pools_of
 from forensics.signals._snapshot_events import Accounts, accounts
 from forensics.signals._snapshot_shares import live_shares, peak_of, shares_at
 from forensics.signals._snapshot_stacks import Known, known_stacks, stack_of
+from forensics.signals._snapshot_steps import steps_of
 from forensics.signals._snapshot_values import Oom, Snapshot
-from forensics.signals.snapshot_leaks import leaks_of, steps_of
+from forensics.signals.snapshot_leaks import leaks_of
 from forensics.store.run import Run
 
 _PREFIX = "memory_snapshot."
@@ -125,7 +126,7 @@ def _snapshot(tables: _Tables, source: str, device: int, rank: int | None) -> Sn
         ooms=events.filter(pl.col("action") == "oom").height,
         oom=_oom(events, tables.known),
         stacked_events=int((events["stack"].fill_null(-1).is_in(list(tables.known))).sum()),
-        steps=steps.count,
+        steps=steps.count if steps.whole else 0,
         end_t_ns=int(times[-1]) if times.len() else None,
         leaks=leaks_of(books, tables.known, steps) if trusted else (),
         peak_by_stack=(shares_at(books, tables.known, seq) if books.events.height else live) if trusted else (),

@@ -26,9 +26,3 @@ def by_record(metrics: pl.LazyFrame) -> pl.LazyFrame:
     One key sorts ten times faster than three, which is what a rule needs that looks at one source at a time.
     """
     return metrics.with_columns(at(), pl.col("attempt").fill_null(0)).sort("seq", maintain_order=True)
-
-
-def last_attempts(rows: pl.DataFrame) -> dict[str, int]:
-    """Each source's highest attempt among the given rows."""
-    found = rows.group_by("source", maintain_order=True).agg(pl.col("attempt").max())
-    return dict(found.iter_rows())

@@ -19,7 +19,6 @@ from forensics.store.run import Run
 
 LOADER, SYNC, COMM_WAIT = "data loader", "sync call", "communication wait"
 HOST, KERNEL, UNKNOWN = "host wait", "kernel wait", "unknown"
-CAUSES = (LOADER, SYNC, COMM_WAIT, HOST, KERNEL, UNKNOWN)
 #: Gaps up to this long after a timely launch are latency between kernels (the default of HTA's idle-time breakdown).
 KERNEL_WAIT_NS = 30_000
 _COLLECTIVE = r"^(c10d::|nccl:|gloo:|mpi:|record_param_comms|## .*[wW]ait.*\(\) ##$)"

@@ -10,6 +10,8 @@ import polars as pl
 
 from forensics.store.run import Run
 
+#: No vocabulary is as large; what is larger, or infinite, is damage.
+_MOST = 1 << 40
 _ROWS = r"(?i)(?:^|[./]){}(?:[./]value)?$"
 
 
@@ -22,12 +24,28 @@ class Stated:
 
 
 def embedding_rows(run: Run) -> Stated | None:
-    """Rows of the embedding: the padded size where one is stated, else the size; None where files disagree."""
+    """Rows of the embedding: as the weights have them, else as stated, padded or plain; None where files disagree."""
+    weights = weight_rows(run)
+    if weights is not None:
+        return weights
     for name in ("padded_vocab_size", "(?:vocab_size|n_vocab)"):
         found = _agreed(run, pl.col("key").str.contains(_ROWS.format(name)) & (pl.col("family") != "tokenizer"))
         if found != "nothing":
             return found if isinstance(found, Stated) else None
     return None
+
+
+def weight_rows(run: Run) -> Stated | None:
+    """Rows of the embeddings in the weights themselves; None where there are none, or they disagree."""
+    found = _agreed(run, (pl.col("family") == "weights") & pl.col("key").str.contains(r"\.rows$"))
+    return found if isinstance(found, Stated) else None
+
+
+def configured_rows(run: Run, folder: str) -> Stated | None:
+    """The vocabulary size that the model's `config.json` of a folder states."""
+    path = f"{folder}/config.json" if folder else "config.json"
+    found = _agreed(run, (pl.col("source") == path) & pl.col("key").str.contains(r"^(?:text_config\.)?vocab_size$"))
+    return found if isinstance(found, Stated) else None
 
 
 def token_ids(run: Run, which: str) -> Stated | None:
@@ -56,7 +74,7 @@ def _agreed(run: Run, which: pl.Expr) -> Stated | str | None:
     """The number of all rows; `nothing` where there is no row, None where they differ."""
     value = pl.col("value").fill_null("").str.strip_chars("\"' ").cast(pl.Float64, strict=False)
     rows = run.scan("facts").filter(which).with_columns(number=value).drop_nulls("number").collect()
-    rows = rows.filter(pl.col("number") > 0)
+    rows = rows.filter((pl.col("number") > 0) & (pl.col("number") < _MOST))
     if rows.height == 0:
         return "nothing"
     if rows["number"].n_unique() != 1:

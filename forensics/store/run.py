@@ -19,11 +19,13 @@ _NO_FRAMES: Mapping[str, pl.LazyFrame] = MappingProxyType({})
 class Run:
     """The tables of one run; a table that nothing wrote is empty, with its schema.
 
-    `name` is what the user called the run. Frames are sorted by (source, seq) where the table has a `seq`.
+    `name` is what the user called the run. Frames are sorted by (source, seq) where the table has a `seq`. `bases`
+    are the runs that it is compared with, where some were given.
     """
 
     name: str
     frames: Mapping[str, pl.LazyFrame] = field(default_factory=lambda: _NO_FRAMES)
+    bases: tuple[Run, ...] = field(default=(), repr=False, compare=False)
     _derived: dict[Callable[[Run], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def scan(self, table: str) -> pl.LazyFrame:
@@ -47,7 +49,7 @@ class Run:
 
     def without(self, *tables: str) -> Run:
         """Give the same run as if nothing had written these tables."""
-        return Run(self.name, {name: frame for name, frame in self.frames.items() if name not in tables})
+        return Run(self.name, {name: frame for name, frame in self.frames.items() if name not in tables}, self.bases)
 
 
 def run_of(name: str, tables: Mapping[str, pl.DataFrame]) -> Run:

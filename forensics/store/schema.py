@@ -206,11 +206,12 @@ TABLES: Mapping[str, Mapping[str, pl.DataType]] = MappingProxyType(
     }
 )
 
-VALUE_CLASSES = ("finite", "nan", "+inf", "-inf", "null", "null-suspected-nan", "filtered-by-writer")
-
 
 def value_class(value: pl.Expr) -> pl.Expr:
-    """Class of a float column (`finite`, `nan`, `+inf`, `-inf`, `null`), as in `VALUE_CLASSES`."""
+    """Class of a float column: `finite`, `nan`, `+inf`, `-inf` or `null`.
+
+    An ingester that knows more says `null-suspected-nan` or `filtered-by-writer`.
+    """
     return (
         pl.when(value.is_null())
         .then(pl.lit("null"))

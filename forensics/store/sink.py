@@ -8,8 +8,10 @@ from typing import Any
 
 import polars as pl
 
+from forensics.ingest._secrets import without_forms
 from forensics.io.limits import DEFAULT, Limits
 from forensics.model import FileCoverage, FileStatus, Issue, Source
+from forensics.store._masking import without_secrets
 from forensics.store.schema import TABLES, conform
 
 #: Rows of one table that are buffered before a part is written; 250,000 metric rows are about 30 MB.
@@ -47,7 +49,7 @@ class SourceSink:
             frame = pl.DataFrame({n: pl.Series(n, v, dtype=known.get(n), strict=False) for n, v in columns.items()})
         if frame.height == 0:
             return
-        frame = conform(table, frame.with_columns(source=pl.lit(self.source.path)))
+        frame = without_secrets(table, conform(table, frame.with_columns(source=pl.lit(self.source.path))))
         self._frames.setdefault(table, []).append(frame)
         self._buffered[table] = self._buffered.get(table, 0) + frame.height
         if self.folder is not None and self._buffered[table] >= BATCH_ROWS:
@@ -56,7 +58,7 @@ class SourceSink:
     def issue(self, code: str, message: str, *, byte: int = 0, line: int | None = None, count: int = 1) -> None:
         """State a loss; beyond `limits.issues` the last row counts the rest."""
         if len(self.issues) < self.limits.issues:
-            self.issues.append(Issue(self.source.path, code, message, byte, line, count))
+            self.issues.append(Issue(self.source.path, code, without_forms(message), byte, line, count))
         else:
             last = self.issues[-1]
             self.issues[-1] = Issue(

@@ -38,7 +38,7 @@ def test_several_runs_give_one_document_or_one_table(call: Call, nan_run: Path, 
     found = call("triage", nan_run, good_run, "--format", "json").document
     assert [run["verdict"]["outcome"] for run in found["runs"]] == ["failed", "healthy"]
     assert "1 run" in call("triage", nan_run, good_run).out
-    assert call("triage", nan_run, good_run, "--format", "markdown").out.startswith("| fingerprint |")
+    assert call("triage", nan_run, good_run, "--format", "markdown").out.startswith("## 2 runs: 1 failed, 1 healthy")
 
 
 def test_a_file_is_written_whole_and_not_over_another(call: Call, nan_run: Path, tmp_path: Path) -> None:

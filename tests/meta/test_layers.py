@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "forensics"
 LAYERS = (
-    ("forensics.cli", "forensics.__main__"),
+    ("forensics.cli", "forensics.__main__", "forensics.api"),
     ("forensics.report", "forensics.export"),
     ("forensics.pipeline", "forensics.config"),
     (

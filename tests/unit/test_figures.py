@@ -12,16 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics import pipeline
-from forensics.figure import Chart, Heat, Lanes
+from forensics.compare.baseline import against
+from forensics.figure import Bars, Block, Chart, Flame, Heat, Lanes, Rows
 from forensics.figures._thin import MOST_GAPS, note_of, thinned
+from forensics.figures.memory_flame import blocks_of
 from forensics.store.run import run_of
 
-RUNS = Path(__file__).parents[2] / "fixtures" / "runs"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+RUNS = FIXTURES / "runs"
 ANY = st.floats(allow_nan=True, allow_infinity=True)
 
 
-def figures_of(name: str) -> dict[str, object]:
-    run = pipeline.ingest_run(RUNS / name)
+def figures_of(name: str, base: str | None = None) -> dict[str, object]:
+    run = pipeline.ingest_run(RUNS / name if (RUNS / name).exists() else FIXTURES / name)
+    if base is not None:
+        run = against(run, pipeline.ingest_run(FIXTURES / base))
     return {f.key: f for f in pipeline.with_figures(run, pipeline.report_of(run)).figures}
 
 
@@ -103,3 +108,117 @@ def test_every_run_gives_the_same_figures_twice_with_keys_of_their_own(name: str
 def test_an_empty_run_has_no_figures() -> None:
     run = run_of("empty", {})
     assert pipeline.with_figures(run, pipeline.report_of(run)).figures == ()
+
+
+def total(blocks: tuple[Block, ...]) -> float:
+    return sum(b.value for b in blocks)
+
+
+def all_blocks(blocks: tuple[Block, ...]) -> list[Block]:
+    return [one for b in blocks for one in (b, *all_blocks(b.children))]
+
+
+SNAPSHOTS = sorted(p.name for p in (FIXTURES / "memory_snapshot").iterdir())
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_a_flame_graph_holds_every_byte_of_the_peak_and_no_child_is_wider_than_its_parent(name: str) -> None:
+    flames = [f for f in figures_of(f"memory_snapshot/{name}").values() if isinstance(f, Flame)]
+    assert flames
+    for flame in flames:
+        assert total(flame.roots) == pytest.approx(flame.total)
+        for block in all_blocks(flame.roots):
+            assert total(block.children) <= block.value * (1 + 1e-9)
+            assert 0 <= block.kind < len(flame.kinds)
+        assert len(all_blocks(flame.roots)) <= 1200
+
+
+def test_leak_sites_have_a_flame_graph_of_their_own_and_the_timeline_marks_the_peak() -> None:
+    found = figures_of("memory_snapshot/ok-leak-2.12")
+    leaks, line = found["memory-leaks-1"], found["memory-timeline-1"]
+    assert isinstance(leaks, Flame)
+    assert "OOM020" in leaks.rules
+    assert "forward_0" in leaks.caption
+    assert isinstance(line, Chart)
+    assert [c.label for c in line.curves] == ["reserved", "allocated"]
+    assert all(r >= a for r, a in zip(line.curves[0].y, line.curves[1].y, strict=False))
+    assert line.marks[0].label.startswith("peak")
+    assert max(line.curves[1].y) == pytest.approx(float(line.marks[0].label.split()[1].replace(",", "")), rel=1e-3)
+
+
+def test_a_recording_that_ran_out_marks_where() -> None:
+    line = figures_of("memory_snapshot/ok-expandable-oom")["memory-timeline-1"]
+    assert isinstance(line, Chart)
+    assert "onset" in {m.role for m in line.marks}
+
+
+def test_deep_and_many_stacks_stay_a_drawing_that_fits() -> None:
+    stacks = [(tuple(f"a.py:{n % m} f{n}" for m in range(2, 200)), 1.0, 0) for n in range(3000)]
+    blocks, least = blocks_of(stacks)
+    assert total(blocks) == 3000
+    assert len(all_blocks(blocks)) <= 1300
+    assert least >= 0.003
+
+
+def collectives(ranks: int, last: dict[int, int], *, timed: bool = True) -> dict[str, object]:
+    start = 1_790_000_000_000_000_000
+    rows = [
+        {"source": f"dump_{rank}", "rank": rank, "group": "0", "group_size": ranks, "seq": seq, "op": "all_reduce",
+         "state": "completed" if seq < 30 else "started", "created_ns": start + seq * 10**9 if timed else None}
+        for rank in range(ranks) for seq in range(last.get(rank, 30) + 1)
+    ]  # fmt: skip
+    run = run_of("a", {"collectives": pl.DataFrame(rows, infer_schema_length=None)})
+    return {f.key: f for f in pipeline.with_figures(run, pipeline.report_of(run)).figures}
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_collectives_that_did_not_end_are_flagged_in_the_row_of_their_rank(timed: bool) -> None:
+    heat = collectives(4, {2: 29}, timed=timed)["collectives"]
+    assert isinstance(heat, Heat)
+    assert heat.rows == ("rank 0", "rank 1", "rank 2", "rank 3")
+    assert {row for row, _ in heat.flagged} == {0, 1, 3}
+    assert all(heat.cells[row][column] is not None for row, column in heat.flagged)
+    assert "last ended all_reduce 29 of group 0" in heat.told[2]
+    assert "did not end: all_reduce seq 30" in heat.told[0]
+    assert ("number 0" in heat.edges[0]) is not timed
+
+
+def test_maps_of_very_many_ranks_draw_some_and_say_so() -> None:
+    heat = collectives(200, {199: 12})["collectives"]
+    assert isinstance(heat, Heat)
+    assert len(heat.rows) <= 66
+    assert heat.note.endswith("of 200 ranks are drawn")
+
+
+def test_steps_of_a_trace_are_split_by_kernel_category() -> None:
+    bars = figures_of("chrome_trace/ok-2026")["step-categories"]
+    assert isinstance(bars, Bars)
+    assert [b.label for b in bars.bars] == ["step 12", "step 13"]
+    assert all(sum(b.values) > 0 for b in bars.bars)
+    assert "communication" in bars.parts
+
+
+def test_a_baseline_gives_a_table_for_each_section_of_the_comparison() -> None:
+    found = figures_of("eval_results/ok-03", "eval_results/ok-04")
+    evals = found["against-evals"]
+    assert isinstance(evals, Rows)
+    assert evals.head[:2] == ("task", "metric")
+    assert all(len(row) == len(evals.head) for row in evals.rows)
+    assert "EVL021" in evals.rules
+    assert not [key for key in figures_of("eval_results/ok-03") if key.startswith("against-")]
+
+
+def test_how_far_each_rank_came_is_drawn_beside_what_it_left() -> None:
+    rows = [
+        {"source": "a", "seq": n, "rank": rank, "step": n, "t_ns": (1_790_000_000 + n) * 10**9, "name": "loss",
+         "raw_name": "loss", "value": 2.0}
+        for rank in range(2) for n in range(60 if rank == 0 else 30)
+    ]  # fmt: skip
+    run = run_of("a", {"metrics": pl.DataFrame(rows)})
+    found = {f.key: f for f in pipeline.with_figures(run, pipeline.report_of(run)).figures}
+    steps = found["steps-over-time"]
+    assert isinstance(steps, Heat)
+    assert steps.most == 59
+    assert steps.cells[0][-1] == 1.0
+    assert steps.cells[1][-1] is None
+    assert "last step 29" in steps.told[1]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from forensics.compare._model import Options, Section
 from forensics.compare._sections import SectionKind
-from forensics.compare.config import Audit, Difference, audit
+from forensics.compare.config import Audit, Difference, audit_all
 from forensics.model import Evidence, Number
 from forensics.store.run import Run
 
@@ -15,9 +15,9 @@ _SHOWN, _OTHERS_SHOWN = 20, 8
 
 
 def compare(bases: Sequence[Run], cand: Run, options: Options) -> Section | None:
-    """Compare the settings of a candidate with those of the first baseline."""
+    """Compare the settings of a candidate with those of the baselines."""
     del options
-    found = audit(bases[0], cand)
+    found = audit_all(bases, cand)
     if not found.base_settings and not found.cand_settings and not found.differences:
         return None
     return Section(
@@ -66,7 +66,10 @@ def _line(one: Difference) -> str:
 
 def _notes(found: Audit, bases: Sequence[Run]) -> Iterator[str]:
     if len(bases) > 1:
-        yield "settings are compared with those of the first baseline"
+        yield "values are those of the first baseline; what the candidate shares with another one is left out"
+    for who, drifts in (("baseline", found.base_drifts), ("candidate", found.cand_drifts)):
+        for text in drifts:
+            yield f"in the {who} {text}"
     if any(d.family == "decoding" for d in found.causes):
         yield "decoding acts only on tasks that generate text, not on those that score given answers"
     for who, lacks in (("baseline", found.base_lacks), ("candidate", found.cand_lacks)):

@@ -9,8 +9,9 @@ from forensics.compare._eval_cause import cause_of, words_of
 from forensics.compare._eval_words import facts_of, headline_of, notes_of
 from forensics.compare._model import Options, Section
 from forensics.compare._sections import SectionKind
-from forensics.compare.evals import Pair, compare_evals
+from forensics.compare.evals import Pair, compare_all
 from forensics.model import Evidence, EvidenceRole, Locator, Number
+from forensics.signals.eval_curves import eval_curves
 from forensics.signals.evals import Row
 from forensics.store.run import Run
 
@@ -21,18 +22,20 @@ _MOST_ROWS = 2_000
 
 
 def compare(bases: Sequence[Run], cand: Run, options: Options) -> Section | None:
-    """Compare the evaluation results of a candidate with those of the first baseline that has any."""
-    if _is_empty(cand) or all(_is_empty(base) for base in bases):
+    """Compare the evaluation results of a candidate with those of every baseline that has any."""
+    bases = [base for base in bases if not _is_empty(base)]
+    if _is_empty(cand) or not bases:
         return None
-    base = next(base for base in bases if not _is_empty(base))
-    pairs = compare_evals(base, cand)
+    pairs = compare_all(bases, cand)
     if options.metric is not None and any(p.match.key[1] == options.metric for p in pairs):
         pairs = tuple(p for p in pairs if p.match.key[1] == options.metric)
     if not pairs:
-        return Section("evals", _TITLE, Answer.INCONCLUSIVE, "the runs have no task and metric in common")
+        if all(_has_results(run) for run in (bases[0], cand)):
+            return Section("evals", _TITLE, Answer.INCONCLUSIVE, "the runs have no task and metric in common")
+        return None
     answer = _answer(pairs)
     real = [p for p in pairs if p.significant]
-    causes = cause_of(base, cand, real) if real else ()
+    causes = cause_of(bases, cand, real) if real else ()
     cause = words_of(causes) if real else None
     shown = min(real or pairs, key=lambda p: (p.worse is not True, p.p_holm if p.p_holm is not None else 2.0))
     return Section(
@@ -53,7 +56,11 @@ def compare(bases: Sequence[Run], cand: Run, options: Options) -> Section | None
 
 
 def _is_empty(run: Run) -> bool:
-    return all(run.scan(table).head(1).collect().height == 0 for table in ("evals", "eval_samples"))
+    return not _has_results(run) and not eval_curves(run)
+
+
+def _has_results(run: Run) -> bool:
+    return any(run.scan(table).head(1).collect().height > 0 for table in ("evals", "eval_samples"))
 
 
 def _answer(pairs: Sequence[Pair]) -> Answer:
@@ -102,6 +109,7 @@ def _row(pair: Pair) -> dict[str, Number | None]:
         "min_detectable": tested.detectable if tested else None,
         "method": tested.method if tested else None,
         "documents": tested.n if tested else None,
+        "baselines": pair.baselines,
         "lost": tested.fell if tested else None,
         "won": tested.rose if tested else None,
         "in_group": int(pair.member),

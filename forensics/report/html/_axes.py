@@ -9,6 +9,8 @@ from math import ceil, floor, isfinite, log10
 from forensics.report.html._elements import Markup, tag
 
 _ROUNDING = 1e-6
+#: Width of a digit on a small screen, where letters are largest.
+_LETTER = 12.0
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 720.0, 100.0, 18.0, 34.0, 52.0
 
 
@@ -75,6 +77,14 @@ def short(value: float) -> str:
     return f"{value:.4g}"
 
 
+def x_tick(said: str, at: float, y: float, end: float) -> Markup:
+    """Write a number below an axis, pushed left where half of it would not fit."""
+    half = _LETTER / 2 * len(said)
+    if at + half > end + RIGHT:
+        return tag("text", said, class_="tick", x=end + RIGHT - 2, y=y, text_anchor="end")
+    return tag("text", said, class_="tick", x=at, y=y, text_anchor="middle")
+
+
 def frame(x: Scale, y: Scale, x_label: str, y_label: str) -> Markup:
     """Draw the grid, the numbers and the names of two axes."""
     bottom, parts = y.start, list[Markup]()
@@ -85,7 +95,7 @@ def frame(x: Scale, y: Scale, x_label: str, y_label: str) -> Markup:
     for value in x.ticks():
         at = x.at(value)
         parts.append(tag("line", class_="axis", x1=at, x2=at, y1=bottom, y2=bottom + 5))
-        parts.append(tag("text", short(value), class_="tick", x=at, y=bottom + 22, text_anchor="middle"))
+        parts.append(x_tick(short(value), at, bottom + 22, x.end))
     parts.append(tag("line", class_="axis", x1=x.start, x2=x.end, y1=bottom, y2=bottom))
     parts.append(tag("text", x_label, class_="name", x=x.end, y=bottom + 44, text_anchor="end"))
     parts.append(tag("text", y_label, class_="name", x=4, y=18))

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+#: Selectors of one rule, of a sheet in which only `@media` holds other rules.
+_SELECTORS = re.compile(r"(?<=[{}\n])([^@{}\n][^{}\n]*)\{(?=[^{}]*\})")
+
 _LIGHT = (
     "--bg:#fff;--fg:#1b1f24;--soft:#57606a;--line:#d0d7de;--box:#f6f8fa;--bad:#b3261e;--good:#1a6b36;--warn:#7d5200;"
     "--c0:#0b5cad;--c1:#b35900;--c2:#1a7f37;--c3:#8a3ffc;--c4:#9f1853;--c5:#007d79;--c6:#6f5200;--c7:#4d5358;--c8:#a8a8a8"
@@ -11,19 +16,27 @@ _DARK = (
     "--c0:#6cb6ff;--c1:#ffa657;--c2:#7ee787;--c3:#c8a6ff;--c4:#ff9bce;--c5:#56d4c9;--c6:#e3c567;--c7:#b7c0c8;--c8:#6b747c"
 )
 _STROKES = "".join(f".c{n}{{stroke:var(--c{n})}}.dot.c{n},.p{n}{{fill:var(--c{n})}}" for n in range(9))
-_BODY = """
+_PAGE = """
 *{box-sizing:border-box}
 html{color-scheme:light dark}
 body{margin:0 auto;max-width:62rem;padding:1rem 1.25rem 4rem;background:var(--bg);color:var(--fg);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;overflow-wrap:anywhere}
+.skip{position:absolute;left:-999rem}
+.skip:focus{position:static}
+.still,svg.chart.still{display:none}
+@media (max-width:40rem){body{padding:.7rem .8rem 3rem}}
+@media print{body{max-width:none;padding:0;font-size:10.5pt}figure,.finding,pre,tr{break-inside:avoid}
+h2,h3{break-after:avoid}details:not([open])::details-content{content-visibility:visible;display:block;height:auto}
+.skip,summary,.live{display:none}.still,svg.chart.still{display:block}}
+"""
+#: What verdict, tables and drawings need, wherever they stand; each selector stands for itself.
+_CORE = """
 h1{font-size:1.5rem;line-height:1.25;margin:.3rem 0 .6rem}
 h2{font-size:1.2rem;margin:2.2rem 0 .6rem;border-bottom:1px solid var(--line);padding-bottom:.2rem}
 h3{font-size:1rem;margin:1.4rem 0 .3rem}
 p{margin:.4rem 0}
 a{color:var(--c0)}
 a:focus-visible,summary:focus-visible,[tabindex]:focus-visible{outline:3px solid var(--c0);outline-offset:2px}
-.skip{position:absolute;left:-999rem}
-.skip:focus{position:static}
 .outcome{display:inline-block;font-weight:700;border:2px solid currentColor;border-radius:.4rem;padding:0 .5rem}
 .failed{color:var(--bad)}.healthy{color:var(--good)}.cannot_say{color:var(--warn)}
 .run{color:var(--soft)}
@@ -54,6 +67,9 @@ svg .number{fill:var(--bg);font-weight:700}
 .mark.checkpoint{stroke-dasharray:2 4}
 .mark.limit{stroke:var(--warn);stroke-dasharray:10 4}
 svg .said.onset{fill:var(--bad);font-weight:700}svg .said.clean{fill:var(--good);font-weight:700}
+.block{stroke:none}
+svg .inside{fill:var(--bg);font-size:12px}svg .p8+.inside{fill:var(--fg)}
+.flag{fill:var(--bg);stroke:var(--bad);stroke-width:2}
 .row{fill:var(--box)}.cell{fill:var(--c0)}.cell.bad{fill:var(--bad)}
 .moment circle{fill:var(--soft);stroke:var(--soft);stroke-width:2}
 .moment.main circle{fill:var(--bad);stroke:var(--bad)}
@@ -66,20 +82,30 @@ svg .said.onset{fill:var(--bad);font-weight:700}svg .said.clean{fill:var(--good)
 .finding.error{border-color:var(--bad)}.finding.warning{border-color:var(--warn)}
 .badge{font-size:.8rem;border:1px solid currentColor;border-radius:.3rem;padding:0 .35rem;margin-right:.3rem}
 .scroll{overflow-x:auto}
+.wide svg.chart{min-width:38rem}
 table{border-collapse:collapse;font-size:.86rem;margin:.5rem 0}
 th,td{text-align:left;vertical-align:top;border-bottom:1px solid var(--line);padding:.2rem .7rem .2rem 0;
 overflow-wrap:normal}
+td{min-width:4.5rem}
 td.long{min-width:14rem;overflow-wrap:anywhere}
+article{border-top:4px solid var(--line);margin-top:3rem;padding-top:1rem}
 details{margin:.5rem 0}
 summary{cursor:pointer}
-svg.chart.still{display:none}
-@media (max-width:40rem){body{padding:.7rem .8rem 3rem}svg.chart text{font-size:22px}
+@media (max-width:40rem){svg.chart text{font-size:22px}svg.chart .inside{font-size:12px}
 svg.chart .number{font-size:15px}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}figure{padding:.5rem}}
-@media print{body{max-width:none;padding:0;font-size:10.5pt}figure,.finding,pre,tr{break-inside:avoid}
-h2,h3{break-after:avoid}details:not([open])::details-content{content-visibility:visible;display:block;height:auto}
-.skip,summary,.live{display:none}svg.chart.still{display:block}}
 """
 CSS = (
     f":root{{{_LIGHT}}}@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
-    f"@media print{{:root{{{_LIGHT}}}}}{_BODY}{_STROKES}"
+    f"{_CORE}{_STROKES}{_PAGE}@media print{{:root{{{_LIGHT}}}}}"
 )
+
+
+def scoped(name: str) -> str:
+    """Give the sheet for a box of the class `name` in a page of somebody else: nothing outside of it is touched."""
+    box = f".{name}"
+    own = "background:var(--bg);color:var(--fg);padding:.8rem;overflow-wrap:anywhere;font:14px/1.5 system-ui,sans-serif"
+    rules = _SELECTORS.sub(
+        lambda found: ",".join(f"{box} {one.strip()}" for one in found[1].split(",")) + "{", _CORE + _STROKES
+    )
+    colors = f"{box}{{{_LIGHT}}}@media (prefers-color-scheme:dark){{{box}{{{_DARK}}}}}"
+    return f"{colors}{box}{{{own}}}{box} *{{box-sizing:border-box}}{rules}"

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
-from forensics.figure import Bars, Chart, Figure, Heat, Lanes
-from forensics.report.html import _svg_bars, _svg_chart, _svg_heat, _svg_lanes
+from forensics.figure import Figure
+from forensics.report.html._drawing import Table, drawing_of
 from forensics.report.html._elements import Markup, join, tag
 
 #: Cells of more characters than this are wrapped.
 _LONG = 40
-Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 def figure(shown: Figure, ident: str) -> Markup:
-    """Lay out one figure."""
-    drawing, below, data = _drawn(shown, ident)
+    """Lay out one figure; nothing for a type that nothing draws."""
+    drawing = drawing_of(shown)
+    if drawing is None:
+        return join()
     caption = tag(
         "figcaption", tag("b", shown.title), shown.caption, *([_rules(shown.rules)] if _rules(shown.rules) else [])
     )
-    note = [tag("p", f"Points: {shown.note}.", class_="note")] if shown.note else []
-    alternative = [_details(shown, data)] if data is not None else []
-    return tag("figure", caption, drawing, below, note, alternative, id=ident)
+    below = [drawing.below(shown)] if drawing.below is not None else []
+    note = [tag("p", f"Shown: {shown.note}.", class_="note")] if shown.note else []
+    data = [_details(shown, drawing.table(shown))] if drawing.table is not None else []
+    return tag("figure", caption, drawing.draw(shown, ident), below, note, data, id=ident)
 
 
 def data_table(head: tuple[str, ...], rows: list[tuple[str, ...]], name: str) -> Markup:
@@ -34,18 +34,18 @@ def data_table(head: tuple[str, ...], rows: list[tuple[str, ...]], name: str) ->
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=name)
 
 
-def _drawn(shown: Figure, ident: str) -> tuple[Markup, Markup, Table | None]:
-    match shown:
-        case Chart():
-            return _svg_chart.chart(shown, ident), _svg_chart.legend(shown), _svg_chart.table(shown)
-        case Heat():
-            return _svg_heat.heat(shown, ident), join(), _svg_heat.table(shown)
-        case Bars():
-            return _svg_bars.bars(shown, ident), _svg_bars.legend(shown), _svg_bars.table(shown)
-        case Lanes():
-            return _svg_lanes.lanes(shown, ident), _svg_lanes.told(shown), None
-        case _:
-            assert_never(shown)
+def svg(shown: Figure, ident: str, height: float, width: float, *parts: str | list[Markup]) -> Markup:
+    """Give a drawing with its title and description, which are what is read aloud in its place."""
+    return tag(
+        "svg",
+        tag("title", shown.title, id=f"{ident}-t"),
+        tag("desc", shown.caption, id=f"{ident}-d"),
+        *parts,
+        class_="chart",
+        viewBox=f"0 0 {width:.0f} {height:.0f}",
+        role="img",
+        aria_labelledby=f"{ident}-t {ident}-d",
+    )
 
 
 def _details(shown: Figure, data: Table) -> Markup:

@@ -8,18 +8,15 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from forensics.figure import Lanes
 from forensics.model import Report
 from forensics.registry import renderer
 from forensics.report import _many
 from forensics.report._payload import tool
-from forensics.report._phrases import onset
-from forensics.report.html import _sections
 from forensics.report.html._css import CSS
 from forensics.report.html._elements import Markup, join, script, style_sheet, tag
-from forensics.report.html._figures import figure
+from forensics.report.html._fleet import overview, with_room
+from forensics.report.html._section import Shown, sections
 
 
 def render_many(reports: Sequence[Report], *, live: bool = False) -> Iterator[str]:
@@ -27,14 +24,15 @@ def render_many(reports: Sequence[Report], *, live: bool = False) -> Iterator[st
 
     `live` adds scripts that make charts zoomable; nothing is loaded from anywhere then, either.
     """
-    scripts = _scripts(reports) if live else ()
     if len(reports) == 1:
-        yield from _page(reports[0].run, _one(reports[0], "", "h1"), scripts)
+        yield from _page(reports[0].run, _one(reports[0], "", "h1"), _scripts([("", reports[0])]) if live else ())
         return
-    every = [(n, replace(r)) for n, r in enumerate(reports, 1)]  # one report given twice is two runs
-    body = [tag("h1", f"{len(reports)} runs"), _overview(every)]
-    body += [tag("article", _one(r, _prefix(n), "h2"), id=f"run{n}") for n, r in every]
-    yield from _page(f"{len(reports)} runs", join(*body), scripts)
+    every = [(_prefix(n), n, report) for n, report in enumerate(reports, 1)]
+    whole = with_room(reports)
+    scripts = _scripts([(prefix, report) for prefix, n, report in every if n in whole]) if live else ()
+    articles = [tag("article", _one(r, prefix, "h2", brief=n not in whole), id=f"run{n}") for prefix, n, r in every]
+    title = f"{len(reports)} runs"
+    yield from _page(title, join(tag("h1", _many.tally(reports)), overview(reports), *articles), scripts)
 
 
 @renderer("html", many=render_many, drawn=True)
@@ -47,46 +45,15 @@ def _prefix(number: int) -> str:
     return f"run{number}-"
 
 
-def _scripts(reports: Sequence[Report]) -> tuple[str, ...]:
+def _scripts(every: Sequence[tuple[str, Report]]) -> tuple[str, ...]:
     from forensics.report.html._live import scripts  # noqa: PLC0415 - it loads plotly
 
-    several = len(reports) > 1
-    every = [(f"{_prefix(n) if several else ''}{f.key}", f) for n, r in enumerate(reports, 1) for f in r.figures]
-    return scripts(every)
+    return scripts([(f"{prefix}{figure.key}", figure) for prefix, report in every for figure in report.figures])
 
 
-def _one(report: Report, prefix: str, level: str) -> Markup:
-    lines = [f for f in report.figures if isinstance(f, Lanes)]
-    charts = [f for f in report.figures if not isinstance(f, Lanes)]
-    drawn = [tag("h2", "Charts"), *(figure(f, f"{prefix}{f.key}") for f in charts)] if charts else []
-    return join(
-        _sections.verdict(report, level),
-        _sections.proof(report),
-        *(join(tag("h2", "What happened when"), figure(f, f"{prefix}{f.key}")) for f in lines),
-        *drawn,
-        _sections.findings(report, prefix),
-        _sections.coverage(report),
-    )
-
-
-def _overview(every: list[tuple[int, Report]]) -> Markup:
-    number = {id(r): n for n, r in every}
-    head = ("fingerprint", "run", "outcome", "shape", "onset", "headline")
-    rows = [
-        tag("tr", *(tag("td", c) for c in _row(key, r, number[id(r)])))
-        for key, same in _many.grouped([r for _, r in every])
-        for r in same
-    ]
-    top = tag("thead", tag("tr", [tag("th", h, scope="col") for h in head]))
-    table = tag("table", top, tag("tbody", rows))
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="All runs")
-
-
-def _row(key: str, report: Report, number: int) -> tuple[str, ...]:
-    found = report.verdict
-    shape = found.shape.value if found.shape else "-"
-    link = tag("a", report.run, href=f"#run{number}")
-    return key, link, found.outcome.value, shape, onset(found.onset) or "-", found.headline
+def _one(report: Report, prefix: str, level: str, *, brief: bool = False) -> Markup:
+    shown = Shown(report, prefix, level)
+    return join(*(section.make(shown) for section in sections() if section.brief or not brief))
 
 
 def _page(title: str, body: Markup, scripts: tuple[str, ...] = ()) -> Iterator[str]:

@@ -34,6 +34,7 @@ from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, world
 from forensics.signals._classify import Weight
 from forensics.signals.failures import Failure, standing
+from forensics.signals.hang_complaints import complaints
 from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
@@ -47,7 +48,7 @@ def peer_lost(run: Run, _cfg: None = None) -> Iterator[Finding]:
     first = found[0]
     onset = onset_of(run, first)
     victims = set(ranks_of(tuple(f for f in found if f.weight == Weight.CLOSED)))
-    silent = tuple(sorted(world(run) - victims))
+    silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
     named = silent if victims and len(silent) < len(victims) else ()
     yield Finding(
         rule="CRH003",

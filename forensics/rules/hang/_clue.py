@@ -5,7 +5,7 @@ Rules give clues; one decider adds them up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
@@ -15,15 +15,14 @@ from forensics.signals.hang_last_seen import Seen
 from forensics.signals.hang_stacks import Stack
 from forensics.store.run import Run
 
-_SHOWN_RANKS = 16
-
 
 @dataclass(frozen=True, slots=True)
 class Clue:
     """One piece of evidence that names ranks (or none, when it only names a cause) and a cause.
 
     `kind` is where it comes from: log, recorder, stack, exit, host or words. `tied` are ranks between which it cannot
-    choose. Weights add up per rank; 5 is one kind of evidence that nearly always holds.
+    choose. `stated` says that a library named the ranks, so that they exist though no line is theirs. Weights add up
+    per rank; 5 is one kind of evidence that nearly always holds.
     """
 
     ranks: tuple[int, ...]
@@ -33,6 +32,7 @@ class Clue:
     why: str
     evidence: tuple[Evidence, ...]
     tied: tuple[int, ...] = ()
+    stated: bool = False
 
 
 def shown(
@@ -56,26 +56,6 @@ def shown(
             likely=likely,
             next=do,
         )
-
-
-def ranks_text(ranks: Sequence[int]) -> str:
-    """`rank 3`, `ranks 1,2`, with runs as `4-7`."""
-    listed = ",".join(spans(ranks))
-    return f"rank {listed}" if len(ranks) == 1 else f"ranks {listed}"
-
-
-def spans(ranks: Sequence[int]) -> list[str]:
-    """Ranks in order with runs of three and more joined; at most 16 parts."""
-    parts: list[str] = []
-    ordered = sorted(set(ranks))
-    i = 0
-    while i < len(ordered):
-        j = i
-        while j + 1 < len(ordered) and ordered[j + 1] == ordered[j] + 1:
-            j += 1
-        parts.extend([f"{ordered[i]}-{ordered[j]}"] if j - i >= 2 else [str(r) for r in ordered[i : j + 1]])
-        i = j + 1
-    return parts if len(parts) <= _SHOWN_RANKS else [*parts[:_SHOWN_RANKS], "…"]
 
 
 def of_failure(failure: Failure, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:

@@ -14,7 +14,7 @@ from forensics.rules.hang._clue import Clue, ClueSource
 from forensics.signals._classify import Weight
 from forensics.signals.endings import ending_of
 from forensics.signals.failures import standing
-from forensics.signals.hang_ranks import world
+from forensics.signals.hang_ranks import MOST_RANKS, world
 from forensics.store.run import Run
 
 #: Ranks with this share of the best score are named together.
@@ -88,7 +88,7 @@ def _decision(run: Run) -> Decision | None:
     found = tuple(clue for source in sources() for clue in source(run))
     if not _failed(run, found):
         return None
-    everyone = world(run)
+    everyone = _everyone(run, found)
     score: Counter[int] = Counter()
     for clue in found:
         for rank in clue.ranks:
@@ -112,9 +112,15 @@ def _decision(run: Run) -> Decision | None:
     return _of(top, _cause(about), _confidence(about), clues)
 
 
+def _everyone(run: Run, found: Sequence[Clue]) -> frozenset[int]:
+    """Give the ranks of the job; those below a rank that a library names exist too."""
+    named = max((rank for clue in found if clue.stated for rank in clue.ranks), default=-1)
+    return world(run) | frozenset(range(named + 1)) if named < MOST_RANKS else world(run)
+
+
 def _failed(run: Run, found: Sequence[Clue]) -> bool:
     """Whether there is a failure of several ranks to explain."""
-    if not found or (len(world(run)) < 2 and not any(c.cause in _AT_START for c in found)):
+    if not found or (len(_everyone(run, found)) < 2 and not any(c.cause in _AT_START or c.stated for c in found)):
         return False
     if any(f.weight != Weight.STOP for f in standing(run)):
         return True

@@ -37,10 +37,10 @@ from collections.abc import Iterator
 
 from forensics.model import Causal, Evidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.hang._clue import ranks_text
 from forensics.rules.hang._decide import Decision, decision
 from forensics.signals.hang_complaints import complaints
 from forensics.signals.hang_last_seen import last_seen
+from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _EVIDENCE = 6

@@ -38,10 +38,11 @@ from dataclasses import dataclass
 
 from forensics.model import Finding, Shape
 from forensics.registry import rule
-from forensics.rules.hang._clue import Clue, of_entry, ranks_text, shown
+from forensics.rules.hang._clue import Clue, of_entry, shown
 from forensics.signals.hang_collectives import recorded
 from forensics.signals.hang_differs import first_difference
 from forensics.signals.hang_lag import device_lags
+from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _SHOWN = 4

@@ -35,11 +35,12 @@ from collections.abc import Iterator, Sequence
 
 from forensics.model import Evidence, Finding, Locator, Shape
 from forensics.registry import rule
-from forensics.rules.hang._clue import Clue, of_seen, ranks_text, shown
+from forensics.rules.hang._clue import Clue, of_seen, shown
 from forensics.signals.hang_exits import Exit, Exits, exits
 from forensics.signals.hang_last_seen import last_seen
 from forensics.signals.hang_ranks import nodes, world
 from forensics.signals.hang_stacks import stacks
+from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 SIGNALS = {

@@ -36,9 +36,10 @@ from collections.abc import Iterator, Mapping
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
 from forensics.rules._kit import event_evidence
-from forensics.rules.hang._clue import Clue, ranks_text, shown
+from forensics.rules.hang._clue import Clue, shown
 from forensics.signals.hang_differs import Signature, kind_cause, slip_by_steps
 from forensics.signals.hang_lines import matching
+from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _SAID = re.compile(

@@ -4,8 +4,9 @@ What it detects: NCCL and gloo time-outs, desync and heartbeat monitors, rendezv
 
 Why it matters: the rank that complains is a victim; the culprit is the rank that reported nothing, or failed earlier.
 
-How it decides: at least one time-out that was not followed by further steps. Silence alone never makes a hang. When the
-ranks that report are a strict majority of the ranks seen, the silent ones are named as culprits.
+How it decides: at least one time-out that was not followed by further steps. Silence alone never makes a hang. When
+the ranks that complain are a strict majority, those that say nothing, and do not wait themselves, are named (as HNG012
+finds them). Without dumps a rank that waits in another place is a victim too.
 
 What else looks like this: time-outs after an out-of-memory error or an exception of one rank (a consequence), and
 watchdog noise while a finished run is torn down.
@@ -35,14 +36,15 @@ from collections.abc import Iterator
 
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, world
+from forensics.rules._errors import evidence_of, onset_of, ranks_of, when
+from forensics.rules.hang.silent_rank import clues as silent_ranks
 from forensics.signals._classify import Weight
 from forensics.signals.failures import standing
 from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
 
-@rule("HNG001", shape=Shape.HANG, needs=("events", "metrics"))
+@rule("HNG001", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
 def log_says_hang(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find time-outs that ended the run, and the ranks that did not report one."""
     found = in_order(f for f in standing(run) if f.shape == "hang")
@@ -51,8 +53,8 @@ def log_says_hang(run: Run, _cfg: None = None) -> Iterator[Finding]:
     first = found[0]
     onset = onset_of(run, first)
     victims = set(ranks_of(found))
-    silent = tuple(sorted(world(run) - victims))
-    named = silent if victims and silent and len(silent) < len(victims) else ()
+    silent = tuple(rank for clue in silent_ranks(run) for rank in clue.ranks)
+    named = silent if len(silent) < len(victims) else ()
     waited = f"rank(s) {_listed(sorted(victims))}" if victims else "the run"
     blame = f"; rank(s) {_listed(named)} reported nothing" if named else ""
     yield Finding(
@@ -67,7 +69,7 @@ def log_says_hang(run: Run, _cfg: None = None) -> Iterator[Finding]:
         culprits=named,
         cause="never_entered" if named else first.cause,
         causal=Causal.ROOT if first.weight >= Weight.ECHO else Causal.SYMPTOM,
-        numbers={"reports": len(found), "ranks_reporting": len(victims), "ranks_silent": len(silent)},
+        numbers={"reports": len(found), "ranks_reporting": len(victims), "ranks_silent": len(named)},
         next=("read the last lines of the silent ranks; set TORCH_NCCL_TRACE_BUFFER_SIZE for the next run",),
     )
 

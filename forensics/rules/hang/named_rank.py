@@ -1,19 +1,21 @@
 """HNG009 named-by-the-library: a library's own check names the rank that did not come, or that differs.
 
 What it detects: monitored_barrier, the desync report, DDP's check of parameter shapes, the interpreter-lock line of the
-heartbeat monitor, and the RAS service of NCCL.
+heartbeat monitor, NCCL's check of calls, and Horovod's list of missing ranks.
 
 Why it matters: these are statements about a certain rank, not complaints about some peer.
 
 How it decides: the ranks that the line names. DDP's shape check is printed by every rank that differs from rank 0: when
 more than half of the ranks print it, rank 0 is the odd one.
 
+The report of NCCL's RAS service numbers the ranks of one communicator, not of the job, and names nobody here.
+
 What else looks like this: `successfully reached monitoredBarrier, but received errors`, which a victim prints, and
 `from rank N` in dump signals, which names the first rank to notice.
 
 What to do next: read the last lines of the named rank.
 
-References: PyTorch, torch.distributed, "Monitored barrier"; NCCL user guide, "RAS".
+References: PyTorch, torch.distributed, "Monitored barrier"; Horovod, "Stall check".
 
 Example:
     ```events source,line,rank,code,text,attrs
@@ -36,9 +38,10 @@ from dataclasses import dataclass
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
 from forensics.rules._kit import event_evidence
-from forensics.rules.hang._clue import Clue, ranks_text, shown
+from forensics.rules.hang._clue import Clue, shown
 from forensics.signals.hang_lines import matching
 from forensics.signals.hang_ranks import corrected, listed, stated, world
+from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 
@@ -60,6 +63,13 @@ STATEMENTS = (
         "never_entered",
         6,
         "did not pass the monitored barrier",
+    ),
+    Statement(
+        "[missing ranks:",
+        re.compile(r"\[missing ranks: ?(?P<ranks>\d[\d, ]*)\]"),
+        "never_entered",
+        6,
+        "did not submit a tensor that the others wait for, says Horovod's stall check",
     ),
     Statement(
         "are the lagging ranks",
@@ -136,4 +146,5 @@ def clues(run: Run) -> Iterator[Clue]:
         if named:
             ranks = tuple(sorted(named))
             why = f"{ranks_text(ranks)} {statement.words}"
-            yield Clue(ranks, statement.cause, statement.weight, "log", why, tuple(named.values())[:4])
+            proof = tuple(named.values())[:4]
+            yield Clue(ranks, statement.cause, statement.weight, "log", why, proof, stated=True)

@@ -4,9 +4,10 @@ What it detects: absence from the set of ranks that report closed connections or
 
 Why it matters: the rank that complains is a victim; what the culprit does not print is the evidence.
 
-How it decides: the ranks that complain are at least half of the job, and the rest is named. A closed connection means
-that the rest died or left, a time-out that it lived and did not come. All ranks of one node: the node is lost. Ranks
-whose stack or dump shows them waiting are not named, nor those that were ended before they could complain.
+How it decides: the ranks that complain are at least half of the job, and the rest is named. A single number that is
+missing in the row of ranks counts as one. A closed connection means that the rest died or left, a time-out that it
+lived and did not come. All ranks of one node: the node is lost. Ranks whose stack or dump shows them waiting are not
+named, nor those that were ended before they could complain.
 
 What else looks like this: a log that is missing; a rank whose launcher ended it first.
 
@@ -35,16 +36,21 @@ from collections.abc import Iterator
 
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
-from forensics.rules.hang._clue import Clue, of_failure, of_seen, ranks_text, shown
+from forensics.rules.hang._clue import Clue, of_failure, of_seen, shown
 from forensics.signals.hang_collectives import recorded
 from forensics.signals.hang_complaints import Complaints, complaints
 from forensics.signals.hang_exits import exits
 from forensics.signals.hang_last_seen import last_seen
 from forensics.signals.hang_ranks import nodes, world
 from forensics.signals.hang_stacks import stacks
+from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _SHOWN = 3
+#: Ranks are numbered without gaps, so a number that no line carries is a rank. Two victims prove no numbering; in a
+#: huge job one lost log is likelier than one rank that says nothing.
+_GAP_VICTIMS = 3
+_GAP_WORLD = 1024
 
 
 @rule("HNG012", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
@@ -60,6 +66,7 @@ def clues(run: Run) -> Iterator[Clue]:
     if not victims:
         return
     quiet = everyone - victims - frozenset(said.own) - _waiting(run) - _ended_first(run)
+    quiet = quiet or _gap(everyone, victims)
     if not quiet or len(quiet) * 2 > len(everyone):
         return
     ranks = tuple(sorted(quiet))
@@ -71,6 +78,14 @@ def clues(run: Run) -> Iterator[Clue]:
     whose = " (one node)" if lost else ""
     why = f"{ranks_text(sorted(victims))} complain(s) of a peer; {ranks_text(ranks)}{whose} {words}"
     yield Clue(ranks, cause, 4 if gone else 3, "log", why, _proof(run, said, ranks))
+
+
+def _gap(everyone: frozenset[int], victims: frozenset[int]) -> frozenset[int]:
+    """Give the one number that is missing below the highest rank, where at least three others complain."""
+    if not _GAP_VICTIMS <= len(victims) <= len(everyone) < _GAP_WORLD or max(everyone) > len(everyone):
+        return frozenset()
+    missing = frozenset(range(max(everyone) + 1)) - everyone
+    return missing if len(missing) == 1 else frozenset()
 
 
 def _waiting(run: Run) -> frozenset[int]:

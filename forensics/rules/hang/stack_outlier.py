@@ -36,9 +36,10 @@ from collections.abc import Iterator, Mapping
 
 from forensics.model import Finding, Shape
 from forensics.registry import rule
-from forensics.rules.hang._clue import Clue, of_stack, ranks_text, shown
+from forensics.rules.hang._clue import Clue, of_stack, shown
 from forensics.signals.hang_complaints import complaints
 from forensics.signals.hang_stacks import Stack, stacks
+from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _SHOWN = 3

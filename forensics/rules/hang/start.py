@@ -35,11 +35,12 @@ from collections.abc import Iterator
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
 from forensics.rules._kit import event_evidence
-from forensics.rules.hang._clue import Clue, of_failure, ranks_text, shown
+from forensics.rules.hang._clue import Clue, of_failure, shown
 from forensics.signals.hang_complaints import placed
 from forensics.signals.hang_exits import exits
 from forensics.signals.hang_last_seen import last_seen
 from forensics.signals.hang_lines import matching
+from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _CLIENTS = re.compile(r"waiting for clients\. (?P<joined>\d{1,6})/(?P<size>\d{1,6}) clients joined")

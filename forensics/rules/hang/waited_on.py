@@ -35,9 +35,10 @@ from collections.abc import Iterator
 
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
-from forensics.rules.hang._clue import Clue, of_entry, ranks_text, shown
+from forensics.rules.hang._clue import Clue, of_entry, shown
 from forensics.signals.hang_differs import first_difference
 from forensics.signals.hang_waits import Wait, WaitGraph, wait_graph
+from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _SHOWN = 4

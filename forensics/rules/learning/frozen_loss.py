@@ -6,7 +6,8 @@ Why it matters: no step changed anything, or what is logged is not the loss.
 
 How it decides: `share` of the records, `records` at least, have one value, which is above `least`, so that it is not
 rounding; and there are digits enough that noise would show. With a learning rate or a gradient norm of zero, or with
-`many` records, it is an error, else a warning.
+`many` records, it is an error, else a warning. A loss that moved at first and then kept one value, for `records` at
+least and for more than half of all, is a warning where that value is not below the first one: nothing was learned.
 
 What else looks like this: a loss that is logged once and repeated; a value rounded to one digit.
 
@@ -60,6 +61,36 @@ Example:
     200,lr,0
     ```
     => LRN014 error
+Example: a loss that died after a few large steps
+    ```metrics step,name,value
+    0,loss,0.7012
+    1,loss,1.8841
+    2,loss,4.2077
+    3,loss,0.9125
+    4,loss,0.7031
+    5,loss,0.7031
+    6,loss,0.7031
+    7,loss,0.7031
+    8,loss,0.7031
+    9,loss,0.7031
+    10,loss,0.7031
+    11,loss,0.7031
+    12,loss,0.7031
+    13,loss,0.7031
+    14,loss,0.7031
+    15,loss,0.7031
+    16,loss,0.7031
+    17,loss,0.7031
+    18,loss,0.7031
+    19,loss,0.7031
+    20,loss,0.7031
+    21,loss,0.7031
+    22,loss,0.7031
+    23,loss,0.7031
+    24,loss,0.7031
+    25,loss,0.7031
+    ```
+    => LRN014 warning
 Not this: a loss that rounds to the same digits now and then
     ```metrics step,name,value
     10,loss,4.293
@@ -91,6 +122,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._kit import metric_evidence, number
@@ -118,7 +151,10 @@ def frozen_loss(run: Run, cfg: Frozen | None = None) -> Iterator[Finding]:
     if reinforced(run):
         return
     known = [c for c in curves(run, "loss") if len(c) >= cfg.records]
-    if not known or not all(_is_frozen(c, cfg) for c in known):
+    if not known:
+        return
+    if not all(_is_frozen(c, cfg) for c in known):
+        yield from _froze(known, cfg)
         return
     curve = max(known, key=len)
     other = next(
@@ -148,6 +184,41 @@ def frozen_loss(run: Run, cfg: Frozen | None = None) -> Iterator[Finding]:
 
 def _is_frozen(curve: Curve, cfg: Frozen) -> bool:
     last = float(curve.values[-1])
-    if abs(last) < cfg.least or abs(last) == round(abs(last), cfg.digits - 1):
+    if _rounded(last, cfg):
         return False
     return float((curve.values == last).mean()) >= cfg.share
+
+
+def _froze(known: list[Curve], cfg: Frozen) -> Iterator[Finding]:
+    """Find a loss that stopped at a value which is no better than its first."""
+    for curve in known:
+        first, last = float(curve.values[0]), float(curve.values[-1])
+        away = np.flatnonzero(curve.values != last)
+        start = int(away[-1]) + 1 if len(away) else 0
+        count = len(curve) - start
+        if _rounded(last, cfg) or last < first or count < cfg.records or 2 * count <= len(curve):
+            continue
+        yield Finding(
+            rule="LRN014",
+            shape=Shape.LEARNING,
+            severity=Severity.WARNING,
+            confidence=Confidence.MEDIUM,
+            title=f"{curve.raw_name} froze at {number(last)} for its last {count} records; it began at {number(first)}",
+            because="batches differ, so a loss should",
+            evidence=(
+                metric_evidence(curve.row(start)),
+                metric_evidence(curve.row(0), EvidenceRole.RELATED),
+                metric_evidence(curve.row(-1), EvidenceRole.RELATED),
+            ),
+            onset=Onset(step=curve.step(start), t_ns=curve.row(start)["t_ns"], rank=curve.rank),
+            cause="frozen_loss",
+            causal=Causal.ROOT,
+            numbers={"value": last, "records": count},
+            likely=("dead units or saturated outputs after a step too large", *LIKELY[:2]),
+            next=NEXT,
+        )
+        return
+
+
+def _rounded(value: float, cfg: Frozen) -> bool:
+    return abs(value) < cfg.least or abs(value) == round(abs(value), cfg.digits - 1)

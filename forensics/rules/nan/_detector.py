@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import polars as pl
 from forensics.rules._kit import Row, attributes
 from forensics.rules.nan._series import Candidate, Status
 from forensics.signals._classify import of_exception
+from forensics.signals._near_the_end import ends_the_log, last_lines
 from forensics.store.run import Run
 
 #: So many finite losses after a detector's last line mean that training went on; so many lines at most are a stumble.
@@ -17,7 +19,11 @@ _SURVIVED = 2
 _STUMBLES = 3
 _NAN_SHAPE = r'"shape":\s*"nan"'
 _BLAMED = r'"role":\s*"(?:root|symptom)"'
-_MAY_BE_NAN = r"(?i)nan\b|inf\b|finite|FloatingPoint|probability tensor|NanLoss|found invalid values"
+_MAY_BE_NAN = r"(?i)nan\b|inf\b|finite|FloatingPoint|probability tensor|NanLoss|(?:found|has) invalid values"
+#: A traceback, and an exception's line without one.
+_EXCEPTIONS = ("traceback", "py-exception-terminal")
+#: A detector's own words for when it fired.
+_WHEN = re.compile(r"(?i)\b(?:iter(?:ation)?|(?:global[_ ])?step)\b\s*(?:number|no\.?)?\s*[=#:]?\s*(\d{1,12})\b")
 #: Anomaly mode prints a forward traceback for every error in the backward pass, not only for NaN.
 _ANY_ERROR = ("anomaly-forward-op",)
 
@@ -57,13 +63,27 @@ def _errors(run: Run) -> Iterator[_Line]:
     """Signatures that speak of NaN as an error, and exceptions whose words do."""
     attrs, code = pl.col("attrs").fill_null(""), pl.col("code")
     signed = attrs.str.contains(_NAN_SHAPE) & attrs.str.contains(_BLAMED) & ~code.is_in(_ANY_ERROR)
-    raised = (code == "traceback") & attrs.str.contains(_MAY_BE_NAN)
+    raised = code.is_in(_EXCEPTIONS) & attrs.str.contains(_MAY_BE_NAN)
     rows = run.scan("events").filter((signed | raised) & ~code.str.ends_with(".nan")).sort("source", "seq").collect()
+    last = last_lines(run)
+    told = set(rows.filter(code == "traceback").select("source", "line").iter_rows())
     for row in rows.iter_rows(named=True):
         said = attributes(row)
-        if row["code"] == "traceback" and of_exception(said.get("exc", ""), said.get("message", ""))[1] != "nan":
+        message = said.get("message", said.get("msg", ""))
+        if row["code"] in _EXCEPTIONS and of_exception(said.get("exc", ""), message)[1] != "nan":
             continue
-        yield _Line(row, row["line"] or row["seq"] or 0, echo="probability tensor" in (row["text"] or ""))
+        lone = row["code"] == "py-exception-terminal"
+        place = (row["source"], row["line"])
+        if lone and (place in told or not ends_the_log(*place, last)):
+            continue
+        echo = "probability tensor" in (row["text"] or "")
+        yield _Line(_timed(row), row["line"] or row["seq"] or 0, echo=echo)
+
+
+def _timed(row: Row) -> Row:
+    """The row with the step that its words name, where it has none of its own."""
+    said = _WHEN.search(row["text"] or "") if row["step"] is None else None
+    return row if said is None else {**row, "step": int(said[1])}
 
 
 def _judge(lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candidate]:

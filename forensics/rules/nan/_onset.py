@@ -11,6 +11,7 @@ from forensics.model import Evidence, EvidenceRole, Onset
 from forensics.rules._kit import Row, event_evidence, metric_evidence
 from forensics.rules.nan._detector import detector_candidates
 from forensics.rules.nan._series import Candidate, Shares, Status, series_candidates
+from forensics.rules.nan._together import lost_together
 from forensics.store.run import Run
 
 _ORDER = (Status.FAILED, Status.EARLIER, Status.INTERMITTENT, Status.TRANSIENT)
@@ -92,6 +93,7 @@ def _nan_onset(key: _Same, cfg: Shares) -> NanOnset | None:
     run = key.run
     found, rows = series_candidates(run, cfg)
     found += detector_candidates(run, rows)
+    found += lost_together(run, cfg) if not found else ()
     if not found:
         return None
     worst = min((c.status for c in found), key=_ORDER.index)
@@ -139,6 +141,8 @@ def _clean_step(clean: Row | None, first: Candidate) -> int | None:
 def _finite_before(rows: pl.DataFrame, first: Candidate) -> int:
     """How many finite losses the source of the first bad place has before it, in its attempt."""
     row = first.row
+    if first.role == "together":
+        return first.n - first.n_bad
     own = rows.filter((pl.col("source") == row["source"]) & (pl.col("role") == "loss") & ~pl.col("bad"))
     if first.role in _SPOKEN:
         own = own.filter(pl.coalesce("line", "seq").fill_null(0) < (row["line"] or row["seq"] or 0))

@@ -1,12 +1,14 @@
 """OOM008 one-rank-higher: one rank needs clearly more memory than the others.
 
-What it detects: a rank whose memory level lies far above the median of all ranks, in the same metric.
+What it detects: a rank whose highest value lies far above the median of the highest values of all ranks, in the same
+metric.
 
 Why it matters: the fullest rank decides whether the job fits. What makes it fuller is work that the others do not
 have: the embedding or the head in a pipeline, a master copy, gathered outputs, or a process on the wrong device.
 
-How it decides: at least three ranks print the same metric. One has a median of `ratio` times the median of all or
-more, and `gib` more. It is a warning where that rank ran out of memory, else a note.
+How it decides: at least `ranks` ranks print the same metric. Of each the highest value of its last attempt counts. One
+reaches `ratio` times the median of these or more, and `gib` more. It is a warning where that rank ran out of memory,
+else a note.
 
 What else looks like this: pipeline parallelism, where the first and last stages are larger by design.
 
@@ -44,6 +46,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import GIB, fatal, message_evidence, ranks, series_evidence, size
@@ -73,12 +77,12 @@ def one_rank_higher(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
             shape=Shape.OOM,
             severity=Severity.WARNING if died else Severity.INFO,
             confidence=Confidence.MEDIUM,
-            title=f"rank {row.top.rank} holds {size(row.top.peak * GIB)}, {row.ratio:.2f} times the median of"
-            f" {len(row.levels)} ranks ({row.name})",
-            because="the fullest rank decides whether the job fits, and the others have room",
+            title=f"rank {row.top.rank} reaches {size(row.top.peak * GIB)}, {row.ratio:.2f} times the median of"
+            f" {len(row.levels)} ranks ({size(row.median * GIB)}; {row.name})",
+            because="the fullest rank decides whether the job fits; compared are the highest values of the ranks",
             evidence=(
-                *series_evidence(row.top, -1),
-                *series_evidence(row.lowest, -1),
+                *series_evidence(row.top, int(np.argmax(row.top.y))),
+                *series_evidence(row.lowest, int(np.argmax(row.lowest.y))),
                 *(message_evidence(m, EvidenceRole.RELATED) for m in died[:1]),
             ),
             onset=Onset(rank=row.top.rank),

@@ -6,8 +6,10 @@ out-of-memory message or the driver's own count shows it.
 Why it matters: no snapshot shows it and no smaller cache frees it: the context, communicators (one set of buffers per
 process group), workspaces of cuBLAS, compiled graphs, another library with an allocator of its own.
 
-How it decides: what the process holds less what is allocated and reserved is at least `gib`, in a fatal message or
-measured as the driver's used memory less the reserved memory. The usual context and communicator take 0.3 to 1.5 GiB.
+How it decides: what the process holds less what is allocated and reserved is at least `gib`, in a fatal message. Where
+no such message counts the process, the driver's used memory less the reserved memory stands for it, both at their
+highest, where one source logs both: a warning when the run ended in an out-of-memory error of the device, else a note.
+The usual context and communicator take 0.3 to 1.5 GiB.
 
 What else looks like this: several processes on one device, where only the device's total is logged.
 
@@ -21,6 +23,15 @@ Example:
     train.log,40,cuda-oom,CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 39.50 GiB of which 750.25 MiB is free. Including non-PyTorch memory this process has 38.75 GiB memory in use. Of the allocated memory 29.25 GiB is allocated by PyTorch and 1.25 GiB is reserved by PyTorch but unallocated.,"{""role"":""root"",""shape"":""oom""}"
     ```
     => OOM015 warning cause=outside_allocator
+
+Example: the driver counts more than the allocator, in a run that goes on
+    ```metrics step,name,value,source,seq
+    10,mem_reserved_gib,41.5,m.csv,1
+    10,gpu_mem_used_gib,47.25,m.csv,1
+    20,mem_reserved_gib,41.75,m.csv,2
+    20,gpu_mem_used_gib,47.75,m.csv,2
+    ```
+    => OOM015 info cause=outside_allocator
 Not this: a context and a communicator
     ```events source,line,code,text,attrs
     train.log,40,cuda-oom,CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 39.50 GiB of which 750.25 MiB is free. Including non-PyTorch memory this process has 38.75 GiB memory in use. Of the allocated memory 37.25 GiB is allocated by PyTorch and 350.75 MiB is reserved by PyTorch but unallocated.,"{""role"":""root"",""shape"":""oom""}"
@@ -33,9 +44,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
+import numpy as np
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.oom._memory import GIB, fatal, message_evidence, onset_at, ranks, size
+from forensics.rules.oom._memory import GIB, fatal, message_evidence, onset_at, ranks, series_evidence, size
+from forensics.signals.memory_capacity import Beside, beside_reserved
+from forensics.signals.memory_series import Series, series_of
+from forensics.signals.oom_messages import OomMessage
 from forensics.store.run import Run
 
 
@@ -46,14 +62,27 @@ class Config:
     gib: float = 3.0
 
 
-@rule("OOM015", shape=Shape.OOM, needs=("events", "metrics"), config=Config)
+_LIKELY = ("communicators of many process groups", "another library with its own allocator in the same process")
+_NEXT = ("fewer process groups, or a smaller NCCL_BUFFSIZE", "lower the share of an engine in the same process")
+
+
+@rule("OOM015", shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
 def outside_the_allocator(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
-    """Judge the first fatal device message that counts the whole process."""
+    """Judge the first fatal device message that counts the whole process, else the driver's count beside it."""
     cfg = cfg or Config()
-    first = next((m for m in fatal(run) if m.sizes.outside is not None), None)
-    if first is None or (first.sizes.outside or 0) < cfg.gib * GIB:
+    died = fatal(run)
+    first = next((m for m in died if m.sizes.outside is not None), None)
+    if first is not None:
+        if (first.sizes.outside or 0) >= cfg.gib * GIB:
+            yield _of_message(first)
         return
-    yield Finding(
+    found = max(beside_reserved(run), key=lambda one: one.gib, default=None)
+    if found is not None and found.gib >= cfg.gib:
+        yield from _of_driver(run, found, died)
+
+
+def _of_message(first: OomMessage) -> Finding:
+    return Finding(
         rule="OOM015",
         shape=Shape.OOM,
         severity=Severity.WARNING,
@@ -66,6 +95,40 @@ def outside_the_allocator(run: Run, cfg: Config | None = None) -> Iterator[Findi
         cause="outside_allocator",
         causal=Causal.CONTEXT,
         numbers={"outside_bytes": first.sizes.outside or 0},
-        likely=("communicators of many process groups", "another library with its own allocator in the same process"),
-        next=("fewer process groups, or a smaller NCCL_BUFFSIZE", "lower the share of an engine in the same process"),
+        likely=_LIKELY,
+        next=_NEXT,
     )
+
+
+def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...]) -> Iterator[Finding]:
+    used, held = (_series(run, found, name) for name in (found.used, found.reserved))
+    if used is None or held is None:
+        return
+    tops = [int(np.argmax(one.y)) for one in (used, held)]
+    yield Finding(
+        rule="OOM015",
+        shape=Shape.OOM,
+        severity=Severity.WARNING if died else Severity.INFO,
+        confidence=Confidence.LOW,
+        title=f"{size(found.gib * GIB)} of the device's used memory is not the allocator's",
+        because="what the driver counts as used on the device, less what is reserved by the framework, is that much:"
+        " other processes on the device are in it, too",
+        evidence=(
+            *series_evidence(used, tops[0]),
+            *series_evidence(held, tops[1]),
+            *(message_evidence(m, EvidenceRole.RELATED) for m in died[:1]),
+        ),
+        onset=Onset(step=used.step(tops[0]), rank=used.rank),
+        culprits=ranks(used) if died else (),
+        cause="outside_allocator",
+        causal=Causal.CONTEXT,
+        numbers={"outside_bytes": round(found.gib * GIB)},
+        likely=(*_LIKELY, "another process on the same device"),
+        next=("nvidia-smi, to see what each process on the device holds", *_NEXT),
+    )
+
+
+def _series(run: Run, found: Beside, name: str) -> Series | None:
+    """Give the series of one name in the source and rank that a difference was taken of, by its highest value."""
+    same = [s for s in series_of(run) if (s.source, s.rank, s.name) == (found.source, found.rank, name)]
+    return max(same, key=lambda s: s.peak, default=None)

@@ -4,10 +4,12 @@ What it detects: a stack whose allocations were recorded, never given back, and 
 
 Why it matters: a curve of memory says that something is kept; a snapshot says which line keeps it.
 
-How it decides: allocations that live to the end are grouped by their Python stack. A group counts when it was added
-to in at least `spread` of the tenths of the recording, its bytes lie on a line over time, it begins in the first third,
-and the recording holds at least three steps. It must hold `least` bytes, or `share` of what is allocated. Without steps
-in the recording nothing is claimed: parameters and the activations of one forward pass are never freed in it either.
+How it decides: allocations that live to the end are grouped by their Python stack, then by the line that made them.
+A group counts when it was added to in at least `spread` of the tenths of the recording and to its end, its bytes lie on
+a line over time, and the recording holds at least three steps. Where a stack frees some of what it makes, only what has
+twice the age that the freed ones reached counts, so that a bounded cache is none. It must hold `least` bytes, or
+`share` of what is allocated. A recording without steps must repeat some work and give nearly all of it back, as one of
+requests does: parameters and the activations of one forward pass are never freed in it either.
 
 What else looks like this: a cache that is still filling, metrics that are collected on the device until an epoch ends.
 
@@ -144,7 +146,8 @@ def _finding(one: Snapshot, leak: Leak) -> Finding:
         confidence=leak.confidence,
         title=f"{short(leak.site)} keeps {size(leak.bytes)} in {leak.count} allocations{step}{period}",
         because=f"none of them was given back; they were made in {leak.spread:.0%} of the tenths of a recording of "
-        f"{leak.steps} steps, in a straight line (r = {leak.linearity:.3f})",
+        f"{leak.steps} {'repetitions' if leak.per_step is None else 'steps'}, in a straight line"
+        f" (r = {leak.linearity:.3f})",
         evidence=(
             evidence(one, f"first of {leak.count} allocations that stay: {chain(leak.stack)}", seq=leak.seq),
             *(

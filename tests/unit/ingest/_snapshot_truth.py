@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import io
-import pickle
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -16,10 +14,11 @@ from forensics.ingest import memory_snapshot
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink
+from tests.unit.ingest._refusing import unpickled as plain
 
 ROOT = Path(__file__).parents[3]
 CORPUS = ROOT.parent / "shared" / "corpus" / "memory"
-WHOLE = sorted([*CORPUS.glob("real/*/*.p*kl*"), *CORPUS.glob("real/*/*.pickle"), *CORPUS.glob("generated/*.pickle")])
+WHOLE = sorted({*CORPUS.glob("real/*/*.p*kl*"), *CORPUS.glob("real/*/*.pickle"), *CORPUS.glob("generated/*.pickle")})
 MASK = (1 << 64) - 1
 
 
@@ -36,13 +35,8 @@ def maker() -> ModuleType:
     return module
 
 
-class Refusing(pickle.Unpickler):
-    def find_class(self, module_name: str, global_name: str) -> Any:
-        raise pickle.UnpicklingError(module_name, global_name)
-
-
 def unpickled(data: bytes) -> dict[str, Any]:
-    found = Refusing(io.BytesIO(data)).load()
+    found = plain(data)
     return found if isinstance(found, dict) else {"segments": found, "device_traces": []}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import re
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from forensics.ingest import flight_recorder, pyspy_json, stack_dump
+from tests.unit.ingest._refusing import unpickled
 from tests.unit.ingest.conftest import FIXTURES, ingest
 
 HANG = FIXTURES.parents[1] / "shared" / "corpus" / "hang"
@@ -24,7 +24,7 @@ def dumps() -> list[Path]:
 
 
 def by_another_reader(data: bytes, *, printed: bool) -> list[tuple[object, ...]]:
-    document = json.loads(data) if printed else pickle.loads(data)
+    document = json.loads(data) if printed else unpickled(data)
     return [
         (
             e["collective_seq_id"],

@@ -52,7 +52,7 @@ def test_blocks_end_at_a_newline_and_count_lines_from_one() -> None:
     assert [b.first_line for b in blocks] == [1 + text(blocks[:n]).count(b"\n") for n in range(len(blocks))]
     assert [b.offset for b in blocks] == [len(text(blocks[:n])) for n in range(len(blocks))]
     assert opened.account().skipped_bytes == 0
-    assert opened.file_bytes_read == opened.size_bytes
+    assert opened.account().read_bytes == opened.size_bytes
 
 
 def test_a_file_gives_the_same_blocks_as_its_bytes(tmp_path: Path) -> None:

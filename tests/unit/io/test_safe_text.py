@@ -10,7 +10,6 @@ from forensics.io.safe_text import (
     for_github_property,
     for_html,
     for_markdown,
-    github_quote,
     markdown_block,
     printable,
 )
@@ -68,13 +67,6 @@ def test_github_messages_and_properties_are_escaped() -> None:
     assert for_github("50%\nb\r") == "50%25%0Ab\\r"
     assert for_github_property("C:\\a,b") == "C%3A\\a%2Cb"
     assert "##[" not in for_github("x ##[error]y")
-
-
-@pytest.mark.parametrize("text", ["::error::x", "  ::set-env name=A::b", "a ##[add-mask]b", "x\n::stop-commands::t"])
-def test_quoted_lines_are_no_commands_of_a_workflow(text: str) -> None:
-    for line in github_quote(text).split("\n"):
-        assert not line.strip().startswith("::")
-        assert "##[" not in line
 
 
 def test_html_is_escaped_in_content_and_attributes() -> None:

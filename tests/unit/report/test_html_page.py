@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from forensics.figure import Bar, Bars, Chart, Curve, Figure, Gap, Heat, Lanes, Level, Mark, Moment
+from forensics.figure import Bar, Bars, Block, Chart, Curve, Figure, Flame, Gap, Heat, Lanes, Level, Mark, Moment, Rows
 from forensics.model import Coverage, Evidence, FileCoverage, FileStatus, Issue, Locator, Report
 from forensics.report.html._live import scripts
 from forensics.report.html.page import render, render_many
@@ -50,6 +50,36 @@ PAYLOADS = (
     "<details open ontoggle=alert(1)>",
     "<math><mtext></p><style><img src=x onerror=alert(1)>",
     "\r\n\r\n<b>new</b>",
+    "<body onload=alert(1)>",
+    "<svg><animate onbegin=alert(1) attributeName=x dur=1s>",
+    "<svg><a xlink:href=javascript:alert(1)><text x=20 y=20>x</text></a></svg>",
+    "<foreignObject><iframe srcdoc='<script>alert(1)</script>'></iframe></foreignObject>",
+    "<use href=data:image/svg+xml;base64,PHN2Zz4=#x>",
+    "<object data=javascript:alert(1)>",
+    "<embed src=javascript:alert(1)>",
+    "<video><source onerror=alert(1)></video>",
+    "<input autofocus onfocus=alert(1)>",
+    "<plaintext>",
+    "<textarea></textarea><script>alert(1)</script>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+    "<template><script>alert(1)</script></template>",
+    "<xmp></xmp><script>alert(1)</script>",
+    "<!--><img src=x onerror=alert(1)>-->",
+    "<![CDATA[<script>alert(1)</script>]]>",
+    "<?xml-stylesheet href='javascript:alert(1)'?>",
+    "<scr<script>ipt>alert(1)</scr</script>ipt>",
+    "%3Cscript%3Ealert(1)%3C/script%3E",
+    "\\u003cscript\\u003ealert(1)\\u003c/script\\u003e",
+    "';alert(1)//",
+    '\\";alert(1)//',
+    "</script ><script>alert(1)</script>",
+    "\u2028alert(1)\u2029",
+    "javascript:alert(1)",
+    "=cmd|'/c calc'!A1",
+    "\ufeff<b>bom</b>",
+    "\U000e0001<b>tag</b>\U000e007f",
+    "x" * 5000 + "<b>",
+    "a\u0300" * 400 + "<i>",
 )
 
 
@@ -96,6 +126,7 @@ def figures(word: str) -> tuple[Figure, ...]:
         Mark(1.0, word, "checkpoint"),
         Mark(9.0, word, "limit"),
     )
+    flame = (Block(word, 3.0, 0, (Block(word, 2.0, 1), Block(word, 1.0, 0))), Block(word, 1.0, 1))
     moments = (
         Moment(None, word, word, word, word, primary=True),
         Moment(0.0, word, word, word, word),
@@ -106,8 +137,10 @@ def figures(word: str) -> tuple[Figure, ...]:
         Chart(
             "chart", word, word, word, word, (curve, ahead), marks, (Level(1.0, 3.0, 4.0, word),), (word,), note=word
         ),
-        Heat("heat", word, word, word, two, two, cells, 3.0, word, two, (word,)),
+        Heat("heat", word, word, word, two, two, cells, 3.0, word, two, (word,), flagged=((0, 0), (1, 1)), flag=word),
         Bars("bars", word, word, word, (word, word), (Bar(word, (1.0, 2.0)), Bar(word, (0.0, 4.0))), (word,)),
+        Flame("flame", word, word, word, 4.0, (word, word), flame, two, (two,), (word,), word),
+        Rows("rows", word, word, (two,), (word,), two, (two,), (word,), word),
     )
 
 
@@ -188,7 +221,7 @@ def test_every_link_leads_somewhere_and_no_id_comes_twice(failed: Report) -> Non
 def test_every_drawing_has_a_role_a_title_and_a_description(failed: Report) -> None:
     page = page_of(filled(failed, "x y"))
     charts = re.findall(r'<svg class="chart"[^>]*>|<svg[^>]*class="chart"[^>]*>', page)
-    assert len(charts) == 4
+    assert len(charts) == 5
     for chart in charts:
         (labels,) = re.findall(r'aria-labelledby="([^"]+)"', chart)
         assert 'role="img"' in chart
@@ -199,7 +232,9 @@ def test_every_chart_has_marks_and_a_table_of_the_same(failed: Report) -> None:
     page = page_of(filled(failed, "x y"))
     assert page.count("<polyline") >= 2
     assert page.count('class="cell') >= 2
-    assert page.count("The same as a table") == 3
+    assert page.count("The same as a table") == 4
+    assert page.count('class="block') == 4
+    assert page.count('class="flag"') >= 2
     assert '<rect class="gap"' in page
 
 
@@ -249,9 +284,17 @@ def test_a_payload_in_an_interactive_page_stays_inside_its_string(failed: Report
     _, ours = scripts([(f.key, f) for f in filled(failed, payload).figures])
     assert not set("<>&\u2028\u2029") & set(ours.split(";\n(function")[0])
     given = json.loads(ours.removeprefix("var GIVEN=").split(";\n(function")[0])
-    for figure in given["figures"]:
-        for trace in figure["data"]:
-            assert "<" not in trace["name"]
+    assert {f["id"] for f in given["figures"]} == {"chart", "bars", "flame"}
+    words = [w for figure in given["figures"] for w in strings([figure["data"], figure["layout"]])]
+    # what Plotly itself puts between a label and its value is the only markup
+    assert not [w for w in words if "<" in w.replace("<br>", "").replace("<extra></extra>", "")]
+
+
+def strings(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [word for one in inside for word in strings(one)]
 
 
 def test_an_interactive_page_is_given_at_most_twenty_thousand_points() -> None:
@@ -259,5 +302,35 @@ def test_an_interactive_page_is_given_at_most_twenty_thousand_points() -> None:
     long = Curve("a", tuple(float(i) for i in range(5000)), values, records=5000)
     charts = [(f"c{n}", Chart(f"c{n}", "t", "c", "x", "y", (long, long))) for n in range(10)]
     _, ours = scripts(charts)
+    given = json.loads(ours.removeprefix("var GIVEN=").split(";\n(function")[0])
+    assert len(given["figures"]) == 10
+    assert sum(len(t["x"]) for f in given["figures"] for t in f["data"]) <= 20_000
+    assert "Zoomable; holds 1,992 points: " in given["figures"][0]["note"]
+
+
+def test_decimation_keeps_every_spike_and_every_hole() -> None:
+    values = [2.0 + (i % 13) / 100 for i in range(6000)]
+    for at, value in ((1234, 90.0), (4321, -70.0)):
+        values[at] = value
+    gaps = tuple(Gap(float(at), float(at), "NaN") for at in (777, 3333, 5432))
+    kept = [i for i in range(6000) if i not in {777, 3333, 5432}]
+    curve = Curve("a", tuple(map(float, kept)), tuple(values[i] for i in kept), gaps, 6000)
+    charts = [(f"c{n}", Chart(f"c{n}", "t", "c", "x", "y", (curve,))) for n in range(40)]
+    _, ours = scripts(charts)
+    given = json.loads(ours.removeprefix("var GIVEN=").split(";\n(function")[0])
+    assert sum(len(t["x"]) for f in given["figures"] for t in f["data"]) <= 20_000
+    for figure in given["figures"]:
+        (trace,) = figure["data"]
+        assert {(1234.0, 90.0), (4321.0, -70.0)} <= set(zip(trace["x"], trace["y"], strict=True))
+        holes = [x for x, y in zip(trace["x"], trace["y"], strict=True) if y is None]
+        assert len(holes) == 3
+        assert [s["x0"] for s in figure["layout"]["shapes"] if s["type"] == "rect"] == [777.0, 3333.0, 5432.0]
+        assert "of 5,997 finite records are drawn" in figure["note"]
+
+
+def test_charts_for_which_no_point_is_left_stay_still_drawings() -> None:
+    curve = Curve("a", tuple(map(float, range(900))), (1.0,) * 900, records=900)
+    many = [(f"c{n}", Chart(f"c{n}", "t", "c", "x", "y", (curve,) * 8)) for n in range(400)]
+    _, ours = scripts(many)
     given = json.loads(ours.removeprefix("var GIVEN=").split(";\n(function")[0])
     assert sum(len(t["x"]) for f in given["figures"] for t in f["data"]) <= 20_000

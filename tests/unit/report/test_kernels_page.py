@@ -13,7 +13,7 @@ import pytest
 
 from forensics.compare.kernel_profile import KernelProfile, profile
 from forensics.compare.kernels import KernelDiff, diff
-from forensics.report.kernels import Page, has_work, render
+from forensics.report.kernels import LAYOUT, Page, has_work
 from forensics.signals.kernel_categories import like_kempnerforge
 from forensics.store.run import Run, run_of
 
@@ -61,7 +61,7 @@ CAND = traced("cand", spans(GEMM, NCCL, ("kernel", "triton_poi_fused_add", 60, 3
 
 
 def said(page: Page, form: str = "text") -> str:
-    return "\n".join(render(page, form))
+    return "\n".join(LAYOUT.render(page, form))
 
 
 def schema() -> dict[str, Any]:

@@ -34,7 +34,7 @@ def page_of(origin: NanOrigin) -> Page:
 
 
 def said(origin: NanOrigin, form: str = "text") -> str:
-    return "\n".join(nan_origin.render(page_of(origin), form))
+    return "\n".join(nan_origin.LAYOUT.render(page_of(origin), form))
 
 
 def test_the_text_names_the_step_the_proof_and_the_restart() -> None:

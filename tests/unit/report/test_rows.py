@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.report.rows import FORMATS, render
+from forensics.report.rows import Page, render
 
+FORMATS = ("text", "csv", "json", "jsonl")
 HOSTILE = ("\x1b[31mred", "\u202eover", "two\nlines", "=cmd()", "a\tb", "\x9b1m", "\u2066")
 
 
 def said(rows: pl.DataFrame, form: str = "text", total: int | None = None) -> list[str]:
-    return "\n".join(render(rows, rows.height if total is None else total, form)).split("\n")
+    return "\n".join(render(Page(rows, rows.height if total is None else total), form)).split("\n")
 
 
 def test_nan_is_nan_and_null_is_empty() -> None:

@@ -60,7 +60,7 @@ def test_colour_is_only_added_around_the_same_words(failed: Report) -> None:
 
 
 def test_runs_that_failed_the_same_way_stand_together(failed: Report, healthy: Report, silent: Report) -> None:
-    keys = [(key, len(same)) for key, same in _many.grouped([healthy, failed, silent, failed])]
+    keys = [(group.key, len(group.reports)) for group in _many.groups([healthy, failed, silent, failed])]
     assert [count for _, count in keys] == [2, 1, 1]
     assert keys[0][0] != "-"
 

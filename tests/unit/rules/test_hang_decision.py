@@ -13,12 +13,12 @@ import pytest
 from forensics.hang import picture
 from forensics.model import Confidence, Coverage
 from forensics.report import hang as pages
-from forensics.rules.hang._clue import spans
 from forensics.rules.hang._decide import decision
 from forensics.rules.hang.culprit import culprit
 from forensics.signals.hang_stacks import stacks
 from forensics.signals.hang_tree import prefix_tree
 from forensics.signals.hang_waits import wait_graph
+from forensics.signals.rank_spans import spans
 from forensics.store.run import Run, run_of
 from forensics.verdict import decide
 
@@ -114,7 +114,7 @@ def page(found: Run) -> pages.Page:
 
 def test_the_document_fits_its_schema() -> None:
     schema = json.loads((files("forensics.report") / "_schema/hang-1.schema.json").read_text(encoding="utf-8"))
-    document = json.loads("\n".join(pages.render(page(run(op(0, 9), op(1, 8, done=True), op(2, 9))), "json")))
+    document = json.loads("\n".join(pages.LAYOUT.render(page(run(op(0, 9), op(1, 8, done=True), op(2, 9))), "json")))
     jsonschema.validate(document, schema)
     assert (document["culprits"], document["last_common"]["seq"]) == ([1], 8)
     assert document["waits"][0]["awaited"] == [1]
@@ -123,5 +123,5 @@ def test_the_document_fits_its_schema() -> None:
 @pytest.mark.parametrize("form", ["text", "markdown"])
 def test_nothing_of_a_hostile_dump_acts_in_the_page(form: str) -> None:
     found = run(op(0, 9, HOSTILE), op(1, 8, done=True), op(2, 9, HOSTILE))
-    text = "\n".join(pages.render(page(found), form))
+    text = "\n".join(pages.LAYOUT.render(page(found), form))
     assert not {"\x1b", "\x07", "\u202e"} & set(text)

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from forensics.signals.memory_capacity import capacity_of
+from forensics.signals.memory_capacity import beside_reserved, capacity_of
 from forensics.signals.memory_ranks import imbalances
 from forensics.signals.memory_series import Series, printed_unit, series_of
 from forensics.signals.memory_shape import form_of
@@ -136,3 +136,60 @@ def test_too_few_finite_values_are_unknown(values: np.ndarray) -> None:
 @pytest.mark.parametrize("value", [0.0, 1e-30, 1e8, -5.0])
 def test_a_constant_is_flat_whatever_it_is(value: float) -> None:
     assert form_of(np.arange(40.0), np.full(40, value)).kind == "flat"
+
+
+def warm(values: np.ndarray, records: int = 2, share: float = 0.5) -> np.ndarray:
+    """The same series with less in its first records, as before the optimizer's states exist."""
+    return np.concatenate((values[:records] * share, values[records:]))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [(LEVEL, "flat"), (SLOPE, "slope"), (STAIRS, "staircase"), (LEVEL + 2.0 * (STEPS >= 500), "level_shift")],
+    ids=["flat", "slope", "staircase", "level shift"],
+)
+def test_what_the_first_records_lack_is_no_part_of_the_shape(values: np.ndarray, kind: str) -> None:
+    form = series(made(frame("mem_allocated_gib", warm(values))), "mem_allocated_gib").form
+    assert form.kind == kind
+    assert form.warmup >= 2
+
+
+def test_a_running_maximum_that_grows_behind_a_warm_up_is_growth() -> None:
+    grown = np.maximum.accumulate(warm(SLOPE, 1, 0.3))
+    assert series(made(frame("mem_peak_gib", grown)), "mem_peak_gib").form.grows
+    level = np.maximum.accumulate(warm(LEVEL, 1, 0.3))
+    assert not series(made(frame("mem_peak_gib", level)), "mem_peak_gib").form.grows
+
+
+@pytest.mark.parametrize("printed", [0.0, 0.1, 0.01])
+def test_what_fills_up_and_stays_is_no_growth_however_it_is_printed(printed: float) -> None:
+    filled = 20 + 4 * (1 - np.exp(-STEPS / 60)) + NOISE
+    filled = np.round(filled / printed) * printed if printed else filled
+    form = series(made(frame("mem_allocated_gib", filled)), "mem_allocated_gib").form
+    assert form.kind in {"flat", "plateau"}
+    assert not form.grows
+
+
+def test_noise_that_wanders_about_a_slope_makes_no_stairs() -> None:
+    rng = np.random.default_rng(11)
+    kinds: list[str] = []
+    for _ in range(12):
+        wander = np.zeros(600)
+        for i in range(1, 600):
+            wander[i] = 0.75 * wander[i - 1] + rng.normal(0, 0.1)
+        y = 30 + 6 * np.linspace(0, 1, 600) + wander
+        kinds.append(form_of(np.arange(600.0), y).kind)
+    assert kinds.count("slope") >= 11
+
+
+def test_many_teeth_are_a_sawtooth_although_they_look_like_noise_from_afar() -> None:
+    rng = np.random.default_rng(5)
+    y = 40 + 3 * ((np.arange(1200) / 30) % 1) + rng.normal(0, 0.05, 1200)
+    assert form_of(np.arange(1200.0), y).kind == "sawtooth"
+
+
+def test_what_the_driver_counts_beside_the_reserved_memory_bounds_the_room() -> None:
+    run = made(frame("mem_reserved_gib", LEVEL), frame("gpu_mem_used_gib", LEVEL + 2.5))
+    (one,) = beside_reserved(run)
+    assert (one.used, one.reserved, one.gib) == ("gpu_mem_used_gib", "mem_reserved_gib", pytest.approx(2.5, abs=0.05))
+    assert capacity_of(run).measured

@@ -55,6 +55,9 @@ CLEAN = {
     "forward passes alone": Plan(steps=9, layers=6, forward_only=True),
     "a cache with a bound": Plan(steps=40, cache=4),
     "a full ring": Plan(steps=40, ring=900),
+    "a store that is filled once": Plan(steps=40, fill=18),
+    "requests that are answered": Plan(steps=40, serve=True, annotate=False),
+    "a model that is served after it was filled": Plan(steps=40, serve=True, annotate=False, fill=10),
     "an old torch": Plan(steps=30, schema="2.0"),
 }
 LEAKS = {
@@ -66,6 +69,9 @@ LEAKS = {
     "an old torch": Plan(steps=40, leak_every=2, schema="2.0"),
     "pool ids": Plan(steps=40, leak_every=2, schema="2.12"),
     "a helper that pins": Plan(steps=40, pin_every=2),
+    "a helper that pins for many callers": Plan(steps=40, pin_every=1, callers=16),
+    "from the middle on": Plan(steps=60, leak_every=2, leak_from=30),
+    "requests that leave something behind": Plan(steps=40, pin_every=2, serve=True, annotate=False, layers=6),
 }
 
 
@@ -98,6 +104,13 @@ def test_a_leak_is_measured_in_bytes_per_step_and_period() -> None:
     assert (leak.bytes, leak.count, leak.period) == (true["leaked"], true["leaks"], 3)
     assert leak.per_step == true["leaked"] / 60
     assert (leak.steps, leak.confidence) == (60, Confidence.HIGH)
+
+
+def test_where_no_steps_are_told_a_leak_has_no_rate_and_little_confidence() -> None:
+    one, true = of(LEAKS["requests that leave something behind"])
+    leak = one.leaks[0]
+    assert (leak.bytes, leak.count) == (true["leaked"], true["leaks"])
+    assert (leak.per_step, leak.period, leak.confidence, one.steps) == (None, None, Confidence.LOW, 0)
 
 
 def test_a_recording_that_begins_late_counts_what_was_there_before() -> None:

@@ -8,13 +8,12 @@ import polars as pl
 import pytest
 
 from forensics.signals import trace_gaps, trace_ranks
-from forensics.signals.trace_annotations import regions
 from forensics.signals.trace_breakdown import by_rank, by_step
 from forensics.signals.trace_copies import copies
 from forensics.signals.trace_gaps import idle_causes, idle_gaps
 from forensics.signals.trace_gpu import gpu_rows
 from forensics.signals.trace_kernels import categories
-from forensics.signals.trace_launches import launch_stats, unlaunched
+from forensics.signals.trace_launches import unlaunched
 from forensics.signals.trace_loader import loader_share
 from forensics.signals.trace_ranks import arrivals, waits
 from forensics.signals.trace_steps import steps
@@ -84,14 +83,7 @@ def test_one_launch_of_a_graph_has_many_kernels() -> None:
         host("cudaGraphLaunch", 0, 3, "cuda_runtime", correlation=9), *(kernel(9, 10 * i, 5) for i in range(1, 4))
     )
     assert gpu_rows(run)["api"].to_list() == ["cudaGraphLaunch"] * 3
-    assert launch_stats(run).select("kernels", "launches", "most_queue").row(0) == (3, 1, 1)
-
-
-def test_launches_wait_in_a_queue_and_the_delay_runs_from_the_call() -> None:
-    run = traced(launch(1, 0), launch(2, 2), launch(3, 4), kernel(1, 10, 10), kernel(2, 20, 10), kernel(3, 30, 10))
-    found = launch_stats(run).row(0, named=True)
-    assert (found["median_delay_ns"], found["most_delay_ns"], found["most_queue"]) == (18 * US, 26 * US, 3)
-    assert found["mean_queue"] == pytest.approx((10 + 18 + 26) / 30)
+    assert unlaunched(run).is_empty()
 
 
 def test_work_from_before_the_window_is_kept_and_told_from_a_lost_launch() -> None:
@@ -101,10 +93,6 @@ def test_work_from_before_the_window_is_kept_and_told_from_a_lost_launch() -> No
         ("lost", False, 4 * US),
     ]
     assert by_rank(run)["busy_ns"].to_list() == [16 * US]
-
-
-def test_work_that_starts_before_its_launch_is_counted() -> None:
-    assert launch_stats(traced(launch(1, 10), kernel(1, 5, 10)))["early"].to_list() == [1]
 
 
 @pytest.mark.parametrize(
@@ -194,11 +182,6 @@ def test_copies_are_summed_by_direction_and_kind_of_memory() -> None:
     ]
 
 
-def test_regions_of_the_program_are_summed_and_steps_are_none_of_them() -> None:
-    run = traced(step(1, 0, 9), host("forward", 0, 4, "user_annotation"), host("forward", 5, 3, "user_annotation"))
-    assert regions(run).select("side", "name", "count", "time_ns").rows() == [("host", "forward", 2, 7 * US)]
-
-
 def test_a_collective_with_mm_in_its_signature_is_communication() -> None:
     run = traced(
         kernel(None, 0, 85, "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long)"), kernel(None, 90, 15)
@@ -269,7 +252,6 @@ def test_a_run_without_traces_has_empty_analyses() -> None:
         waits,
         loader_share,
         unlaunched,
-        launch_stats,
         copies,
     ):
         assert analysis(empty).is_empty()

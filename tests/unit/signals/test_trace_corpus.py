@@ -15,7 +15,7 @@ from forensics import registry
 from forensics.compare.kernel_profile import profile
 from forensics.model import Finding
 from forensics.pipeline import ingest_run
-from forensics.report.kernels import Page, render
+from forensics.report.kernels import LAYOUT, Page
 from forensics.signals.trace_breakdown import by_rank
 from forensics.signals.trace_gaps import idle_causes, idle_gaps
 from forensics.signals.trace_kernels import categories
@@ -93,7 +93,7 @@ def test_on_every_trace_gaps_add_up_and_the_page_has_eighty_columns() -> None:
         assert idle_causes(run)["time_ns"].sum() == idle, path.name
         _found(run)
         page = Page(profile(run), per_step=True, per_rank=True)
-        lines = "\n".join(render(page, "text")).split("\n")
+        lines = "\n".join(LAYOUT.render(page, "text")).split("\n")
         assert not [line for line in lines if len(line) > 80 and not line.startswith("of ")], path.name
 
 

@@ -1,0 +1,172 @@
+"""The interface for notebooks and scripts: judge a run, or open its tables.
+
+Nothing here reads settings of the machine or of the folder it is called in: what is asked is what the arguments say.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from forensics import model, pipeline, registry
+from forensics.compare.baseline import against
+from forensics.config import suggestion
+from forensics.errors import UsageError
+from forensics.export._frames import pandas_of
+from forensics.report import text
+from forensics.report._redacted import redacted
+from forensics.report.html import _notebook as notebook
+from forensics.store.run import Run
+from forensics.store.schema import TABLES
+from forensics.store.sql import ask
+
+if TYPE_CHECKING:
+    import pandas as pd  # pyright: ignore[reportMissingTypeStubs] # it ships none
+
+#: A path on disk.
+Place = str | PathLike[str]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Report(model.Report):
+    """A report that a notebook shows: its fields are those of `forensics.model.Report`.
+
+    `print(report)` gives the verdict as `forensics triage` prints it.
+    """
+
+    def __repr__(self) -> str:
+        """Say the answer in one line; the fields hold the rest."""
+        shape = f" {self.verdict.shape.value}" if self.verdict.shape else ""
+        return f"<Report of {self.run!r}: {self.verdict.outcome.value}{shape}: {self.verdict.headline!r}>"
+
+    def __str__(self) -> str:
+        """Give the verdict in words."""
+        return "\n".join(text.render(self))
+
+    def _repr_html_(self) -> str:
+        """Give the core of the static page: escaped, without a script, nothing loaded."""
+        return notebook.of_report(self)
+
+
+@dataclass(frozen=True, repr=False)
+class OpenRun:
+    """The tables of a run that was read: `run.metrics`, `run["events"]` are polars LazyFrames.
+
+    `tables` names those that hold something; a table that nothing wrote is an empty frame with its columns.
+    """
+
+    run: Run
+
+    def __repr__(self) -> str:
+        """Name the run and its tables."""
+        return f"<Run {self.name!r}: {', '.join(self.tables)}>"
+
+    @property
+    def name(self) -> str:
+        """What the run was called."""
+        return self.run.name
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables that something wrote, in the order of the schema."""
+        return tuple(name for name in TABLES if name in self.run.frames)
+
+    def __getitem__(self, table: str) -> pl.LazyFrame:
+        """Give one table lazily.
+
+        Raises:
+            UsageError: for a table that the schema does not name.
+        """
+        if table not in TABLES:
+            message = f"no table {table!r}{suggestion(table, tuple(TABLES))}"
+            raise UsageError(message, help=f"one of {', '.join(TABLES)}")
+        return self.run.scan(table)
+
+    def __getattr__(self, name: str) -> pl.LazyFrame:
+        """Give one table lazily, as an attribute."""
+        if name in TABLES:
+            return self.run.scan(name)
+        message = f"a run has no {name!r}{suggestion(name, tuple(TABLES))}"
+        raise AttributeError(message)
+
+    def __dir__(self) -> list[str]:
+        """Name the tables beside the rest, for completion."""
+        return sorted({*object.__dir__(self), *TABLES})
+
+    def sql(self, question: str) -> pl.DataFrame:
+        """Answer a SELECT over the tables.
+
+        Raises:
+            UsageError: when the SQL is wrong, would change something or opens a file.
+        """
+        return ask(self.run, question)
+
+    def to_pandas(self, what: str | pl.LazyFrame | pl.DataFrame) -> pd.DataFrame:
+        """Give a table by its name, or any frame made from one, as pandas; pyarrow is not needed.
+
+        A NaN stays NaN and a null becomes NA; integers stay integers.
+        """
+        frame = self[what] if isinstance(what, str) else what
+        return pandas_of(frame.collect() if isinstance(frame, pl.LazyFrame) else frame)
+
+    def triage(self, *, ignore: Iterable[str] = (), figures: bool = True, redact: bool = False) -> Report:
+        """Judge the run; `figures` are the charts that a notebook shows, `redact` hides names and tokens."""
+        report = pipeline.report_of(self.run, pipeline.Defaults(_known(ignore)))
+        if figures:
+            report = pipeline.with_figures(self.run, report)
+        if redact:
+            report = redacted(report, self.run, *self.run.bases)
+        return Report(**{f.name: getattr(report, f.name) for f in dataclasses.fields(report)})
+
+    def _repr_html_(self) -> str:
+        """List the tables with their rows."""
+        counts = {name: int(self.run.scan(name).select(pl.len()).collect().item()) for name in self.tables}
+        return notebook.of_tables(self.name, {name: n for name, n in counts.items() if n})
+
+
+def open_run(path: Place, *, baseline: Place | Sequence[Place] | None = None, store: Place | None = None) -> OpenRun:
+    """Read a run directory, or one file of it, into tables; `store` keeps them on disk between calls.
+
+    `baseline` is a run, or several, to compare with.
+
+    Raises:
+        UsageError: when the path does not exist.
+    """
+    place = None if store is None else Path(store)
+    run = pipeline.ingest_run(Path(path), store=place)
+    given = () if baseline is None else (baseline,) if isinstance(baseline, str | PathLike) else tuple(baseline)
+    bases = [pipeline.ingest_run(Path(one), store=place) for one in given]
+    return OpenRun(against(run, *bases) if bases else run)
+
+
+def triage(  # noqa: PLR0913 - each is a question of its own, by name only
+    path: Place,
+    *,
+    baseline: Place | Sequence[Place] | None = None,
+    store: Place | None = None,
+    ignore: Iterable[str] = (),
+    figures: bool = True,
+    redact: bool = False,
+) -> Report:
+    """Read a run and say what went wrong, where it started and what proves it.
+
+    Raises:
+        UsageError: when the path does not exist, or `ignore` names no rule.
+    """
+    opened = open_run(path, baseline=baseline, store=store)
+    return opened.triage(ignore=ignore, figures=figures, redact=redact)
+
+
+def _known(ignore: Iterable[str]) -> tuple[str, ...]:
+    ids = tuple(rule.id for rule in registry.load("rules").rules)
+    for one in (ignored := tuple(ignore)):
+        if one not in ids:
+            message = f"ignore: no rule {one!r}{suggestion(one, ids)}"
+            raise UsageError(message, help="forensics rules")
+    return ignored

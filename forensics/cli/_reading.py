@@ -1,0 +1,48 @@
+"""How the runs of a command are read, and the one place where what they say is redacted."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from forensics.store.run import Run
+
+T = TypeVar("T")
+_STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Where the tables are kept, whether names are hidden, and whether progress is shown where somebody watches."""
+
+    store: Path | None = None
+    redact: bool = False
+    quiet: bool = False
+
+    def run(self, source: Path | str) -> Run:
+        """Read a run directory or a file; the text `-` reads a log on standard input.
+
+        Raises:
+            UsageError: when there is no such file.
+        """
+        from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
+        from forensics.cli._progress import watched  # noqa: PLC0415 - same
+
+        if source == _STDIN:
+            return pipeline.ingest_stream("stdin", sys.stdin.buffer)
+        with watched(quiet=self.quiet) as seen:
+            return pipeline.ingest_run(Path(source), store=self.store, progress=seen)
+
+    def shown(self, value: T, *runs: Run) -> T:
+        """Give what may be shown of a value that was found in `runs`: every text of it redacted where that was asked.
+
+        Every command passes what it found through here before anything lays it out, so no format can leak by itself.
+        """
+        if not self.redact:
+            return value
+        from forensics.report._redacted import redacted  # noqa: PLC0415 - polars is not on the path of --help
+
+        return redacted(value, *runs)

@@ -1,0 +1,109 @@
+"""The options of every command that reads runs, and the one step from what it found to its answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+
+import typer
+
+from forensics.cli import _options as opt
+from forensics.cli._answer import Answer, lines
+from forensics.cli._exit import Gate
+from forensics.cli._reading import Reading
+
+if TYPE_CHECKING:
+    from forensics.errors import ExitCode
+    from forensics.model import Coverage
+    from forensics.report._style import Style
+    from forensics.store.run import Run
+
+
+class Accounted(Protocol):
+    """What a command found, with the account of what it read."""
+
+    @property
+    def coverage(self) -> Coverage:
+        """Every file that was read."""
+        ...
+
+
+A = TypeVar("A", bound=Accounted)
+Render = Callable[[A, str, "Style"], Iterator[str]]
+Command = Callable[..., Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What such a command is asked beside its own options: a field here is an option of each of them."""
+
+    format_: str = "text"
+    store: opt.StoreOption = None
+    out: opt.OutOption = None
+    force: opt.ForceOption = False
+    exit_zero: opt.ExitZeroOption = False
+    strict: opt.StrictOption = False
+    redact: opt.RedactOption = False
+    quiet: opt.QuietOption = False
+    color: opt.ColorOption = "auto"
+    verbose: opt.VerboseOption = False
+
+    @property
+    def reading(self) -> Reading:
+        """How runs are read, and how what they say is shown."""
+        return Reading(self.store, self.redact, self.quiet)
+
+    @property
+    def output(self) -> opt.Output:
+        """In which format, where to, and how it looks."""
+        return opt.Output(self.format_, self.out, self.force, self.color, self.verbose)
+
+    def gated(self, code: ExitCode, coverage: Coverage) -> ExitCode:
+        """Apply --strict and --exit-zero."""
+        return Gate(exit_zero=self.exit_zero, strict=self.strict).code(code, [coverage])
+
+    def answer(self, page: A, render: Render[A], code: ExitCode, *runs: Run) -> Answer:
+        """Lay out what was found in `runs`, redacted where that was asked; the format has no part in the code."""
+        output = self.output
+        text = lines(render(self.reading.shown(page, *runs), output.format, output.style))
+        return Answer(text, self.gated(code, page.coverage), self.out, self.force)
+
+
+def reads_runs(*formats: str, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+    """Give a command the options of `Shared`, but those `without`, in place of its parameter `shared`.
+
+    `formats` are what it can be written as; the first is the one that it is written as unasked.
+    """
+
+    def give(command: Command) -> Command:
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        options = [_option(field, formats) for field in dataclasses.fields(Shared) if field.name not in without]
+
+        @functools.wraps(command)
+        def called(**given: Any) -> Answer:  # noqa: ANN401 - each is an option of the command line
+            shared = Shared(**{option.name: given.pop(option.name) for option in options})
+            shared.output.checked(formats)
+            return command(**given, shared=shared)
+
+        parameters = [*(p for p in own if p.name != "shared"), *options]
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # of any function
+        return called
+
+    return give
+
+
+def _option(field: dataclasses.Field[Any], formats: tuple[str, ...]) -> inspect.Parameter:
+    kind = _hints()[field.name]
+    if field.name == "format_":
+        words = f"{', '.join(formats[:-1])} or {formats[-1]}."
+        kind = Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help=words)]
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=kind)
+
+
+@functools.cache
+def _hints() -> dict[str, Any]:
+    return inspect.get_annotations(Shared, eval_str=True)

@@ -1,0 +1,29 @@
+"""What a kind of figure is, and the walk over this folder that finds them: one new file is one new kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from forensics.figure import Figure
+from forensics.model import Report
+from forensics.registry import values
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class FigureKind:
+    """A way to draw a run: `make(run, report)` gives figures, none where the run has nothing of it; `order` its place.
+
+    Keys of figures are unique in a run; baselines that were given are `run.bases`.
+    """
+
+    order: int
+    make: Callable[[Run, Report], Iterable[Figure]]
+
+
+@cache
+def kinds() -> tuple[FigureKind, ...]:
+    """Every kind there is, in the order in which their figures are read."""
+    return tuple(sorted(values("forensics.figures", "FIGURES", FigureKind), key=lambda kind: kind.order))

@@ -1,0 +1,94 @@
+"""How the page of one command is written: one value for each kind of page, and what every page has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Generic, Protocol, TypeVar
+
+from forensics.io.safe_text import for_markdown, printable
+from forensics.model import Coverage, Evidence, Issue
+from forensics.report import _phrases as say
+from forensics.report._payload import Payload, read_payload, tool
+from forensics.report._style import LABEL_CHARS, PLAIN, Style
+from forensics.report.json_v1 import encoded
+
+
+class Accounted(Protocol):
+    """A page that says what was read and what was lost of its input."""
+
+    @property
+    def coverage(self) -> Coverage:
+        """Every file that was read."""
+        ...
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """What could not be read."""
+        ...
+
+
+P = TypeVar("P", bound=Accounted)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout(Generic[P]):
+    """The forms of a page: the fields of its document, its text, its Markdown, and what else it is written as.
+
+    `text` and `fields` leave the account of the input out: it is the same for every page, and added here.
+    """
+
+    schema: str
+    fields: Callable[[P], Payload]
+    text: Callable[[P, Style], Iterator[str]]
+    markdown: Callable[[P], Iterator[str]]
+    more: Mapping[str, Callable[[P], Iterator[str]]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def render(self, page: P, form: str, style: Style = PLAIN) -> Iterator[str]:
+        """Write the page as text, JSON, Markdown or one of `more`; a form of another name is a KeyError."""
+        if form == "json":
+            yield encoded(self.payload(page))
+        elif form == "text":
+            yield from self.text(page, style)
+            yield from account(page, style)
+        elif form == "markdown":
+            yield from self.markdown(page)
+        else:
+            yield from self.more[form](page)
+
+    def payload(self, page: P) -> Payload:
+        """Give the document: schema, tool, fields, and what was read and lost."""
+        head = {"schema": self.schema, "tool": tool()}
+        return {**head, **self.fields(page), **read_payload(page.coverage, page.issues)}
+
+
+def account(page: Accounted, style: Style) -> Iterator[str]:
+    """Say in text what was read, and what was lost of it."""
+    yield from style.field("seen", printable(say.seen(page.coverage)), most=1)
+    if page.coverage.lost_bytes or page.issues:
+        count = say.plural(sum(i.count for i in page.issues), "issue")
+        yield from style.field("lost", f"{say.plural(page.coverage.lost_bytes, 'byte')}; {count}")
+
+
+def proof(found: Evidence, style: Style, *, first: bool) -> Iterator[str]:
+    """Lay out where one thing stands, and below it what stands there; the first is labelled."""
+    yield style.paint(f"{'evidence' if first else '':<{LABEL_CHARS}}", "dim") + style.paint(
+        printable(found.place), "cyan"
+    )
+    if found.quote.strip():
+        yield " " * (LABEL_CHARS + 2) + printable(found.quote.strip(), max(20, style.width - LABEL_CHARS - 2))
+
+
+def whole(label: str, text: str, style: Style) -> str:
+    """Give one line that is never wrapped or cut, as it is to be copied: a command or a path."""
+    return style.paint(f"{label:<{LABEL_CHARS}}", "dim") + printable(text)
+
+
+def markdown_facts(run: str, facts: Iterator[tuple[str, str]]) -> Iterator[str]:
+    """Write the table of what is known of a run, label and value."""
+    yield "| | |"
+    yield "|---|---|"
+    yield f"| run | {for_markdown(run, cell=True)} |"
+    for label, value in facts:
+        yield f"| {label} | {for_markdown(value, cell=True)} |"

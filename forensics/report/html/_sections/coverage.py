@@ -1,0 +1,54 @@
+"""Every file with what became of its bytes, what was lost, and which kinds of evidence were absent."""
+
+from __future__ import annotations
+
+from forensics.report import _phrases as say
+from forensics.report.html._elements import Markup, join, tag
+from forensics.report.html._figures import data_table
+from forensics.report.html._section import Section, Shown
+from forensics.report.html._words import more
+
+_ISSUES, _FILES = 100, 400
+
+
+def coverage(shown: Shown) -> Markup:
+    """Give every file with what became of its bytes, what was lost, and which kinds of evidence were absent."""
+    report = shown.report
+    files = report.coverage.files
+    rows = [
+        (
+            f.source,
+            f.status.value,
+            f.format or f.ingester,
+            f"{f.read_bytes:,} of {f.size_bytes:,}",
+            f"{f.records:,}",
+            f.reason,
+        )
+        for f in files[:_FILES]
+    ]
+    head = ("file", "status", "format", "bytes read", "records", "reason")
+    issues = [
+        (f"{i.source}:{i.line}" if i.line is not None else f"{i.source}@{i.byte}", i.code, f"{i.count:,}", i.message)
+        for i in report.issues[:_ISSUES]
+    ]
+    absent = ", ".join(report.coverage.absent)
+    return join(
+        tag("h2", "What was read"),
+        tag("p", say.seen(report.coverage), f"; {say.plural(report.coverage.lost_bytes, 'byte')} lost."),
+        *([tag("p", f"Absent, so not checked: {absent}.")] if absent else []),
+        *([data_table(head, rows, f"Files of {report.run}")] if rows else []),
+        *more(len(files) - _FILES, "file"),
+        *(
+            [
+                tag("h3", "What could not be read"),
+                data_table(("place", "code", "times", "message"), issues, f"Issues of {report.run}"),
+            ]
+            if issues
+            else []
+        ),
+        *more(len(report.issues) - _ISSUES, "issue"),
+        *([tag("p", "Broken plugins: ", "; ".join(report.plugins))] if report.plugins else []),
+    )
+
+
+SECTION = Section(90, coverage)

@@ -1,0 +1,107 @@
+"""EVL023 averaged-weights-worse: the averaged weights (EMA) score far worse than the weights themselves.
+
+What it detects: an evaluation metric that was logged for the weights and for their average, of which the average is
+clearly worse at the end.
+
+Why it matters: what is evaluated and kept is usually the average; a decay too near to one, or one that never starts,
+leaves it far behind the training, with a sensible loss.
+
+How it decides: two logged evaluation metrics whose names differ by `ema` alone, with a known direction; at the last
+three common steps the average is worse by more than a tenth each time.
+
+What else looks like this: the first steps of a run, where any average lags: hence the last steps only.
+
+What to do next: choose the decay so that 1 / (1 - decay) is a small part of the steps; evaluate the weights themselves.
+
+References: Izmailov et al. 2018; Karras et al. 2024, "Analyzing and Improving the Training Dynamics", on EMA lengths.
+
+Example:
+    ```metrics step,name,value
+    100,val/loss,2.0
+    100,val/loss_ema,6.0
+    200,val/loss,1.8
+    200,val/loss_ema,5.2
+    300,val/loss,1.6
+    300,val/loss_ema,4.6
+    ```
+    => EVL023 warning step=300
+Not this:
+    ```metrics step,name,value
+    100,val/loss,2.0
+    100,val/loss_ema,2.1
+    200,val/loss,1.8
+    200,val/loss_ema,1.75
+    300,val/loss,1.6
+    300,val/loss_ema,1.5
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.signals.eval_curves import EvalCurve, eval_curves
+from forensics.store.run import Run
+
+_EMA = re.compile(r"(?i)[_/. -]?(?<![a-z])(?:ema|averaged|swa)(?![a-z])[_/. -]?")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of EVL023: by what share the average is worse, at how many last steps."""
+
+    worse: float = 0.1
+    last: int = 3
+
+
+@rule("EVL023", shape=Shape.BAD_EVAL, needs=("metrics",), config=Config)
+def averaged_worse(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Compare each averaged metric with its plain one."""
+    cfg = cfg or Config()
+    every = eval_curves(run)
+    plain = {_EMA.sub("/", c.name).strip("/"): c for c in every if not _EMA.search(c.name)}
+    plain |= {re.sub(r"[_/. -]", "/", name): c for name, c in plain.items()}
+    for curve in every:
+        name = re.sub(r"[_/. -]", "/", _EMA.sub("/", curve.name).strip("/"))
+        own = plain.get(name) if _EMA.search(curve.name) and curve.higher is not None else None
+        places = _far(own, curve, cfg) if own is not None else None
+        if own is not None and places is not None:
+            yield _finding(own, curve, places)
+            return
+
+
+def _far(own: EvalCurve, averaged: EvalCurve, cfg: Config) -> tuple[int, int] | None:
+    """The last common places, where the average is the worse one at each of the last common steps."""
+    _, left, right = np.intersect1d(own.steps, averaged.steps, return_indices=True)
+    if len(left) < cfg.last:
+        return None
+    a, b = own.values[left[-cfg.last :]], averaged.values[right[-cfg.last :]]
+    gaps = (a - b if averaged.higher else b - a) / np.maximum(np.abs(a), 1e-12)
+    return (int(left[-1]), int(right[-1])) if bool((gaps > cfg.worse).all()) else None
+
+
+def _finding(own: EvalCurve, averaged: EvalCurve, places: tuple[int, int]) -> Finding:
+    mine, other = own.row(places[0]), averaged.row(places[1])
+    return Finding(
+        rule="EVL023",
+        shape=Shape.BAD_EVAL,
+        severity=Severity.WARNING,
+        confidence=Confidence.MEDIUM,
+        title=f"{averaged.name} is {other['value']:.4g} at step {other['at']}, without averaging {mine['value']:.4g}",
+        because="the average of the weights scores worse than the weights at the last steps",
+        evidence=(metric_evidence(other), metric_evidence(mine, EvidenceRole.RELATED)),
+        onset=Onset(step=other["at"]),
+        cause="averaged_weights",
+        causal=Causal.ROOT,
+        numbers={"averaged": other["value"], "plain": mine["value"]},
+        likely=("the decay of the average is too near to one for so few steps", "the average was not loaded on resume"),
+        next=("evaluate the weights themselves", "lower the decay of the average, or start it later"),
+    )

@@ -1,0 +1,88 @@
+"""EVL025 earlier-checkpoint-evaluated: the results are of a checkpoint from long before the end of training.
+
+What it detects: evaluation results whose latest step lies well before the last checkpoint of the run.
+
+Why it matters: the score is read as that of the finished model, and is the score of a half-trained one.
+
+How it decides: the results name a step, the run saved a later checkpoint, and the evaluated step is below three
+quarters of that one. It is a note where several steps were evaluated, as a series may not be done yet.
+
+What else looks like this: an evaluation that was made on purpose of an early checkpoint.
+
+What to do next: evaluate the last complete checkpoint with the same command.
+
+References: lm-evaluation-harness, `model_args` (`pretrained`, `revision`).
+
+Example:
+    ```evals source,line,task,metric,value,stderr,step
+    results.json,7,arc_easy,acc,0.55,0.01,2000
+    ```
+    ```checkpoints source,seq,step,path
+    train.log,1,2000,out/checkpoint-2000
+    train.log,2,8000,out/checkpoint-8000
+    ```
+    => EVL025 warning step=2000
+Not this:
+    ```evals source,line,task,metric,value,stderr,step
+    results.json,7,arc_easy,acc,0.55,0.01,8000
+    ```
+    ```checkpoints source,seq,step,path
+    train.log,1,2000,out/checkpoint-2000
+    train.log,2,8000,out/checkpoint-8000
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import checkpoint_evidence
+from forensics.rules.bad_eval._results import result_evidence
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Threshold of EVL025: the share of the last checkpoint's step that must have been evaluated."""
+
+    share: float = 0.75
+
+
+@rule("EVL025", shape=Shape.BAD_EVAL, needs=("evals", "checkpoints"), config=Config)
+def earlier_checkpoint(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Compare the latest evaluated step with the last checkpoint."""
+    cfg = cfg or Config()
+    evals = run.scan("evals").filter(pl.col("step").is_not_null() & pl.col("value").is_not_null()).collect()
+    saved = (
+        run.scan("checkpoints")
+        .filter(pl.col("step").is_not_null() & (pl.col("complete").fill_null(value=True)))
+        .collect()
+    )
+    if evals.height == 0 or saved.height == 0:
+        return
+    row = evals.sort("step", maintain_order=True).row(-1, named=True)
+    last = saved.sort("step", maintain_order=True).row(-1, named=True)
+    if row["step"] >= cfg.share * last["step"]:
+        return
+    is_only = evals["step"].n_unique() == 1
+    yield Finding(
+        rule="EVL025",
+        shape=Shape.BAD_EVAL,
+        severity=Severity.WARNING if is_only else Severity.INFO,
+        confidence=Confidence.MEDIUM,
+        title=f"the checkpoint of step {row['step']} was evaluated, the last one is of step {last['step']}",
+        because="a much later checkpoint lies beside the results and has none",
+        evidence=(result_evidence(row), checkpoint_evidence(last)),
+        onset=Onset(step=row["step"]),
+        cause="earlier_checkpoint",
+        causal=Causal.CONTEXT,
+        numbers={"evaluated": row["step"], "last": last["step"]},
+        likely=("the path of the evaluated checkpoint was not changed since an earlier evaluation",),
+        next=(f"evaluate the checkpoint of step {last['step']} with the same command",),
+    )

@@ -1,0 +1,73 @@
+"""EVL005 embedding-unlike-config: the weights have another number of embeddings than the settings beside them say.
+
+What it detects: a `config.json` whose vocabulary size is not the number of rows of the embedding in the weights of the
+same folder.
+
+Why it matters: loading it fails, or fills the missing rows with noise; then every text that uses them is senseless
+while the loss of the run was sensible.
+
+How it decides: the header of the safetensors files gives the rows of each embedding, all alike, and the `config.json`
+in the same folder gives another size. More rows than stated are a note, as padded rows are never used.
+
+What else looks like this: an embedding that was resized or padded after the settings were written.
+
+What to do next: write settings and weights with one call (`save_pretrained`) of one model, and load without ignoring
+mismatched sizes.
+
+References: safetensors, format of the header; Hugging Face, `ignore_mismatched_sizes`.
+
+Example:
+    ```facts source,line,key,value,family
+    out/config.json,9,vocab_size,8064,config
+    out/model.safetensors,,weights.model.embed_tokens.weight.rows,8000,weights
+    ```
+    => EVL005 warning cause=embedding_mismatch
+Example: rows that are never used
+    ```facts source,line,key,value,family
+    out/config.json,9,vocab_size,8000,config
+    out/model.safetensors,,weights.model.embed_tokens.weight.rows,8064,weights
+    ```
+    => EVL005 info cause=embedding_padded
+Not this:
+    ```facts source,line,key,value,family
+    out/config.json,9,vocab_size,8064,config
+    out/model.safetensors,,weights.model.embed_tokens.weight.rows,8064,weights
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import fact_evidence
+from forensics.signals.vocabulary import configured_rows, weight_rows
+from forensics.store.run import Run
+
+
+@rule("EVL005", shape=Shape.BAD_EVAL, needs=("facts",))
+def embedding_unlike_config(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Compare the rows of the embedding with the size that the settings beside it state."""
+    rows = weight_rows(run)
+    if rows is None:
+        return
+    stated = configured_rows(run, str(rows.row["source"]).rpartition("/")[0])
+    if stated is None or stated.value == rows.value:
+        return
+    is_short = rows.value < stated.value
+    yield Finding(
+        rule="EVL005",
+        shape=Shape.BAD_EVAL,
+        severity=Severity.WARNING if is_short else Severity.INFO,
+        confidence=Confidence.HIGH,
+        title=f"the weights have {rows.value} embeddings, their settings state {stated.value}",
+        because="the header of the weights gives the shape of the embedding",
+        evidence=(fact_evidence(rows.row, EvidenceRole.PRIMARY), fact_evidence(stated.row)),
+        cause="embedding_mismatch" if is_short else "embedding_padded",
+        causal=Causal.ROOT if is_short else Causal.CONTEXT,
+        numbers={"embeddings": rows.value, "stated": stated.value},
+        likely=("the settings of another model lie beside the weights", "the embedding was resized afterwards"),
+        next=("load the model without ignoring mismatched sizes", "write settings and weights again with one call"),
+    )

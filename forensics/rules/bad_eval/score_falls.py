@@ -1,0 +1,135 @@
+"""EVL022 score-falls: a score that the run measured while it trained fell from its best although the loss improved.
+
+What it detects: an accuracy or another score among the logged metrics that was better at an earlier step.
+
+Why it matters: the last checkpoint is not the best one, and the training loss does not say so: a sign of overfitting,
+of forgetting, or of a change in the data.
+
+How it decides: six evaluations or more; the last three all lie below the best by more than the noise of the second
+differences explains (extreme-value corrected, as the best of many is high by chance) and by a twentieth of the best;
+the training loss was lower at the end than at the best step. The score must have risen before, and be a share or a
+percentage: some write an error under the name of a score.
+
+What else looks like this: an evaluation on few documents; a set that changes between evaluations.
+
+What to do next: take the checkpoint of the best step; evaluate it and the last one on more documents.
+
+References: Prechelt 1998, "Early Stopping: But When?".
+
+Example:
+    ```metrics step,name,value
+    100,loss,2.0
+    100,eval/accuracy,0.50
+    200,loss,1.8
+    200,eval/accuracy,0.60
+    300,loss,1.6
+    300,eval/accuracy,0.68
+    400,loss,1.4
+    400,eval/accuracy,0.60
+    500,loss,1.2
+    500,eval/accuracy,0.52
+    600,loss,1.0
+    600,eval/accuracy,0.44
+    ```
+    => EVL022 warning step=300
+Not this: it rises to the end
+    ```metrics step,name,value
+    100,loss,2.0
+    100,eval/accuracy,0.50
+    200,loss,1.8
+    200,eval/accuracy,0.60
+    300,loss,1.6
+    300,eval/accuracy,0.68
+    400,loss,1.4
+    400,eval/accuracy,0.67
+    500,loss,1.2
+    500,eval/accuracy,0.70
+    600,loss,1.0
+    600,eval/accuracy,0.69
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence
+from forensics.signals.eval_curves import EvalCurve, eval_curves
+from forensics.signals.loss_curve import Curve, curves
+from forensics.signals.loss_noise import MAD_TO_SIGMA
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Thresholds of EVL022: evaluations, relative fall, last ones that must lie below, records, least percentage."""
+
+    evaluations: int = 6
+    fall: float = 0.05
+    last: int = 3
+    records: int = 10
+    percent: float = 10.0
+
+
+@rule("EVL022", shape=Shape.BAD_EVAL, needs=("metrics",), config=Config)
+def score_falls(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Report the score that fell furthest from its best."""
+    cfg = cfg or Config()
+    falls = [(c, best) for c in eval_curves(run) if c.higher and (best := _best(c, cfg)) is not None]
+    losses = [c for c in curves(run, "loss") if c.rows["at"].null_count() == 0] if falls else []
+    falls = [(c, best) for c, best in falls if any(_improved(loss, c, best, cfg) for loss in losses)]
+    if falls:
+        curve, best = min(falls, key=lambda pair: float(pair[0].values[-1] / pair[0].values[pair[1]]))
+        yield _finding(curve, best, len(falls))
+
+
+def _best(curve: EvalCurve, cfg: Config) -> int | None:
+    """The place of the best value, where the end lies surely below it."""
+    values = curve.values
+    if len(values) < cfg.evaluations:
+        return None
+    best = int(np.argmax(values))
+    top, bends = float(values[best]), np.diff(values, 2)
+    sd = MAD_TO_SIGMA * float(np.median(np.abs(bends))) / sqrt(6)
+    bound = max(cfg.fall * top, (1.5 + sqrt(2 * log(len(values)))) * sd)
+    # a score is a share or a percentage, and first rises; else it is an error under the name of a score
+    is_score = 0 < top <= 1 or top > cfg.percent
+    below = bool((values[-cfg.last :] < top - bound).all())
+    rose = top > float(values[0]) + bound
+    return best if is_score and rose and below and best < len(values) - cfg.last else None
+
+
+def _improved(loss: Curve, curve: EvalCurve, best: int, cfg: Config) -> bool:
+    until = int((loss.rows["at"] <= curve.row(best)["at"]).sum())
+    then, now = loss.values[max(0, until - cfg.records) : until], loss.values[until:][-cfg.records :]
+    return len(then) > 0 and len(now) > 0 and float(np.median(now)) < float(np.median(then))
+
+
+def _finding(curve: EvalCurve, best: int, count: int) -> Finding:
+    top, last = curve.row(best), curve.row(-1)
+    more = f"; {count} scores fell like that" if count > 1 else ""
+    return Finding(
+        rule="EVL022",
+        shape=Shape.BAD_EVAL,
+        severity=Severity.WARNING,
+        confidence=Confidence.MEDIUM,
+        title=(
+            f"{curve.name} fell from {top['value']:.4g} at step {top['at']} to {last['value']:.4g} at step {last['at']}"
+            f" while the loss improved{more}"
+        ),
+        because="the last evaluations all lie below the best one by more than noise explains",
+        evidence=(metric_evidence(last), metric_evidence(top, EvidenceRole.RELATED)),
+        onset=Onset(step=top["at"]),
+        cause="overfitting",
+        causal=Causal.ROOT,
+        numbers={"best": top["value"], "last": last["value"], "best_step": top["at"]},
+        likely=("overfitting, or forgetting in fine-tuning", "the data changed after the best step"),
+        next=(f"take the checkpoint of step {top['at']}", "evaluate it and the last one on more documents"),
+    )

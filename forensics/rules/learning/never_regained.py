@@ -1,0 +1,163 @@
+"""LRN019 never-regained: after its best evaluation the model got much worse in loss and in score, and stayed so.
+
+What it detects: a fine-tuning that spoils what the model could do: its first evaluations are its best.
+
+Why it matters: the training loss may look usual, and the last checkpoint is worse than an early one by far.
+
+How it decides: at least `evaluations` evaluations, and at least `after` of them after the lowest evaluation loss. Each
+of those has a loss at least `worse` above the lowest; and a score of the same evaluations (an error rate, or an
+accuracy of any kind) is worse at each of them too, by `score` of its value at the lowest loss. Both are needed: a loss
+alone rises when a model becomes sure of itself while its answers still improve.
+
+What else looks like this: an evaluation set that changed during the run.
+
+What to do next: take the checkpoint of the best evaluation; lower the learning rate and lengthen its warm-up; look at
+the labels of the new data.
+
+References: McCloskey and Cohen 1989 (catastrophic interference); Guo et al. 2017, "On Calibration of Modern Neural
+Networks" (loss and accuracy part ways).
+
+Example:
+    ```metrics step,name,value
+    10,eval_loss,0.30
+    10,eval_wer,21.0
+    20,eval_loss,0.52
+    20,eval_wer,33.0
+    30,eval_loss,0.55
+    30,eval_wer,36.0
+    40,eval_loss,0.51
+    40,eval_wer,34.0
+    50,eval_loss,0.53
+    50,eval_wer,31.0
+    ```
+    => LRN019 error step=20
+Not this: the loss rises while the score improves
+    ```metrics step,name,value
+    10,eval_loss,0.30
+    10,eval_wer,21.0
+    20,eval_loss,0.52
+    20,eval_wer,20.0
+    30,eval_loss,0.55
+    30,eval_wer,19.5
+    40,eval_loss,0.51
+    40,eval_wer,19.0
+    50,eval_loss,0.53
+    50,eval_wer,18.5
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.rules._kit import metric_evidence, number
+from forensics.signals.loss_curve import Curve, curves
+from forensics.signals.losses import Series, series_of
+from forensics.store.run import Run
+
+_ERRORS = re.compile(r"(?i)(?:^|[_/ ])(?:wer|cer|ter|per|eer|error(?:_rate)?|err)$")
+_SCORES = re.compile(
+    r"(?i)(?:^|[_/ ])(?:acc(?:uracy)?|f1(?:_\w+)?|bleu|rouge[-_]?[12lL](?:sum)?|chrf|em|exact_match|miou|map\d*)$"
+)
+_EVAL = re.compile(r"(?i)^(?:eval|val|valid|validation|test)[_/ ]")
+
+
+@dataclass(frozen=True, slots=True)
+class Regained:
+    """Thresholds of LRN019: `worse` (loss) and `score` are relative to the best evaluation.
+
+    A third more loss, and a fifth more errors or a fifth less score, at every later evaluation: far outside what two
+    evaluations of one model differ by (Dodge et al. 2020 find 1 to 5 % between seeds).
+    """
+
+    evaluations: int = 5
+    after: int = 3
+    worse: float = 1 / 3
+    score: float = 0.2
+
+
+@rule("LRN019", shape=Shape.LEARNING, needs=("metrics",), config=Regained)
+def never_regained(run: Run, cfg: Regained | None = None) -> Iterator[Finding]:
+    """Find the first evaluation loss that was never near its best again, with a score that agrees."""
+    cfg = cfg or Regained()
+    found = [(curve, best) for curve in curves(run, "eval_loss") if (best := _best(curve, cfg)) is not None]
+    names = _score_names(run) if found else []
+    for curve, best in found:
+        scores = (s for name in names for s in series_of(run, name) if s.source == curve.source)
+        score = next((s for s in scores if _worse(s, curve.step(best), cfg)), None)
+        if score is not None:
+            yield _finding(curve, score, best)
+            return
+
+
+def _score_names(run: Run) -> list[str]:
+    found = run.scan("metrics").select(pl.col("name").unique()).collect()["name"].drop_nulls().to_list()
+    return sorted(n for n in found if _EVAL.search(n) and (_ERRORS.search(n) or _SCORES.search(n)))
+
+
+def _best(curve: Curve, cfg: Regained) -> int | None:
+    if len(curve) < cfg.evaluations or curve.ends_nonfinite:
+        return None
+    best = int(np.argmin(curve.values))
+    later = curve.values[best + 1 :]
+    low = float(curve.values[best])
+    return best if len(later) >= cfg.after and low > 0 and bool((later >= low * (1 + cfg.worse)).all()) else None
+
+
+def _worse(score: Series, step: int | None, cfg: Regained) -> bool:
+    """Whether a score was worse at every evaluation after a step than at that step."""
+    if step is None or step not in score.steps:
+        return False
+    place = score.steps.index(step)
+    then, later = score.values[place], score.values[place + 1 :]
+    if len(later) < cfg.after or then <= 0:
+        return False
+    if _ERRORS.search(score.raw_name):
+        return all(v >= then * (1 + cfg.score) for v in later)
+    return all(v <= then * (1 - cfg.score) for v in later)
+
+
+def _finding(curve: Curve, score: Series, best: int) -> Finding:
+    step, first = curve.step(best), curve.row(best + 1)
+    then, last = score.values[score.steps.index(step)], score.values[-1]
+    losses = number(float(curve.values[best])), number(float(curve.values[-1]))
+    where = Locator(line=score.lines[-1], byte=score.bytes[-1])
+    return Finding(
+        rule="LRN019",
+        shape=Shape.LEARNING,
+        severity=Severity.ERROR,
+        confidence=Confidence.MEDIUM,
+        title=f"{curve.raw_name} went from {losses[0]} at step {step} to {losses[1]} and never came back",
+        because=f"{score.raw_name} agrees: {number(then)} then, {number(last)} at last, and worse in between",
+        evidence=(
+            metric_evidence(first),
+            metric_evidence(curve.row(best), EvidenceRole.RELATED),
+            metric_evidence(curve.row(-1), EvidenceRole.RELATED),
+            Evidence(
+                score.source,
+                where,
+                f"{score.raw_name} = {number(last)}",
+                step=score.steps[-1],
+                name=score.raw_name,
+                value=last,
+                role=EvidenceRole.RELATED,
+            ),
+        ),
+        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=curve.rank, step_lo=step),
+        cause="never_regained",
+        causal=Causal.ROOT,
+        numbers={"best": float(curve.values[best]), "last": float(curve.values[-1]), "score": last},
+        likely=(
+            "a learning rate too high, or a warm-up too short, for fine-tuning",
+            "training data that differ from the evaluation set",
+        ),
+        next=(f"use the checkpoint of step {step}", "lower the peak learning rate and lengthen the warm-up"),
+    )

@@ -1,0 +1,122 @@
+"""The how-to pages tell the truth: the one file each shows is found, and works, with no other file edited."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILE = re.compile(r'^````python title="(?P<path>[^"]+)"\n(?P<code>.*?)^````$', re.MULTILINE | re.DOTALL)
+PAGES = ("add-a-rule.md", "add-a-dialect.md", "add-a-format.md", "add-a-renderer.md")
+#: Tests that each rule, dialect, format and plugin must pass, and the names of those that the pages show.
+OWED = (
+    "tests/meta/test_rule_examples.py",
+    "tests/unit/dialects/test_dialect_examples.py",
+    "tests/meta/test_registry.py",
+    "tests/fuzz/test_truncation.py",
+)
+SHOWN = ("LRN900", "tidewheel", "tide_table")
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package with the one file of each page, and with a fixture of the new format."""
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "forensics", folder / "forensics", ignore=shutil.ignore_patterns("__pycache__"))
+    for page in PAGES:
+        found = FILE.findall((ROOT / "docs/how-to" / page).read_text(encoding="utf-8"))
+        assert len(found) == 1, "a page shows exactly one file"
+        ((path, code),) = found
+        assert not (folder / path).exists()
+        (folder / path).write_text(code, encoding="utf-8")
+    shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    fixture = folder / "fixtures/tide_table/ok-plain"
+    fixture.mkdir(parents=True)
+    (fixture / "run.tide").write_text("#tide 1\n1\tloss\t4.0\n2\tloss\tnan\n", encoding="utf-8")
+    return folder
+
+
+def called(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(
+        [sys.executable, *args], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def forensics(folder: Path, *args: str) -> dict:
+    done = called(folder, "-m", "forensics", *args, "--format", "json")
+    assert done.returncode in {0, 1}, done.stderr
+    return json.loads(done.stdout)
+
+
+def written(folder: Path, rows: list[dict]) -> Path:
+    folder.mkdir()
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return folder
+
+
+def test_the_rule_of_the_page_is_listed_explained_and_fires(copy: Path) -> None:
+    listed = {rule["id"]: rule for rule in forensics(copy, "rules")["rules"]}
+    assert listed["LRN900"]["thresholds"] == [{"name": "records", "type": "int", "default": 3}]
+    assert forensics(copy, "explain", "zero-learning-rate")["id"] == "LRN900"
+    rows = [{"step": step, "loss": 3.0 - step / 100, "lr": 0.001 if step < 30 else 0.0} for step in range(1, 61)]
+    found = forensics(copy, "triage", str(written(copy / "flat", rows)))
+    findings = {one["rule"]: one for one in found["findings"]}
+    assert findings["LRN900"]["onset"]["step"] == 30
+    assert findings["LRN900"]["evidence"][0]["line"] == 30
+
+
+def test_the_dialect_of_the_page_is_read(copy: Path) -> None:
+    good = [f"[tw] it={step} | ce={4.0 - step / 50:.4f} | gn={0.8 + step % 3 / 10:.3f}" for step in range(1, 41)]
+    bad = [f"[tw] it={step} | ce=nan | gn=nan" for step in range(41, 61)]
+    (copy / "train.log").write_text("\n".join([*good, *bad]) + "\n", encoding="utf-8")
+    found = forensics(copy, "triage", "train.log")
+    assert "tidewheel" in found["coverage"]["files"][0]["format"]
+    assert found["verdict"]["shape"] == "nan"
+    assert found["verdict"]["onset"]["step"] == 41
+
+
+def test_the_format_of_the_page_is_read_and_what_does_not_fit_is_stated(copy: Path) -> None:
+    rows = [f"{step}\tloss\t{4.0 - step / 50:.4f}" for step in range(1, 41)] + ["no row"]
+    rows += [f"{step}\tloss\tnan" for step in range(41, 61)]
+    (copy / "run.tide").write_text("#tide 1\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    found = forensics(copy, "triage", "run.tide")
+    assert found["verdict"]["shape"] == "nan"
+    assert found["verdict"]["onset"]["step"] == 41
+    assert found["coverage"]["files"][0]["ingester"] == "tide_table"
+    assert found["coverage"]["lost_bytes"] == len("no row\n")
+
+
+def test_the_dialect_and_the_format_of_the_pages_are_listed(copy: Path) -> None:
+    listed = forensics(copy, "formats")
+    assert "tidewheel" in {one["name"] for one in listed["dialects"]}
+    assert "tide_table" in {one["name"] for one in listed["formats"]}
+
+
+def test_the_renderer_of_the_page_is_a_format_of_triage(copy: Path) -> None:
+    rows = [{"step": step, "loss": 3.0 if step < 30 else float("nan")} for step in range(1, 61)]
+    run = written(copy / "run\x1b[31m", rows)
+    done = called(copy, "-m", "forensics", "triage", str(run), "--format", "oneline")
+    assert done.returncode == 1, done.stderr
+    assert "failed nan step=30" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_the_files_of_the_pages_pass_the_tests_that_all_such_files_must_pass(copy: Path) -> None:
+    quiet = ("-q", "--import-mode=importlib", "-p", "no:cacheprovider", "-rA")
+    done = called(copy, "-m", "pytest", *quiet, *OWED, "-k", " or ".join(SHOWN))
+    assert done.returncode == 0, done.stdout[-3000:]
+    for name in SHOWN:
+        assert re.search(rf"^PASSED .*{name}", done.stdout, re.MULTILINE), name
+
+
+def test_the_format_of_the_page_stands_the_fuzzer(copy: Path) -> None:
+    done = called(copy, "tests/fuzz/harness.py", "--ingester", "tide_table", "--n", "100")
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,84 @@
+"""The reference pages are what the code says: `make docs` writes them anew."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from forensics import cli, config
+from forensics.cli import _overview
+from forensics.cli._reference_tables import columns
+from forensics.errors import ExitCode
+from forensics.io.limits import DEFAULT
+from forensics.pipeline import IN_MEMORY_BYTES
+from forensics.registry import load
+from forensics.store.schema import TABLES
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs/reference"
+GENERATED = ("cli.md", "documents.md", "tables.md", "formats.md", "dialects.md", "metric-names.md", "figures.md")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reference")
+    subprocess.run([sys.executable, "-m", "forensics.cli._reference", str(folder / "new")], cwd=folder, check=True)
+    return folder / "new"
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_a_reference_page_is_up_to_date(written: Path, name: str) -> None:
+    assert (REFERENCE / name).read_text(encoding="utf-8") == (written / name).read_text(encoding="utf-8"), "make docs"
+
+
+def test_every_generated_page_is_known_here(written: Path) -> None:
+    assert sorted(path.name for path in written.glob("*.md")) == sorted(GENERATED)
+
+
+def test_every_command_has_its_section() -> None:
+    page = (REFERENCE / "cli.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## forensics (\S+)$", page, re.MULTILINE) == list(_overview.names(list(cli.__path__)))
+
+
+def test_every_table_dialect_and_format_has_its_section() -> None:
+    def sections(name: str) -> list[str]:
+        return re.findall(r"^## (\S+)$", (REFERENCE / name).read_text(encoding="utf-8"), re.MULTILINE)
+
+    found = load("ingesters", "dialects")
+    assert sections("tables.md") == list(TABLES)
+    assert sections("formats.md") == [one.name for one in found.ingesters]
+    assert sections("dialects.md") == [one.name for one in found.dialects]
+
+
+def test_every_column_of_the_store_has_its_words_and_no_other() -> None:
+    told = columns()
+    assert {name: list(one) for name, one in told.items()} == {name: list(one) for name, one in TABLES.items()}
+    assert all(words for one in told.values() for words in one.values())
+
+
+def test_the_configuration_page_names_every_key_and_every_exit_code() -> None:
+    page = (REFERENCE / "configuration.md").read_text(encoding="utf-8")
+    assert all(f"`{key}`" in page for key in config.KEYS)
+    assert all(f"`{value}`" in page for value in config.FAIL_ON)
+    codes = (REFERENCE / "exit-codes.md").read_text(encoding="utf-8")
+    assert all(f"| {code.value} |" in codes for code in ExitCode)
+
+
+def test_the_page_of_limits_states_the_bounds_that_hold() -> None:
+    page = (ROOT / "docs/explanation/limits.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE))
+    assert rows["files of a run"] == f"{DEFAULT.files:,}"
+    assert rows["depth of folders"] == str(DEFAULT.depth)
+    assert rows["length of a text line"] == f"{DEFAULT.line_bytes >> 20} MiB"
+    assert rows["a quote"] == f"{DEFAULT.quote_chars} characters"
+    assert rows["a compressed file expands to"] == (
+        f"{DEFAULT.expanded_bytes >> 30} GiB, and {DEFAULT.expanded_ratio:,} times its size"
+    )
+    assert rows["a JSON document"] == f"{DEFAULT.json_bytes >> 20} MiB, {DEFAULT.json_depth} levels"
+    assert rows["a framed record"] == f"{DEFAULT.record_bytes >> 20} MiB"
+    assert rows["issues of a file"].startswith(f"{DEFAULT.issues:,};")
+    assert f"above {IN_MEMORY_BYTES >> 20} MB" in page

@@ -1,0 +1,113 @@
+"""Without dumps a rank that says that it waits is a victim, and only a rank that says nothing can be named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forensics import triage
+from forensics.model import Outcome, Report, Shape
+
+WAITS = (
+    "[rank{r}]:[E101 02:03:0{r}.500000000 ProcessGroupNCCL.cpp:616] [Rank {r}] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=71, OpType=ALLREDUCE, NumelIn=640, NumelOut=640, Timeout(ms)=90000) ran for 90012 "
+    "milliseconds before timing out."
+)
+CUT = WAITS[: WAITS.index("NumelOut")]
+STATUS = (
+    "[rank{r}]:[E101 02:03:0{r}.600000000 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank {r}] "
+    "Exception (either an error or timeout) detected by watchdog at work: 71, last enqueued NCCL work: 73, last "
+    "completed NCCL work: 70."
+)
+OLD = (
+    "[rank{r}]:[E ProcessGroupNCCL.cpp:1537] [PG 0 Rank {r}] Timeout at NCCL work: 71, last enqueued NCCL work: 71, "
+    "last completed NCCL work: 70."
+)
+TOLD = (
+    "[rank{r}]:[E101 02:03:0{r}.700000000 ProcessGroupNCCL.cpp:1746] [PG ID 0 PG GUID 0(default_pg) Rank {r}] "
+    "Received a dump signal due to a collective timeout from  rank 3 and we will try our best to dump the debug info. "
+    "Last enqueued NCCL work: 71, last completed NCCL work: 71."
+)
+
+
+def judged(folder: Path, *lines: str) -> Report:
+    (folder / "train.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return triage(folder)
+
+
+def test_a_rank_whose_watchdog_reports_the_same_collective_is_no_culprit(tmp_path: Path) -> None:
+    lines = (WAITS.format(r=0), STATUS.format(r=0), WAITS.format(r=1), STATUS.format(r=1), WAITS.format(r=2))
+    verdict = judged(tmp_path, *lines).verdict
+    assert (verdict.outcome, verdict.shape, verdict.culprits) == (Outcome.FAILED, Shape.HANG, ())
+
+
+def test_a_complaint_that_was_cut_off_is_a_complaint_all_the_same(tmp_path: Path) -> None:
+    lines = (WAITS.format(r=0), STATUS.format(r=0), WAITS.format(r=1), STATUS.format(r=1), CUT.format(r=2))
+    assert judged(tmp_path, *lines).verdict.culprits == ()
+
+
+def test_the_number_that_no_line_carries_is_named_when_three_others_wait(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, *(OLD.format(r=r) for r in (1, 2, 3))).verdict
+    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.HANG, (0,), "never_entered")
+
+
+@pytest.mark.parametrize("ranks", [(1, 2), (0, 1, 2, 6)])
+def test_too_few_complaints_or_too_many_gaps_name_nobody(tmp_path: Path, ranks: tuple[int, ...]) -> None:
+    verdict = judged(tmp_path, *(OLD.format(r=r) for r in ranks)).verdict
+    assert (verdict.shape, verdict.culprits) == (Shape.HANG, ())
+
+
+def test_being_asked_for_a_dump_is_a_hang_of_the_job_and_no_complaint_of_the_rank(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, *(TOLD.format(r=r) for r in (0, 1, 2))).verdict
+    assert (verdict.outcome, verdict.shape, verdict.culprits) == (Outcome.FAILED, Shape.HANG, ())
+
+
+def test_horovods_missing_ranks_are_named(tmp_path: Path) -> None:
+    verdict = judged(
+        tmp_path,
+        "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting "
+        "for remainder of ranks for more than 75 seconds.",
+        "Stalled ops:grads.block3.bias_0 [missing ranks: 2, 5]",
+    ).verdict
+    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.HANG, (2, 5), "never_entered")
+
+
+def test_a_monitored_barrier_names_ranks_that_left_no_line(tmp_path: Path) -> None:
+    words = "RuntimeError: [Rank 0]: Ranks 3, 4, 5 failed to pass monitoredBarrier in 7000 ms"
+    verdict = judged(
+        tmp_path, "Traceback (most recent call last):", '  File "run.py", line 8, in <module>', "    main()", words
+    ).verdict
+    assert (verdict.shape, verdict.culprits) == (Shape.HANG, (3, 4, 5))
+
+
+STUCK = (
+    "2026-01-02 03:04:05.6: E external/xla/xla/service/rendezvous.cc:38] This thread has been waiting for `initialize "
+    "clique for rank 3` for 20 seconds and may be stuck. Expected 4 threads to join the rendezvous."
+)
+FREED = (
+    "2026-01-02 03:04:35.6: E external/xla/xla/service/rendezvous.cc:43] Thread is unstuck! Warning above was a "
+    "false-positive. Perhaps the timeout is too short."
+)
+
+
+def test_threads_that_wait_at_a_rendezvous_to_the_end_are_a_hang(tmp_path: Path) -> None:
+    assert judged(tmp_path, FREED, STUCK).verdict.shape is Shape.HANG
+
+
+def test_a_rendezvous_that_came_together_late_is_none(tmp_path: Path) -> None:
+    assert judged(tmp_path, STUCK, FREED).verdict.outcome is Outcome.CANNOT_SAY
+
+
+def test_an_error_code_below_an_exception_says_what_the_exception_was(tmp_path: Path) -> None:
+    verdict = judged(
+        tmp_path,
+        "[rank4]: Traceback (most recent call last):",
+        '[rank4]:   File "/opt/train/run.py", line 12, in <module>',
+        "[rank4]:     dist.all_reduce(total)",
+        "[rank4]: RuntimeError: OPS function error: HcclAllreduce, error code is 6",
+        "[rank4]: [ERROR] 2026-01-02-03:04:05 (PID:77, Device:4, RankID:4) ERR01100 OPS call acl api failed.",
+        "[rank4]: EI0006: [PID: 77] 2026-01-02-03:04:05.100.200 Getting socket times out. Reason: Remote Rank did not "
+        "send the data in time.",
+    ).verdict
+    assert (verdict.outcome, verdict.shape) == (Outcome.FAILED, Shape.HANG)
