@@ -37,6 +37,8 @@ _OWN = frozenset((Shape.OOM, Shape.NAN, Shape.CRASH))
 #: Shapes that say how well a run worked, not why it ended.
 _SOFT = frozenset((Shape.LEARNING, Shape.SLOWDOWN, Shape.BAD_EVAL))
 _CHAIN = 6
+#: Onsets of one slowdown lie this many steps apart at most, or this share of the step.
+_SAME_STEPS, _SAME_SHARE = 5, 0.05
 #: Causes that say that the loss did not move: no failure by themselves, and no health either.
 _STILL = frozenset(("not_learning", "frozen_loss", "uniform_loss"))
 
@@ -109,9 +111,19 @@ def _yields(finding: Finding, other: Finding) -> bool:
         return False
     if _weak(finding) is not _weak(other):
         return _weak(finding)
+    if _says_who(other, finding) or _says_who(finding, other):
+        return _says_who(other, finding)
     if _ended_by_itself(other) and (finding.shape in _SOFT or _echo(finding)):
         return True
     return _only_slow(finding) and _stopped_for_another_reason(other)
+
+
+def _says_who(one: Finding, other: Finding) -> bool:
+    """Whether one names the ranks that make the run slow, where the other only says that it is slow since then."""
+    if not (one.shape is other.shape is Shape.SLOWDOWN and one.culprits and not other.culprits):
+        return False
+    a, b = one.onset.step, other.onset.step
+    return a is None or b is None or abs(a - b) <= max(_SAME_STEPS, _SAME_SHARE * b)
 
 
 def _repeats(finding: Finding, cause: Finding) -> bool:

@@ -50,13 +50,19 @@ _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
 _MAX_HOMES = 64
 
 
-def learn(lines: Sequence[str]) -> Dialect | None:
+def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | None:
     """Find the metric lines among sampled lines and describe them as a dialect; None when nothing repeats that way.
 
-    `lines` are printed segments in file order, without line ends, colour codes and rank prefixes.
+    `lines` are printed segments in file order, without line ends, colour codes and rank prefixes; `ranks` are the ranks
+    that printed them, where prefixes name some. A counter grows within a rank; ranks print in any order.
     """
+    if len(set(ranks)) > 1:
+        order = sorted(range(len(lines)), key=lambda at: -1 if ranks[at] is None else ranks[at] or 0)
+        lines, ranks = [lines[at] for at in order], [ranks[at] for at in order]
+    else:
+        ranks = ()
     repeats = _MIN_TINY if len(lines) < _TINY_LINES else _MIN_REPEATS
-    found = [*_families(lines, repeats), *tables(lines, repeats)][:_MAX_FAMILIES]
+    found = [*_families(lines, ranks, repeats), *tables(lines, repeats)][:_MAX_FAMILIES]
     if not any(family.is_metric for family in found):
         return None
     learned = tuple(as_line(family) for family in found)
@@ -71,7 +77,7 @@ def learn(lines: Sequence[str]) -> Dialect | None:
     )
 
 
-def _families(lines: Sequence[str], repeats: int) -> Iterator[Family]:
+def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int) -> Iterator[Family]:
     """Groups of lines with the same keys in the same order, the commonest first."""
     groups: _Groups = {}
     for at, line in enumerate(lines):
@@ -81,8 +87,10 @@ def _families(lines: Sequence[str], repeats: int) -> Iterator[Family]:
             if signature and len(signature) <= _MAX_COLUMNS and len(set(signature)) == len(signature):
                 groups.setdefault(signature, []).append((at, row))
     for signature, found in sorted(_merged(groups).items(), key=lambda kv: -len(kv[1])):
-        rows = [row for _, row in sorted(found, key=itemgetter(0))]
-        if len(rows) >= repeats and (family := _family(signature, rows)) is not None:
+        found.sort(key=itemgetter(0))
+        rows = [row for _, row in found]
+        who = [ranks[at] for at, _ in found] if ranks else []
+        if len(rows) >= repeats and (family := _family(signature, rows, who)) is not None:
             yield family
 
 
@@ -117,10 +125,10 @@ def _merged(groups: _Groups) -> _Groups:
     return out
 
 
-def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]]) -> Family | None:
+def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> Family | None:
     """Decide what each column is; None when the group is not a trainer's."""
     keys = dict.fromkeys(key.removesuffix("/") for key in signature if key != "/")
-    columns = [_column(key, rows) for key in keys]
+    columns = [_column(key, rows, ranks) for key in keys]
     columns.extend(_progress(rows))
     roles = _roles(columns)
     named = [c for c in columns if c.key and roles.get(c.key) is None]
@@ -132,12 +140,15 @@ def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]]) -> Family 
     return Family(tuple(columns), roles, is_metric=True)
 
 
-def _column(key: str, rows: list[tuple[Slot, ...]]) -> Column:
+def _column(key: str, rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> Column:
     """All values of one key, with the texts before them and the maximum printed beside them."""
     cells: list[Slot] = []
     maxima: list[Slot] = []
+    begins: set[int] = set()
     place = 0
-    for row in rows:
+    for at, row in enumerate(rows):
+        if ranks and at and ranks[at] != ranks[at - 1]:
+            begins.add(len(cells))
         for i, slot in enumerate(row):
             if slot.key == key:
                 cells.append(slot)
@@ -145,7 +156,8 @@ def _column(key: str, rows: list[tuple[Slot, ...]]) -> Column:
                 maxima.extend(row[i + 1 : i + 2] if i + 1 < len(row) and row[i + 1].over else ())
                 break
     limits = tuple(maxima) if len(maxima) == len(cells) else ()
-    return Column(key, tuple(cells), limits, place=place, optional=len(cells) < len(rows))
+    optional = len(cells) < len(rows)
+    return Column(key, tuple(cells), limits, place=place, optional=optional, begins=frozenset(begins))
 
 
 def _progress(rows: list[tuple[Slot, ...]]) -> Iterator[Column]:
@@ -184,9 +196,7 @@ def _counter(column: Column, names: re.Pattern[str]) -> bool:
 def _roles(columns: list[Column]) -> dict[str, str]:
     """Which columns are the step, the batch within an epoch, and the epoch (key → role)."""
     roles: dict[str, str] = {}
-    epoch = next(
-        (c for c in columns if _EPOCH.fullmatch(_last_word(c.key)) and not c.optional and _grows(c.values)), None
-    )
+    epoch = next((c for c in columns if _EPOCH.fullmatch(_last_word(c.key)) and not c.optional and _grows(c)), None)
     same = next((c for c in columns if _EPOCH.fullmatch(_last_word(c.key)) and not c.optional), None)
     steps = sorted((c for c in columns if _counter(c, _STEP)), key=lambda c: "step" not in _last_word(c.key))
     steps += [c for c in columns if not c.key]
@@ -203,23 +213,24 @@ def _roles(columns: list[Column]) -> dict[str, str]:
 def _step_role(column: Column, epoch: Column | None) -> str:
     """`step` for a counter of the whole run, `iter` for one that starts again in each epoch, empty for neither."""
     values = column.values
-    falls = [i for i, (a, b) in enumerate(pairwise(values), 1) if b < a]
+    falls = [i for i, (a, b) in enumerate(pairwise(values), 1) if b < a and i not in column.begins]
     if epoch is not None and len(epoch.values) == len(values):
         turns = [i for i, (a, b) in enumerate(pairwise(epoch.values), 1) if b > a]
         if falls and all(i in turns for i in falls):
             return "iter"
         within = bool(_WITHIN.fullmatch(_last_word(column.key))) or bool(column.maxima)
-        if within and not falls and not turns and _grows(values):
+        if within and not falls and not turns and _grows(column):
             return "iter"
     elif falls and column.maxima and all(values[i - 1] >= 0.8 * column.maxima[i - 1].value for i in falls):
         return "iter"
-    return "step" if _grows(values) else ""
+    return "step" if _grows(column) else ""
 
 
-def _grows(values: tuple[float, ...]) -> bool:
-    """Rises, and falls only where a run began again."""
-    rises = sum(b > a for a, b in pairwise(values))
-    return rises > 0 and sum(b < a for a, b in pairwise(values)) <= max(1, rises // 5)
+def _grows(column: Column) -> bool:
+    """Rises, and falls only where a run began again or another rank's rows begin."""
+    pairs = list(enumerate(pairwise(column.values), 1))
+    rises = sum(b > a for _, (a, b) in pairs)
+    return rises > 0 and sum(b < a and i not in column.begins for i, (a, b) in pairs) <= max(1, rises // 5)
 
 
 _SAVE = r"(?i)\bsav(?:ed|ing)\b"

@@ -19,13 +19,17 @@ _COUNT = r"[\d,]*\d"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One key of a family: its numbers row by row, the maxima of `N/M`, and whether some rows lack it."""
+    """One key of a family: its numbers row by row, the maxima of `N/M`, and whether some rows lack it.
+
+    `begins` are the places in `cells` at which the rows of another rank begin.
+    """
 
     key: str
     cells: tuple[Slot, ...]
     maxima: tuple[Slot, ...]
     place: int
     optional: bool = False
+    begins: frozenset[int] = frozenset()
 
     @property
     def values(self) -> tuple[float, ...]:

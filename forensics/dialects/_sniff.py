@@ -69,6 +69,7 @@ def sample_of(parts: Sequence[bytes]) -> pl.Series:
     return _lines.Cut(b"\n".join(parts)).select(None)["text"]
 
 
-def bare(sample: pl.Series, *, tasks: bool) -> pl.Series:
-    """The segments without rank prefixes."""
-    return _prefix.strip(sample.to_frame("text"), tasks=tasks)["text"]
+def bare(sample: pl.Series, *, tasks: bool) -> tuple[pl.Series, pl.Series]:
+    """The segments without rank prefixes, and the rank that each prefix names."""
+    found = _prefix.strip(sample.to_frame("text"), tasks=tasks)
+    return found["text"], found["rank"]

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import Name
 from forensics.ingest._out import Out
 
+if TYPE_CHECKING:
+    import polars as pl
+
 _BATCH = 100_000
 _NAMES = 100_000
-COLUMNS = (
-    "seq",
-    "attempt",
-    "rank",
-    "line",
-    "byte",
-    "step",
-    "epoch",
-    "t_ns",
-    "gstep",
-    "name",
-    "raw_name",
-    "value",
-    "value_class",
-)
 INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -88,10 +76,19 @@ class Names(dict[str, Name]):
 
 @dataclass(slots=True)
 class MetricRows:
-    """Metric points on their way to the sink; `close` hands over the rest."""
+    """Metric points on their way to the sink; `close` hands over the rest.
+
+    What the points of a record share is kept once as long as they are added with the same `At` object, and a name once
+    for all of its points: that is a third of the time that whole rows take.
+    """
 
     out: Out
-    _rows: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
+    _places: list[At] = field(default_factory=list[At])
+    _counts: list[int] = field(default_factory=list[int])
+    _codes: list[int] = field(default_factory=list[int])
+    _values: list[float | None] = field(default_factory=list["float | None"])
+    _classes: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    _numbers: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _names: Names = field(default_factory=Names)
 
     def add(
@@ -104,13 +101,41 @@ class MetricRows:
         name = means or self._names[raw_name]
         if value is not None and name.scale != 1:
             value *= name.scale
-        known = value_class or class_of(value)
-        self._rows.append((*at, name.canonical, raw_name, value, known))
-        if len(self._rows) >= _BATCH:
+        if value_class is not None:
+            self._classes.append((len(self._values), value_class))
+        if self._places and self._places[-1] is at:
+            self._counts[-1] += 1
+        else:
+            self._places.append(at)
+            self._counts.append(1)
+        self._codes.append(self._numbers.setdefault((name.canonical, raw_name), len(self._numbers)))
+        self._values.append(value)
+        if len(self._values) >= _BATCH:
             self.close()
 
     def close(self) -> None:
         """Hand what is collected to the sink."""
-        if self._rows:
-            self.out.rows("metrics", dict(zip(COLUMNS, zip(*self._rows, strict=True), strict=True)))
-            self._rows.clear()
+        if not self._values:
+            return
+        self.out.rows("metrics", self._frame())
+        for held in (self._places, self._counts, self._codes, self._values, self._classes, self._numbers):
+            held.clear()
+
+    def _frame(self) -> pl.DataFrame:
+        import numpy as np  # noqa: PLC0415 - most files of a run are no tables of metrics
+        import polars as pl  # noqa: PLC0415 - same
+
+        columns = dict(zip(At._fields, zip(*self._places, strict=True), strict=True))
+        types = {**dict.fromkeys(At._fields, pl.Int64), "epoch": pl.Float64}
+        shared = pl.DataFrame({n: pl.Series(n, v, dtype=types[n], strict=False) for n, v in columns.items()})
+        record = np.repeat(np.arange(len(self._places), dtype=np.uint32), self._counts)
+        codes = np.array(self._codes, np.uint32)
+        names = pl.DataFrame(list(self._numbers), schema={"name": pl.String, "raw_name": pl.String}, orient="row")
+        values = pl.Series("value", self._values, dtype=pl.Float64, strict=False)
+        frame = shared[record].hstack([*names[codes], values])
+        if not self._classes:
+            return frame
+        known = [class_of(value) for value in self._values]
+        for place, said in self._classes:
+            known[place] = said
+        return frame.with_columns(value_class=pl.Series(known, dtype=pl.String))

@@ -72,12 +72,16 @@ def _inner(part: bytes) -> bytes:
     return part[part.find(b"\n") + 1 : part.rfind(b"\n") + 1]
 
 
-def choose(dialects: Sequence[Dialect], sample: pl.Series, year: int) -> list[Dialect]:
-    """The dialects of the sample, best first; where they give no training loss, one learned from the lines is added."""
+def choose(dialects: Sequence[Dialect], sample: pl.Series, year: int, ranks: pl.Series | None = None) -> list[Dialect]:
+    """The dialects of the sample, best first; where they give no training loss, one learned from the lines is added.
+
+    `ranks`: which rank printed each segment, where prefixes tell.
+    """
     known = _sniff.active(dialects, sample)
     if known and _sniff.has_loss(_names(known, sample, year)):
         return known
-    learned = _generic.learn(sample.head(_LEARN_LINES).to_list())
+    who = [] if ranks is None else ranks.head(_LEARN_LINES).to_list()
+    learned = _generic.learn(sample.head(_LEARN_LINES).to_list(), who)
     return [*known, learned] if learned is not None else known
 
 

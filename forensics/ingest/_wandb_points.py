@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from forensics.dialects.spec import Name
-from forensics.ingest._metric_rows import COLUMNS, Names, class_of
+from forensics.ingest._metric_rows import At, Names, class_of
 from forensics.ingest._out import Out
 
 _BATCH = 100_000
 _NAMES = 100_000
 _HELD = 100_000
-_COLUMNS = tuple(column for column in COLUMNS if column != "line")
+_COLUMNS = (*(column for column in At._fields if column != "line"), "name", "raw_name", "value", "value_class")
 _KEEPS_NAN = (0, 28, 1)
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 

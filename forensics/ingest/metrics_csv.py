@@ -121,24 +121,17 @@ def _row(row: Row, state: _State) -> None:
     numbers += [None] * (len(header.names) - len(numbers))
     step, epoch, time = (None if i is None else numbers[i] for i in (header.step, header.epoch, header.time))
     axis = int64(epoch if header.step is None else step)
+    own_epoch = None if header.step is None else epoch
+    shared = At(state.seq, 0, state.rank, row.line, row.byte, axis, epoch, unix_ns(time))
+    see = state.attempts.see
     for index in header.metrics:
         name, value = header.names[index], numbers[index]
         if name.startswith(_CONFIG):
             _remember(state, name, row.cells[index : index + 1])
-            continue
-        if value is None:
-            continue
-        at = At(
-            state.seq,
-            attempt=state.attempts.see(name, axis, None if header.step is None else epoch),
-            rank=state.rank,
-            line=row.line,
-            byte=row.byte,
-            step=axis,
-            epoch=epoch,
-            t_ns=unix_ns(time),
-        )
-        state.rows.add(at, name, value)
+        elif value is not None:
+            if (attempt := see(name, axis, own_epoch)) != shared.attempt:
+                shared = shared._replace(attempt=attempt)
+            state.rows.add(shared, name, value)
 
 
 def _remember(state: _State, name: str, cells: list[str]) -> None:

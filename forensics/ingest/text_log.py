@@ -54,8 +54,8 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT) -> None:
     year = time.gmtime(mtime_ns / 1e9).tm_year if mtime_ns else 1970
     raw = sampled(opened)
     tasks = _prefix.numbers_tasks(raw)
-    sample = _sniff.bare(raw, tasks=tasks)
-    dialects = choose(registry.load("dialects").dialects, sample, year)
+    sample, ranks = _sniff.bare(raw, tasks=tasks)
+    dialects = choose(registry.load("dialects").dialects, sample, year, ranks)
     out.format("+".join(d.name for d in dialects) or "text")
     large = opened.size_bytes >= SIEVE_FROM_BYTES
     lines = "\n".join(raw.to_list()).encode() if large else None

@@ -11,9 +11,11 @@ from typing import Any
 import polars as pl
 
 from forensics.signals.loss_curve import Floats
+from forensics.signals.metric_names import metric_names
 from forensics.signals.stores import counted
 from forensics.store.run import Run
 
+_NAMES = ("name", "raw_name")
 _NAME = (
     r"(?i)^(?:eval|evaluation|val|valid|validation|test|testing|heldout|held_out|benchmark|downstream)s?[/_. ].+"
     r"|[/_.](?:eval|val|valid|validation)[/_.].+"
@@ -75,7 +77,11 @@ def eval_curves(run: Run) -> tuple[EvalCurve, ...]:
 
 
 def _found(run: Run) -> tuple[EvalCurve, ...]:
-    wanted = pl.col("name").str.contains(_NAME) | pl.col("raw_name").str.contains(_NAME)
+    known = metric_names(run)
+    meant = {c: known[c].filter(known[c].str.contains(_NAME).fill_null(value=False)).to_list() for c in _NAMES}
+    if not any(meant.values()):
+        return ()
+    wanted = pl.any_horizontal(pl.col(c).is_in(names) for c, names in meant.items())
     at = pl.coalesce("gstep", "step")
     finite = counted(run).filter(wanted & (pl.col("value_class") == "finite")).select(_COLUMNS)
     rows = finite.with_columns(at=at).drop_nulls("at").collect()

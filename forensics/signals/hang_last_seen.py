@@ -61,14 +61,12 @@ def _later(a: int | None, b: int | None) -> int | None:
 
 def _steps(run: Run) -> pl.DataFrame:
     """Last step and time of each source and rank, in the order printed."""
-    return (
-        run.scan("metrics")
-        .filter(pl.col("step").is_not_null())
-        .sort("source", "seq")
-        .group_by("source", "rank", maintain_order=True)
-        .agg(pl.col("step").last(), pl.col("t_ns").max())
-        .collect()
-    )
+    keys = ["source", "rank"]
+    stepped = run.scan("metrics").filter(pl.col("step").is_not_null())
+    last = stepped.group_by(keys).agg(pl.col("seq").max(), pl.col("t_ns").max()).collect()
+    # the record that was last is found without a sort of all that came before it
+    steps = stepped.select(*keys, "seq", "step").join(last.lazy(), on=[*keys, "seq"], how="inner", nulls_equal=True)
+    return steps.unique(keys).collect().sort(keys)
 
 
 def _words(run: Run) -> pl.DataFrame:

@@ -129,9 +129,11 @@ def _rows(run: Run) -> pl.DataFrame:
 
 def _steps_before(run: Run, rows: pl.DataFrame) -> list[int | None]:
     """The last step that each event's source had logged before it."""
+    if not rows.height:
+        return []
     steps = (
         run.scan("metrics")
-        .filter(pl.col("step").is_not_null())
+        .filter(pl.col("step").is_not_null() & pl.col("source").is_in(rows["source"].unique().to_list()))
         .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
         .select("source", "order", pl.col("step").alias("before"))
         .sort("order", maintain_order=True)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from forensics.signals.loss_curve import Floats
+from forensics.signals.metric_names import metric_names
 from forensics.signals.pace_noise import spread
 from forensics.signals.steps import ordered
 from forensics.store.run import Run
 
+Ints = npt.NDArray[np.int64]
 _END = r"(?:_s|_ms|_sec)?$"
 _UNIT = r"(?:time|ms|s|sec|seconds|duration)"
 _OWN = (
@@ -22,15 +26,24 @@ _WAIT = (
     r"(?i)(?:^|[/_. ])(?:wait|sync|comm|communication|allreduce|all_reduce|nccl|barrier|collective)"
     rf"[_ ]?(?:wait[_ ]?)?{_UNIT}?{_END}"
 )
+_MS = re.compile(r"(?i)(?:^|[/_. ])ms$|msec$")
 _FEWEST_RANKS, _FEWEST_STEPS, _BLOCK = 3, 20, 20
 _FLOOR = 0.003  # spread over ranks below which no machine can be told from another, relative
+
+
+#: Shares of the steps after which a rank may have become slow.
+_TAILS = (0.0, 0.5, 0.75)
+#: A time of others that is below this share of what a rank takes longer is as good as none.
+_NOTHING = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
     """A rank that stands out of `ranks`: `excess` over the median rank, relative (negative for waiting), and `z`.
 
-    `blocks` is the share of blocks of steps in which it did; `rows` are its metric rows with `at`.
+    Where the others take next to no time, `excess` is a share of the step, or 1. `own` and `others` are the medians, as
+    printed. `blocks` is the share of blocks of steps in which it did; `rows` are its metric rows with `at` from the
+    step on at which it began.
     """
 
     rank: int
@@ -39,47 +52,105 @@ class Straggler:
     z: float
     blocks: float
     waiting: bool
+    own: float
+    others: float
     rows: pl.DataFrame
 
 
+@dataclass(frozen=True, slots=True)
+class _Least:
+    effect: float
+    z: float
+    persist: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """One time of all ranks: steps x ranks, the steps, and the median whole step in the same unit where it is known."""
+
+    values: Floats
+    steps: list[int]
+    ranks: list[int]
+    step_time: float | None
+
+    def after(self, share: float) -> _Times:
+        """The part after a share of the steps."""
+        cut = int(share * len(self.steps))
+        return _Times(self.values[cut:], self.steps[cut:], self.ranks, self.step_time)
+
+
 def stragglers(run: Run, *, effect: float, z: float, persist: float) -> Iterator[Straggler]:
-    """Find ranks whose own time is `effect` longer, or whose waiting is shorter, than the median rank's."""
-    metrics = run.scan("metrics").filter(pl.col("rank").is_not_null() & (pl.col("value") > 0))
+    """Find ranks whose own time is `effect` longer, or whose waiting is shorter, than the median rank's.
+
+    Where whole step times are printed too, the difference must be that share of a step as well.
+    """
+    metrics = run.scan("metrics").filter(pl.col("rank").is_not_null() & (pl.col("value") >= 0))
+    step_s = metrics.filter(pl.col("name") == "step_time_s").select(pl.col("value").median()).collect().item()
+    least = _Least(effect, z, persist)
     for pattern, waiting in ((_OWN, False), (_WAIT, True)):
-        named = metrics.filter(pl.col("name").str.contains(pattern) | pl.col("raw_name").str.contains(pattern))
+        known = metric_names(run).filter(
+            pl.col("name").str.contains(pattern) | pl.col("raw_name").str.contains(pattern)
+        )
+        named = metrics.filter(pl.col("raw_name").is_in(known["raw_name"].unique().to_list()))
         rows = ordered(named.filter(pl.col("value").is_finite())).filter(pl.col("at").is_not_null()).collect()
-        for _, part in rows.group_by("raw_name", maintain_order=True):
-            times = _by_rank(part, "value")
+        for (name,), part in rows.group_by("raw_name", maintain_order=True):
+            step = step_s if step_s is None or not _MS.search(str(name)) else 1000 * step_s
+            times = _by_rank(part, step)
             if times is not None:
-                yield from _standing_out(part, times, (effect, z, persist), waiting=waiting)
+                yield from _standing_out(part, times, least, waiting=waiting)
 
 
-def _by_rank(rows: pl.DataFrame, value: str) -> tuple[Floats, list[int]] | None:
-    """Values as steps x ranks, of the steps that every rank has; None below three ranks or twenty steps."""
+def _by_rank(rows: pl.DataFrame, step_time: float | None) -> _Times | None:
+    """The steps that every rank has; None below three ranks or twenty steps."""
     one = rows.unique(["rank", "at"], keep="first", maintain_order=True)
-    wide = one.pivot("rank", index="at", values=value, maintain_order=True).drop_nulls().sort("at")
+    wide = one.pivot("rank", index="at", values="value", maintain_order=True).drop_nulls().sort("at")
     names = sorted((c for c in wide.columns if c != "at"), key=int)
     if len(names) < _FEWEST_RANKS or wide.height < _FEWEST_STEPS:
         return None
-    return wide.select(names).to_numpy().astype(np.float64), [int(n) for n in names]
+    values = wide.select(names).to_numpy().astype(np.float64)
+    return _Times(values, wide["at"].to_list(), [int(n) for n in names], step_time)
 
 
-def _standing_out(
-    rows: pl.DataFrame, found: tuple[Floats, list[int]], least: tuple[float, float, float], *, waiting: bool
-) -> Iterator[Straggler]:
-    times, ranks = found
-    effect, least_z, persist = least
+def _standing_out(rows: pl.DataFrame, times: _Times, least: _Least, *, waiting: bool) -> Iterator[Straggler]:
+    for place in range(len(times.ranks)):
+        for share in _TAILS:
+            part = times.after(share)
+            if len(part.steps) < 2 * _BLOCK and share:
+                continue
+            found = _judged(rows, part, place, least, waiting=waiting)
+            if found is not None:
+                yield found
+                break
+
+
+def _judged(rows: pl.DataFrame, times: _Times, place: int, least: _Least, *, waiting: bool) -> Straggler | None:
     sign = -1.0 if waiting else 1.0
-    medians = np.median(times, axis=0)
-    middle = float(np.median(medians))
-    scale = max(spread(medians), _FLOOR * middle)
-    count = len(times) // _BLOCK
-    parts = np.median(times[: count * _BLOCK].reshape(count, _BLOCK, -1), axis=1)
-    usual = np.median(parts, axis=1)
-    for place, rank in enumerate(ranks):
-        excess, far = medians[place] / middle - 1, sign * (medians[place] - middle) / scale
-        often = float(np.mean(sign * (parts[:, place] / usual - 1) > effect / 2))
-        if far > least_z and sign * excess > effect and often >= persist:
-            yield Straggler(
-                rank, len(ranks), float(excess), float(far), often, waiting, rows.filter(pl.col("rank") == rank)
-            )
+    medians = np.median(times.values, axis=0)
+    own, middle = float(medians[place]), float(np.median(medians))
+    more = sign * (own - middle)
+    whole = middle if middle > _NOTHING * more else times.step_time or more
+    if more <= 0 or more <= least.effect * max(whole, times.step_time or 0.0):
+        return None
+    far = more / max(spread(medians), _FLOOR * max(middle, times.step_time or 0.0, _NOTHING * more))
+    count = len(times.values) // _BLOCK
+    parts = np.median(times.values[: count * _BLOCK].reshape(count, _BLOCK, -1), axis=1)
+    often = float(np.mean(sign * (parts[:, place] - np.median(parts, axis=1)) > least.effect / 2 * whole))
+    if far <= least.z or often < least.persist:
+        return None
+    others = np.median(times.values, axis=1)
+    calm = np.flatnonzero(sign * (times.values[:, place] - others) < more / 2)
+    begun = _begun(calm, len(times.steps), least)
+    rank = times.ranks[place]
+    from_there = rows.filter((pl.col("rank") == rank) & (pl.col("at") >= times.steps[begun]))
+    excess = sign * more / whole
+    return Straggler(rank, len(times.ranks), float(excess), float(far), often, waiting, own, middle, from_there)
+
+
+def _begun(calm: Ints, count: int, least: _Least) -> int:
+    """Index of the first step from which the rank is slow in as many steps as asked; 0 where it always was."""
+    behind = count - 1 - calm  # steps after each calm one
+    late = np.arange(len(calm))[::-1]  # calm steps after each of them
+    settled = calm[(behind > 0) & (late <= (1 - least.persist) * behind)]
+    if not len(settled) or len(calm) < (1 - least.persist) * count:
+        return 0
+    return int(settled[0]) + 1

@@ -13,6 +13,7 @@ from importlib.resources import files
 
 import polars as pl
 
+from forensics.signals.metric_names import metric_names
 from forensics.signals.steps import ordered
 from forensics.store.run import Run
 
@@ -53,7 +54,7 @@ def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
 
     A name that several stores or ranks print is given once, from where it has the most records.
     """
-    named = _named(run)
+    named = run.derived(_named)
     if not named.height:
         return ()
     wanted = named.filter(pl.col("quantity").is_in([*quantities]))
@@ -81,11 +82,11 @@ def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
 
 def _named(run: Run) -> pl.DataFrame:
     """Printed names that mean a quantity, in sources of reinforcement learning: source, raw_name, plain, quantity."""
-    metrics, printed = run.scan("metrics"), pl.coalesce("raw_name", "name")
-    known = _quantities(metrics.select(raw_name=printed.unique()).collect())
+    printed = pl.coalesce("raw_name", "name")
+    names = metric_names(run).select("source", "name", raw_name=printed).unique(maintain_order=True)
+    known = _quantities(names.select(pl.col("raw_name").unique(maintain_order=True)))
     if not known["mark"].any():
         return known.clear().with_columns(source=pl.lit(None, dtype=pl.String))
-    names = metrics.select("source", "name", raw_name=printed).unique().collect()
     names = names.join(known, on="raw_name", how="inner", maintain_order="left")
     quantity = pl.when(pl.col("name") == "loss").then(pl.lit("loss")).otherwise(pl.col("quantity"))
     return (

@@ -7,21 +7,16 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-from forensics.signals.loss_curve import Curve, RunKey
+from forensics.signals.loss_curve import Curve
+from forensics.signals.metric_names import metric_names
 from forensics.store.run import Run
 
 _REWARDS = r"(?i)reward|(?:^|[/_])kl(?:$|[/_])|advantage|policy"
 
 
 def reinforced(run: Run) -> bool:
-    """Whether the run logs rewards: then its loss need not fall. The last answers are remembered."""
-    return _reinforced(RunKey(run))
-
-
-@lru_cache(maxsize=2)
-def _reinforced(key: RunKey) -> bool:
-    names = key.run.scan("metrics").select(pl.col("name").unique()).collect()["name"]
-    return bool(names.str.contains(_REWARDS).any())
+    """Whether the run logs rewards: then its loss need not fall."""
+    return bool(metric_names(run)["name"].str.contains(_REWARDS).any())
 
 
 def improved(curve: Curve, onset: int, evals: tuple[Curve, ...]) -> bool:

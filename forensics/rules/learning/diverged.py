@@ -8,7 +8,8 @@ Why it matters: the run goes on, nothing crashes, and everything after the onset
 
 How it decides: the level of the last tenth of the records is above the best level by a share of it and by many times
 the noise between neighbours, and no value after the onset returns below the middle of the two; or the last two records
-or more are twice as high as anything before. A smaller or more gradual rise is judged on logarithms against
+or more are twice as high as anything before; or the last tenth is a hundred times the first record, even where the loss
+falls from a peak in between. A smaller or more gradual rise is judged on logarithms against
 autocorrelated noise: a note below a fifth, which later epochs over the same data show as well; from there a warning,
 and an error when it lasts and does not turn. An evaluation loss that is no worse after the onset than before it
 contradicts, and silences the rule. Runs that log rewards, and losses that end in NaN, are left to other rules.
@@ -78,7 +79,8 @@ class Config:
     """Thresholds of LRN001.
 
     `rise` is a share of the best level and `sigmas` a multiple of the noise, both of which the rise must exceed;
-    `absurd` is a loss that no training starts from; `frozen` is how many equal records at the end, at least a third
+    `absurd` is a loss that no training starts from; `left_behind` times the first value is a level from which a falling
+    loss has not come back either; `frozen` is how many equal records at the end, at least a third
     of all, make a frozen loss; `exploded` times the highest value before is what the last two or more records of a
     loss that exploded just before the end must exceed. What is smaller or more gradual has the limits of LRN003, and
     is an error only when it lasts for `wasted_share` of the records.
@@ -91,10 +93,12 @@ class Config:
     frozen: int = 5
     absurd: float = 1e10
     exploded: float = 2.0
+    left_behind: float = 100.0
     wasted_share: float = 0.1
 
 
 _LIMITS = Limits()
+_LEFT = "exploded and did not come back"
 
 
 @rule("LRN001", shape=Shape.LEARNING, needs=("metrics",), config=Config)
@@ -121,9 +125,9 @@ def _judge(curve: Curve, evals: tuple[Curve, ...], cfg: Config) -> Finding | Non
     frozen = rise_of(values, window=1)
     if frozen is not None and _is_frozen(frozen, count, cfg) and not improved(curve, frozen.onset, evals):
         return _finding(curve, frozen, "is frozen")
-    burst = _burst(values, cfg)
-    if burst is not None and not improved(curve, burst.onset, evals):
-        return _finding(curve, burst, "exploded at the end")
+    for burst, words in ((_burst(values, cfg), "exploded at the end"), (_early(values, cfg), _LEFT)):
+        if burst is not None and not improved(curve, burst.onset, evals):
+            return _finding(curve, burst, words)
     rise = rise_of(values, window=max(cfg.window, min(51, count // 60))) if count >= cfg.records else None
     if rise is not None and _is_rise(rise, curve, cfg) and not improved(curve, rise.onset, evals):
         return _finding(curve, _begun(curve, rise), "rose and stayed")
@@ -178,10 +182,20 @@ def _burst(values: Floats, cfg: Config) -> Rise | None:
     return None
 
 
+def _early(values: Floats, cfg: Config) -> Rise | None:
+    """Find a loss whose whole last tenth is far above where it began, whatever it did in between."""
+    first, tail = float(values[0]), max(cfg.window, len(values) // 10)
+    if len(values) < 2 * cfg.window or first <= 0 or float(values[-tail:].min()) < max(cfg.left_behind * first, 1.0):
+        return None
+    back = np.flatnonzero(values <= first * math.sqrt(cfg.left_behind))
+    return Rise(first, float(np.median(values[-tail:])), int(back[-1]) + 1, 0.0, 0)
+
+
 def _finding(curve: Curve, rise: Rise, words: str, severity: Severity = Severity.ERROR) -> Finding:
     i = rise.onset
     step, last = curve.step(i), curve.step(i - 1) if i else None
     uniform = round(math.exp(rise.final)) if rise.frozen and 1 < rise.final < 14 else None
+    back = "where it began" if words == _LEFT else "the lower half of that rise"
     guess = f"; ln({uniform}) is what a uniform answer over that many classes costs" if uniform else ""
     return Finding(
         rule="LRN001",
@@ -190,7 +204,7 @@ def _finding(curve: Curve, rise: Rise, words: str, severity: Severity = Severity
         confidence=Confidence.MEDIUM,
         title=f"{curve.raw_name} {words}: {rise.best:.4g} → {rise.final:.4g}"
         + (f" from step {step}" if step is not None else ""),
-        because=f"no later value comes back to the lower half of that rise{guess}"
+        because=f"no later value comes back to {back}{guess}"
         if severity is Severity.ERROR
         else "the last level lies above the lowest one by more than noise explains",
         evidence=(metric_evidence(curve.row(i)), metric_evidence(curve.row(-1), EvidenceRole.RELATED)),

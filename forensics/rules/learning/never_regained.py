@@ -54,13 +54,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._kit import metric_evidence, number
 from forensics.signals.loss_curve import Curve, curves
 from forensics.signals.losses import Series, series_of
+from forensics.signals.metric_names import metric_names
 from forensics.store.run import Run
 
 _ERRORS = re.compile(r"(?i)(?:^|[_/ ])(?:wer|cer|ter|per|eer|error(?:_rate)?|err)$")
@@ -99,7 +99,7 @@ def never_regained(run: Run, cfg: Regained | None = None) -> Iterator[Finding]:
 
 
 def _score_names(run: Run) -> list[str]:
-    found = run.scan("metrics").select(pl.col("name").unique()).collect()["name"].drop_nulls().to_list()
+    found = metric_names(run)["name"].unique().drop_nulls().to_list()
     return sorted(n for n in found if _EVAL.search(n) and (_ERRORS.search(n) or _SCORES.search(n)))
 
 

@@ -102,7 +102,7 @@ def _nan_onset(key: _Same, cfg: Shares) -> NanOnset | None:
         peers += [c for c in found if c.n_after == 0 and c not in peers and c.role == "grad_norm" and _near(c, peers)]
         peers = [c if c.status is worst else replace(c, status=worst) for c in peers]
     # a word without a step of its own, or one that only echoes NaN weights, never beats a number
-    first, *others = sorted(peers, key=_key)
+    first, *others = sorted(peers, key=lambda c: (_contradicted(c, peers), *_key(c)))
     clean = first.clean
     return NanOnset(
         first=first,
@@ -116,6 +116,25 @@ def _nan_onset(key: _Same, cfg: Shares) -> NanOnset | None:
 
 def _near(candidate: Candidate, peers: list[Candidate]) -> bool:
     return any(p.row["source"] == candidate.row["source"] for p in peers) and candidate.row["value_class"] != "+inf"
+
+
+def _contradicted(candidate: Candidate, peers: list[Candidate]) -> bool:
+    """Whether a store that saw no finite value has its first bad step where another store of the metric is finite.
+
+    A progress bar that prints once, at the end, counts the steps of an epoch whose length it does not tell.
+    """
+    if candidate.role in _SPOKEN or candidate.clean is not None or candidate.step is None:
+        return False
+    row, step = candidate.row, candidate.step
+    return any(
+        p.clean is not None
+        and p.clean["at"] is not None
+        and p.clean["at"] >= step
+        and (p.row["source"], p.role) != (row["source"], candidate.role)
+        and p.row["name"] == row["name"]
+        and (p.row["rank"] == row["rank"] or p.row["rank"] is None or row["rank"] is None)
+        for p in peers
+    )
 
 
 def _key(candidate: Candidate) -> tuple[bool, bool, int, int, int]:

@@ -6,8 +6,9 @@ whose waiting time in collectives lies below theirs.
 Why it matters: a synchronous job is as slow as its slowest rank, while the step times of all ranks look the same.
 
 How it decides: medians per rank: one lies `excess` and `z` robust deviations above (for waiting: below) the median
-rank, and in `blocks` of the blocks of twenty steps too. Whole step times cannot tell: they are the same on all ranks,
-whoever is late.
+rank, and in `blocks` of the blocks of twenty steps too, from the start or from half or three quarters of the run on.
+Where step times are printed, the difference must be `excess` of a step as well. Whole step times cannot tell who it
+is: they are the same on all ranks, whoever is late.
 
 What else looks like this: uneven work by design, such as pipeline stages or a longer sequence on one rank.
 
@@ -259,13 +260,15 @@ def straggling_rank(run: Run, cfg: Straggling | None = None) -> Iterator[Finding
 def _finding(one: Straggler, cfg: Straggling) -> Finding:
     first, last = one.rows.row(0, named=True), one.rows.row(-1, named=True)
     words = "waits" if one.waiting else "takes"
-    share = f"{100 * abs(one.excess):.0f} % {'less' if one.waiting else 'longer'}"
+    share = f"{100 * abs(one.excess):.0f} % {'less' if one.waiting else 'longer'} than the other {one.ranks - 1} ranks"
+    if 2 * one.others < one.own and not one.waiting:
+        share = f"{one.own:.4g} where the other {one.ranks - 1} ranks take {one.others:.4g}"
     return Finding(
         rule="SLO006",
         shape=Shape.SLOWDOWN,
         severity=Severity.ERROR if abs(one.excess) >= cfg.error else Severity.WARNING,
         confidence=Confidence.HIGH if one.z >= 2 * cfg.z and one.blocks == 1 else Confidence.MEDIUM,
-        title=f"rank {one.rank} {words} {share} than the other {one.ranks - 1} ranks in {first['raw_name']}",
+        title=f"rank {one.rank} {words} {share} in {first['raw_name']}",
         because=f"{one.z:.0f} robust deviations over the ranks, in {100 * one.blocks:.0f} % of the blocks of steps; "
         + (
             "the rank that waits least is the one that the others wait for" if one.waiting else "all others wait for it"
@@ -274,7 +277,7 @@ def _finding(one: Straggler, cfg: Straggling) -> Finding:
         onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=one.rank),
         culprits=(one.rank,),
         cause="straggler",
-        numbers={"excess": one.excess, "z": one.z, "ranks": one.ranks},
+        numbers={"excess": one.excess, "z": one.z, "ranks": one.ranks, "own": one.own, "others": one.others},
         likely=(
             "a GPU with lower clocks or failing memory",
             "a host with another job",

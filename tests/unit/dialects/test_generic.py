@@ -240,3 +240,12 @@ def test_a_step_time_that_is_printed_in_milliseconds_is_kept_in_seconds() -> Non
     assert dialect is not None
     names = next(line.names for line in dialect.lines if line.meaning == "metrics")
     assert names["step_time"] == Name("step_time_s", 0.001)
+
+
+def test_a_counter_grows_within_each_rank_however_the_ranks_print() -> None:
+    order = [(rank, 3 * turn + i) for turn in range(4) for rank in (0, 1, 2) for i in range(3)]
+    lines = [f"step={step} loss=6.{step} data_time=0.000" for _, step in order]
+    alone, told = learn(lines), learn(lines, [rank for rank, _ in order])
+    assert told is not None
+    assert "(?P<step>" in told.lines[0].pattern
+    assert alone is None or "(?P<step>" not in alone.lines[0].pattern

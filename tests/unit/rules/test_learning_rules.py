@@ -105,3 +105,13 @@ def test_no_value_after_the_onset_is_below_the_middle(values: list[float], windo
 @given(st.lists(st.floats(0.1, 10), min_size=25, max_size=25, unique=True))
 def test_a_loss_that_only_falls_never_diverges(values: list[float]) -> None:
     assert list(diverged(losses(sorted(values, reverse=True)))) == []
+
+
+def test_a_loss_that_fell_from_a_peak_far_above_its_start_has_not_come_back() -> None:
+    values = [3.0, 40.0, 900.0, *[2e5 - 3000 * i for i in range(40)]]
+    found = one(list(diverged(losses(values))))
+    assert (found.onset.step, found.severity.value) == (10, "error")
+
+
+def test_a_loss_that_rises_from_almost_nothing_is_left_alone() -> None:
+    assert list(diverged(losses([1e-4, *[0.02 - 1e-4 * i for i in range(60)]]))) == []

@@ -206,3 +206,11 @@ def test_any_series_is_judged_without_an_error_and_every_onset_names_a_bad_row(
         assert not math.isfinite(onset.first.row["value"])
         assert onset.clean is None or math.isfinite(onset.clean["value"])
     found(sick)
+
+
+def test_a_progress_bar_that_counts_otherwise_does_not_move_the_onset_of_another_store() -> None:
+    table = rows("loss", [*steady(134), *((s, NAN) for s in range(135, 150))], source="metrics.csv")
+    bar = rows("loss", [(100, NAN)], source="train.log")
+    onset = nan_onset(run(table, bar))
+    assert onset is not None
+    assert (onset.step, onset.clean_step) == (135, 134)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import random
+
+import polars as pl
+
+from forensics.model import Coverage, Finding
+from forensics.rules.slowdown.level_shift import step_time_level_shift
+from forensics.rules.slowdown.straggler import straggling_rank
+from forensics.store.run import Run, run_of
+from forensics.verdict import decide
+
+
+def job(data_s: dict[int, list[float]], step_s: list[float]) -> Run:
+    """A job whose ranks print their loader's time and the whole step's, the latter alike on all."""
+    rng = random.Random(4)
+    rows = [
+        (step, rank, name, value)
+        for step, whole in enumerate(step_s)
+        for rank, waits in data_s.items()
+        for name, value in (
+            ("loss", 4.0 - 0.01 * step),
+            ("data_time", waits[step]),
+            ("step_time_s", whole + rng.uniform(0, 0.001)),
+        )
+    ]
+    frame = pl.DataFrame(rows, schema=["step", "rank", "name", "value"], orient="row").with_columns(
+        source=pl.lit("train.log"), raw_name=pl.col("name"), seq=pl.int_range(pl.len()), line=pl.int_range(pl.len()) + 1
+    )
+    return run_of("job", {"metrics": frame})
+
+
+def found(run: Run) -> list[Finding]:
+    return [*straggling_rank(run), *step_time_level_shift(run)]
+
+
+def test_a_rank_that_turns_slow_half_way_is_named_with_the_step_although_others_take_no_time_at_all() -> None:
+    late = [0.0] * 60 + [0.35] * 60
+    run = job({0: [0.0] * 120, 1: late, 2: [0.0] * 120, 3: [0.0] * 120}, [0.05 + t for t in late])
+    (hit,) = straggling_rank(run)
+    assert (hit.culprits, hit.onset.step, hit.severity.value) == ((1,), 60, "error")
+
+
+def test_the_rank_is_the_cause_of_the_slower_steps_of_all() -> None:
+    late = [0.0] * 60 + [0.35] * 60
+    run = job({0: [0.0] * 120, 1: late, 2: [0.0] * 120}, [0.05 + t for t in late])
+    findings = found(run)
+    assert {f.rule for f in findings} == {"SLO006", "SLO001"}
+    verdict = decide(findings, run, Coverage())
+    assert (verdict.cause, verdict.culprits) == ("straggler", (1,))
+
+
+def test_a_difference_that_is_nothing_beside_the_step_is_no_straggler() -> None:
+    run = job({0: [0.0010] * 80, 1: [0.0020] * 80, 2: [0.0010] * 80}, [0.5] * 80)
+    assert list(straggling_rank(run)) == []
+
+
+def test_a_rank_that_is_slow_now_and_then_is_no_straggler() -> None:
+    now = [0.3 if step % 10 == 0 else 0.0 for step in range(120)]
+    run = job({0: [0.0] * 120, 1: now, 2: [0.0] * 120}, [0.4] * 120)
+    assert list(straggling_rank(run)) == []
