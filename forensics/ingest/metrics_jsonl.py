@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from typing import cast
 
@@ -132,39 +133,63 @@ def _flat(record: dict[str, object], prefix: str = "", depth: int = 0) -> Iterat
             yield f"{prefix}{key}", cell
 
 
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """What the keys of a record mean, the same for all records with these keys: axes in order of preference."""
+
+    steps: tuple[tuple[str, str], ...]
+    epochs: tuple[tuple[str, str], ...]
+    times: tuple[tuple[str, str], ...]
+    rank: str
+    #: key, its lower-case form and whether it may be an axis; constants are left out
+    cells: tuple[tuple[str, str, bool], ...]
+
+
+@lru_cache(maxsize=256)
+def _meaning(top: tuple[str, ...], flat: tuple[str, ...]) -> _Keys:
+    """Meaning of a record's own keys (`top`) and of those of its nested objects as well (`flat`)."""
+    lowered = {key.lower(): key for key in top}
+    steps, epochs, times = (
+        tuple((name, lowered[name]) for name in names if name in lowered) for names in (STEPS, EPOCHS, TIMES)
+    )
+    cells = tuple((key, low, low in _AXES) for key in flat if (low := key.lower()) not in CONSTANTS)
+    return _Keys(steps, epochs, times, lowered.get("rank", ""), cells)
+
+
+def _axis(record: Mapping[str, object], names: tuple[tuple[str, str], ...]) -> tuple[str, float | None]:
+    for name, key in names:
+        found = number(record.get(key))
+        if found is not None:
+            return name, found
+    return "", None
+
+
 def _parsed(record: dict[str, object]) -> _Row:
-    lowered = {key.lower(): cell for key, cell in record.items()}
-
-    def axis(names: tuple[str, ...]) -> tuple[str, float | None]:
-        return next(((name, found) for name in names if (found := number(lowered.get(name))) is not None), ("", None))
-
-    (step_name, step), (epoch_name, epoch), (time_name, stamp) = axis(STEPS), axis(EPOCHS), axis(TIMES)
-    chosen = {step_name, epoch_name, time_name}
+    nested = any(type(cell) is dict for cell in record.values())
+    flat = dict(_flat(record)) if nested or _CONFIG in record else record
+    keys = _meaning(tuple(record), tuple(flat))
+    (step_name, step), (epoch_name, epoch) = _axis(record, keys.steps), _axis(record, keys.epochs)
+    time_name, stamp = _axis(record, keys.times)
     cells: list[tuple[str, float | None]] = []
-    for key, cell in _flat(record):
-        name, value = key.lower(), number(cell)
-        if name in chosen or name in CONSTANTS or (value is None and cell is not None):
+    for key, name, may_be_axis in keys.cells:
+        cell = flat[key]
+        value = cell if type(cell) is float else number(cell)
+        if value is None and cell is not None:
             continue
-        if name in _AXES and (value is None or value == step):
+        if may_be_axis and (name in {step_name, epoch_name, time_name} or value is None or value == step):
             continue
         cells.append((key, value))
-    return _Row(int64(step), epoch, unix_ns(stamp), int64(number(lowered.get("rank"))), tuple(cells))
+    return _Row(int64(step), epoch, unix_ns(stamp), int64(number(record.get(keys.rank))), tuple(cells))
 
 
 def _add(record: dict[str, object], line: Line, state: _State) -> None:
     row = _parsed(record)
     place = state.splits.place(record, row.step, row.epoch)
+    rank = state.rank if row.rank is None else row.rank
+    at = At(state.seq, 0, rank, line.number, line.byte, place.step, place.epoch, row.t_ns, place.gstep)
+    see, add = state.attempts.see, state.rows.add
     for key, value in row.cells:
         name = place.prefix + key
-        at = At(
-            state.seq,
-            attempt=state.attempts.see(name, place.step, place.epoch),
-            rank=state.rank if row.rank is None else row.rank,
-            line=line.number,
-            byte=line.byte,
-            step=place.step,
-            epoch=place.epoch,
-            t_ns=row.t_ns,
-            gstep=place.gstep,
-        )
-        state.rows.add(at, name, value)
+        if (attempt := see(name, place.step, place.epoch)) != at.attempt:
+            at = at._replace(attempt=attempt)
+        add(at, name, value)
