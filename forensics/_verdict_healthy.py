@@ -44,7 +44,10 @@ def health_of(run: Run) -> Health:
         )
     if not losses:
         return Health(None, f"{span} without a loss, and no end marker")
-    full = _reached_the_end(run, last_step)
+    planned = _planned(run)
+    full = planned is not None and last_step is not None and last_step >= planned - 1
+    if planned is not None and last_step is not None and not full:
+        span += f" of {planned} planned"
     if not full and _lacks_exit_record(run):
         return Health(
             None, f"{span} with a finite loss, but its tracker wrote no exit record: the run did not end itself"
@@ -70,15 +73,15 @@ def _series(run: Run) -> tuple[int, int | None, int, int]:
     return int(row[0]), row[1], int(row[2] or 0), int(row[3] or 0)
 
 
-def _reached_the_end(run: Run, last_step: int | None) -> bool:
-    planned = (
+def _planned(run: Run) -> int | None:
+    """The last step that the run's settings name."""
+    return (
         run.scan("facts")
         .filter(pl.col("key").str.contains(r"(?i)(?:^|[._])(?:max_steps|total_steps|num_iterations|train_iters)$"))
         .select(pl.col("value").str.strip_chars('"').cast(pl.Int64, strict=False).max())
         .collect()
         .item()
     )
-    return planned is not None and last_step is not None and last_step >= planned - 1
 
 
 def _lacks_exit_record(run: Run) -> bool:

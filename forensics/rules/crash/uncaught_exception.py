@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.dialects.advice import advice
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, short, when, who, world
@@ -53,6 +54,7 @@ def uncaught_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
     first = own[0]
     onset = onset_of(run, first)
     several = len(world(run)) > 1
+    known = advice(first.code, _said(first))
     yield Finding(
         rule="CRH001",
         shape=Shape.CRASH,
@@ -66,8 +68,8 @@ def uncaught_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
         cause=_cause(first, several=several),
         causal=Causal.ROOT if first.weight == Weight.OWN else Causal.SYMPTOM,
         numbers={"errors": len(own)},
-        likely=(first.where,) if first.where else (),
-        next=("open the last frame of your own code in the traceback that the evidence names",),
+        likely=tuple(filter(None, (known.why if known else "", first.where))),
+        next=(*((known.fix,) if known else ()), "open the last frame of your own code, which the evidence names"),
     )
 
 

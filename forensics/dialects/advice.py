@@ -1,0 +1,27 @@
+"""What a known error means and what to do about it, from the row of the table of signatures that it fits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from forensics.dialects import _signatures
+
+#: Rows that say why a program failed; the others only stand beside such lines.
+_ERRORS = ("root", "symptom")
+
+
+class Advice(NamedTuple):
+    """One sentence each: why a program prints such an error, and what mends it."""
+
+    why: str
+    fix: str
+
+
+def advice(code: str, text: str = "") -> Advice | None:
+    """Give the advice for an event by its code, else by its text (an exception and its message); None if unknown."""
+    rows = _signatures.table()
+    found = next((row for row in rows if row.id == code), None)
+    if found is None and text:
+        near = (row for row in rows if row.role in _ERRORS and any(needle in text for needle in row.needles))
+        found = next((row for row in near if row.compiled.search(text)), None)
+    return None if found is None else Advice(found.why, found.fix)
