@@ -18,6 +18,14 @@ from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink
 
 KINDS = tuple(TAILS)
+FORMS = {
+    "eq": "{k}={v}",
+    "colon": "{k}: {v}",
+    "pydict": "'{k}': {v}",
+    "json": '"{k}": {v}',
+    "tight": "{k}:{v}",
+    "box": "| {k} | {v} |",
+}
 TOYS = [
     Dialect("toy", "Toy", (Line("metrics", "it ", r"^it (?P<step>\d+): (?P<tail>.+)$", tail="eq"),)),
     Dialect("bar", "Bar", (Line("progress", "|", r"(?P<step>\d+)\|"), Line("metrics", "v=", r"v=(?P<loss>\S+)"))),
@@ -69,9 +77,7 @@ def test_a_segment_stands_where_its_place_says(data: bytes) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=30), st.sampled_from(KINDS), st.data())
 def test_a_layout_never_changes_what_is_read(steps: list[int], kind: str, data: st.DataObject) -> None:
-    form = {"eq": "{k}={v}", "colon": "{k}: {v}", "pydict": "'{k}': {v}", "json": '"{k}": {v}', "tight": "{k}:{v}"}[
-        kind
-    ]
+    form = FORMS[kind]
     keys = data.draw(st.lists(st.sampled_from(["loss", "lr", "gnorm", "tok/s", "mem_gib"]), min_size=1, unique=True))
     glue = data.draw(st.sampled_from([" | ", ", ", "  ", " - "]))
     unit = data.draw(st.sampled_from(["", "ms", "%", "/80GB", " s"]))

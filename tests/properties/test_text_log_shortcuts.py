@@ -57,6 +57,16 @@ def test_a_sieve_changes_nothing(parts: list[tuple[str, bytes, bytes]], sample: 
         assert_frame_equal(frame, sieved[name], check_column_order=False)
 
 
+FORMS = {
+    "eq": "{k}={v}",
+    "colon": "{k}: {v}",
+    "pydict": "'{k}': {v}",
+    "json": '"{k}": {v}',
+    "tight": "{k}:{v}",
+    "box": "| {k} | {v} |",
+}
+
+
 def read_in_two(dialects: list[Dialect], blocks: list[str], learn_from: int) -> pl.DataFrame:
     matcher = Matcher(dialects, learn_from=learn_from)
     ready: list[Tables] = []
@@ -73,7 +83,6 @@ def read_in_two(dialects: list[Dialect], blocks: list[str], learn_from: int) -> 
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(sorted(TAILS)), st.data())
 def test_a_layout_read_with_its_prefix_changes_nothing(kind: str, data: st.DataObject) -> None:
-    form = {"eq": "{k}={v}", "colon": "{k}: {v}", "pydict": "'{k}': {v}", "json": '"{k}": {v}', "tight": "{k}:{v}"}
     keys = data.draw(st.lists(st.sampled_from(["loss", "lr", "gnorm", "tok/s"]), min_size=1, unique=True))
     prefix = st.sampled_from(
         ["", "[rank 3] ", "[rank12]: ", " 4: ", "[1,2]<stdout>: ", "[default7]:", "7: [rank1]: ", "[12345] ",
@@ -82,7 +91,7 @@ def test_a_layout_read_with_its_prefix_changes_nothing(kind: str, data: st.DataO
     number = st.sampled_from(["1.5", "nan", "-inf", "2e-5", "1,200", "0", "word", "7"])
 
     def line(step: int) -> str:
-        pairs = ", ".join(form[kind].format(k=k, v=data.draw(number)) for k in keys)
+        pairs = ", ".join(FORMS[kind].format(k=k, v=data.draw(number)) for k in keys)
         return f"{data.draw(prefix)}it {step}: {pairs}\n"
 
     steps = data.draw(st.lists(st.integers(0, 10**6), min_size=2, max_size=16))

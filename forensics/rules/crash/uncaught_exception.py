@@ -29,6 +29,7 @@ Not this:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from forensics.dialects.advice import advice
@@ -40,6 +41,10 @@ from forensics.signals._classify import Weight
 from forensics.signals.failures import Failure, standing
 from forensics.signals.timeline import in_order
 from forensics.store.run import Run
+
+#: Ranks of one program reach the same line within this time.
+_TOGETHER_NS = 5_000_000_000
+_DIGITS = re.compile(r"\d+")
 
 
 @rule("CRH001", shape=Shape.CRASH, needs=("events", "metrics"))
@@ -53,24 +58,34 @@ def uncaught_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
         return
     first = own[0]
     onset = onset_of(run, first)
-    several = len(world(run)) > 1
+    everyone = world(run)
+    all_alike = len(everyone) > 1 and set(ranks_of([f for f in own if _alike(f, first)])) == everyone
+    several = len(everyone) > 1 and not all_alike
+    whoever = f"all {len(everyone)} ranks" if all_alike else who(first.rank)
     known = advice(first.code, _said(first))
     yield Finding(
         rule="CRH001",
         shape=Shape.CRASH,
         severity=Severity.ERROR,
         confidence=Confidence.HIGH if first.weight == Weight.OWN else Confidence.MEDIUM,
-        title=f"{who(first.rank)} raised {short(_said(first))}{when(onset)}",
+        title=f"{whoever} raised {short(_said(first))}{when(onset)}",
         because="the error is the program's own, and neither later steps nor a success marker follow it",
         evidence=evidence_of(own),
         onset=onset,
-        culprits=ranks_of(own[:1]),
+        culprits=() if all_alike else ranks_of(own[:1]),
         cause=_cause(first, several=several),
         causal=Causal.ROOT if first.weight == Weight.OWN else Causal.SYMPTOM,
         numbers={"errors": len(own)},
         likely=tuple(filter(None, (known.why if known else "", first.where))),
         next=(*((known.fix,) if known else ()), "open the last frame of your own code, which the evidence names"),
     )
+
+
+def _alike(one: Failure, other: Failure) -> bool:
+    """Whether two ranks failed together by the same words, numbers aside: the program is at fault, not a rank."""
+    if one.t_ns is not None and other.t_ns is not None and abs(one.t_ns - other.t_ns) > _TOGETHER_NS:
+        return False
+    return one.exception == other.exception and _DIGITS.sub("", one.message) == _DIGITS.sub("", other.message)
 
 
 def _said(failure: Failure) -> str:

@@ -5,10 +5,10 @@ What it detects: a model that learns its training set by heart.
 Why it matters: the last checkpoint is worse than an earlier one, and nothing in the training loss says so.
 
 How it decides: at least five evaluations. An error: from its lowest value on the evaluation loss only rises, at least
-three times and by at least a quarter, and meanwhile the training loss fell to a third of what it was or less. Less
-than that: the last three evaluations lie above the lowest by more than the noise of their second differences
-explains (extreme-value corrected, as the lowest of many is low by chance), and the training loss fell significantly: a
-warning from a tenth on, below it a note.
+three times and by at least a quarter, or it ends at twice the lowest value and no score got better, and meanwhile the
+training loss fell to a third of what it was or less. Less than that: the last three evaluations lie above the lowest
+by more than the noise of their second differences explains (extreme-value corrected, as the lowest of many is low by
+chance), and the training loss fell significantly: a warning from a tenth on, below it a note.
 
 What else looks like this: an evaluation set that changes during the run; another metric (word error rate, accuracy)
 that still improves while the loss rises: then the choice of the metric decides which checkpoint is best.
@@ -58,6 +58,7 @@ import numpy as np
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._kit import metric_evidence
+from forensics.signals.eval_curves import eval_curves
 from forensics.signals.loss_curve import Curve, Floats, curves
 from forensics.signals.loss_noise import MAD_TO_SIGMA, centred_median, noise_about
 from forensics.store.run import Run
@@ -68,8 +69,9 @@ class Config:
     """Thresholds of LRN002: `rises`, `rise` and `training_left` for the error, the others for the milder forms.
 
     `least` is the smallest relative rise of the evaluation loss, `warn` the one that is a warning, `sigmas` the
-    significance of the fall of the training loss; `factor` times the expected depth of the lowest evaluation (Cramer
-    1946: about sqrt(2 ln n) deviations below the mean) must be exceeded.
+    significance of the fall of the training loss; `doubled` is the rise that is an error where the training loss fell
+    to `training_left` and no score of an evaluation got better meanwhile; `factor` times the expected depth of the
+    lowest evaluation (Cramer 1946: about sqrt(2 ln n) deviations below the mean) must be exceeded.
     """
 
     evaluations: int = 5
@@ -78,6 +80,7 @@ class Config:
     training_left: float = 1 / 3
     least: float = 0.01
     warn: float = 0.1
+    doubled: float = 1.0
     sigmas: float = 3.0
     factor: float = 1.2
 
@@ -90,7 +93,19 @@ def overfit(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     found = [(c, hit) for c in curves(run, "eval_loss") if (hit := _judge(c, training, cfg)) is not None]
     if found:
         curve, (best, severity) = max(found, key=lambda pair: pair[1][1].rank)
+        if severity is Severity.ERROR and _scores_rose(run, curve.step(best)):
+            severity = Severity.WARNING
         yield _finding(curve, best, severity)
+
+
+def _scores_rose(run: Run, step: int | None) -> bool:
+    """Whether a score of which more is better, as an accuracy, reached more after the lowest evaluation loss."""
+    for score in eval_curves(run):
+        if score.higher and step is not None:
+            before, after = score.values[score.steps <= step], score.values[score.steps > step]
+            if len(before) and len(after) and after.max() > before.max():
+                return True
+    return False
 
 
 def _judge(evals: Curve, training: list[Curve], cfg: Config) -> tuple[int, Severity] | None:
@@ -107,6 +122,8 @@ def _judge(evals: Curve, training: list[Curve], cfg: Config) -> tuple[int, Sever
     rise = _rise(values, best, cfg)
     if rise is None or not any(_falls(t, step, cfg) for t in training):
         return None
+    if rise >= cfg.doubled and any(_vanished(t, step, cfg) for t in training):
+        return best, Severity.ERROR
     return best, Severity.WARNING if rise >= cfg.warn else Severity.INFO
 
 
@@ -158,7 +175,7 @@ def _finding(curve: Curve, best: int, severity: Severity) -> Finding:
         confidence=Confidence.MEDIUM,
         title=f"{curve.raw_name} rose from {low:.4g} at step {step} to {last:.4g} while the training loss {meanwhile}",
         because="every evaluation after the lowest is worse than the one before it"
-        if severity is Severity.ERROR
+        if bool((np.diff(curve.values[best:]) > 0).all())
         else "the last evaluations lie above the lowest by more than their noise explains",
         evidence=(
             metric_evidence(rising),

@@ -6,7 +6,7 @@ Why it matters: what grows slowly is rarely noticed while it can be stopped, and
 
 How it decides: the level rose by 5 % or more (as in SLO001), and one ramp between two knots explains the series
 better than any steps do, by 12 in twice the log-likelihood after a charge for parameters (BIC). An error from `error`
-on, a warning from `warn` on; only for changes that are confirmed.
+on, a warning from `warn` on; only for changes that are confirmed, or that climb to `drift` times part by part.
 
 What else looks like this: a curriculum of longer sequences that is not logged as tokens; generations that grow longer
 in RL.
@@ -120,6 +120,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import polars as pl
+
 from forensics.model import Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.slowdown._pace import (
@@ -132,16 +134,27 @@ from forensics.rules.slowdown._pace import (
     onset_of,
     paced,
 )
+from forensics.signals.level import climb_of
 from forensics.signals.pace_change import Change
 from forensics.store.run import Run
+
+_PARTS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Ramped:
-    """Thresholds of SLO003: the last level over the first one, for an error, a warning, and a note."""
+    """Thresholds of SLO003: the last level over the first one, for an error, a warning, and a note.
+
+    A rise of `drift` times over eight parts of `records` each is beyond what noise makes, whatever its memory: no part
+    falls by more than `falls`, and no two of the steps between them make up more than `staircase` of it.
+    """
 
     error: float = 1.5
     warn: float = 1.1
+    drift: float = 2.0
+    falls: float = 0.1
+    staircase: float = 0.6
+    records: int = 8
 
 
 @rule("SLO003", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Ramped)
@@ -157,8 +170,19 @@ def step_time_ramp(run: Run, cfg: Ramped | None = None) -> Iterator[Finding]:
         yield _finding(*max(found, key=lambda pair: pair[1].ratio), cfg)
 
 
+def _drifts(one: Paced, cfg: Ramped) -> bool:
+    """Whether the times climb and climb, part by part."""
+    if len(one.steady) < _PARTS * cfg.records:
+        return False
+    climb = climb_of(pl.Series(one.steady.seconds), parts=_PARTS)
+    if climb is None or climb.last < cfg.drift * climb.first:
+        return False
+    return climb.falls <= cfg.falls and climb.steepest <= cfg.staircase
+
+
 def _severity(one: Paced, change: Change, cfg: Ramped) -> Severity:
-    if not change.confirmed or one.steady.multimodal or change.ratio < cfg.warn or len(one.steady) < 3 * SIDE:
+    sure = (change.confirmed or _drifts(one, cfg)) and not one.steady.multimodal
+    if not sure or change.ratio < cfg.warn or len(one.steady) < 3 * SIDE:
         return Severity.INFO
     return Severity.ERROR if change.ratio >= cfg.error and len(change.cuts) > 1 else Severity.WARNING
 

@@ -213,3 +213,14 @@ def test_a_traceback_beside_the_program_is_noise_after_success() -> None:
         ("a.log", 9, "traceback", "RuntimeError: queue closed", aside),
     )
     assert standing(run) == ()
+
+
+def test_an_error_of_all_ranks_alike_is_the_programs_and_no_rank_is_blamed() -> None:
+    error = {"role": "root", "exc": "ValueError", "message": "shape 3 does not fit"}
+    run = run_with(
+        ("a/rank0.log", 5, "traceback", "one", {**error, "rank": "0"}),
+        ("b/rank1.log", 6, "traceback", "other", {**error, "rank": "1"}),
+    )
+    (hit,) = found(run, "CRH001")
+    assert hit.culprits == ()
+    assert hit.title.startswith("all 2 ranks raised")

@@ -115,3 +115,27 @@ def test_a_loss_that_fell_from_a_peak_far_above_its_start_has_not_come_back() ->
 
 def test_a_loss_that_rises_from_almost_nothing_is_left_alone() -> None:
     assert list(diverged(losses([1e-4, *[0.02 - 1e-4 * i for i in range(60)]]))) == []
+
+
+def test_an_evaluation_that_doubles_while_training_vanishes_is_an_error_even_where_it_wavers_at_the_end() -> None:
+    evals = {10 * i: 3.0 + min(i, 8) + (0.2 if i % 2 else 0.0) for i in range(1, 14)}
+    run = losses([4.0 * 0.9**i for i in range(140)], every=1, evals=evals)
+    assert one(list(overfit(run))).severity.value == "error"
+
+
+def test_an_accuracy_that_still_rises_makes_it_a_warning() -> None:
+    evals = {10 * i: 3.0 + min(i, 8) + (0.2 if i % 2 else 0.0) for i in range(1, 14)}
+    run = losses([4.0 * 0.9**i for i in range(140)], every=1, evals=evals)
+    scores = pl.DataFrame(
+        {
+            "source": ["train.log"] * 13,
+            "seq": range(1000, 1013),
+            "step": list(evals),
+            "name": ["eval/accuracy"] * 13,
+            "raw_name": ["eval/accuracy"] * 13,
+            "value": [0.5 + 0.01 * i for i in range(13)],
+            "value_class": ["finite"] * 13,
+        }
+    )
+    both = run_of("made", {"metrics": pl.concat([run.collect("metrics"), scores], how="diagonal_relaxed")})
+    assert one(list(overfit(both))).severity.value == "warning"
