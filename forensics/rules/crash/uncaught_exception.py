@@ -59,7 +59,7 @@ def uncaught_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
     first = own[0]
     onset = onset_of(run, first)
     everyone = world(run)
-    all_alike = len(everyone) > 1 and set(ranks_of([f for f in own if _alike(f, first)])) == everyone
+    all_alike = len(everyone) > 1 and frozenset(ranks_of([f for f in own if _alike(f, first)])) == everyone
     several = len(everyone) > 1 and not all_alike
     whoever = f"all {len(everyone)} ranks" if all_alike else who(first.rank)
     known = advice(first.code, _said(first))
