@@ -72,6 +72,10 @@ class Boundary:
 
 def lives(run: Run) -> tuple[Life, ...]:
     """List the lives of a run in the order of their sources and records; sources without steps have none."""
+    return run.derived(_lives)
+
+
+def _lives(run: Run) -> tuple[Life, ...]:
     rows = (
         counted(run)
         .filter(pl.col("name").is_in(_TRAINING) & ~pl.col("value_class").is_in(["null"]))
@@ -103,6 +107,10 @@ def lives(run: Run) -> tuple[Life, ...]:
 
 def boundaries(run: Run) -> tuple[Boundary, ...]:
     """List the restarts of a run, each with the life that it went on from."""
+    return run.derived(_boundaries)
+
+
+def _boundaries(run: Run) -> tuple[Boundary, ...]:
     every = lives(run)
     found: list[Boundary] = []
     for i, life in enumerate(every):

@@ -36,19 +36,24 @@ class Said:
 
 def configured(run: Run, what: str) -> Said | None:
     """Give the value of one of `KEYS`; None when no file or several different values say it."""
-    value = pl.col("value").fill_null("").str.strip_chars().str.strip_chars("\"'")
-    rows = (
-        run.scan("facts")
-        .filter(pl.col("key").str.contains(rf"(?i)(?:^|[./]){KEYS[what]}(?:[./]value)?$"))
-        .with_columns(said=value, number=value.cast(pl.Float64, strict=False))
-        .filter(~pl.col("said").str.to_lowercase().is_in(["", "null", "none", "-1"]))
-        .collect()
-    )
+    facts = run.derived(_told)
+    rows = facts.filter(facts["key"].str.contains(rf"(?i)(?:^|[./]){KEYS[what]}(?:[./]value)?$"))
     same = rows["number"] if rows["number"].null_count() == 0 else rows["said"]
     if rows.height == 0 or same.n_unique() != 1:
         return None
     first = rows.row(0, named=True)
     return Said(first["said"], first["number"], first)
+
+
+def _told(run: Run) -> pl.DataFrame:
+    """Facts that have a value, with the value as text (`said`) and as a `number`, where it is one."""
+    value = pl.col("value").fill_null("").str.strip_chars().str.strip_chars("\"'")
+    return (
+        run.scan("facts")
+        .with_columns(said=value, number=value.cast(pl.Float64, strict=False))
+        .filter(~pl.col("said").str.to_lowercase().is_in(["", "null", "none", "-1"]))
+        .collect()
+    )
 
 
 def number_of(run: Run, what: str) -> float | None:

@@ -43,7 +43,14 @@ class Collapse:
 
 def collapse_of(run: Run, cfg: ScaleLimits | None = None) -> Collapse | None:
     """Find a collapse by the series of the scale, by words of its floor, or by counting skipped updates."""
-    cfg = cfg or ScaleLimits()
+    return run.derived(_usual) if cfg in {None, ScaleLimits()} else _found(run, cfg or ScaleLimits())
+
+
+def _usual(run: Run) -> Collapse | None:
+    return _found(run, ScaleLimits())
+
+
+def _found(run: Run, cfg: ScaleLimits) -> Collapse | None:
     return _by_series(run, cfg) or _by_counters(run, cfg) or _by_lines(run, cfg)
 
 
