@@ -158,11 +158,14 @@ def _clean_step(clean: Row | None, first: Candidate) -> int | None:
 
 
 def _finite_before(rows: pl.DataFrame, first: Candidate) -> int:
-    """How many finite losses the source of the first bad place has before it, in its attempt."""
+    """How many finite losses, or values of the same metric, the source of the first bad place has before it."""
     row = first.row
     if first.role == "together":
         return first.n - first.n_bad
-    own = rows.filter((pl.col("source") == row["source"]) & (pl.col("role") == "loss") & ~pl.col("bad"))
+    told = pl.col("role") == "loss"
+    if first.role not in _SPOKEN:  # where no loss of the whole is printed, its parts tell
+        told |= pl.col("raw_name") == row["raw_name"]
+    own = rows.filter((pl.col("source") == row["source"]) & told & ~pl.col("bad"))
     if first.role in _SPOKEN:
         own = own.filter(pl.coalesce("line", "seq").fill_null(0) < (row["line"] or row["seq"] or 0))
         own = own.filter(pl.col("attempt") == pl.col("attempt").max())

@@ -214,3 +214,9 @@ def test_a_progress_bar_that_counts_otherwise_does_not_move_the_onset_of_another
     onset = nan_onset(run(table, bar))
     assert onset is not None
     assert (onset.step, onset.clean_step) == (135, 134)
+
+
+def test_a_part_that_was_finite_for_long_is_not_nan_from_the_start_although_no_whole_loss_is_printed() -> None:
+    part = rows("train_gen_loss", [*steady(12), *((s, NAN) for s in range(13, 21))])
+    other = rows("train_disc_loss", [*steady(12), *((s, NAN) for s in range(13, 21))])
+    assert "NAN004" not in {f.rule for f in found(run(part, other))}
