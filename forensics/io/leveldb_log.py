@@ -71,17 +71,11 @@ def frame(payloads: list[bytes], header: bytes, *, base: int = 0) -> bytes:
     return bytes(out)
 
 
-def read(data: mmap.mmap | bytes, limits: Limits = DEFAULT) -> Iterator[Record | Damage]:
-    """Every sound record in order, and every stretch that gives none; all sizes in bytes of the file.
+def batches(data: mmap.mmap | bytes, limits: Limits = DEFAULT) -> Iterator[list[Record | Damage]]:
+    """Every sound record in order, and every stretch that gives none, block by block; all sizes in bytes of the file.
 
     `truncated` is the tail that a killed writer leaves; `unfinished` are the parts of a record whose end is missing.
     """
-    for items in batches(data, limits):
-        yield from items
-
-
-def batches(data: mmap.mmap | bytes, limits: Limits = DEFAULT) -> Iterator[list[Record | Damage]]:
-    """The same, block by block: a hundred thousand small records cost a call each no more."""
     with memoryview(data) as view:
         yield from _Reader(view, limits).run()
 

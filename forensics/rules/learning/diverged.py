@@ -98,7 +98,6 @@ class Config:
 
 
 _LIMITS = Limits()
-_LEFT = "exploded and did not come back"
 
 
 @rule("LRN001", shape=Shape.LEARNING, needs=("metrics",), config=Config)
@@ -125,9 +124,18 @@ def _judge(curve: Curve, evals: tuple[Curve, ...], cfg: Config) -> Finding | Non
     frozen = rise_of(values, window=1)
     if frozen is not None and _is_frozen(frozen, count, cfg) and not improved(curve, frozen.onset, evals):
         return _finding(curve, frozen, "is frozen")
-    for burst, words in ((_burst(values, cfg), "exploded at the end"), (_early(values, cfg), _LEFT)):
-        if burst is not None and not improved(curve, burst.onset, evals):
-            return _finding(curve, burst, words)
+    burst = _burst(values, cfg)
+    if burst is not None and not improved(curve, burst.onset, evals):
+        return _finding(curve, burst, "exploded at the end")
+    return _lasting(curve, evals, cfg)
+
+
+def _lasting(curve: Curve, evals: tuple[Curve, ...], cfg: Config) -> Finding | None:
+    """Judge a loss that rose and did not come down again: at once, by a jump, or gradually."""
+    values, count = curve.values, len(curve)
+    early = _early(values, cfg)
+    if early is not None and not improved(curve, early.onset, evals):
+        return _finding(curve, early, "exploded and did not come back", back="where it began")
     rise = rise_of(values, window=max(cfg.window, min(51, count // 60))) if count >= cfg.records else None
     if rise is not None and _is_rise(rise, curve, cfg) and not improved(curve, rise.onset, evals):
         return _finding(curve, _begun(curve, rise), "rose and stayed")
@@ -191,11 +199,17 @@ def _early(values: Floats, cfg: Config) -> Rise | None:
     return Rise(first, float(np.median(values[-tail:])), int(back[-1]) + 1, 0.0, 0)
 
 
-def _finding(curve: Curve, rise: Rise, words: str, severity: Severity = Severity.ERROR) -> Finding:
+def _finding(
+    curve: Curve,
+    rise: Rise,
+    words: str,
+    severity: Severity = Severity.ERROR,
+    *,
+    back: str = "the lower half of that rise",
+) -> Finding:
     i = rise.onset
     step, last = curve.step(i), curve.step(i - 1) if i else None
     uniform = round(math.exp(rise.final)) if rise.frozen and 1 < rise.final < 14 else None
-    back = "where it began" if words == _LEFT else "the lower half of that rise"
     guess = f"; ln({uniform}) is what a uniform answer over that many classes costs" if uniform else ""
     return Finding(
         rule="LRN001",

@@ -115,7 +115,7 @@ class Slower:
     kept: float = 0.9
     quanta: float = 3.0
     staircase: float = 0.6
-    sure: float = 1.4
+    sure: float = 1.3
     mild: float = 1.1
 
 

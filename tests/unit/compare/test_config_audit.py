@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from collections import Counter
 from pathlib import Path
-from types import ModuleType
 
 import jsonschema
 import pytest
@@ -14,43 +11,11 @@ import pytest
 from forensics.cli.main import run as command
 from forensics.compare._config_keys import concept_of, normalised
 from forensics.compare._config_values import same, value_of
-from forensics.compare.config import Audit, audit
-from forensics.pipeline import ingest_run
-
-ROOT = Path(__file__).parents[3]
-
-
-def maker() -> ModuleType:
-    path = ROOT / "fixtures/make/config_pairs.py"
-    spec = importlib.util.spec_from_file_location("config_pairs", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
-    return folder
-
-
-def compared(tmp_path: Path, good: dict[str, str], bad: dict[str, str]) -> Audit:
-    return audit(ingest_run(write(tmp_path / "good", good)), ingest_run(write(tmp_path / "bad", bad)))
+from tests.unit.compare._pair_files import ROOT, compared, scored, write
 
 
 def test_the_injected_cause_is_ranked_first_and_noise_is_no_cause(tmp_path: Path) -> None:
-    made = maker()
-    score = Counter[str]()
-    for number, (cause, _, good, bad) in enumerate(made.pairs(96, 11)):
-        found = [d.family for d in compared(tmp_path / str(number), good, bad).causes]
-        wanted = made.CAUSES[cause]
-        score["pairs" if wanted else "without"] += 1
-        score["first"] += wanted is not None and found[:1] == [wanted]
-        score["in three"] += wanted is not None and wanted in found[:3]
-        score["claimed of nothing"] += wanted is None and bool(found)
+    score = scored(tmp_path, "config_pairs", 96, 11)
     assert score["first"] >= 0.9 * score["pairs"]
     assert score["in three"] >= 0.98 * score["pairs"]
     assert (score["without"], score["claimed of nothing"]) == (24, 0)

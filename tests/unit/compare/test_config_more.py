@@ -2,56 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-from collections import Counter
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from forensics.cli.main import run as command
 from forensics.compare._config_keys import OTHER, concept_of, normalised
-from forensics.compare.config import Audit, audit, audit_all
+from forensics.compare.config import audit, audit_all
 from forensics.pipeline import ingest_run
 from forensics.signals.consumed import consumed, source_of
-
-ROOT = Path(__file__).parents[3]
-sys.path.insert(0, str(ROOT / "fixtures" / "make"))
-
-
-def maker(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"fixtures/make/{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
-    return folder
-
-
-def compared(tmp_path: Path, good: dict[str, str], bad: dict[str, str]) -> Audit:
-    return audit(ingest_run(write(tmp_path / "good", good)), ingest_run(write(tmp_path / "bad", bad)))
+from tests.unit.compare._pair_files import ROOT, compared, maker, scored, write
 
 
 @pytest.mark.parametrize("seed", [3, 41])
 def test_the_cause_comes_first_in_other_forms_and_among_other_noise(tmp_path: Path, seed: int) -> None:
-    made = maker("config_pairs_other")
-    score = Counter[str]()
-    for number, (cause, _, good, bad) in enumerate(made.pairs(64, seed)):
-        found = [d.family for d in compared(tmp_path / str(number), good, bad).causes]
-        wanted = made.CAUSES[cause]
-        score["pairs" if wanted else "without"] += 1
-        score["first"] += wanted is not None and found[:1] == [wanted]
-        score["in three"] += wanted is not None and wanted in found[:3]
-        score["claimed of nothing"] += wanted is None and bool(found)
+    score = scored(tmp_path, "config_pairs_other", 64, seed)
     assert score["first"] >= 0.9 * score["pairs"]
     assert score["in three"] >= 0.98 * score["pairs"]
     assert (score["without"], score["claimed of nothing"]) == (16, 0)
