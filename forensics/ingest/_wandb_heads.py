@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from forensics.ingest._wandb_usual import FEWEST_BYTES, LARGE, MOST_NUMBER_BYTES, MOST_SHIFT, NUMBER
+from forensics.io.leveldb_log import Batch
 
 #: A number of at most 10 bytes with its tag, the tag of the content and a length of at most 6 bytes.
 _HEAD_BYTES = 24
 
 
-def kinds_of(payloads: Sequence[bytes]) -> tuple[list[int], list[int]]:
+def kinds_of(batch: Batch, view: memoryview) -> tuple[list[int], list[int]]:
     """Field and start of each history row or summary as `_wandb_usual.usual` gives them; 0 and 0 for other records."""
-    heads = b"".join([payload[:_HEAD_BYTES].ljust(_HEAD_BYTES, b"\0") for payload in payloads])
-    h = np.frombuffer(heads, np.uint8).reshape(-1, _HEAD_BYTES)
-    size = np.fromiter(map(len, payloads), np.int64, len(payloads))
-    each = np.arange(len(payloads))
+    starts = np.array(batch.starts, np.int64)
+    size = np.array(batch.stops, np.int64) - starts
+    each = np.frombuffer(view, np.uint8)
+    h = each[np.minimum(starts[:, None] + np.arange(_HEAD_BYTES), len(each) - 1)]
+    for n, record in batch.joined.items():
+        h[n] = np.frombuffer(record.payload[:_HEAD_BYTES].ljust(_HEAD_BYTES, b"\0"), np.uint8)
+        size[n] = len(record.payload)
+    return _kinds(h, size)
+
+
+def _kinds(
+    h: np.ndarray[tuple[int, int], np.dtype[np.uint8]], size: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> tuple[list[int], list[int]]:
+    each = np.arange(len(size))
     at = np.where((size > MOST_NUMBER_BYTES + 1) & (h[:, 0] == NUMBER), 2, 0)
     more = at > 0
     while (more := more & (h[each, at - 1] > 127) & (at < MOST_NUMBER_BYTES)).any():

@@ -11,13 +11,22 @@ from forensics.ingest._tf_wire import BYTES, VARINT, WireError, fields, signed, 
 from forensics.ingest._wandb_define import StepAxes
 from forensics.ingest._wandb_items import items, numbers_of, plain_number
 from forensics.ingest._wandb_points import Place, Points
-from forensics.io.leveldb_log import Record
+from forensics.io.leveldb_log import Batch
 
 #: Rows that are decoded at once: few enough to stay in the cache, many enough to pay for the calls.
-BATCH_RECORDS, BATCH_BYTES, FEWEST_RECORDS = 2048, 8 << 20, 64
+BATCH_RECORDS, BATCH_BYTES, FEWEST_RECORDS = 2048, 4 << 20, 64
 _KEYS = 100_000
 
-Row = tuple[Record, int, int]
+#: A history row: number of its record, the byte of the file where that begins, bytes that hold the row, where in them.
+Row = tuple[int, int, bytes, int, int]
+
+
+def row_of(batch: Batch, n: int, at: int, view: memoryview) -> Row:
+    """The row of record `n`, which begins `at` bytes behind the begin of its payload."""
+    if (record := batch.joined.get(n)) is not None:
+        return record.number, record.byte, record.payload, at, len(record.payload)
+    start, stop = batch.starts[n] + at, batch.stops[n]
+    return batch.number + n, batch.byte(n), bytes(view[start:stop]), 0, stop - start
 
 
 @dataclass(slots=True)
@@ -33,19 +42,20 @@ class History:
     many: bool
     axes: StepAxes = field(default_factory=StepAxes)
     t_ns: int | None = None
-    odd: list[tuple[Record, str]] = field(default_factory=list[tuple[Record, str]])
+    odd: list[tuple[Row, str]] = field(default_factory=list[tuple[Row, str]])
     _names: dict[bytes, str] = field(default_factory=dict[bytes, str])
     _waiting: list[Row] = field(default_factory=list[Row])
     _waiting_bytes: int = 0
     _keys: object = None
 
-    def feed(self, record: Record, at: int, end: int) -> None:
-        """Take the row between two offsets of a record."""
+    def feed(self, rows: list[Row]) -> None:
+        """Take rows in their order."""
         if not self.many:
-            self._one(record, at, end)
+            for row in rows:
+                self._one(row)
             return
-        self._waiting.append((record, at, end))
-        self._waiting_bytes += end - at
+        self._waiting += rows
+        self._waiting_bytes += sum([end - at for _, _, _, at, end in rows])
         if len(self._waiting) >= BATCH_RECORDS or self._waiting_bytes >= BATCH_BYTES:
             self.flush()
 
@@ -54,24 +64,24 @@ class History:
         rows, self._waiting, self._waiting_bytes = self._waiting, [], 0
         if len(rows) < FEWEST_RECORDS or not self._together(rows):
             for row in rows:
-                self._one(*row)
+                self._one(row)
 
     def _together(self, rows: list[Row]) -> bool:
-        from forensics.ingest import _wandb_batch  # noqa: PLC0415 - numpy is loaded for large logs only
+        from forensics.ingest import _wandb_batch, _wandb_cut  # noqa: PLC0415 - numpy is loaded for large logs only
 
         if self._keys is None:
-            self._keys = _wandb_batch.Keys()
-        assert isinstance(self._keys, _wandb_batch.Keys)
+            self._keys = _wandb_cut.Keys()
+        assert isinstance(self._keys, _wandb_cut.Keys)
         return _wandb_batch.decode(self, rows, self._keys)
 
-    def _one(self, record: Record, at: int, end: int) -> None:
+    def _one(self, row: Row) -> None:
         try:
-            self._read(record, at, end)
+            self._read(row)
         except WireError as error:
-            self.odd.append((record, str(error)))
+            self.odd.append((row, str(error)))
 
-    def _read(self, record: Record, at: int, end: int) -> None:  # noqa: C901 - one branch for each kind of key
-        data = record.payload
+    def _read(self, row: Row) -> None:  # noqa: C901 - one branch for each kind of key
+        _, byte, data, at, end = row
         step = t_ns = epoch = None
         cells: list[tuple[str, float | None, str]] = []
         for key, value in items(data, at, end):
@@ -91,7 +101,7 @@ class History:
         if step is None:
             step = row_step(data, at, end)
         self.t_ns = t_ns or self.t_ns
-        place = Place(record.byte, self.attempts.see("_step", step), self.rank, record.byte, step, epoch, t_ns)
+        place = Place(byte, self.attempts.see("_step", step), self.rank, byte, step, epoch, t_ns)
         if axes := self.axes.axes():
             for name, number, _ in cells:
                 if name in axes:

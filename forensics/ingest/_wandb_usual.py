@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.io.leveldb_log import Record
+from forensics.io.leveldb_log import Batch
 
 HISTORY, SUMMARY = 2, 3
 NUMBER, LARGE = 8, (18, 26)  # tags: the number of a record; a history row and a summary
@@ -30,11 +28,12 @@ def usual(data: bytes) -> tuple[int, int]:
     return (kind, at) if at + length == size else (0, 0)
 
 
-def usual_of(records: Sequence[Record], *, together: bool) -> list[tuple[int, int]]:
-    """`usual` of each record; `together` allows to look at many at once, which needs numpy."""
-    if not together or len(records) < _FEW:
-        return [usual(record.payload) for record in records]
+def usual_of(batch: Batch, view: memoryview, *, together: bool) -> tuple[list[int], list[int]]:
+    """Fields and starts of all records as `usual` gives them; `together` allows to use numpy for many."""
+    count = len(batch.starts)
+    if not together or count < _FEW:
+        found = [usual(batch.record(n, view).payload) for n in range(count)]
+        return [kind for kind, _ in found], [at for _, at in found]
     from forensics.ingest._wandb_heads import kinds_of  # noqa: PLC0415 - numpy is loaded for large logs only
 
-    kinds, places = kinds_of([record.payload for record in records])
-    return list(zip(kinds, places, strict=True))
+    return kinds_of(batch, view)

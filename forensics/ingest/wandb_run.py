@@ -20,14 +20,14 @@ from forensics.ingest._tf_wire import BYTES, VARINT, WireError, fields, varint
 from forensics.ingest._wandb_console import Console, bounds
 from forensics.ingest._wandb_define import definition
 from forensics.ingest._wandb_facts import Facts
-from forensics.ingest._wandb_history import History
+from forensics.ingest._wandb_history import History, Row, row_of
 from forensics.ingest._wandb_items import items, plain_number
 from forensics.ingest._wandb_marks import Marks, exit_code, stamp_ns
 from forensics.ingest._wandb_points import Place, Points
 from forensics.ingest._wandb_system import PREFIX, system_name
 from forensics.ingest._wandb_usual import HISTORY, SUMMARY, usual_of
 from forensics.io import leveldb_log
-from forensics.io.leveldb_log import Damage, Record
+from forensics.io.leveldb_log import Batch, Damage, Record
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.registry import Sniff, ingester
@@ -46,8 +46,6 @@ _WHY = {
 }
 #: Above this size rows are decoded together; numpy then pays for its import.
 _MANY_BYTES = 256 << 10
-#: Records, and their bytes, that are looked at together.
-_BATCH_RECORDS, _BATCH_BYTES = 4096, 1 << 20
 #: A summary repeats the last values; newer writers write two for each row, so only the last ones are read.
 _SUMMARIES, _SUMMARY_BYTES = 32, 1 << 20
 
@@ -96,31 +94,22 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if head[4:] != _VERSION:
         out.issue("unknown-version", f"the header is {head.hex()}; it is read like the known version", byte=4)
     state = _state(opened, out, limits)
-    records = lost = held = 0
-    waiting: list[Record] = []
-    for block in leveldb_log.batches(opened.raw(), limits):
-        sound = [item for item in block if isinstance(item, Record)]
-        if len(sound) < len(block):
-            lost += _lost(block, out)
-        records += len(sound)
-        waiting += sound
-        held += sum([len(record.payload) for record in sound])
-        if len(waiting) >= _BATCH_RECORDS or held >= _BATCH_BYTES:
-            _records(waiting, state)
-            waiting, held = [], 0
-    _records(waiting, state)
+    records = lost = 0
+    with memoryview(opened.raw()) as view:
+        for item in leveldb_log.batches(view, limits):
+            if isinstance(item, Damage):
+                lost += _lost(item, out)
+            else:
+                records += len(item.starts)
+                _records(item, view, state)
     _finish(state)
     out.account(read_bytes=opened.size_bytes - lost, records=records)
 
 
-def _lost(found: list[Record | Damage], out: Out) -> int:
-    lost = 0
-    for item in found:
-        if isinstance(item, Damage):
-            out.issue(item.code, f"{_WHY[item.code]} ({item.size_bytes} bytes)", byte=item.byte)
-            out.account(skipped_bytes=item.size_bytes, reason=item.code)
-            lost += item.size_bytes
-    return lost
+def _lost(item: Damage, out: Out) -> int:
+    out.issue(item.code, f"{_WHY[item.code]} ({item.size_bytes} bytes)", byte=item.byte)
+    out.account(skipped_bytes=item.size_bytes, reason=item.code)
+    return item.size_bytes
 
 
 def _state(opened: Opened, out: Out, limits: Limits) -> _State:
@@ -131,14 +120,14 @@ def _state(opened: Opened, out: Out, limits: Limits) -> _State:
     return _State(out, limits, source.rank, year, history, Marks(out, source.rank, limits.quote_chars))
 
 
-def _not_a_record(record: Record, why: str, out: Out) -> None:
-    out.issue("not-a-record", f"record {record.number} is sound but no message: {why}", byte=record.byte)
+def _not_a_record(number: int, byte: int, why: str, out: Out) -> None:
+    out.issue("not-a-record", f"record {number} is sound but no message: {why}", byte=byte)
 
 
 def _finish(state: _State) -> None:
     state.history.flush()
-    for record, why in state.history.odd:
-        _not_a_record(record, why, state.out)
+    for (number, byte, *_), why in state.history.odd:
+        _not_a_record(number, byte, why, state.out)
     state.history.points.close(state.facts.version)
     dialects: list[str] = []
     for _, console in sorted(state.consoles.items()):
@@ -155,27 +144,33 @@ def _finish(state: _State) -> None:
     state.out.format("+".join(("wandb", *dialects)))
 
 
-def _records(records: list[Record], state: _State) -> None:
-    last: list[tuple[Record, int]] = []
-    for record, (kind, at) in zip(records, usual_of(records, together=state.history.many), strict=True):
-        if kind == SUMMARY:
-            last.append((record, at))
-        elif kind == HISTORY:
-            state.history.feed(record, at, len(record.payload))
+def _records(batch: Batch, view: memoryview, state: _State) -> None:
+    kinds, places = usual_of(batch, view, together=state.history.many)
+    rows: list[Row] = []
+    summaries: list[int] = []
+    for n, kind in enumerate(kinds):
+        if kind == HISTORY:
+            rows.append(row_of(batch, n, places[n], view))
+        elif kind == SUMMARY:
+            summaries.append(n)
         else:
-            last = _summaries(last, state)
+            state.history.feed(rows)
+            _summaries(batch, summaries, places, view, state)
+            rows, summaries = [], []
+            record = batch.record(n, view)
             try:
                 _record(record, state)
             except WireError as error:
-                _not_a_record(record, str(error), state.out)
-    _summaries(last, state)
+                _not_a_record(record.number, record.byte, str(error), state.out)
+    state.history.feed(rows)
+    _summaries(batch, summaries, places, view, state)
 
 
-def _summaries(met: list[tuple[Record, int]], state: _State) -> list[tuple[Record, int]]:
-    """Keep the last of these; what is left to keep is nothing."""
-    for record, at in met[-_SUMMARIES:]:
-        _summary(record, at, len(record.payload), state)
-    return []
+def _summaries(batch: Batch, met: list[int], places: list[int], view: memoryview, state: _State) -> None:
+    """Keep the last of these."""
+    for n in met[-_SUMMARIES:]:
+        record = batch.record(n, view)
+        _summary(record, places[n], len(record.payload), state)
 
 
 def _record(record: Record, state: _State) -> None:
@@ -262,7 +257,7 @@ def _preempting(record: Record, at: int, end: int, state: _State) -> None:
 
 _Act = Callable[[Record, int, int, _State], None]
 _ACTS: dict[int, _Act] = {
-    HISTORY: lambda record, at, end, state: state.history.feed(record, at, end),
+    HISTORY: lambda record, at, end, state: state.history.feed([(record.number, record.byte, record.payload, at, end)]),
     SUMMARY: _summary,
     _OUTPUT: lambda record, at, end, state: _console(record, at, end, state, kind_of=_OUTPUT),
     _CONFIG: lambda record, at, end, state: state.facts.config(record.payload, at, end),

@@ -12,20 +12,24 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from forensics.io.limits import DEFAULT, Limits
 
 BLOCK_BYTES = 32_768
 HEADER_BYTES = 7
-_CHUNK_BYTES = 7
-_CHUNK = struct.Struct("<IHB")
-_FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+#: A chunk's checksum, length and kind, and their bytes.
+CHUNK_BYTES = 7
+CHUNK = struct.Struct("<IHB")
+FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 #: The two alignments are compared on this many blocks behind a damage, and at this many damages at most.
 _PROBE_BLOCKS, _PROBES = 64, 8
 #: Bytes of one log that may be checksummed in search of the next sound chunk of a damaged block.
 _SEARCH_BYTES = 256 << 20
 _KIND = re.compile(rb"[\x01-\x04]")
+#: Records of about so many bytes of the file are given together.
+_BATCH_BYTES = 1 << 20
 
 DamageCode = Literal["truncated", "zeroed", "bad-chunk", "unfinished", "record-too-long"]
 
@@ -52,32 +56,46 @@ class Damage(NamedTuple):
     size_bytes: int
 
 
-def frame(payloads: list[bytes], header: bytes, *, base: int = 0) -> bytes:
-    """Write records as a log: for fixtures and tests; `base` is where the first block begins."""
-    out = bytearray(header)
-    for payload in payloads:
-        rest, begun = payload, False
-        while True:
-            left = BLOCK_BYTES - (len(out) - base) % BLOCK_BYTES
-            if left < _CHUNK_BYTES:
-                out += bytes(left)
-                left = BLOCK_BYTES
-            part, rest = rest[: left - _CHUNK_BYTES], rest[left - _CHUNK_BYTES :]
-            kind = (_MIDDLE if rest else _LAST) if begun else (_FIRST if rest else _FULL)
-            out += _CHUNK.pack(zlib.crc32(bytes([kind]) + part), len(part), kind) + part
-            begun = True
-            if not rest:
-                break
-    return bytes(out)
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sound records that follow one another, the first of which is record `number` of the log.
+
+    The payload of the n-th is `starts[n]` to `stops[n]` of the file; one that has several parts is in `joined`, by n.
+    """
+
+    number: int
+    starts: list[int] = field(default_factory=list[int])
+    stops: list[int] = field(default_factory=list[int])
+    joined: dict[int, Record] = field(default_factory=dict[int, Record])
+
+    def byte(self, n: int) -> int:
+        """Where the n-th record begins in the file."""
+        return self.starts[n] - CHUNK_BYTES
+
+    def record(self, n: int, view: memoryview) -> Record:
+        """Copy the n-th record out of the file."""
+        if (found := self.joined.get(n)) is not None:
+            return found
+        start = self.starts[n]
+        return Record(self.number + n, self.byte(n), bytes(view[start : self.stops[n]]), ((0, start),))
 
 
-def batches(data: mmap.mmap | bytes, limits: Limits = DEFAULT) -> Iterator[list[Record | Damage]]:
-    """Every sound record in order, and every stretch that gives none, block by block; all sizes in bytes of the file.
+def batches(view: memoryview, limits: Limits = DEFAULT) -> Iterator[Batch | Damage]:
+    """Every sound record in order, and every stretch that gives none; all sizes in bytes of the file.
 
     `truncated` is the tail that a killed writer leaves; `unfinished` are the parts of a record whose end is missing.
     """
+    yield from _Reader(view, limits).run()
+
+
+def records(data: mmap.mmap | bytes, limits: Limits = DEFAULT) -> Iterator[Record | Damage]:
+    """Give the same one by one."""
     with memoryview(data) as view:
-        yield from _Reader(view, limits).run()
+        for item in batches(view, limits):
+            if isinstance(item, Damage):
+                yield item
+            else:
+                yield from (item.record(n, view) for n in range(len(item.starts)))
 
 
 class _Reader:
@@ -97,41 +115,58 @@ class _Reader:
         self._held = 0
         self._index = 0
 
-    def run(self) -> Iterator[list[Record | Damage]]:
+    def run(self) -> Iterator[Batch | Damage]:
         """Read all."""
         while self._sure < self._end:
             yield from self._sound()
             if self._sure >= self._end or self._realigned():
                 continue
-            yield [*self._drop("unfinished"), self._damage(self._sure)]
-        yield list(self._drop("unfinished"))
+            yield from self._drop("unfinished")
+            yield self._damage(self._sure)
+        yield from self._drop("unfinished")
 
-    def _sound(self) -> Iterator[list[Record | Damage]]:
+    def _sound(self) -> Iterator[Batch | Damage]:
         """Records up to the next damage, which then stands at `_sure`, or behind the padding there."""
-        view, size, base, longest = self._view, self._end, self._base, self._limits.record_bytes
-        unpack, crc32, at = _CHUNK.unpack_from, zlib.crc32, self._sure
+        view, size, longest = self._view, self._end, self._limits.record_bytes
+        unpack, crc32, at = CHUNK.unpack_from, zlib.crc32, self._sure
+        batch, begun = Batch(self._index), at
+        begins, ends = batch.starts.append, batch.stops.append
         while at < size:
-            end = _block_end(base, at)
+            end = _block_end(self._base, at)
             until = min(end, size)
-            found: list[Record | Damage] = []
-            while at <= until - _CHUNK_BYTES:
+            while at <= until - CHUNK_BYTES:
                 crc, length, kind = unpack(view, at)
-                stop = at + _CHUNK_BYTES + length
-                if not _FULL <= kind <= _LAST or stop > until or crc32(view[at + 6 : stop]) != crc:
-                    yield found
+                start = at + CHUNK_BYTES
+                stop = start + length
+                if stop > until or crc32(view[at + 6 : stop]) != crc or not FULL <= kind <= LAST:
+                    yield self._counted(batch)
                     return
-                body = bytes(view[at + _CHUNK_BYTES : stop])
-                if kind == _FULL and not self._parts and length <= longest:
-                    found.append(Record(self._index, at, body, ((0, at + _CHUNK_BYTES),)))
-                    self._index += 1
+                if kind == FULL and length <= longest and not self._parts:
+                    begins(start)
+                    ends(stop)
                 else:
-                    found += self._chunk(kind, at, body)
+                    if lost := self._part(kind, at, bytes(view[start:stop])):
+                        yield self._counted(batch)
+                        yield from lost
+                        batch = Batch(self._index)
+                        begins, ends = batch.starts.append, batch.stops.append
+                    if self._parts and kind in {FULL, LAST}:
+                        self._join(batch)
                 at = self._sure = stop
-            yield found
             if end > size:
-                return
+                break
             at = end
-        self._sure = size
+            if at - begun >= _BATCH_BYTES:
+                yield self._counted(batch)
+                batch, begun = Batch(self._index), at
+                begins, ends = batch.starts.append, batch.stops.append
+        else:
+            self._sure = size
+        yield self._counted(batch)
+
+    def _counted(self, batch: Batch) -> Batch:
+        self._index = batch.number + len(batch.starts)
+        return batch
 
     def _realigned(self) -> bool:
         """Whether the other alignment gives more of what follows; it then is the alignment from here on."""
@@ -148,7 +183,7 @@ class _Reader:
         """What is damaged from `begin` on; zeroed blocks in a row are one damage."""
         code, self._sure = self._gap(begin)
         while (
-            code == "zeroed" and self._sure < self._end and not any(self._view[self._sure : self._sure + _CHUNK_BYTES])
+            code == "zeroed" and self._sure < self._end and not any(self._view[self._sure : self._sure + CHUNK_BYTES])
         ):
             self._sure = self._gap(self._sure)[1]
         return Damage(code, begin, self._sure - begin)
@@ -157,25 +192,25 @@ class _Reader:
         """What is wrong from `at` on, and where the next sound chunk or block begins."""
         view, size = self._view, self._end
         end = _block_end(self._base, at)
-        if end - at < _CHUNK_BYTES < size - at:
+        if end - at < CHUNK_BYTES < size - at:
             end += BLOCK_BYTES  # padding, and the block behind it is damaged
         until = min(end, size)
         found = self._search(at + 1, until)
-        zeros = not any(view[at : at + _CHUNK_BYTES])
+        zeros = not any(view[at : at + CHUNK_BYTES])
         if found < size:
             return "zeroed" if zeros else "bad-chunk", found
-        if size - at < _CHUNK_BYTES:
+        if size - at < CHUNK_BYTES:
             return "truncated", size
-        _, length, kind = _CHUNK.unpack_from(view, at)
-        cut = _FULL <= kind <= _LAST and size < at + _CHUNK_BYTES + length <= end
+        _, length, kind = CHUNK.unpack_from(view, at)
+        cut = FULL <= kind <= LAST and size < at + CHUNK_BYTES + length <= end
         return "truncated" if cut else "zeroed" if zeros else "bad-chunk", size
 
     def _search(self, at: int, until: int) -> int:
         """Where the next sound chunk of a damaged block begins; `until` when there is none."""
         for found in _KIND.finditer(self._view[:until], at + 6):
             start = found.start() - 6
-            _, length, _ = _CHUNK.unpack_from(self._view, start) if start + _CHUNK_BYTES <= until else (0, until, 0)
-            if start + _CHUNK_BYTES + length > until or length == 0:
+            _, length, _ = CHUNK.unpack_from(self._view, start) if start + CHUNK_BYTES <= until else (0, until, 0)
+            if start + CHUNK_BYTES + length > until or length == 0:
                 continue
             self._search_left -= length
             if self._search_left < 0:
@@ -184,33 +219,37 @@ class _Reader:
                 return start
         return until
 
-    def _chunk(self, kind: int, at: int, body: bytes) -> Iterator[Record | Damage]:
-        if kind in {_FULL, _FIRST}:
-            yield from self._drop("unfinished")
+    def _part(self, kind: int, at: int, body: bytes) -> list[Damage]:
+        """Take a part of a record; what turns out to be lost by it."""
+        lost: list[Damage] = []
+        if kind in {FULL, FIRST}:
+            lost += self._drop("unfinished")
         elif not self._parts:
-            yield Damage("unfinished", at, _CHUNK_BYTES + len(body))
-            return
+            return [Damage("unfinished", at, CHUNK_BYTES + len(body))]
         self._parts.append((at, body))
         self._held += len(body)
         if self._held > self._limits.record_bytes:
-            yield from self._drop("record-too-long")
-        elif kind in {_FULL, _LAST}:
-            yield self._record()
+            lost += self._drop("record-too-long")
+        return lost
 
-    def _record(self) -> Record:
+    def _join(self, batch: Batch) -> None:
+        """Make a record of the parts that are held."""
         spans: list[tuple[int, int]] = []
         reached = 0
         for at, body in self._parts:
-            spans.append((reached, at + _CHUNK_BYTES))
+            spans.append((reached, at + CHUNK_BYTES))
             reached += len(body)
-        byte, payload = self._parts[0][0], b"".join(body for _, body in self._parts)
-        self._parts, self._held, self._index = [], 0, self._index + 1
-        return Record(self._index - 1, byte, payload, tuple(spans))
+        byte, payload = self._parts[0][0], b"".join([body for _, body in self._parts])
+        self._parts, self._held = [], 0
+        n = len(batch.starts)
+        batch.joined[n] = Record(batch.number + n, byte, payload, tuple(spans))
+        batch.starts.append(byte + CHUNK_BYTES)
+        batch.stops.append(byte + CHUNK_BYTES)
 
     def _drop(self, code: DamageCode) -> Iterator[Damage]:
         if self._parts:
             for at, body in self._parts:
-                yield Damage(code, at, _CHUNK_BYTES + len(body))
+                yield Damage(code, at, CHUNK_BYTES + len(body))
             self._parts, self._held = [], 0
 
 
@@ -219,11 +258,11 @@ def _block_end(base: int, at: int) -> int:
 
 
 def _is_sound(view: memoryview, at: int, until: int) -> bool:
-    if until - at < _CHUNK_BYTES:
+    if until - at < CHUNK_BYTES:
         return False
-    crc, length, kind = _CHUNK.unpack_from(view, at)
-    stop = at + _CHUNK_BYTES + length
-    return _FULL <= kind <= _LAST and stop <= until and zlib.crc32(view[at + 6 : stop]) == crc
+    crc, length, kind = CHUNK.unpack_from(view, at)
+    stop = at + CHUNK_BYTES + length
+    return FULL <= kind <= LAST and stop <= until and zlib.crc32(view[at + 6 : stop]) == crc
 
 
 def _sound_bytes(view: memoryview, at: int, base: int) -> int:
@@ -233,8 +272,8 @@ def _sound_bytes(view: memoryview, at: int, base: int) -> int:
         end = _block_end(base, at)
         until = min(end, len(view))
         while _is_sound(view, at, until):
-            length = _CHUNK.unpack_from(view, at)[1]
-            total += _CHUNK_BYTES + length
-            at += _CHUNK_BYTES + length
+            length = CHUNK.unpack_from(view, at)[1]
+            total += CHUNK_BYTES + length
+            at += CHUNK_BYTES + length
         at = end
     return total

@@ -20,7 +20,7 @@ from forensics.store.schema import TABLES
 COMPRESSION_LEVEL = 1
 _KEY = "forensics"
 #: Columns that often say what another one says.
-_TWINS: Mapping[str, Mapping[str, str]] = {"metrics": {"raw_name": "name", "gstep": "step"}}
+_TWINS: Mapping[str, Mapping[str, str]] = {"metrics": {"raw_name": "name", "gstep": "step", "seq": "byte"}}
 
 
 def write(table: str, frame: pl.DataFrame, path: Path) -> None:

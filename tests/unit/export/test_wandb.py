@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ T0 = round(1_750_000_000.25 * 1e9)
 def messages(data: bytes) -> list[Any]:
     """The records, framed by the reader and parsed by wandb's own classes."""
     record = import_module("wandb.proto.wandb_internal_pb2").Record
-    items = list(chain.from_iterable(leveldb_log.batches(data)))
+    items = list(leveldb_log.records(data))
     assert not [item for item in items if isinstance(item, leveldb_log.Damage)]
     return [record.FromString(item.payload) for item in items if isinstance(item, leveldb_log.Record)]
 

@@ -9,7 +9,6 @@ import json
 import re
 import struct
 from collections import Counter
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def decoded(data: bytes) -> tuple[Counter[Point], set[int]]:
     pb = pytest.importorskip("wandb.proto.wandb_internal_pb2")
     found: Counter[Point] = Counter()
     places: set[int] = set()
-    for record in chain.from_iterable(leveldb_log.batches(data)):
+    for record in leveldb_log.records(data):
         if isinstance(record, leveldb_log.Damage):
             continue
         message = pb.Record.FromString(record.payload)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from forensics.ingest import wandb_run
 from forensics.ingest._wandb_facts import without_secrets
 from forensics.ingest.wandb_run import read
-from forensics.io.leveldb_log import frame
+from forensics.io.leveldb_frame import frame
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink

@@ -6,7 +6,6 @@ import json
 import random
 import struct
 from collections.abc import Callable
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,8 @@ from hypothesis import strategies as st
 from forensics.errors import InputError, NotMine
 from forensics.ingest.wandb_run import read
 from forensics.io import leveldb_log
-from forensics.io.leveldb_log import Damage, Record, frame
+from forensics.io.leveldb_frame import frame
+from forensics.io.leveldb_log import Damage, Record
 from forensics.io.limits import Limits
 from forensics.io.reading import opened_bytes
 from forensics.model import FileStatus
@@ -35,11 +35,11 @@ def content(case: str) -> bytes:
 
 
 def records(data: bytes) -> list[Record]:
-    return [item for item in chain.from_iterable(leveldb_log.batches(data)) if isinstance(item, Record)]
+    return [item for item in leveldb_log.records(data) if isinstance(item, Record)]
 
 
 def damage(data: bytes) -> list[Damage]:
-    return [item for item in chain.from_iterable(leveldb_log.batches(data)) if isinstance(item, Damage)]
+    return [item for item in leveldb_log.records(data) if isinstance(item, Damage)]
 
 
 def events(wrote: Any, code: str) -> pl.DataFrame:
@@ -195,7 +195,7 @@ def test_damage_and_records_never_overlap(tail: bytes) -> None:
 
 def test_a_record_above_the_limit_is_dropped_and_the_next_is_read() -> None:
     data = frame([b"x" * 100_000, b"next"], HEADER)
-    found = list(chain.from_iterable(leveldb_log.batches(data, Limits(record_bytes=50_000))))
+    found = list(leveldb_log.records(data, Limits(record_bytes=50_000)))
     assert [item.payload for item in found if isinstance(item, Record)] == [b"next"]
     assert "record-too-long" in {item.code for item in found if isinstance(item, Damage)}
 
