@@ -59,9 +59,10 @@ def assemble(dialect: Dialect, batches: Sequence[Batch], memory: Memory) -> dict
     flat = pl.concat(
         b.meta.with_columns(kind=pl.lit(b.kind, dtype=pl.Int32), meaning=pl.lit(meanings[b.kind])) for b in batches
     ).with_row_index("at")
-    ordered = _with_steps(dialect, flat.sort("seq", "kind", maintain_order=True), memory)
-    ordered = _with_attempts(ordered, memory)
-    metrics = _metrics(ordered.sort("at") if len(batches) > 1 else ordered, batches)
+    in_order = bool((np.diff(flat["seq"].to_numpy()) > 0).all())
+    ordered = flat if in_order else flat.sort("seq", "kind", maintain_order=True)
+    ordered = _with_attempts(_with_steps(dialect, ordered, memory), memory)
+    metrics = _metrics(ordered if in_order else ordered.sort("at"), batches)
     return {"metrics": metrics, "checkpoints": _checkpoints(ordered), "events": _events(dialect, ordered)}
 
 
@@ -122,7 +123,8 @@ def _metrics(flat: pl.DataFrame, batches: Sequence[Batch]) -> pl.DataFrame:
         base += batch.meta.height
     if not parts:
         return pl.DataFrame(schema=_METRICS)
-    return parts[0] if len(parts) == 1 else pl.concat(parts).sort("seq", maintain_order=True)
+    rows = pl.concat(parts)
+    return rows if rows["seq"].is_sorted() else rows.sort("seq", maintain_order=True)
 
 
 def _checkpoints(frame: pl.DataFrame) -> pl.DataFrame:

@@ -13,8 +13,8 @@ from forensics.dialects._match import LEARN_FROM, Batch, Learned, claims, matche
 from forensics.dialects.spec import Dialect
 
 Tables = dict[str, pl.DataFrame]
-#: Matches that are held back for a dialect whose steps depend on other lines.
-HELD_MATCHES = 60_000
+#: Matches that are held back for a dialect whose steps depend on other lines, and for any other.
+HELD_MATCHES, HELD_A_WHILE = 60_000, 16_000
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Matcher:
                 claimed = _lines.union(claimed, claims(batches))
             held.keep(batches)
             self._learn(held)
-            if held.batches and (held.rows >= HELD_MATCHES or not needs_whole_file(held.dialect)):
+            if held.batches and held.rows >= (HELD_MATCHES if needs_whole_file(held.dialect) else HELD_A_WHILE):
                 ready.append(_drain(held))
         return ready
 
