@@ -105,7 +105,9 @@ def test_a_line_in_which_a_detector_speaks_too_is_never_read_by_layout_alone() -
     metrics = Line("metrics", "it ", r"^it (?P<step>\d+): loss=(?P<loss>\S+)")
     dialect = Dialect("t", "T", (metrics, Line("nan", "skip=1", r"it (?P<step>\d+).*skip=1")))
     matcher = Matcher([dialect], learn_from=1)
+    ready: list[Tables] = []
     for block in (b"it 1: loss=2.5 skip=0\n", b"it 2: loss=2.5 skip=1\n"):
         rest, _ = matcher.take(_lines.Cut(block).select(matcher.pattern))
-        ready = matcher.feed(_prefix.strip(rest))
-    assert [t["events"].height for t in ready] == [1]
+        ready += matcher.feed(_prefix.strip(rest))
+    ready += matcher.close()
+    assert sum(t["events"].height for t in ready) == 1
