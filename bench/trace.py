@@ -1,10 +1,15 @@
-"""How fast a profiler trace is loaded, beside `orjson.loads` of the same file (which makes no columns of it).
+"""How fast a profiler trace is loaded, and how fast `forensics kernels` answers from it.
 
-    python bench/trace.py [--mb 54 250] [--keep DIR]
+    python bench/trace.py [--mb 54 250] [--keep DIR] [--hta PYTHON]
 
 The made-up trace (seeded) has the layout and the mixture of events of a training job: operators with shapes, Python
-frames, launches, kernels, flows, memory. `ours` writes typed rows through the sink, as the pipeline does for a run of
-this size: in memory below 256 MB, else to Parquet parts. Each reader runs in a process of its own.
+frames, launches, kernels, flows, memory. Each reader runs in a process of its own; imports are not counted.
+
+`ours` writes typed rows of every event through the sink, as the pipeline does for a run of this size: in memory below
+256 MB, else to Parquet parts. `kernels` reads what tells of the device's time (`Limits.device_only`), as the command
+does, and computes the breakdown of each rank and the table of kernels. `peer` is `orjson.loads` of the same file, which
+makes no columns of it and computes nothing. `hta`, where another interpreter has Holistic Trace Analysis, loads the
+trace and computes its temporal and its kernel breakdown: the same two questions as `kernels`.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +112,20 @@ def ours(path: Path) -> int:
     return coverage.records
 
 
+def kernels(path: Path) -> int:
+    """Answer what the command asks: breakdown and kernels of each rank; count the events of the file."""
+    from dataclasses import replace  # noqa: PLC0415 - the peer must not pay for it
+
+    from forensics.io.limits import DEFAULT  # noqa: PLC0415
+    from forensics.pipeline import ingest_run  # noqa: PLC0415
+    from forensics.signals.trace_breakdown import by_rank  # noqa: PLC0415
+    from forensics.signals.trace_kernels import kernels as table  # noqa: PLC0415
+
+    run = ingest_run(path, limits=replace(DEFAULT, device_only=True))
+    assert by_rank(run)["count"].sum() == table(run)["count"].sum() > 0
+    return int(dict(run.collect("facts").select("key", "value").iter_rows())["trace.events"])
+
+
 def peer(path: Path) -> int:
     """Parse to dictionaries; count the events."""
     import orjson  # noqa: PLC0415 - ours must not pay for it
@@ -113,15 +133,32 @@ def peer(path: Path) -> int:
     return len(orjson.loads(path.read_bytes())["traceEvents"])
 
 
+#: Runs where Holistic Trace Analysis is installed, and prints the figures that `worker` prints.
+HTA = """
+import json, resource, sys, time
+from hta.trace_analysis import TraceAnalysis
+peak_mb = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+idle_mb, begin = peak_mb(), time.process_time()
+analysis = TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir="/")
+analysis.get_temporal_breakdown(visualize=False)
+analysis.get_gpu_kernel_breakdown(visualize=False)
+work_s = time.process_time() - begin
+print(json.dumps({"work_s": work_s, "rss_mb": peak_mb(), "idle_mb": idle_mb}))
+"""
+READERS = {"ours": ours, "kernels": kernels, "peer": peer}
+
+
 def worker(name: str, path: Path) -> None:
     """Run one reader here and print its figures as JSON; `work_s` leaves imports out."""
-    if name == "ours":
+    if name != "peer":
         from forensics import registry  # noqa: PLC0415 - imports are no work
 
+        for module in ("numpy.ma", "forensics.pipeline", "forensics.compare.kernel_profile"):
+            import_module(module)
         registry.load("ingesters")
     idle_mb = peak_mb()
     begin = time.process_time()
-    count = {"ours": ours, "peer": peer}[name](path)
+    count = READERS[name](path)
     print(json.dumps({"work_s": time.process_time() - begin, "rss_mb": peak_mb(), "idle_mb": idle_mb, "events": count}))
 
 
@@ -130,28 +167,31 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measured(name: str, path: Path, runs: int) -> dict[str, Any]:
+def measured(command: list[str], runs: int) -> dict[str, Any]:
     """Figures of one reader, the run of least CPU of several, each in a process of its own."""
-    command = [sys.executable, __file__, "--worker", name, str(path)]
     environment = {"POLARS_MAX_THREADS": "2", "PATH": "/usr/bin:/bin:/usr/local/bin"}
-    said = [
-        json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
-        for _ in range(runs)
+    printed = [
+        subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout for _ in range(runs)
     ]
-    return min(said, key=lambda one: one["work_s"])
+    return min((json.loads(one.splitlines()[-1]) for one in printed), key=lambda one: one["work_s"])
 
 
-def compare(path: Path, runs: int) -> None:
-    """Print both readers and their ratios."""
+def compare(path: Path, runs: int, hta: str | None) -> None:
+    """Print each reader, and the ratios of what answers the same."""
     size_mb = path.stat().st_size / 1e6
-    figures = {name: measured(name, path, runs) for name in ("ours", "peer")}
-    assert figures["ours"]["events"] == figures["peer"]["events"]
+    figures = {name: measured([sys.executable, __file__, "--worker", name, str(path)], runs) for name in READERS}
+    assert len({said["events"] for said in figures.values()}) == 1
+    if hta is not None:
+        figures["hta"] = measured([hta, "-c", HTA, str(path)], 1)
     for name, said in figures.items():
         rate = size_mb / said["work_s"]
         memory = f"{said['rss_mb']:6.0f} MB peak ({said['idle_mb']:.0f} before)"
-        print(f"{size_mb:6.0f} MB {name:5s} {said['work_s']:7.2f} CPU s {rate:5.0f} MB/s {memory}", flush=True)
-    ratio = {key: figures["ours"][key] / figures["peer"][key] for key in ("work_s", "rss_mb")}
-    print(f"{size_mb:6.0f} MB ratio {ratio['work_s']:5.2f} of its CPU, {ratio['rss_mb']:.2f} of its memory", flush=True)
+        print(f"{size_mb:6.0f} MB {name:7s} {said['work_s']:7.2f} CPU s {rate:5.0f} MB/s {memory}", flush=True)
+    for name, other in (("ours", "peer"), ("kernels", "peer"), ("kernels", "hta")):
+        if other in figures:
+            ratio = {key: figures[name][key] / figures[other][key] for key in ("work_s", "rss_mb")}
+            words = f"{ratio['work_s']:5.2f} of its CPU, {ratio['rss_mb']:.2f} of its memory"
+            print(f"{size_mb:6.0f} MB {name} to {other}: {words}", flush=True)
 
 
 def main() -> None:
@@ -161,20 +201,21 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--file", type=Path, help="a trace of one's own, uncompressed")
+    parser.add_argument("--hta", metavar="PYTHON", help="an interpreter that has Holistic Trace Analysis")
     parser.add_argument("--worker", nargs=2)
     args = parser.parse_args()
     if args.worker:
         worker(args.worker[0], Path(args.worker[1]))
         return
     if args.file:
-        compare(args.file, args.runs)
+        compare(args.file, args.runs, args.hta)
         return
     with tempfile.TemporaryDirectory() as temporary:
         for size_mb in args.mb:
             path = (args.keep or Path(temporary)) / f"trace-{size_mb}.json"
             if not path.exists():
                 write_trace(path, size_mb * 1_000_000)
-            compare(path, args.runs)
+            compare(path, args.runs, args.hta)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ from forensics.verdict import decide
 
 #: A run of more bytes than this is spilled to the store on disk instead of staying in memory.
 IN_MEMORY_BYTES = 256 << 20
+#: Of a trace that is read for the device's time only, at most about one part in so many becomes rows.
+_DEVICE_PARTS = 8
 
 
 class RuleConfig(Protocol):
@@ -108,7 +110,7 @@ def ingest_run(
     """Read a run directory, or one file, into tables; `progress` is told before the first file and after each.
 
     With `store`, or for a run above `IN_MEMORY_BYTES`, the tables lie on disk and only files whose content changed are
-    read again; otherwise they stay in memory.
+    read again; otherwise they stay in memory. A trace of which little is kept counts in part (`limits.device_only`).
 
     Raises:
         UsageError: when the path does not exist.
@@ -121,7 +123,7 @@ def ingest_run(
     ingesters = registry.load("ingesters").ingesters
     told = _Told(progress, len(found.sources), sum(s.size_bytes for s in found.sources))
     told.start()
-    if store is not None or sum(s.size_bytes for s in found.sources) > IN_MEMORY_BYTES:
+    if store is not None or sum(_held_bytes(s, limits) for s in found.sources) > IN_MEMORY_BYTES:
         where = store if store is not None else disk.default_place()
         job = disk.Job(found.root, found.sources, ingesters, limits, told.done)
         for tables, file, issues in disk.ingest_to_disk(job, where, path):
@@ -132,6 +134,12 @@ def ingest_run(
         gathered.add({t: f.lazy() for t, f in sink.frames().items()}, file, sink.issues)
         told.done(source)
     return gathered.run(str(path), found.sources)
+
+
+def _held_bytes(source: Source, limits: Limits) -> int:
+    """Bytes of a file as they count towards what may stay in memory; a compressed trace counts whole."""
+    is_part = limits.device_only and source.path.endswith(".json")
+    return source.size_bytes // _DEVICE_PARTS if is_part else source.size_bytes
 
 
 def ingest_bytes(name: str, data: bytes, *, limits: Limits = DEFAULT) -> Run:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from forensics.io.limits import DEFAULT
 
 if TYPE_CHECKING:
     from forensics.store.run import Run
@@ -22,8 +24,10 @@ class Reading:
     redact: bool = False
     quiet: bool = False
 
-    def run(self, source: Path | str) -> Run:
+    def run(self, source: Path | str, *, device_only: bool = False) -> Run:
         """Read a run directory or a file; the text `-` reads a log on standard input.
+
+        With `device_only`, of a profiler trace only what tells of the device's time, unless a store is to be built.
 
         Raises:
             UsageError: when there is no such file.
@@ -31,10 +35,11 @@ class Reading:
         from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
         from forensics.cli._progress import watched  # noqa: PLC0415 - same
 
+        limits = replace(DEFAULT, device_only=device_only and self.store is None)
         if source == _STDIN:
-            return pipeline.ingest_stream("stdin", sys.stdin.buffer)
+            return pipeline.ingest_stream("stdin", sys.stdin.buffer, limits=limits)
         with watched(quiet=self.quiet) as seen:
-            return pipeline.ingest_run(Path(source), store=self.store, progress=seen)
+            return pipeline.ingest_run(Path(source), store=self.store, limits=limits, progress=seen)
 
     def shown(self, value: T, *runs: Run) -> T:
         """Give what may be shown of a value that was found in `runs`: every text of it redacted where that was asked.

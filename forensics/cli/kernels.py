@@ -48,7 +48,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     from forensics.report import kernels as page  # noqa: PLC0415 - kept off the path of --help
 
     opt.one_of("--like", like, _LIKE)
-    runs = {str(path): shared.reading.run(path) for path in dict.fromkeys(traces)}
+    runs = {str(path): shared.reading.run(path, device_only=True) for path in dict.fromkeys(traces)}
     found = replace(_page(runs, like), top=top, per_step=per_step, per_rank=per_rank)
     code = ExitCode.OK if page.has_work(found.profile) else ExitCode.CANNOT_SAY
     return shared.answer(found, page.LAYOUT.render, code, *runs.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter as Tally
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import cast
@@ -13,10 +13,12 @@ from typing import cast
 import numpy as np
 
 from forensics.ingest._out import Out
+from forensics.ingest._trace_device import collective_attrs, wanted
 from forensics.ingest._trace_event import REFUSED, Args, Event, counters_in, decoded_exactly
 from forensics.ingest._trace_header import Clock
 from forensics.ingest._trace_marks import Marks, counter_rows, duration_of, has_memory, memory_rows
-from forensics.ingest._trace_rows import Coded, spans
+from forensics.ingest._trace_rows import Coded, attrs, spans
+from forensics.ingest._trace_skip import Kept
 from forensics.ingest._trace_times import NS_FROM, Bools, Ints, floats, nanoseconds, nanoseconds_exactly, rounds
 
 _DEVICE_WORK = frozenset(("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"))
@@ -24,6 +26,7 @@ _DEVICE_WORK = frozenset(("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcp
 _UNIX_FROM_NS = 10**18
 _ph, _cat, _ts, _dur = map(attrgetter, ("ph", "cat", "ts", "dur"))
 Raw = Callable[[], bytes] | None
+_FRAME_EVENTS = 8_192
 NO_TIME = "durations without a time that can be read"
 CLIPPED = "device work that the profiler gave neither a time nor a duration"
 NEGATIVE = "durations below zero, taken as zero"
@@ -40,8 +43,10 @@ class _Block:
     known: Bools
     plain: bool
 
-    def of(self, chosen: Ints) -> _Block:
-        """The events at these positions."""
+    def of(self, chosen: Ints | None) -> _Block:
+        """The events at these positions, or all in a list of its own."""
+        if chosen is None:
+            return replace(self, events=self.events.copy())
         events = [self.events[at] for at in cast("list[int]", chosen.tolist())]
         return _Block(events, self.order[chosen], self.start_ns[chosen], self.known[chosen], plain=self.plain)
 
@@ -50,12 +55,15 @@ class _Block:
 class Batches:
     """Counts of one trace so far; `add` takes its events block by block.
 
-    `scale`: nanoseconds of one unit of a stamp, 1 where a writer printed nanoseconds; `absolute`: stamps are unix time.
+    `scale`: nanoseconds of one unit of a stamp, 1 where a writer printed nanoseconds; `absolute`: stamps are unix time;
+    `device_only`: what does not tell of the device's time is counted only (but the first duration, where else no row
+    would tell that there is a trace).
     """
 
     out: Out
     clock: Clock
     rank: int | None
+    device_only: bool = False
     marks: Marks = field(default_factory=Marks)
     events: int = 0
     rows: int = 0
@@ -63,11 +71,15 @@ class Batches:
     scale: int = 0
     absolute: bool = False
     problems: Tally[str] = field(default_factory=Tally[str])
+    _held: list[tuple[_Block, Ints, Bools]] = field(default_factory=list[tuple[_Block, Ints, Bools]])
 
-    def add(self, events: list[Event], raw: Raw) -> None:
-        """Take one block; `raw()` are its bytes, where it decoded as it stands."""
-        block = self._block(events, raw)
-        self.events += len(events)
+    def add(self, events: list[Event], raw: Raw, kept: Kept | None = None) -> None:
+        """Take one block; `raw()` are its bytes, where it decoded as it stands; `kept` tells which of it were given."""
+        order = np.arange(len(events), dtype=np.int64) if kept is None else kept.order
+        block = self._block(events, order + self.events, raw)
+        self.events += len(events) if kept is None else kept.count
+        for (ph, cat), count in kept.left.items() if kept is not None else ():
+            self.marks.leave(ph, cat, count)
         phases = Coded.of(map(_ph, block.events))
         lasting = np.array([ph == "X" for ph in phases.keys], np.bool_)[phases.rows]
         if lasting.all():
@@ -76,9 +88,8 @@ class Batches:
         self._durations(block.of(np.flatnonzero(lasting)))
         self._others(block.of(np.flatnonzero(~lasting)), raw)
 
-    def _block(self, events: list[Event], raw: Raw) -> _Block:
+    def _block(self, events: list[Event], order: Ints, raw: Raw) -> _Block:
         """The events with their order and times; exact times where floats lost digits."""
-        order = np.arange(self.events, self.events + len(events), dtype=np.int64)
         us = floats(map(_ts, events), len(events)) if raw else None
         if us is not None and raw and rounds(us, raw):
             us = None
@@ -101,6 +112,8 @@ class Batches:
         return nanoseconds_exactly(values, self.scale or 1000)
 
     def _durations(self, block: _Block) -> None:
+        if self.device_only:
+            block = self._of_device(block)
         if not block.events:
             return
         duration, measured = self._lengths(block)
@@ -118,21 +131,48 @@ class Batches:
         self.problems[UNMEASURED] += int((~measured).sum())
         self._write(block, duration, measured)
 
+    def _of_device(self, block: _Block) -> _Block:
+        keep = wanted(block.events)
+        if block.events and not self.rows and not keep.any():
+            keep[0] = True
+        if keep.all():
+            return block
+        for at in np.flatnonzero(~keep).tolist():
+            self.marks.leave("X", block.events[at].cat)
+        return block.of(np.flatnonzero(keep))
+
     @staticmethod
     def _is_clipped(one: Event) -> bool:
         return not one.ts and one.cat in _DEVICE_WORK
 
     def _write(self, block: _Block, duration: Ints, measured: Bools) -> None:
-        if block.events:
-            times = block.start_ns, duration, measured
-            self.out.rows("spans", spans(block.events, block.order, times, self.rank))
-            self.rows += len(block.events)
+        """Hold the rows of a block until there are enough for a frame: a frame costs as much as 2,000 rows."""
+        if not block.events:
+            return
+        self.rows += len(block.events)
+        self._held.append((block.of(None), duration, measured))
+        if sum(len(one.events) for one, _, _ in self._held) >= _FRAME_EVENTS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that are held."""
+        if self._held:
+            order = np.concatenate([one.order for one, *_ in self._held])
+            start = np.concatenate([one.start_ns for one, *_ in self._held])
+            duration = np.concatenate([one for _, one, _ in self._held])
+            measured = np.concatenate([one for _, _, one in self._held])
+            events = [event for one, *_ in self._held for event in one.events]
+            texts = collective_attrs if self.device_only else attrs
+            self.out.rows("spans", spans(events, order, (start, duration, measured), self.rank, texts))
+            self._held.clear()
 
     def _others(self, block: _Block, raw: Raw) -> None:
         phases, categories = Coded.of(map(_ph, block.events)), Coded.of(map(_cat, block.events))
         counters = partial(self._counters, raw=raw)
         uses: dict[str, Callable[[_Block], None]] = {"BE": self._pairs, "iIR": self._instants, "C": counters}
         left = np.ones(len(block.events), np.bool_)
+        if self.device_only:
+            del uses["iIR"], uses["C"]
         for taken, use in uses.items():
             chosen = np.array([ph != "" and ph in taken for ph in phases.keys], np.bool_)[phases.rows]
             if chosen.any():

@@ -13,7 +13,7 @@ import polars as pl
 
 from forensics.dialects.names import canonical
 from forensics.ingest._trace_event import Args, Counter, Event
-from forensics.ingest._trace_rows import Coded, integers
+from forensics.ingest._trace_rows import Coded, integers, picked
 from forensics.ingest._trace_times import Ints
 
 GIB = 1 << 30
@@ -87,7 +87,7 @@ def has_memory(args: Args) -> bool:
 def memory_rows(args: Sequence[Args], seq: Ints, start_ns: Ints, rank: int | None) -> pl.DataFrame:
     """Rows of `metrics`: GiB allocated and reserved on each device; what one allocation moved only without totals."""
     places = Coded.of(map(_place, args))
-    place = pl.Series([_device(one) for one in places.keys], dtype=pl.String).gather(places.rows)
+    place = picked(pl.Series([_device(one) for one in places.keys], dtype=pl.String), places.rows)
     base = pl.DataFrame({"seq": seq, "t_ns": start_ns, "place": place})
     kind = pl.when(pl.col("place") == "cpu").then(pl.lit("cpu")).otherwise(pl.lit("gpu"))
     values = {name: integers([getattr(one, name) for one in args]) for name in _TOTALS}

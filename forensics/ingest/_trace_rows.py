@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ _ON_DEVICE = frozenset((*_DEVICE_WORK, "gpu_user_annotation", "cuda_sync", "cuda
 _NO_STREAM = 0xFFFFFFFF
 _STREAM = re.compile(r"(?:stream\s*)?(-?\d{1,18})", re.IGNORECASE)
 _MOST_PAIRS = 1 << 20
-_STEP = r"^ProfilerStep#(\d{1,18})"
+_STEP = re.compile(r"ProfilerStep#([0-9]{1,18})")
 _NAME_CHARS = 8192
 _ATTRS_CHARS = 8192
 _NO_ARGS = Args()
@@ -48,6 +48,7 @@ _ELEMENT_BYTES = {
 }
 _cat, _name, _pid, _tid = map(attrgetter, ("cat", "name", "pid", "tid"))
 _correlation, _size, _collective = map(attrgetter, ("correlation", "bytes", "collective"))
+_stream, _device = map(attrgetter, ("stream", "device"))
 
 
 def category_of(printed: str) -> str:
@@ -56,15 +57,20 @@ def category_of(printed: str) -> str:
     return _OLD.get(lower, lower)
 
 
-def spans(events: Sequence[Event], seq: Ints, times: tuple[Ints, Ints, Bools], rank: int | None) -> pl.DataFrame:
-    """Rows of duration events; `times` are start, duration (ns) and whether the duration is known."""
+def spans(
+    events: Sequence[Event],
+    seq: Ints,
+    times: tuple[Ints, Ints, Bools],
+    rank: int | None,
+    texts: Callable[[Sequence[Args]], pl.Series],
+) -> pl.DataFrame:
+    """Rows of duration events; `times` are start, duration (ns) and whether it is known; `texts` makes the `attrs`."""
     start, duration, measured = times
     count = len(events)
     args = [one.args or _NO_ARGS for one in events]
     category, name = Coded.of(map(_cat, events)), Coded.of(map(_name, events))
     categories = [category_of(one) for one in category.keys]
-    names = pl.Series([one[:_NAME_CHARS] for one in name.keys], dtype=pl.String)
-    steps = names.str.extract(_STEP).cast(pl.Int64, strict=False)
+    names = [one[:_NAME_CHARS] for one in name.keys]
     on_device = np.array([one in _ON_DEVICE for one in categories], np.bool_)[category.rows]
     thread, device, stream = _places(events, args, on_device)
     lengths = pl.Series(duration)
@@ -72,19 +78,29 @@ def spans(events: Sequence[Event], seq: Ints, times: tuple[Ints, Ints, Bools], r
         {
             "rank": pl.Series([rank], dtype=pl.Int32).new_from_index(0, count),
             "seq": seq,
-            "step": steps.gather(name.rows),
+            "step": picked(_steps(names), name.rows),
             "device": device,
             "stream": stream,
             "thread": thread,
-            "category": pl.Series(categories, dtype=pl.String).gather(category.rows),
-            "name": names.gather(name.rows),
+            "category": picked(pl.Series(categories, dtype=pl.String), category.rows),
+            "name": picked(pl.Series(names, dtype=pl.String), name.rows),
             "start_ns": start,
             "dur_ns": lengths if measured.all() else lengths.set(pl.Series(~measured), None),
             "correlation": integers(list(map(_correlation, args))),
             "bytes": _bytes(args),
-            "attrs": attrs(args),
+            "attrs": texts(args),
         }
     )
+
+
+def picked(known: pl.Series, rows: Any) -> pl.Series:  # noqa: ANN401 - whole numbers of any width
+    """`known[rows]`, without the query that `gather` makes of it."""
+    return known[pl.Series(rows, dtype=pl.UInt32)] if len(known) else known.clear(len(rows))
+
+
+def _steps(names: Sequence[str]) -> pl.Series:
+    found = map(_STEP.match, names)
+    return pl.Series([int(one[1]) if one else None for one in found], dtype=pl.Int64)
 
 
 class _Codes(dict[Any, int]):
@@ -109,6 +125,20 @@ class Coded(NamedTuple):
         return cls(list(codes), rows)
 
 
+def paired(first: Coded, second: Coded) -> tuple[list[tuple[Any, Any]], npt.NDArray[np.int64]]:
+    """The pairs that occur, and for each row which of them it has."""
+    width = len(second.keys)
+    pairs = first.rows.astype(np.int64) * width + second.rows
+    if len(first.keys) * width > _MOST_PAIRS:
+        unique, index = np.unique(pairs, return_inverse=True)
+    else:  # the same without a sort
+        unique = np.flatnonzero(np.bincount(pairs))
+        place = np.zeros(len(first.keys) * width, np.int64)
+        place[unique] = np.arange(len(unique))
+        index = place[pairs]
+    return [(first.keys[at // width], second.keys[at % width]) for at in unique.tolist()], index
+
+
 def integers(values: list[Any]) -> pl.Series:
     """Integers, of which some may be printed as text; what is no integer of 64 bits is null."""
     try:
@@ -128,21 +158,12 @@ def _number_of(value: object) -> int | None:
 
 def _places(events: Sequence[Event], args: Sequence[Args], on_device: Bools) -> tuple[pl.Series, pl.Series, pl.Series]:
     """Thread of host events; device and stream of device events, from process and thread where no argument tells."""
-    process, thread = Coded.of(map(_pid, events)), Coded.of(map(_tid, events))
-    width = len(thread.keys)
-    pairs = process.rows.astype(np.int64) * width + thread.rows
-    if len(process.keys) * width > _MOST_PAIRS:
-        unique, index = np.unique(pairs, return_inverse=True)
-    else:  # the same without a sort
-        unique = np.flatnonzero(np.bincount(pairs))
-        place = np.zeros(len(process.keys) * width, np.int64)
-        place[unique] = np.arange(len(unique))
-        index = place[pairs]
-    labels = [f"{process.keys[at // width]}/{thread.keys[at % width]}"[:200] for at in unique.tolist()]
+    kinds, index = paired(Coded.of(map(_pid, events)), Coded.of(map(_tid, events)))
+    labels = [f"{process}/{thread}"[:200] for process, thread in kinds]
     rows = np.flatnonzero(on_device)
-    chosen = [(args[at], events[at]) for at in rows.tolist()]
-    streams = Coded.of([one.tid if own.stream is None else own.stream for own, one in chosen])
-    devices = Coded.of([one.pid if own.device is None else own.device for own, one in chosen])
+    own = [args[at] for at in rows.tolist()]
+    streams = Coded.of(_filled(list(map(_stream, own)), events, rows, _tid))
+    devices = Coded.of(_filled(list(map(_device, own)), events, rows, _pid))
     numbers = [_number_of(key) for key in streams.keys]
     texts = [None if number is None else str(-1 if number == _NO_STREAM else number) for number in numbers]
     return (
@@ -152,13 +173,21 @@ def _places(events: Sequence[Event], args: Sequence[Args], on_device: Bools) -> 
     )
 
 
+def _filled(given: list[Any], events: Sequence[Event], rows: Ints, instead: Callable[[Event], Any]) -> list[Any]:
+    """What arguments state of these rows, and what the event itself does where they do not."""
+    if not any(one is None for one in given):
+        return given
+    places: list[int] = rows.tolist()
+    return [instead(events[at]) if one is None else one for one, at in zip(given, places, strict=True)]
+
+
 def _spread(known: pl.Series, rows: Ints, index: Any, count: int, *, own: bool = False) -> pl.Series:  # noqa: ANN401 - whole numbers of any width
     """A column of `count` rows that has `known[index]` in `rows`, else null; `own`: `index` is of `rows` only."""
     if len(rows) == count:
-        return known.gather(index)
+        return picked(known, index)
     full = np.full(count, len(known), np.uint32)
     full[rows] = index if own else index[rows]
-    return known.extend_constant(None, 1).gather(full)
+    return picked(known.extend_constant(None, 1), full)
 
 
 def _device_of(value: object) -> int | None:

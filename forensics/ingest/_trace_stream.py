@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from forensics.ingest._trace_event import REFUSED, Event, decoded
 from forensics.ingest._trace_layout import OPEN, Layout, layout_of, whole_objects
 from forensics.ingest._trace_salvage import Salvaged, salvage
+from forensics.ingest._trace_skip import Kept, Skipper
 
 #: Bytes before the array's bracket, and behind the array, that are kept for their facts.
 _AROUND_BYTES = 16 << 20
@@ -25,9 +26,12 @@ class Stream:
     """The events of one trace and, once they are read to the end, what else was met.
 
     `head`, `tail`: bytes of the root around the array; `cut`: the array never ended; `lost_bytes`, `lost_at`: bytes
-    (of the decoded stream) that gave no event, and the first of them; `arrays`: how many were read.
+    (of the decoded stream) that gave no event, and the first of them; `arrays`: how many were read. With a `skipper`
+    blocks are decoded in part where that can be; `kept` then says which events of the block were given last.
     """
 
+    skipper: Skipper | None = None
+    kept: Kept | None = None
     head: bytes = b""
     tail: bytes = b""
     cut: bool = False
@@ -48,7 +52,7 @@ class Stream:
 
     def raw(self) -> bytes:
         """The bytes of the events that were given last, comma-separated, where they are sound."""
-        return self._buffer[: self._end]
+        return self._buffer[: self._end] if self.kept is None else self.kept.listed[1:-1]
 
     def events(self, chunks: Iterator[bytes]) -> Iterator[list[Event]]:
         """Give the events in order, one list a block."""
@@ -94,7 +98,7 @@ class Stream:
         """Decode what is held up to `end`; go on at `begin`, or outside of the array where it ends before."""
         for stop, behind in self._stretches(end):
             with suppress(*REFUSED):
-                events = decoded(memoryview(self._buffer)[:stop])
+                events = self._decoded(stop)
                 self._end = stop
                 yield events
                 self._inside = behind is None
@@ -102,11 +106,15 @@ class Stream:
                 return
         found = salvage(self._buffer[:end], self._layout, more=begin > end)
         self._note(found)
-        self._end = 0
+        self.kept, self._end = None, 0
         if found.events:
             yield found.events
         self._inside = found.end is None
         self._drop(next(at for at in (found.end, found.reached, begin) if at is not None))
+
+    def _decoded(self, stop: int) -> list[Event]:
+        self.kept = self.skipper.decoded(self._buffer, stop, self._layout) if self.skipper else None
+        return decoded(memoryview(self._buffer)[:stop]) if self.kept is None else self.kept.events
 
     def _stretches(self, end: int) -> Iterator[tuple[int, int | None]]:
         """What may be a list of events: all that is held, else up to where the array may end."""

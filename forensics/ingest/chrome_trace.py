@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _GLOBS = ("*.json", "*.json.tmp", "*.trace", "*.trace.tmp")
 _SNIFF_BYTES = 1 << 20
 #: Larger blocks decode no faster and their events take more memory.
-_CHUNK_BYTES = 2 << 20
+_CHUNK_BYTES = 1 << 20
 _PHASE = re.compile(rb'"ph"\s*:\s*"')
 _HEADER = re.compile(rb'\A\s*\{\s*"(?:schemaVersion|deviceProperties|displayTimeUnit|distributedInfo)"')
 _ROOT = re.compile(rb"\A\s*[\[{]")
@@ -41,19 +41,25 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when no array of events is in it.
     """
-    del limits
     head = opened.text_head(_SNIFF_BYTES)
     if not _is_trace(head):
         raise NotMine("no array of trace events")
     from forensics.ingest._trace_batch import Batches  # noqa: PLC0415 - a run without a trace does not pay for it
+    from forensics.ingest._trace_skip import Skipper  # noqa: PLC0415 - same
     from forensics.ingest._trace_stream import Stream  # noqa: PLC0415 - same
 
     clock = look_around(opened, head, opened.chunks(_CHUNK_BYTES))
     rank = clock.rank if clock.rank is not None else opened.source.rank
-    stream, batches = Stream(), Batches(out, clock, rank)
-    for events in stream.events(opened.chunks(_CHUNK_BYTES)):
-        batches.add(events, stream.raw if stream.sound else None)
-        events.clear()  # before the next block is decoded
+    stream = Stream(Skipper() if limits.device_only else None)
+    batches = Batches(out, clock, rank, limits.device_only)
+    try:
+        for events in stream.events(opened.chunks(_CHUNK_BYTES)):
+            batches.add(events, stream.raw if stream.sound else None, stream.kept)
+            events.clear()  # before the next block is decoded
+            if stream.skipper is not None:
+                stream.skipper.started = batches.rows > 0
+    finally:
+        batches.flush()
     if not stream.arrays and not _HEADER.search(head):
         raise NotMine("no array of trace events")
     _state_losses(stream, batches, out)

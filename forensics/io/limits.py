@@ -10,7 +10,8 @@ class Limits:
     """Bounds per run and per file; bytes unless the name says otherwise.
 
     `block_bytes` is the unit of streaming; a text line is kept up to `line_bytes` and the rest is counted as lost.
-    `expanded_ratio` and `expanded_bytes` bound what a compressed file may grow to.
+    `expanded_ratio` and `expanded_bytes` bound what a compressed file may grow to. With `device_only`, of a profiler
+    trace only what tells of the device's time becomes rows; everything else of it is counted by kind.
     """
 
     block_bytes: int = 8 << 20
@@ -26,6 +27,7 @@ class Limits:
     events: int = 200_000
     issues: int = 1_000
     traceback_lines: int = 400
+    device_only: bool = False
 
 
 DEFAULT = Limits()

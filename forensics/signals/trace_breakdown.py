@@ -45,12 +45,12 @@ def breakdown(work: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
         count=pl.len(),
     )
     group = work.join(named.with_row_index("group"), on=keys, how="left", maintain_order="left")["group"]
-    groups, kind = named.height, work["kind"]
+    groups, kind = named.height, {name: (work["kind"] == name).to_numpy() for name in (COMPUTE, COMMUNICATION, MEMORY)}
     arrays = (group.cast(pl.Int64).to_numpy(), work["start_ns"].to_numpy(), work["end_ns"].to_numpy())
 
     def time(*kinds: str) -> Ints:
-        mask = kind.is_in(kinds).to_numpy()
-        return union(*(a[mask] for a in arrays)).totals(groups)
+        mask = np.logical_or.reduce([kind[name] for name in kinds])
+        return union(*(a if mask.all() else a[mask] for a in arrays)).totals(groups)
 
     busy, compute, comm = time(COMPUTE, COMMUNICATION, MEMORY), time(COMPUTE), time(COMMUNICATION)
     # what two unions share is what is counted twice in their sum

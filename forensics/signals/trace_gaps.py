@@ -21,7 +21,7 @@ LOADER, SYNC, COMM_WAIT = "data loader", "sync call", "communication wait"
 HOST, KERNEL, UNKNOWN = "host wait", "kernel wait", "unknown"
 #: Gaps up to this long after a timely launch are latency between kernels (the default of HTA's idle-time breakdown).
 KERNEL_WAIT_NS = 30_000
-_COLLECTIVE = r"^(c10d::|nccl:|gloo:|mpi:|record_param_comms|## .*[wW]ait.*\(\) ##$)"
+COLLECTIVE = r"^(c10d::|nccl:|gloo:|mpi:|record_param_comms|## .*[wW]ait.*\(\) ##$)"
 
 
 def idle_gaps(run: Run) -> pl.DataFrame:
@@ -64,20 +64,24 @@ _SCHEMA = {
 }
 
 
+_OF_WORK = ("source", "rank", "seq", "name", "label", "kind", "thread", "launch_ns", "step")
+
+
 def _of_source(run: Run, own: pl.DataFrame) -> pl.DataFrame:
     start, end = own["start_ns"].to_numpy(), own["end_ns"].to_numpy()
     idle = gaps(union(np.zeros(own.height, np.int64), start, end))
     # empty work may lie inside of a gap and ends none
     solid = own.filter(pl.col("dur_ns") > 0)
-    ending = solid[np.searchsorted(solid["start_ns"].to_numpy(), idle.end)]
-    before = solid.sort("end_ns", maintain_order=True)
-    ended = before[np.searchsorted(before["end_ns"].to_numpy(), idle.start)]
+    ending = solid.select(_OF_WORK)[np.searchsorted(solid["start_ns"].to_numpy(), idle.end)]
+    ends = solid["end_ns"].to_numpy()
+    by_end = np.argsort(ends, kind="stable")
+    ended = solid["kind"][by_end[np.searchsorted(ends[by_end], idle.start)]]
     source = own["source"][0]
     frame = ending.with_columns(
         start_ns=pl.Series(idle.start),
         end_ns=pl.Series(idle.end),
         dur_ns=pl.Series(idle.end - idle.start),
-        beside=(ending["kind"] == COMMUNICATION) | (ended["kind"] == COMMUNICATION),
+        beside=(ending["kind"] == COMMUNICATION) | (ended == COMMUNICATION),
         waited=(pl.col("launch_ns") - pl.lit(pl.Series(idle.start))).clip(lower_bound=0),
     )
     frame = frame.with_columns(
@@ -104,7 +108,7 @@ def _collectives(run: Run, source: str) -> Union:
         .filter(
             (pl.col("source") == source)
             & pl.col("category").is_in(["cpu_op", "user_annotation"])
-            & pl.col("name").str.contains(_COLLECTIVE)
+            & pl.col("name").str.contains(COLLECTIVE)
         )
         .select("start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
         .collect()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from forensics.ingest._trace_calls import QUIET_CALLS
 from forensics.signals.kernel_categories import categorise
 from forensics.signals.trace_steps import step_at, steps
 from forensics.store.run import Run
@@ -31,7 +32,10 @@ def gpu_rows(run: Run) -> pl.DataFrame:
 
 
 def host_calls(run: Run) -> pl.DataFrame:
-    """Calls of the device's runtime and driver: source, seq, category, name, thread, start_ns, end_ns, correlation."""
+    """Calls of the runtime and driver that may give the device work, wait for it or move its memory.
+
+    Columns: source, rank, seq, category, name, thread, start_ns, dur_ns, correlation, end_ns; by source and start.
+    """
     return run.derived(_host_calls)
 
 
@@ -43,7 +47,7 @@ def is_call() -> pl.Expr:
 def _host_calls(run: Run) -> pl.DataFrame:
     return (
         run.scan("spans")
-        .filter(is_call())
+        .filter(is_call() & ~pl.col("name").is_in(QUIET_CALLS))
         .select("source", "rank", "seq", "category", "name", "thread", "start_ns", "dur_ns", "correlation")
         .with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
         .collect()

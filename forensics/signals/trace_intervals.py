@@ -31,8 +31,10 @@ class Union:
 def union(group: Ints, start: Ints, end: Ints) -> Union:
     """Merge the intervals of each group that touch or overlap; empty ones are left out."""
     some = end > start
-    order = np.lexsort((start[some], group[some]))
-    g, a, b = group[some][order], start[some][order], end[some][order]
+    g, a, b = group[some], start[some], end[some]
+    if not ((g[1:] > g[:-1]) | ((g[1:] == g[:-1]) & (a[1:] >= a[:-1]))).all():
+        order = np.lexsort((a, g))
+        g, a, b = g[order], a[order], b[order]
     if not len(a):
         return Union(g, a, b)
     heads = np.flatnonzero(np.r_[True, g[1:] != g[:-1]])

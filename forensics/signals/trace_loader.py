@@ -9,7 +9,7 @@ from forensics.signals.trace_intervals import Union, covered, union
 from forensics.signals.trace_steps import steps
 from forensics.store.run import Run
 
-_MARK = "enumerate(DataLoader)"
+MARK = "enumerate(DataLoader)"
 _IN_PROCESS = "_SingleProcessDataLoaderIter"
 
 
@@ -40,7 +40,7 @@ def _union(rows: pl.DataFrame) -> Union:
 def _loader_rows(run: Run) -> pl.DataFrame:
     return (
         run.scan("spans")
-        .filter(pl.col("name").str.starts_with(_MARK) & ~pl.col("category").str.starts_with("gpu"))
+        .filter(pl.col("name").str.starts_with(MARK) & ~pl.col("category").str.starts_with("gpu"))
         .select("source", "rank", "seq", "name", "thread", "start_ns", "dur_ns")
         .with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
         .collect()

@@ -13,7 +13,7 @@ from forensics.signals.trace_nesting import innermost
 from forensics.signals.trace_steps import step_at, steps
 from forensics.store.run import Run
 
-_BLOCKING = (
+BLOCKING = (
     r"Synchronize(_ptsz|_spt)?$|^(cuda|hip)Memcpy(_ptds)?$|^hipMemcpyWithStream$"
     r"|^(cuda|hip)(Free|Malloc|HostAlloc|FreeHost)$"
 )
@@ -35,7 +35,7 @@ def sync_calls(run: Run) -> pl.DataFrame:
 
 def _sync_calls(run: Run) -> pl.DataFrame:
     calls = host_calls(run)
-    found = calls.filter(pl.col("name").str.contains(_BLOCKING)).with_columns(waits=pl.col("name").str.contains(_WAITS))
+    found = calls.filter(pl.col("name").str.contains(BLOCKING)).with_columns(waits=pl.col("name").str.contains(_WAITS))
     found = found.with_columns(step_at(steps(run), found["source"], found["start_ns"]))
     found = _without_profiler(found, calls, steps(run))
     return _copies(_sites(run, found), gpu_rows(run)).drop("category", "correlation")

@@ -34,9 +34,10 @@ def default_place() -> Path:
     return Path(base) / "forensics" / "runs"
 
 
-def run_key(path: Path) -> str:
-    """Name a run by its absolute path (16 hex digits)."""
-    return hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:_KEY_DIGITS]
+def run_key(path: Path, *, device_only: bool = False) -> str:
+    """Name a run by its absolute path (16 hex digits); what was read of it for the device's time only has its own."""
+    key = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:_KEY_DIGITS]
+    return f"{key}-device" if device_only else key
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +53,15 @@ class Job:
     @property
     def versions(self) -> str:
         """What decides, beside the content, whether an old part may be used again."""
-        return ",".join(f"{i.name}={i.version}" for i in self.ingesters) + f",schema={VERSION}"
+        names = ",".join(f"{i.name}={i.version}" for i in self.ingesters)
+        return f"{names},schema={VERSION}" + (",device_only" if self.limits.device_only else "")
 
 
 def ingest_to_disk(
     job: Job, place: Path, run: Path
 ) -> Iterator[tuple[dict[str, pl.LazyFrame], FileCoverage, tuple[Issue, ...]]]:
     """Bring the store of `run` under `place` up to date, then give each source's tables, coverage and issues."""
-    home = place / run_key(run)
+    home = place / run_key(run, device_only=job.limits.device_only)
     home.mkdir(parents=True, exist_ok=True)
     known = {e.source: e for e in manifest.latest(home) if e.versions == job.versions}
     work = Path(tempfile.mkdtemp(prefix=".building-", dir=home))

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from forensics import pipeline
+
 from .conftest import Call
 
 
@@ -93,3 +95,17 @@ def test_a_cut_trace_says_what_was_lost_and_strict_fails(call: Call, tmp_path: P
     assert done.code == 0
     assert "lost" in done.out
     assert call("kernels", path, "--strict").code == 4
+
+
+@pytest.mark.parametrize(("options", "kept"), [((), {"-device"}), (("--store", "STORE"), {""})])
+def test_only_a_store_that_was_asked_for_holds_the_whole_trace(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], kept: set[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 1)
+    place = tmp_path / "kept" if options else tmp_path / "cache" / "forensics" / "runs"
+    asked = [str(place) if one == "STORE" else one for one in options]
+    done = call("kernels", trace(tmp_path / "a.json"), *asked)
+    assert done.code == 0
+    assert "toy_gemm_f32" in done.out
+    assert {one.name[16:] for one in place.iterdir()} == kept

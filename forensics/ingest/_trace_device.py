@@ -1,0 +1,93 @@
+"""Which events of a trace tell of the device's time: all but operators, Python frames, instants, flows and counters.
+
+Of operators and frames a few are marks that an analysis of the device reads by name: steps, the data loader's, and
+collectives on the host; of the calls of the runtime those that give the device no work are none. `Limits.device_only`
+leaves the others out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from forensics.ingest._trace_calls import QUIET_CALLS
+from forensics.ingest._trace_event import Args, Event
+from forensics.ingest._trace_rows import Coded, attrs, category_of, paired
+from forensics.ingest._trace_times import Bools
+
+_MARKS = ("enumerate(DataLoader)", "ProfilerStep#")
+_COLLECTIVES = ("c10d::", "nccl:", "gloo:", "mpi:", "record_param_comms", "## ")
+#: How the names of the events begin that are wanted of a category of which most are not.
+WANTED = {"cpu_op": (*_MARKS, *_COLLECTIVES), "python_function": _MARKS}
+#: Categories of calls of the runtimes of which the quiet ones are known.
+CALLS = ("cuda_runtime", "hip_runtime")
+_cat, _name = attrgetter("cat"), attrgetter("name")
+
+
+class DeviceArgs(msgspec.Struct, gc=False, omit_defaults=True):
+    """The arguments of `Args` that device work, its launches and its collectives have as columns or must keep."""
+
+    correlation: Any = None
+    stream: Any = None
+    device: Any = None
+    bytes: Any = None
+    old_external_id: Any = msgspec.field(default=None, name="external id")
+    external_id: Any = msgspec.field(default=None, name="External id")
+    collective: Any = msgspec.field(default=None, name="Collective name")
+    group: Any = msgspec.field(default=None, name="Process Group Name")
+    group_ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
+    group_size: Any = msgspec.field(default=None, name="Group size")
+    sequence: Any = msgspec.field(default=None, name="Seq")
+    dtype: Any = None
+    elements_in: Any = msgspec.field(default=None, name="In msg nelems")
+    elements_out: Any = msgspec.field(default=None, name="Out msg nelems")
+
+
+class _DeviceEvent(msgspec.Struct, gc=False):
+    ph: str = ""
+    name: str = ""
+    cat: str = ""
+    pid: int | str = ""
+    tid: int | str = ""
+    ts: float | None = None
+    dur: float | None = None
+    args: DeviceArgs | None = None
+
+
+_device = msgspec.json.Decoder(list[_DeviceEvent])
+
+
+def decoded_for_device(listed: bytes) -> list[Event]:
+    """Events of the usual shape in a JSON list, without the arguments that no analysis of the device reads.
+
+    Raises:
+        REFUSED: for anything else.
+    """
+    return cast("list[Event]", _device.decode(listed))
+
+
+def may_be_left(category: str, name: str) -> bool:
+    """Whether a duration of this category (as the trace spells it) and name does not tell of the device's time."""
+    spelled = category_of(category)
+    if spelled in CALLS:
+        return name in QUIET_CALLS
+    begins = WANTED.get(spelled)
+    return begins is not None and not name.startswith(begins)
+
+
+def wanted(events: Sequence[Event]) -> Bools:
+    """Which of these durations tell of the device's time."""
+    kinds, index = paired(Coded.of(map(_cat, events)), Coded.of(map(_name, events)))
+    return ~np.array([may_be_left(*one) for one in kinds], np.bool_)[index]
+
+
+def collective_attrs(args: Sequence[Args]) -> pl.Series:
+    """JSON text of the arguments of collectives that are no columns, null for all else."""
+    rows = [at for at, one in enumerate(args) if one.collective is not None]
+    texts = pl.Series([None], dtype=pl.String).new_from_index(0, len(args))
+    return texts.scatter(rows, attrs([args[at] for at in rows])) if rows else texts
