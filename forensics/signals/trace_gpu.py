@@ -90,8 +90,7 @@ def _labelled(work: pl.DataFrame) -> pl.DataFrame:
 
 def _with_launch(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     launch = calls.select(api="name", thread="thread", launch_ns="start_ns", launch_end_ns="end_ns")
-    indexed = work.with_columns(_launch_index(work, calls).alias("call"))
-    return indexed.join(launch.with_row_index("call"), on="call", how="left", maintain_order="left").drop("call")
+    return pl.concat([work, launch.select(pl.all().gather(_launch_index(work, calls)))], how="horizontal")
 
 
 def _launch_index(work: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
