@@ -8,12 +8,14 @@ Only findings of severity error make a failure. Among them the cause is chosen i
 
 Finite but wrong learning explains a stop or a wait that follows it, never an error of the program's own; a slowdown
 explains a time limit, and no other stop.
+An error of an earlier run in the same file is told, and decides nothing where the last run has an end of its own.
 `healthy` is said only of a run whose training rows are finite and that nothing ended early.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from forensics._verdict_healthy import Health, health_of
@@ -29,6 +31,7 @@ from forensics.model import (
     Shape,
     Verdict,
 )
+from forensics.signals.earlier_runs import last_run_begins
 from forensics.signals.timeline import before
 from forensics.store.run import Run
 
@@ -46,9 +49,11 @@ _STILL = frozenset(("not_learning", "frozen_loss", "uniform_loss"))
 def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict:
     """Choose the finding that explains the others, or say that the run is healthy or cannot be judged."""
     every = list(findings)
-    errors = [f for f in every if f.severity is Severity.ERROR and f.causal is not Causal.CONTEXT]
+    told = [f for f in every if f.severity is Severity.ERROR and f.causal is not Causal.CONTEXT]
+    past = _of_earlier_runs(told, run)
+    errors = [f for f in told if f not in past]
     if not errors:
-        return _no_failure(_with_progress(health_of(run), every), coverage)
+        return _no_failure(_with_past(_with_progress(health_of(run), every), past), coverage)
     cause = reduce(_earlier, sorted(errors, key=_preference))
     others = [f for f in sorted(errors, key=_preference) if f is not cause and not _repeats(f, cause)]
     explained = [f for f in others if _explains(cause, f)]
@@ -67,6 +72,22 @@ def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict
         runner_up=f"{rival.shape.value}: {rival.title}" if rival else None,
         against=_against(cause, run),
     )
+
+
+def _of_earlier_runs(errors: Sequence[Finding], run: Run) -> list[Finding]:
+    """Errors that stand before the last run of their file, which that run has got over."""
+    if not errors:
+        return []
+    begins = last_run_begins(run)
+    places = [(f, f.evidence[0].source, f.evidence[0].locator.line) for f in errors if not f.decides]
+    return [f for f, source, line in places if line is not None and line < begins.get(source, 0)]
+
+
+def _with_past(health: Health, past: Sequence[Finding]) -> Health:
+    """Say of what an earlier run in the same file died, and that the verdict is not about it."""
+    if not past:
+        return health
+    return replace(health, why=f"{health.why} (of the last run in the file; an earlier one: {_sentence(past[0])})")
 
 
 def _preference(finding: Finding) -> tuple[int, int, int, str]:

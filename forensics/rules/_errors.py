@@ -33,18 +33,18 @@ def evidence_of(failures: Sequence[Failure]) -> tuple[Evidence, ...]:
 
 def onset_of(run: Run, failure: Failure) -> Onset:
     """Say where an error began: its own step, or the last step its source had logged before it."""
-    last = last_step(run, failure)
+    last = last_step(run, failure.source, failure.at)
     step = failure.step if failure.step is not None else last
     return Onset(step=step, t_ns=failure.t_ns, rank=failure.rank, step_lo=last)
 
 
-def last_step(run: Run, failure: Failure) -> int | None:
-    """Give the last step that the same source logged before an error; None when it logged none."""
+def last_step(run: Run, source: str, before: int) -> int | None:
+    """Give the last step that a source logged before a place; None when it logged none."""
     rows = (
         run.scan("metrics")
-        .filter((pl.col("source") == failure.source) & pl.col("step").is_not_null())
+        .filter((pl.col("source") == source) & pl.col("step").is_not_null())
         .with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0))
-        .filter(pl.col("at") < failure.at)
+        .filter(pl.col("at") < before)
         .sort("at", maintain_order=True)
         .select("step")
         .tail(1)
@@ -76,6 +76,13 @@ def who(rank: int | None) -> str:
 def when(onset: Onset) -> str:
     """Say at or after which step, or nothing."""
     return f" after step {onset.step}" if onset.step is not None else ""
+
+
+def said(failure: Failure) -> str:
+    """Give the words of an error: its exception and message, else its line."""
+    if failure.exception:
+        return f"{failure.exception}: {failure.message}" if failure.message else failure.exception
+    return failure.quote
 
 
 def short(text: str) -> str:

@@ -33,22 +33,54 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Training records of one source in order: places, steps and ranks, of equal length."""
+    """Training records of one source in order: places, steps and ranks, of equal length.
+
+    `highest` is the highest step from each record on; `ranks` are those that log steps, None where lines name none.
+    """
 
     at: tuple[int, ...] = ()
     step: tuple[int, ...] = ()
     rank: tuple[int | None, ...] = ()
+    highest: tuple[int, ...] = ()
+    ranks: frozenset[int | None] = frozenset()
 
     def at_least(self, count: int, *, after: int, before: int | None = None, rank: int | None = None) -> bool:
         """Tell whether so many different steps stand between two places, of one rank where both sides name one."""
+        return len(self._some(count, after, before, rank)) >= count
+
+    def went_back(self, at: int, rank: int | None = None) -> int | None:
+        """Give the step that was reached before a place, where the next ones all lie before it; else None.
+
+        Records of one step by several ranks may stand on both sides of the place, so that one step is not enough.
+        """
+        places = range(bisect_right(self.at, at) - 1, -1, -1)
+        before = next((self.step[i] for i in places if self._speaks(i, rank)), None)
+        after = self._some(_TRAILING_STEPS, at, None, rank)
+        return before if before is not None and after and max(after) < before else None
+
+    def reached(self, *, after: int) -> int | None:
+        """Give the highest step that stands after a place, None where none does."""
+        place = bisect_right(self.at, after)
+        return self.highest[place] if place < len(self.highest) else None
+
+    def count(self, *, before: int) -> int:
+        """Count the records that stand before a place."""
+        return bisect_left(self.at, before)
+
+    def _speaks(self, i: int, rank: int | None) -> bool:
+        return rank is None or self.rank[i] is None or self.rank[i] == rank
+
+    def _some(self, count: int, after: int, before: int | None, rank: int | None) -> set[int]:
+        """The first so many different steps between two places, or all where they are fewer."""
         seen: set[int] = set()
-        stop = len(self.at) if before is None else bisect_left(self.at, before)
-        for i in range(bisect_right(self.at, after), stop):
-            if rank is None or self.rank[i] is None or self.rank[i] == rank:
+        if rank is not None and not self.ranks & {rank, None}:
+            return seen
+        for i in range(bisect_right(self.at, after), len(self.at) if before is None else bisect_left(self.at, before)):
+            if self._speaks(i, rank):
                 seen.add(self.step[i])
                 if len(seen) >= count:
-                    return True
-        return False
+                    break
+        return seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +147,28 @@ def _ending_of(run: Run) -> Ending:
 
 
 def _steps(run: Run) -> dict[str, Steps]:
+    """Training records by source: those with a step, or, where a source prints none, every record of a loss."""
+    stepped = pl.col("step").is_not_null() & ~pl.col("name").str.starts_with("eval")
+    numbered = _records(run, stepped, pl.col("step"))
+    counted = _records(run, pl.col("name") == "loss", pl.coalesce("gstep", "seq"))
+    return counted | numbered
+
+
+def _records(run: Run, wanted: pl.Expr, step: pl.Expr) -> dict[str, Steps]:
     rows = (
         run.scan("metrics")
-        .filter(pl.col("step").is_not_null() & ~pl.col("name").str.starts_with("eval"))
-        .with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0))
+        .filter(wanted & step.is_not_null())
+        .with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0), step=step)
         .select("source", "rank", "at", "step")
         .unique()
         .sort("source", "at")
         .collect()
     )
-    return {
-        str(source): Steps(tuple(part["at"].to_list()), tuple(part["step"].to_list()), tuple(part["rank"].to_list()))
-        for (source,), part in rows.group_by("source", maintain_order=True)
-    }
+    return {str(source): _steps_of(part) for (source,), part in rows.group_by("source", maintain_order=True)}
+
+
+def _steps_of(part: pl.DataFrame) -> Steps:
+    ranks = part["rank"].to_list()
+    highest = part["step"].reverse().cum_max().reverse()
+    places, steps = part["at"].to_list(), part["step"].to_list()
+    return Steps(tuple(places), tuple(steps), tuple(ranks), tuple(highest.to_list()), frozenset(ranks))

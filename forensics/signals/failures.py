@@ -1,7 +1,6 @@
 """Errors of a run, judged: which events are failures, what each one is, and which were survived.
 
-An error is cleared when the run went on after it: later training steps by the same rank, or the run's own success
-marker. A complaint or a stop after a success marker is the noise of a tear-down. Judging sets no severity; rules do.
+An error is cleared when the run went on after it (see `_survival`). Judging sets no severity; rules do.
 """
 
 from __future__ import annotations
@@ -16,12 +15,11 @@ import polars as pl
 
 from forensics.signals._classify import Weight, of_exception, of_signature
 from forensics.signals._near_the_end import ends_the_log, last_lines, of_trackers_own, step_failed_before
-from forensics.signals.endings import Ending, Mark, ending_of
+from forensics.signals._survival import cleared, last_ends, recurring
+from forensics.signals.endings import ending_of
 from forensics.signals.hang_ranks import stated
 from forensics.store.run import Run
 
-#: A rank that logs this many later steps has survived its error; fewer may be output that was still in a buffer.
-SURVIVED_STEPS = 3
 _MAX_EVENTS = 20_000
 _TRACEBACK_LINES = 400
 #: A line of torchrun's failure blocks: the rank of the exit code that stands a line or two below it.
@@ -33,8 +31,10 @@ _MESSAGE_LINES = 6
 #: A line's usual length, where a source knows bytes only.
 _LINE_BYTES = 120
 _NEAR_EVENTS = 12
+#: Ranks say that they wait for others to start; only where nothing follows is it more than a slow start.
+_STARTS_LATE = "store-barrier-wait"
 #: Codes that are judged by more than their role.
-_UNSIGNED = ("traceback", "py-exception-terminal", "wandb.exit", _BLOCK_RANK)
+_UNSIGNED = ("traceback", "py-exception-terminal", "wandb.exit", _BLOCK_RANK, _STARTS_LATE)
 #: Codes whose following lines may say more, and the causes that say too little.
 _TELLS_MORE = frozenset({"traceback", "py-exception-terminal", "cpp-terminate", "cpp-terminate-mac"})
 _UNTOLD = frozenset({"uncaught_exception", "native_exception"})
@@ -50,7 +50,12 @@ _STARTUP = frozenset({"SyntaxError", "IndentationError", "TabError"})
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One error of the run; `cleared` says why it is not the run's failure, and is empty when it may be."""
+    """One error of the run; `cleared` says why it is not the run's failure, and is empty when it may be.
+
+    `progress`: it was caught; `earlier`: it ended an earlier run in the same file; `success`: the run's own success
+    marker follows it; `recurring`: the program raised it again and again and printed on; `teardown`: it follows the
+    success marker; `freed`: a warning that was taken back.
+    """
 
     source: str
     line: int | None
@@ -85,10 +90,17 @@ def _failures(run: Run) -> tuple[Failure, ...]:
     if not merged:
         return ()
     end, freed = ending_of(run), _freed(run) if any(f.code == _MAY_BE_STUCK for f in merged) else {}
-    return tuple(
-        replace(f, cleared="freed" if f.code == _MAY_BE_STUCK and f.at < freed.get(f.source, -1) else _cleared(f, end))
-        for f in merged
-    )
+    last, again, ends = last_lines(run), recurring(merged), last_ends(merged, end)
+
+    def why(failure: Failure) -> str:
+        if failure.code == _MAY_BE_STUCK and failure.at < freed.get(failure.source, -1):
+            return "freed"
+        goes_on = not ends_the_log(failure.source, failure.line, last)
+        return cleared(failure, end, ends[failure.source], goes_on=goes_on) or (
+            "recurring" if goes_on and failure in again else ""
+        )
+
+    return tuple(replace(f, cleared=why(f)) for f in merged)
 
 
 def _freed(run: Run) -> dict[str, int]:
@@ -171,7 +183,8 @@ def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tupl
     slug = attrs.get("cause", "")
     if code == "exit137" and "OOMKilled" in text:
         return Weight.OWN, "oom", slug
-    found = of_signature(code, role, attrs.get("shape", ""), slug)
+    waits = code == _STARTS_LATE and at_end
+    found = of_signature(code, "symptom" if waits else role, attrs.get("shape", ""), slug)
     return (*found, slug or code.replace("-", "_")) if found else None
 
 
@@ -259,26 +272,3 @@ def _goes_on(failure: Failure, other: Failure) -> bool:
     """Whether a signature stands in the lines that an exception's message goes on with, by the same rank."""
     after = other.at > failure.at and other.rank == failure.rank and _within(failure, other, _MESSAGE_LINES)
     return after and (other.weight == Weight.OWN or other.code in _CODED)
-
-
-def _cleared(failure: Failure, end: Ending) -> str:
-    if _survived(failure, end):
-        return "progress"
-    success = end.success_for(failure.source, failure.at, failure.t_ns)
-    if success is None:
-        return ""
-    return _after_success(failure, success)
-
-
-def _after_success(failure: Failure, success: Mark) -> str:
-    before = success.source == failure.source and success.at < failure.at
-    noise = failure.weight <= Weight.STOP or failure.aside
-    if before or success.source != failure.source:
-        return "teardown" if noise else ""
-    return "" if failure.weight == Weight.STOP else "success"
-
-
-def _survived(failure: Failure, end: Ending) -> bool:
-    """Whether the same rank (or, when ranks are not told apart, the same file) trained on for some steps."""
-    needed = SURVIVED_STEPS if failure.rank is not None or failure.weight >= Weight.STOP else 1
-    return end.steps_of(failure.source).at_least(needed, after=failure.at, rank=failure.rank)

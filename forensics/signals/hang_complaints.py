@@ -14,6 +14,7 @@ import polars as pl
 
 from forensics.signals._classify import Weight
 from forensics.signals.failures import Failure, standing
+from forensics.signals.hang_attempts import follows
 from forensics.store.run import Run
 
 #: Lines of one failure block that a launcher prints, its stack included.
@@ -58,7 +59,7 @@ def _complaints(run: Run) -> Complaints:
     for failure in placed(run):
         if failure.weight in (Weight.WRAPPER, Weight.STOP):
             continue
-        if failure.code in _TOLD:
+        if failure.code in _TOLD or _consequence(run, failure):
             continue
         kind = late if failure.shape == "hang" else own if failure.weight >= Weight.ECHO else closed
         if failure.rank is None:
@@ -70,8 +71,16 @@ def _complaints(run: Run) -> Complaints:
 
 #: A rank that another one asks for its dump says nothing of its own state.
 _TOLD = frozenset({"nccl-dump-told"})
+#: Errors of a group that starts while the one before it still holds its place.
+_AT_START = frozenset({"port_in_use", "eaddrinuse", "rendezvous_failed"})
 #: What an exit code says is told by the exits, not by the rank itself.
 _KILLS = frozenset({"exitcode-9", "exitcode-7", "exit137", "exit139", "shell-killed"})
+
+
+def _consequence(run: Run, failure: Failure) -> bool:
+    """Whether it complains of peers, or of its start, in a group that was started after the run had failed."""
+    said = failure.shape == "hang" or failure.weight <= Weight.CLOSED or failure.cause in _AT_START
+    return said and follows(run, failure.source, failure.at, failure.t_ns)
 
 
 def _blocks(run: Run) -> dict[str, tuple[list[int], list[int]]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.signals.hang_attempts import of_later_group
 from forensics.store.run import Run
 
 _EXIT = re.compile(r"exitcode\s*: (?P<code>-?\d{1,4}) \(pid: (?P<pid>\d+)\)")
@@ -56,6 +57,8 @@ def _exits(run: Run) -> Exits:
     found: dict[int, Exit] = {}
     block: tuple[str, int, int] | None = None
     for source, line, text in rows.iter_rows():
+        if of_later_group(run, source, line):
+            continue
         if (named := _RANK.match(text)) is not None:
             block = (source, line or 0, int(named["rank"]))
         hit = _EXIT.search(text)

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from forensics.dialects.advice import advice
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._errors import evidence_of, onset_of, ranks_of, short, when, who, world
+from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who, world
 from forensics.rules.crash.signal_death import SIGNALS
 from forensics.signals._classify import Weight
 from forensics.signals.failures import Failure, standing
@@ -62,13 +62,13 @@ def uncaught_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
     all_alike = len(everyone) > 1 and frozenset(ranks_of([f for f in own if _alike(f, first)])) == everyone
     several = len(everyone) > 1 and not all_alike
     whoever = f"all {len(everyone)} ranks" if all_alike else who(first.rank)
-    known = advice(first.code, _said(first))
+    known = advice(first.code, said(first))
     yield Finding(
         rule="CRH001",
         shape=Shape.CRASH,
         severity=Severity.ERROR,
         confidence=Confidence.HIGH if first.weight == Weight.OWN else Confidence.MEDIUM,
-        title=f"{whoever} raised {short(_said(first))}{when(onset)}",
+        title=f"{whoever} raised {short(said(first))}{when(onset)}",
         because="the error is the program's own, and neither later steps nor a success marker follow it",
         evidence=evidence_of(own),
         onset=onset,
@@ -86,12 +86,6 @@ def _alike(one: Failure, other: Failure) -> bool:
     if one.t_ns is not None and other.t_ns is not None and abs(one.t_ns - other.t_ns) > _TOGETHER_NS:
         return False
     return one.exception == other.exception and _DIGITS.sub("", one.message) == _DIGITS.sub("", other.message)
-
-
-def _said(failure: Failure) -> str:
-    if failure.exception:
-        return f"{failure.exception}: {failure.message}" if failure.message else failure.exception
-    return failure.quote
 
 
 def _cause(failure: Failure, *, several: bool) -> str:

@@ -14,6 +14,7 @@ from forensics.rules.hang._clue import Clue, ClueSource
 from forensics.signals._classify import Weight
 from forensics.signals.endings import ending_of
 from forensics.signals.failures import standing
+from forensics.signals.hang_attempts import follows
 from forensics.signals.hang_ranks import MOST_RANKS, world
 from forensics.store.run import Run
 
@@ -49,6 +50,7 @@ _CRASHES = (
     "crash_all_ranks",
     "early_exit",
     "node_loss",
+    "exit_nonzero",
 )
 #: These say that there should have been other ranks.
 _AT_START = frozenset({"init_hang", "rendezvous_timeout", "port_in_use"})
@@ -85,7 +87,7 @@ def decision(run: Run) -> Decision | None:
 
 
 def _decision(run: Run) -> Decision | None:
-    found = tuple(clue for source in sources() for clue in source(run))
+    found = tuple(clue for source in sources() for clue in source(run) if not _consequence(run, clue))
     if not _failed(run, found):
         return None
     everyone = _everyone(run, found)
@@ -110,6 +112,11 @@ def _decision(run: Run) -> Decision | None:
     if len(top) * 2 > len(everyone) and len(everyone) > 1:
         return _of((), _cause(about), Confidence.LOW, clues, top)
     return _of(top, _cause(about), _confidence(about), clues)
+
+
+def _consequence(run: Run, clue: Clue) -> bool:
+    """Whether all that a log proves it by was printed by a group that was started after the run had failed."""
+    return clue.kind == "log" and all(follows(run, e.source, e.locator.line, e.t_ns) for e in clue.evidence)
 
 
 def _everyone(run: Run, found: Sequence[Clue]) -> frozenset[int]:

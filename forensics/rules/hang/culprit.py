@@ -37,7 +37,9 @@ from collections.abc import Iterator
 
 from forensics.model import Causal, Evidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
+from forensics.rules._errors import last_step
 from forensics.rules.hang._decide import Decision, decision
+from forensics.rules.hang.died import NONZERO
 from forensics.signals.hang_complaints import complaints
 from forensics.signals.hang_last_seen import last_seen
 from forensics.signals.rank_spans import ranks_text
@@ -75,6 +77,7 @@ WORDS = {
     "silent_death_sigkill": "was killed (SIGKILL, sender unknown)",
     "silent_death_segv": "died of a segmentation fault",
     "silent_death_sigbus": "died of a bus error",
+    NONZERO: "ended with a non-zero exit code",
 }
 
 
@@ -87,6 +90,9 @@ def culprit(run: Run, _cfg: None = None) -> Iterator[Finding]:
         return
     seen = last_seen(run)
     step = max((s for r in found.ranks if r in seen and (s := seen[r].step) is not None), default=None)
+    proof = _evidence(found)
+    if step is None and found.shape is Shape.CRASH and (line := proof[0].locator.line) is not None:
+        step = last_step(run, proof[0].source, line)
     yield Finding(
         rule="HNG003",
         shape=found.shape,
@@ -94,7 +100,7 @@ def culprit(run: Run, _cfg: None = None) -> Iterator[Finding]:
         confidence=found.confidence,
         title=title_of(found) + (f" (last step {step})" if step is not None else ""),
         because="; ".join(c.why for c in found.clues[:3]),
-        evidence=_evidence(found),
+        evidence=proof,
         onset=Onset(step=step, rank=found.ranks[0] if found.ranks else None, step_lo=step),
         culprits=found.ranks,
         cause=found.cause,
@@ -109,7 +115,8 @@ def title_of(found: Decision) -> str:
     """Say who did what in one line."""
     words = WORDS.get(found.cause, found.cause.replace("_", " "))
     if found.ranks:
-        raised = next((c.why for c in found.clues if c.cause == found.cause and " raised " in c.why), "")
+        told = [c.why for c in found.clues if c.cause == found.cause]
+        raised = next((why for why in told if " raised " in why or found.cause == NONZERO), "")
         return raised or f"{ranks_text(found.ranks)} {words}"
     if found.tied:
         return f"undecidable between {ranks_text(found.tied)}: {found.cause.replace('_', ' ')}"

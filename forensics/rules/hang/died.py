@@ -7,7 +7,8 @@ Why it matters: a process that dies of a signal prints nothing; its peers print 
 
 How it decides: SIGTERM (-15) is the launcher's own tear-down and names nobody, nor does an abort (-6), by which victims
 end themselves. A SIGKILL that the launcher sent itself, because SIGTERM did not help, means a stuck process. When half
-of the ranks died of one signal, no single rank is named.
+of the ranks died of one signal, no single rank is named. An exit code of a worker's own counts where no error stands
+before it; where the launcher started the group anew, the end after which nothing was trained is the one that counts.
 
 What else looks like this: the kernel's memory killer, an operator and a scheduler all show as -9.
 
@@ -36,8 +37,10 @@ from collections.abc import Iterator, Sequence
 from forensics.model import Evidence, Finding, Locator, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_seen, shown
+from forensics.signals.hang_attempts import last_end
 from forensics.signals.hang_exits import Exit, Exits, exits
 from forensics.signals.hang_last_seen import last_seen
+from forensics.signals.hang_origin import is_disputed, unexplained_exit
 from forensics.signals.hang_ranks import nodes, world
 from forensics.signals.hang_stacks import stacks
 from forensics.signals.rank_spans import ranks_text
@@ -47,6 +50,8 @@ SIGNALS = {
     -9: "silent_death_sigkill", 137: "silent_death_sigkill", -11: "silent_death_segv", 139: "silent_death_segv",
     -7: "silent_death_sigbus", 135: "silent_death_sigbus", -4: "silent_death_signal", -8: "silent_death_signal",
 }  # fmt: skip
+#: The cause of a worker that ended by an exit code and said nothing.
+NONZERO = "exit_nonzero"
 _SHOWN = 4
 
 
@@ -59,7 +64,7 @@ def died(run: Run, _cfg: None = None) -> Iterator[Finding]:
 def clues(run: Run) -> Iterator[Clue]:
     """Deaths by a signal, forced kills and absent ranks."""
     told = exits(run)
-    dead = [e for e in told.by_rank.values() if e.code in SIGNALS and not e.forced]
+    dead = [e for e in (*told.by_rank.values(), *_first(run, told)) if e.code in SIGNALS and not e.forced]
     stuck = [e for e in told.by_rank.values() if e.forced]
     everyone = world(run)
     if stuck and len(stuck) < max(2, len(everyone)):
@@ -75,6 +80,24 @@ def clues(run: Run) -> Iterator[Clue]:
                 (end.rank,), SIGNALS[end.code], 6, "exit", f"rank {end.rank} ended with code {end.code}", _proof([end])
             )
     yield from _absent(run, told)
+    yield from _nonzero(run)
+
+
+def _first(run: Run, told: Exits) -> Iterator[Exit]:
+    """The first worker of the group that ended the run, where no list of failures holds it."""
+    end = last_end(run)
+    if end is not None and end.restarted and end.rank is not None and end.rank not in told.by_rank:
+        yield Exit(end.rank, end.code, end.pid, forced=False, source=end.source, line=end.line, quote=end.quote)
+
+
+def _nonzero(run: Run) -> Iterator[Clue]:
+    """A worker that ended with a code of its own before anything else failed."""
+    end = unexplained_exit(run)
+    if end is None or end.rank is None or end.alike or is_disputed(run, end):
+        return
+    proof = Evidence(end.source, Locator(line=end.line), end.quote.strip(), rank=end.rank, t_ns=end.t_ns)
+    why = f"rank {end.rank} ended with exit code {end.code}"
+    yield Clue((end.rank,), NONZERO, 6, "exit", why, (proof,), stated=True)
 
 
 def _absent(run: Run, told: Exits) -> Iterator[Clue]:

@@ -41,8 +41,8 @@ from collections.abc import Iterator
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._kit import event_evidence
+from forensics.signals._survival import SURVIVED_STEPS
 from forensics.signals.endings import ending_of
-from forensics.signals.failures import SURVIVED_STEPS
 from forensics.signals.hang_lines import matching
 from forensics.store.run import Run
 

@@ -111,3 +111,21 @@ def test_an_error_code_below_an_exception_says_what_the_exception_was(tmp_path: 
         "send the data in time.",
     ).verdict
     assert (verdict.outcome, verdict.shape) == (Outcome.FAILED, Shape.HANG)
+
+
+BARRIER = (
+    "I0102 03:04:{s}.250000 7011 distributed_c10d.py:337] Waiting in store based barrier to initialize process group "
+    "for rank: {r}, key: store_based_barrier_key:2 (world_size=4, worker_count=3, timeout=0:20:00)"
+)
+
+
+def test_ranks_that_wait_in_the_store_s_barrier_to_the_end_of_the_log_hang_at_the_start(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, *(BARRIER.format(s=s, r=r) for s in (10, 20) for r in (1, 2))).verdict
+    assert (verdict.outcome, verdict.shape, verdict.cause) == (Outcome.FAILED, Shape.HANG, "init_hang")
+
+
+def test_a_slow_start_is_no_hang(tmp_path: Path) -> None:
+    steps = [f"step {s} | loss {2 + 3 / s:.4f} | grad_norm 0.75" for s in range(1, 30)]
+    waits = [BARRIER.format(s=s, r=r) for s in (10, 20) for r in (1, 2)]
+    assert judged(tmp_path, *waits, *steps).verdict.outcome is Outcome.HEALTHY
+    assert judged(tmp_path, *waits, *(["loading the tokenizer"] * 20)).verdict.outcome is Outcome.CANNOT_SAY

@@ -1,0 +1,38 @@
+"""The worker whose non-zero exit began a failure that nothing else explains: no error stands before it.
+
+An exit code of 1 is that of any uncaught error, so that a complaint of whatever rank before it explains it better. A
+code of the program's own choice is explained by nothing but an error, a time-out, or a complaint of that very rank.
+"""
+
+from __future__ import annotations
+
+from forensics.signals._classify import Weight
+from forensics.signals.failures import Failure, standing
+from forensics.signals.hang_attempts import ASKED, KILLED, PLAIN, GroupEnd, last_end
+from forensics.store.run import Run
+
+
+def unexplained_exit(run: Run) -> GroupEnd | None:
+    """Give the end of the worker group that ended the run, where no judged error may explain it."""
+    return run.derived(_unexplained_exit)
+
+
+def _unexplained_exit(run: Run) -> GroupEnd | None:
+    end = last_end(run)
+    if end is None or end.code in ASKED | KILLED | (PLAIN - {1}):
+        return None
+    return None if any(_explains(failure, end) for failure in standing(run)) else end
+
+
+def is_disputed(run: Run, end: GroupEnd) -> bool:
+    """Whether something that is told after the exit may explain it: a stop, or an exception where the code was 1."""
+    own = {Weight.STOP, Weight.OWN} if end.code == 1 else {Weight.STOP}
+    return any(failure.weight in own for failure in standing(run))
+
+
+def _explains(failure: Failure, end: GroupEnd) -> bool:
+    if failure.weight == Weight.WRAPPER or end.before(failure.source, failure.at, failure.t_ns):
+        return False
+    if failure.weight == Weight.CLOSED and end.code not in PLAIN:
+        return failure.rank is None or failure.rank == end.rank
+    return True

@@ -1,0 +1,190 @@
+"""What was caught is a note; of several runs in one file the last is judged, and what ended earlier ones is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from forensics import triage
+from forensics.model import Finding, Outcome, Report, Severity, Shape
+from forensics.pipeline import ingest_bytes, report_of
+
+DONE = "Training finished."
+STOP = "slurmstepd: error: *** JOB 551 ON n7 CANCELLED AT 2029-03-09T04:11:00 DUE TO TIME LIMIT ***"
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.75 GiB."
+
+
+def steps(first: int, last: int, before: str = "") -> Iterator[str]:
+    return (
+        f"{before}step {s} | loss {2 + 3 / (s + 1):.4f} | grad_norm {0.7 + 0.01 * (s % 9):.3f}"
+        for s in range(first, last)
+    )
+
+
+def raised(words: str, before: str = "") -> Sequence[str]:
+    frames = ("Traceback (most recent call last):", '  File "/app/fit.py", line 31, in <module>', "    main()")
+    return [before + line for line in (*frames, words)]
+
+
+def judged(*parts: str | Sequence[str] | Iterator[str]) -> Report:
+    lines = [line for part in parts for line in ([part] if isinstance(part, str) else part)]
+    return report_of(ingest_bytes("train.log", ("\n".join(lines) + "\n").encode()))
+
+
+def found(report: Report, rule: str) -> Finding:
+    return next(f for f in report.findings if f.rule == rule)
+
+
+@pytest.mark.parametrize("end", [DONE, ""])
+@pytest.mark.parametrize("before", ["", "(Reader pid=4410) "])
+def test_an_exception_after_which_training_goes_on_is_a_note(end: str, before: str) -> None:
+    said = f"{before}2029-03-09 04:11:00,120 WARNING reader: leaves a record out"
+    report = judged(steps(0, 40), said, raised("ValueError: record 7 is cut", before), steps(40, 300), end)
+    assert report.verdict.outcome is Outcome.HEALTHY
+    note = found(report, "CRH005")
+    assert (note.severity, note.evidence[0].locator.line) == (Severity.INFO, 45)
+    assert "ValueError: record 7 is cut" in note.title
+
+
+def test_equal_exceptions_are_counted() -> None:
+    parts = [part for i in range(5) for part in (steps(40 * i, 40 * i + 40), raised("OSError: share 3 is away"))]
+    report = judged(*parts, steps(200, 240), DONE)
+    assert report.verdict.outcome is Outcome.HEALTHY
+    assert found(report, "CRH005").numbers == {"exceptions": 5, "kinds": 1}
+
+
+def test_records_without_a_step_show_progress_too() -> None:
+    rows = [
+        str({"loss": 2.5 - 0.002 * i, "grad_norm": 0.8, "learning_rate": 3e-4, "epoch": i / 100}) for i in range(90)
+    ]
+    report = judged(rows[:30], raised("ValueError: record 7 is cut"), rows[30:])
+    assert report.verdict.outcome is Outcome.HEALTHY
+    assert found(report, "CRH005").severity is Severity.INFO
+
+
+@pytest.mark.parametrize(("later", "outcome"), [(300, Outcome.HEALTHY), (20, Outcome.FAILED)])
+def test_a_rank_that_logs_no_steps_is_outlived_by_many_steps_of_the_others(later: int, outcome: Outcome) -> None:
+    parts = (steps(0, 40, "[rank0]: "), raised("ValueError: record 7 is cut", "[rank1]: "))
+    assert judged(*parts, steps(40, 40 + later, "[rank0]: ")).verdict.outcome is outcome
+
+
+def test_an_exception_that_ends_the_log_or_nearly_so_is_a_crash() -> None:
+    for later in (0, 2):
+        verdict = judged(steps(0, 40), raised("ValueError: record 7 is cut"), steps(40, 40 + later)).verdict
+        assert (verdict.outcome, verdict.shape) == (Outcome.FAILED, Shape.CRASH)
+
+
+def test_the_last_of_several_runs_is_judged_and_the_earlier_failure_is_told_with_its_line() -> None:
+    report = judged(steps(0, 60), raised("ValueError: 7 heads"), steps(0, 90), DONE)
+    assert report.verdict.outcome is Outcome.HEALTHY
+    note = found(report, "CRH006")
+    assert (note.severity, note.onset.step, note.evidence[0].locator.line) == (Severity.INFO, 59, 64)
+    assert not [f for f in report.findings if f.rule == "CRH005"]
+
+
+@pytest.mark.parametrize("last", [10, 60, 200])
+def test_a_last_run_that_fails_decides_however_far_it_got(last: int) -> None:
+    report = judged(steps(0, 60), raised("ValueError: 7 heads"), steps(0, last), raised("KeyError: 'labels'"))
+    assert "KeyError" in report.verdict.headline
+    assert "ValueError" in found(report, "CRH006").title
+
+
+def test_a_last_run_that_is_stopped_decides_over_memory_that_ran_out_before() -> None:
+    report = judged(steps(0, 60), raised(OOM), steps(0, 30), STOP)
+    assert report.verdict.shape is Shape.STOPPED
+    assert "OutOfMemoryError" in found(report, "CRH006").title
+
+
+@pytest.mark.parametrize(("words", "shape"), [("ValueError: 7 heads", Shape.CRASH), (OOM, Shape.OOM)])
+def test_a_last_run_without_any_end_leaves_the_verdict_to_the_failure_before_it(words: str, shape: Shape) -> None:
+    verdict = judged(steps(0, 60), raised(words), steps(0, 20)).verdict
+    assert (verdict.outcome, verdict.shape) == (Outcome.FAILED, shape)
+
+
+def test_a_last_run_without_an_end_that_got_further_has_got_over_the_failure() -> None:
+    report = judged(steps(0, 60), raised(OOM), steps(0, 200))
+    assert report.verdict.outcome is Outcome.HEALTHY
+    assert found(report, "CRH006").onset.step == 59
+
+
+def test_a_run_that_fails_after_one_that_finished_is_a_failure() -> None:
+    assert judged(steps(0, 60), DONE, steps(0, 30), raised("KeyError: 'labels'")).verdict.shape is Shape.CRASH
+
+
+def test_each_earlier_run_is_told_once() -> None:
+    parts = [part for i in range(3) for part in (steps(0, 30), raised(f"ValueError: {i} heads"))]
+    note = found(judged(*parts, steps(0, 60), DONE), "CRH006")
+    assert note.numbers["failures"] == 3
+    assert len(note.evidence) == 3
+
+
+@pytest.mark.parametrize(("after", "outcome"), [(30, Outcome.HEALTHY), (0, Outcome.FAILED)])
+def test_a_worker_s_log_that_goes_on_is_cleared_by_the_driver_s_good_end(
+    tmp_path: Path, after: int, outcome: Outcome
+) -> None:
+    worker = [*raised("ValueError: record 7 is cut"), *("reader: takes the next shard" for _ in range(after))]
+    (tmp_path / "driver.log").write_text("\n".join([*steps(0, 90), DONE]) + "\n", encoding="utf-8")
+    (tmp_path / "reader-17.err").write_text("\n".join(worker) + "\n", encoding="utf-8")
+    assert triage(tmp_path).verdict.outcome is outcome
+
+
+def logged(clock: str, words: str, pid: int | None = None) -> Sequence[str]:
+    before = f"(ShardReader pid={pid}) " if pid else ""
+    first, *rest = raised(words)
+    stamped = f"{before}2029-03-09 {clock},500 ERROR {first}"
+    return [stamped, *(before + line for line in rest), *[f"{before}takes the next shard"] * 15]
+
+
+def test_a_worker_that_raises_twice_has_outlived_the_first_error() -> None:
+    parts = [line for i in range(2) for line in logged(f"04:1{i}:00", "TypeError: no tuple", 771)]
+    report = judged(steps(0, 2), parts, logged("04:13:00", "KeyError: 'x'", 772))
+    assert report.verdict.shape is None
+    assert found(report, "CRH005").numbers["exceptions"] == 3
+
+
+@pytest.mark.parametrize(
+    ("clocks", "cut", "crashed"),
+    [
+        ("04:11:00 04:12:00 04:13:00 04:14:00 04:15:00", None, False),
+        ("04:11:00 04:12:00 04:13:00 04:14:00 04:15:00", -15, True),
+        ("04:11:00 04:11:01 04:11:01 04:11:02 04:11:02", None, True),
+    ],
+    ids=["over minutes", "ends the log", "together"],
+)
+def test_an_error_that_is_raised_over_minutes_is_caught_each_time(
+    clocks: str, cut: int | None, *, crashed: bool
+) -> None:
+    parts = [line for clock in clocks.split() for line in logged(clock, "TypeError: no tuple")]
+    verdict = judged(steps(0, 2), parts[:cut]).verdict
+    assert (verdict.shape is Shape.CRASH) is crashed
+
+
+def test_a_launcher_that_tells_of_an_end_makes_equal_errors_no_caught_ones() -> None:
+    clocks = ("04:11:00", "04:12:00", "04:13:00", "04:14:00", "04:15:00")
+    ends = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "
+    parts = [line for clock in clocks for line in (*logged(clock, "TypeError: no tuple"), ends)]
+    assert judged(steps(0, 2), parts, "# next try").verdict.shape is Shape.CRASH
+
+
+def diverging() -> Iterator[str]:
+    return (f"step {s} | loss {2 + 0.5 * 1.15 ** max(0, s - 20):.4f}" for s in range(70))
+
+
+def test_an_earlier_run_that_diverged_is_told_and_does_not_decide() -> None:
+    report = judged(diverging(), steps(0, 90), DONE)
+    assert report.verdict.outcome is Outcome.HEALTHY
+    assert "an earlier one: Loss rose and stayed" in report.verdict.headline
+
+
+def test_an_earlier_run_that_diverged_decides_where_the_last_one_has_no_end() -> None:
+    assert judged(diverging(), steps(0, 30)).verdict.shape is Shape.LEARNING
+
+
+def test_epochs_that_count_from_the_start_are_one_run() -> None:
+    def epoch(high: float) -> Iterator[str]:
+        return (f"step {s} | loss {high + (0.5 * 1.15 ** max(0, s - 20)):.4f}" for s in range(70))
+
+    report = judged(epoch(2.0), (f"step {s} | loss {500 + s % 3:.4f}" for s in range(80)), DONE)
+    assert report.verdict.outcome is Outcome.FAILED
