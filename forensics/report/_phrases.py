@@ -11,6 +11,7 @@ from forensics.model import Coverage, FileStatus, Finding, Onset, Outcome, Repor
 
 _RANKS_SHOWN = 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_OPTION = re.compile(r"--[a-z]")
 
 
 def plural(count: int, noun: str) -> str:
@@ -109,5 +110,5 @@ def is_command(step: str) -> bool:
     """Whether a next step is a command to copy rather than a sentence."""
     words = step.split()
     return bool(words) and (
-        words[0] in {"forensics", "torchrun", "python", "python3"} or any(w.startswith("--") for w in words)
+        words[0] in {"forensics", "torchrun", "python", "python3"} or any(map(_OPTION.match, words))
     )

@@ -20,7 +20,7 @@ from forensics.io.limits import Limits
 from forensics.io.reading import open_source
 from forensics.model import FileCoverage, Issue, Source
 from forensics.registry import Ingester
-from forensics.store import manifest, parts
+from forensics.store import manifest
 from forensics.store.fill import fill
 from forensics.store.manifest import Entry, Part
 from forensics.store.schema import VERSION
@@ -127,4 +127,4 @@ def _tables(final: Path, entry: Entry) -> dict[str, pl.LazyFrame]:
     by_table: dict[str, list[Path]] = {}
     for part in entry.parts:
         by_table.setdefault(part.table, []).append(final / part.file)
-    return {table: pl.concat([parts.scan(table, path) for path in paths]) for table, paths in by_table.items()}
+    return {table: pl.concat([pl.scan_parquet(p, glob=False) for p in paths]) for table, paths in by_table.items()}

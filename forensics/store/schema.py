@@ -9,7 +9,7 @@ import polars as pl
 
 from forensics.store._schema_evals import EVAL_TABLES
 
-VERSION = 2
+VERSION = 1
 
 _STR, _I64, _I32, _F64 = pl.String(), pl.Int64(), pl.Int32(), pl.Float64()
 _U64, _CAT = pl.UInt64(), pl.Categorical()

@@ -11,12 +11,13 @@ import polars as pl
 from forensics.ingest._secrets import without_forms
 from forensics.io.limits import DEFAULT, Limits
 from forensics.model import FileCoverage, FileStatus, Issue, Source
-from forensics.store import parts
 from forensics.store._masking import without_secrets
 from forensics.store.schema import TABLES, conform
 
 #: Rows of one table that are buffered before a part is written; 250,000 metric rows are about 30 MB.
 BATCH_ROWS = 250_000
+#: zstd level 1 writes twice as fast as 3 and is 5 % larger on metric rows; reading is the same.
+COMPRESSION_LEVEL = 1
 
 
 class SourceSink:
@@ -116,5 +117,5 @@ class SourceSink:
         number = sum(1 for name, _, _ in self.parts if name == table)
         path = self.folder / f"{table}-{number:04d}.parquet"
         frame = pl.concat(frames)
-        parts.write(table, frame, path)
+        frame.write_parquet(path, compression="zstd", compression_level=COMPRESSION_LEVEL, statistics=False)
         self.parts.append((table, path, frame.height))
