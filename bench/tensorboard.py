@@ -151,7 +151,7 @@ def compare(title: str, folder: Path, names: list[str]) -> None:
     points = 0
     for name in names:
         command = [sys.executable, __file__, "--worker", name, str(folder)]
-        environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
+        environment = {**os.environ, "POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         said = json.loads(
             subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment).stdout
         )

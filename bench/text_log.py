@@ -156,7 +156,11 @@ def main() -> None:
                 if args.only not in name:
                     continue
                 command = [sys.executable, __file__, "--worker", name, str(path)]
-                environment = {"POLARS_MAX_THREADS": "1", "PATH": "/usr/bin:/bin:/usr/local/bin"}
+                environment = {
+                    "POLARS_MAX_THREADS": "1",
+                    "OPENBLAS_NUM_THREADS": "1",
+                    "PATH": "/usr/bin:/bin:/usr/local/bin",
+                }
                 run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
                 said = json.loads(run.stdout)
                 figures[name] = path.stat().st_size / 1e6 / said["cpu_s"]

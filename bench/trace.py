@@ -169,7 +169,7 @@ def peak_mb() -> float:
 
 def measured(command: list[str], runs: int) -> dict[str, Any]:
     """Figures of one reader, the run of least CPU of several, each in a process of its own."""
-    environment = {"POLARS_MAX_THREADS": "2", "PATH": "/usr/bin:/bin:/usr/local/bin"}
+    environment = {"POLARS_MAX_THREADS": "2", "OPENBLAS_NUM_THREADS": "1", "PATH": "/usr/bin:/bin:/usr/local/bin"}
     printed = [
         subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout for _ in range(runs)
     ]

@@ -28,6 +28,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     """Run one command line and give its exit code; nothing that happens inside leaves by another way."""
     args = list(sys.argv[1:] if argv is None else argv)
     gc.set_threshold(_GC_THRESHOLD)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads for matrices wake up, spin and find no work
     try:
         _tolerant_streams()
         code = _answered(args)

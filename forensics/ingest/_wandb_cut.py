@@ -136,25 +136,25 @@ def _mark(cells: Cells, text: bytearray) -> None:
     wide = key - before
     if wide.min() < _LEAST or wide.max() > _MOST:
         raise OddError
-    for back in (2, 3):
-        each[key - back] = _FILL
-    each[key - 1] = _MARK
-    _fill(each, before, key - 1, wide > _LEAST)
+    at = key - 1
+    each[at] = _MARK
+    for _ in range(_LEAST - 2):
+        at -= 1
+        each[at] = _FILL
+    wider = np.flatnonzero(wide > _LEAST)
+    _fill(each, before[wider], key[wider] - 1)
+    each[before[wider]] = _END  # of the others it is the tag of the item, which is a line end
     each[key_end] = _FILL
-    _fill(each, key_end + 1, value - 1, value - key_end > _LEAST - 1)
-    each[before] = _END
+    wider = np.flatnonzero(value - key_end > _LEAST - 1)
+    _fill(each, key_end[wider] + 1, value[wider] - 1)
     each[value - 1] = _END
     each[stop[-1] :] = _FILL
     each[stop[-1]] = _END
 
 
-def _fill(each: Buffer, low: Ints, high: Ints, where: NDArray[np.bool_]) -> None:
-    """Overwrite what stands between the offsets, both left out, of the few for which `where` holds."""
-    some = np.flatnonzero(where)
-    if not some.size:
-        return
-    low, high = low[some], high[some]
-    for step in range(1, int((high - low).max())):
+def _fill(each: Buffer, low: Ints, high: Ints) -> None:
+    """Overwrite what stands between two offsets, both left out."""
+    for step in range(1, int((high - low).max(initial=0))):
         at = low + step
         each[at[at < high]] = _FILL
 

@@ -18,22 +18,23 @@ BATCH_RECORDS, BATCH_BYTES, FEWEST_RECORDS = 2048, 4 << 20, 64
 _KEYS = 100_000
 
 #: A history row: number of its record, the byte of the file where that begins, bytes that hold the row, where in them.
-Row = tuple[int, int, bytes, int, int]
+Row = tuple[int, int, bytes | memoryview, int, int]
 
 
 def row_of(batch: Batch, n: int, at: int, view: memoryview) -> Row:
-    """The row of record `n`, which begins `at` bytes behind the begin of its payload."""
+    """The row of record `n`, `at` bytes behind the begin of its payload; it is not copied out of the file."""
     if (record := batch.joined.get(n)) is not None:
         return record.number, record.byte, record.payload, at, len(record.payload)
     start, stop = batch.starts[n] + at, batch.stops[n]
-    return batch.number + n, batch.byte(n), bytes(view[start:stop]), 0, stop - start
+    return batch.number + n, batch.byte(n), view[start:stop], 0, stop - start
 
 
 @dataclass(slots=True)
 class History:
     """Rows as they come, and what outlives one of them: names, x axes, the attempt and the last time.
 
-    `many` allows to decode rows together, which needs numpy; `odd` are the rows that were no messages.
+    `many` allows to decode rows together, which needs numpy; `odd` are the rows that were no messages: number and byte
+    of the record, and why.
     """
 
     points: Points
@@ -42,7 +43,7 @@ class History:
     many: bool
     axes: StepAxes = field(default_factory=StepAxes)
     t_ns: int | None = None
-    odd: list[tuple[Row, str]] = field(default_factory=list[tuple[Row, str]])
+    odd: list[tuple[int, int, str]] = field(default_factory=list[tuple[int, int, str]])
     _names: dict[bytes, str] = field(default_factory=dict[bytes, str])
     _waiting: list[Row] = field(default_factory=list[Row])
     _waiting_bytes: int = 0
@@ -78,10 +79,11 @@ class History:
         try:
             self._read(row)
         except WireError as error:
-            self.odd.append((row, str(error)))
+            self.odd.append((row[0], row[1], str(error)))
 
     def _read(self, row: Row) -> None:  # noqa: C901 - one branch for each kind of key
-        _, byte, data, at, end = row
+        _, byte, held, at, end = row
+        data = bytes(held)
         step = t_ns = epoch = None
         cells: list[tuple[str, float | None, str]] = []
         for key, value in items(data, at, end):

@@ -126,7 +126,7 @@ def _not_a_record(number: int, byte: int, why: str, out: Out) -> None:
 
 def _finish(state: _State) -> None:
     state.history.flush()
-    for (number, byte, *_), why in state.history.odd:
+    for number, byte, why in state.history.odd:
         _not_a_record(number, byte, why, state.out)
     state.history.points.close(state.facts.version)
     dialects: list[str] = []

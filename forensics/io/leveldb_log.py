@@ -29,7 +29,7 @@ _PROBE_BLOCKS, _PROBES = 64, 8
 _SEARCH_BYTES = 256 << 20
 _KIND = re.compile(rb"[\x01-\x04]")
 #: Records of about so many bytes of the file are given together.
-_BATCH_BYTES = 1 << 20
+_BATCH_BYTES = 4 << 20
 
 DamageCode = Literal["truncated", "zeroed", "bad-chunk", "unfinished", "record-too-long"]
 
