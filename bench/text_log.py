@@ -2,13 +2,15 @@
 
     python bench/text_log.py [--mb 1000] [--keep DIR]
 
-Two made-up logs (seeded): `mixed`, a metric line every twenty lines, and `dense`, every line a metric line. Each
-reader runs in a process of its own with one thread; CPU time and peak anonymous memory are those of that process.
+Three made-up logs (seeded): `few`, a line of three numbers in every eighteen; `mixed`, one of eight numbers in every
+twenty; and `dense`, every line one of eight. Each reader runs in a process of its own with one thread; CPU time and
+peak anonymous memory are those of that process.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import random
 import re
@@ -27,6 +29,8 @@ from forensics.model import Source
 from forensics.store.fill import fill
 
 _PIECE_LINES = 40_000
+#: Lines of which one is a metric line.
+_EVERY = {"few": 18, "mixed": 20, "dense": 1}
 
 
 def metric_line(rng: random.Random, step: int) -> str:
@@ -40,6 +44,12 @@ def metric_line(rng: random.Random, step: int) -> str:
         f"[rank 0] INFO     [step {step}] loss={loss:.4f} | lr=3.00e-04 | grad_norm={norm:.3f} | tok/s={speed:,} | "
         f"mfu={rng.uniform(17, 19):.1f}% | mem={rng.uniform(2, 3):.1f}/80GB | step_time={rng.uniform(0.14, 0.16):.2f}s"
     )
+
+
+def short_line(rng: random.Random, step: int) -> str:
+    """One line as a small trainer prints it."""
+    loss = 2 + 7 / (1 + step / 500) + rng.gauss(0, 0.02)
+    return f"iter {step}: loss {loss:.4f}, time {rng.uniform(200, 260):.2f}ms, mfu {rng.uniform(17, 45):.2f}%"
 
 
 def other_line(rng: random.Random, step: int) -> str:
@@ -64,19 +74,21 @@ def other_line(rng: random.Random, step: int) -> str:
 def write_log(path: Path, kind: str, size_bytes: int) -> None:
     """Write a log of about `size_bytes`; pieces of 40,000 lines are made once and repeated with growing steps."""
     rng = random.Random(7)
-    every = 20 if kind == "mixed" else 1
+    every = _EVERY[kind]
+    line = short_line if kind == "few" else metric_line
     written, step = 0, 0
     with path.open("w", encoding="utf-8") as out:
         while written < size_bytes:
             lines: list[str] = []
             for number in range(_PIECE_LINES):
                 step += number % every == 0
-                lines.append(metric_line(rng, step) if number % every == 0 else other_line(rng, step))
+                lines.append(line(rng, step) if number % every == 0 else other_line(rng, step))
             written += out.write("\n".join(lines) + "\n")
 
 
 def ours(path: Path) -> dict[str, object]:
     """Ingest to Parquet parts; count the rows."""
+    gc.set_threshold(100_000)  # as the command line does
     with tempfile.TemporaryDirectory() as folder:
         source = Source(path.name, path.stat().st_size)
         text = [i for i in registry.load("ingesters").ingesters if i.name == "text_log"]
@@ -147,7 +159,7 @@ def main() -> None:
     search = "rg -c loss" if shutil.which("rg") else "grep -c loss"
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.keep or Path(temporary)
-        for kind in ("mixed", "dense"):
+        for kind in _EVERY:
             path = folder / f"{kind}-{args.mb}.log"
             if not path.exists():
                 write_log(path, kind, args.mb * 1_000_000)

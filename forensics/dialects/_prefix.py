@@ -65,6 +65,8 @@ def strip(frame: pl.DataFrame, *, tasks: bool = True) -> pl.DataFrame:
     """
     rank = pl.Series("rank", [None] * 0, dtype=pl.Int64).extend_constant(None, frame.height)
     frame = frame.with_columns(raw=pl.col("text"))
+    if not frame.height:
+        return frame.with_columns(rank)
     text = frame["text"]
     todo = text.str.contains(MAYBE if tasks else _MAYBE).arg_true()
     if len(todo) <= _FEW:
