@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +27,8 @@ from forensics.verdict import decide
 IN_MEMORY_BYTES = 256 << 20
 #: Of a trace that is read for the device's time only, at most about one part in so many becomes rows.
 _DEVICE_PARTS = 8
+#: Files that are nothing but numbers: rows of them take about so many times their bytes.
+_ROWS_TAKE = ((re.compile(r"\.(?:csv|tsv|jsonl)$"), 8), (re.compile(r"tfevents[^/]*$"), 4))
 
 
 class RuleConfig(Protocol):
@@ -138,8 +141,9 @@ def ingest_run(
 
 def _held_bytes(source: Source, limits: Limits) -> int:
     """Bytes of a file as they count towards what may stay in memory; a compressed trace counts whole."""
-    is_part = limits.device_only and source.path.endswith(".json")
-    return source.size_bytes // _DEVICE_PARTS if is_part else source.size_bytes
+    if limits.device_only and source.path.endswith(".json"):
+        return source.size_bytes // _DEVICE_PARTS
+    return source.size_bytes * next((times for name, times in _ROWS_TAKE if name.search(source.path)), 1)
 
 
 def ingest_bytes(name: str, data: bytes, *, limits: Limits = DEFAULT) -> Run:
