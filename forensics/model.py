@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from forensics.figure import Figure
+if TYPE_CHECKING:
+    from forensics.figure import Figure
+
 
 Number = float | int | str
 _EMPTY: Mapping[str, Number] = MappingProxyType({})

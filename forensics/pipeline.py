@@ -196,7 +196,7 @@ def report_of(run: Run, config: RuleConfig | None = None, shapes: frozenset[Shap
         coverage=coverage,
         issues=issues_of(run),
         suppressed=len(every) - len(kept),
-        plugins=tuple(f"{b.kind}: {b.name}: {b.why}" for b in registry.load().broken),
+        plugins=tuple(f"{b.kind}: {b.name}: {b.why}" for b in registry.broken()),
     )
 
 

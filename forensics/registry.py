@@ -8,6 +8,7 @@ A decorator marks a function (`@rule`, `@ingester`, `@renderer`); a dialect is a
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -163,6 +164,16 @@ def _modules(kind: Kind) -> Iterator[tuple[str, ModuleType | Exception]]:
     for name in names:
         if "._" not in name:
             yield name, importlib.import_module(name)
+    yield from _installed(kind)
+
+
+@cache
+def _installed(kind: Kind) -> tuple[tuple[str, ModuleType | Exception], ...]:
+    """What other distributions bring, or why it could not be loaded."""
+    return tuple(_loaded_entries(kind))
+
+
+def _loaded_entries(kind: Kind) -> Iterator[tuple[str, ModuleType | Exception]]:
     for entry in sorted(_entry_points().select(group=f"forensics.{kind}"), key=lambda e: e.name):
         try:
             loaded = entry.load()
@@ -203,6 +214,26 @@ def _of_kind(kind: Kind) -> tuple[tuple[Any, ...], tuple[Broken, ...]]:
         else:
             found.extend(_plugins(module))
     return tuple(found), tuple(broken)
+
+
+def broken() -> tuple[Broken, ...]:
+    """Plugins of other distributions that could not be loaded; the parts of this one are not loaded for it."""
+    return tuple(
+        Broken(kind, name, f"{type(found).__name__}: {found}")
+        for kind in _FOLDERS
+        for name, found in _installed(kind)
+        if isinstance(found, Exception)
+    )
+
+
+def renderer_named(name: str) -> Renderer | None:
+    """Give one renderer; of a module that has its name the other forms need not be loaded."""
+    module = f"{_FOLDERS['renderers']}.{name}"
+    if name.isidentifier() and not name.startswith("_") and importlib.util.find_spec(module) is not None:
+        for one in _plugins(importlib.import_module(module)):
+            if isinstance(one, Renderer) and one.name == name:
+                return one
+    return next((one for one in load("renderers").renderers if one.name == name), None)
 
 
 @cache

@@ -57,10 +57,12 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     from forensics import registry  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.cli._judge import Asked, judged  # noqa: PLC0415 - same
 
-    forms = {r.name: r for r in registry.load("renderers").renderers}
-    output = opt.Output(format_, out, force, color, verbose).checked(forms)
+    form = registry.renderer_named(format_)
+    known = [form.name] if form is not None else [r.name for r in registry.load("renderers").renderers]
+    output = opt.Output(format_, out, force, color, verbose).checked(known)
+    assert form is not None
     opt.Output("html", html, force).checked(("html",))
-    drawn = html is not None or forms[output.format].drawn
+    drawn = html is not None or form.drawn
     ignored = tuple(ignore or ())
     asked = Asked(
         tuple(runs), fail_on, ignored, store, drawn, redact=redact, quiet=quiet, baselines=tuple(baseline or ())
@@ -69,7 +71,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     gate = Gate(settings.fail_on, exit_zero, strict)
     also = () if html is None else ((html, _page(reports)),)
     return Answer(
-        lines(rendered(reports, forms[output.format], output)),
+        lines(rendered(reports, form, output)),
         gate.of_reports(reports),
         out,
         force,

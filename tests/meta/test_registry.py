@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
@@ -59,7 +61,7 @@ def test_the_patterns_of_a_dialect_compile_in_the_engine_that_runs_them(dialect:
 
 
 def _forget() -> None:
-    for cached in (registry.load, registry._of_kind, registry._entry_points):
+    for cached in (registry.load, registry._of_kind, registry._installed, registry._entry_points):
         cached.cache_clear()
 
 
@@ -73,3 +75,19 @@ def test_a_broken_third_party_plugin_becomes_a_placeholder_that_says_why(monkeyp
         _forget()
     assert [(b.kind, b.name) for b in found] == [("rules", "no_such_module:rule")]
     assert "ModuleNotFoundError" in found[0].why
+
+
+def test_a_renderer_is_found_by_its_name_and_the_others_are_not_loaded_for_it() -> None:
+    code = (
+        "import sys\nfrom forensics import registry\nassert registry.renderer_named('text').name == 'text'\n"
+        "assert registry.renderer_named('html').drawn\nassert registry.renderer_named('_many') is None\n"
+        "assert registry.renderer_named('a.b') is None\n"
+    )
+    first = "import sys\nfrom forensics import registry\nregistry.renderer_named('text')\n"
+    alone = first + "assert not [m for m in sys.modules if m.startswith('forensics.report.html')]\n"
+    for program in (code, alone):
+        subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_no_plugin_of_ours_is_broken() -> None:
+    assert registry.broken() == registry.load().broken
