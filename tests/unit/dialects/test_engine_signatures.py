@@ -137,3 +137,15 @@ def test_of_a_flood_the_first_and_the_last_hits_are_kept_and_the_rest_is_counted
     lines = [e["line"] for e in events + last if e["code"] == "enospc"]
     assert lines == [*range(1, 201), *range(951, 1001)]
     assert dict(left_out)["enospc"] == 750
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RuntimeError: CUDA error: misaligned address",
+        "RuntimeError:cuda error:unspecified launch failure",
+        "what():  CUDA error: the launch timed out and was terminated",
+    ],
+)
+def test_a_kernel_that_ended_in_an_error_of_the_device_is_a_launch_failure(line: str) -> None:
+    assert "launch-failure" in codes(f"step 1 loss 2.5\n{line}\n")
