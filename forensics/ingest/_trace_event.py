@@ -77,8 +77,9 @@ _fast = msgspec.json.Decoder(list[Event])
 _exact = msgspec.json.Decoder(list[_Exact])
 _loose = msgspec.json.Decoder(list[Any], float_hook=Decimal)
 _counters = msgspec.json.Decoder(list[Counter])
-#: What the decoder raises: for syntax and types, for bytes that are no UTF-8, for nesting without end.
-REFUSED = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
+#: What the decoder raises: for syntax and types, for bytes that are no UTF-8, for nesting without end, for exponents
+#: that no decimal has.
+REFUSED = (msgspec.MsgspecError, ValueError, RecursionError, ArithmeticError)
 
 
 def decoded(events: bytes | memoryview) -> list[Event]:

@@ -143,7 +143,7 @@ def integers(values: list[Any]) -> pl.Series:
     """Integers, of which some may be printed as text; what is no integer of 64 bits is null."""
     try:
         return pl.Series(values, dtype=pl.Int64, strict=True)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+    except (TypeError, OverflowError, RuntimeError, pl.exceptions.PolarsError):  # RuntimeError: decimals of 40 digits
         return pl.Series([_number_of(value) for value in values], dtype=pl.Int64)
 
 

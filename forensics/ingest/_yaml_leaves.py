@@ -89,13 +89,13 @@ def _event(kind: str, event: Any, levels: list[_Level]) -> Leaf | None:  # noqa:
 
 
 def _scalar(kind: str, event: Any, levels: list[_Level]) -> Leaf | None:  # noqa: ANN401 - the parser has no types
-    text = str(event.value) if kind == "ScalarEvent" else f"*{event.anchor}"
+    text = _encodable(str(event.value) if kind == "ScalarEvent" else f"*{event.anchor}")
     above = levels[-1].next_path() if levels else ""
     if above is None:
         levels[-1].key = text
         return None
     plain = kind == "ScalarEvent" and event.style is None and event.tag is None
-    tag = str(getattr(event, "tag", None) or "")
+    tag = _encodable(str(getattr(event, "tag", None) or ""))
     if tag.startswith(_PYTHON) and not text:
         text = "!!python/" + tag.removeprefix(_PYTHON)
     return Leaf(above, _value(text) if plain else text, event.start_mark.line + 1)
@@ -111,3 +111,8 @@ def _value(text: str) -> Scalar:
         return float(lowered.replace(".", ""))
     found = number(text) if text[:1] in "+-.0123456789" else None
     return text if found is None else found
+
+
+def _encodable(text: str) -> str:
+    """The same text; a lone surrogate, which an escape can write, as that escape."""
+    return text.encode("utf-8", "backslashreplace").decode()

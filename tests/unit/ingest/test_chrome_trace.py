@@ -255,3 +255,13 @@ def test_hosts_and_folders_are_no_facts(run_fixture: Run) -> None:
 def test_other_json_is_left_to_others(data: bytes, run: Run) -> None:
     with pytest.raises(NotMine):
         run(read, "x.json", data)
+
+
+@pytest.mark.parametrize("number", ["1e999999999999999999999", "1234567890123456789012345678901234567890.5", "-1e400"])
+@pytest.mark.parametrize("odd", [{"name": 7}, {}], ids=["a number as name", "all as usual"])
+def test_a_number_that_nothing_holds_raises_nothing(number: str, odd: dict[str, Any], run: Run) -> None:
+    huge = event("a", ts=77, args={"correlation": 88, "bytes": 88}) | odd
+    data = trace(huge, event("b")).replace(b"88", number.encode()).replace(b"77", number.encode())
+    wrote = run(read, "trace.json", data)
+    assert "b" in wrote.table("spans")["name"].to_list()
+    assert not {issue.code for issue in wrote.issues} & {"ingester-failed"}
