@@ -60,7 +60,8 @@ class Slot:
     @property
     def value(self) -> float:
         """The number; NaN for a printed nan."""
-        return float(self.text.replace(",", "").replace("n.0", "n").replace("f.0", "f").replace("y.0", "y"))
+        plain = self.text.replace(",", "")
+        return float(plain.removesuffix(".0") if plain[-3:-2].isalpha() else plain)
 
 
 def _is_word(line: str, found: re.Match[str]) -> bool:

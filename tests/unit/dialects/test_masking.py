@@ -1,0 +1,35 @@
+"""The numbers of a line, whatever the spelling of those that are none."""
+
+from __future__ import annotations
+
+from math import isinf, isnan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forensics.dialects._masking import Slot
+
+
+def value(text: str) -> float:
+    return Slot("loss", text, "", "", over=False).value
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "NAN"])
+@pytest.mark.parametrize("tail", ["", ".0"])
+def test_every_spelling_of_nan_is_nan(word: str, tail: str) -> None:
+    assert isnan(value(word + tail))
+    assert isnan(value("-" + word + tail))
+
+
+@pytest.mark.parametrize("word", ["inf", "Inf", "infinity", "Infinity"])
+@pytest.mark.parametrize("tail", ["", ".0"])
+def test_every_spelling_of_infinity_is_infinite(word: str, tail: str) -> None:
+    assert isinf(value(word + tail))
+    assert value("-" + word + tail) < 0
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_is_what_it_says(number: float) -> None:
+    assert value(repr(number)) == number
+    assert value(f"{number:,.1f}") == float(f"{number:.1f}")
