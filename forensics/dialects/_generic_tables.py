@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
+from math import isnan, nan
 
 from forensics.dialects._learned import Column, Family, group_names
 from forensics.dialects._masking import Slot
@@ -56,8 +58,9 @@ def _family(header: tuple[str, ...], rows: list[list[str]], *, bars: bool) -> Fa
     counter = next(i for i, cell in enumerate(header) if _STEP.match(cell))
     role = "epoch" if header[counter].lower().startswith("epoch") else "step"
     kept = [i for i in range(len(header)) if all(_NUMBER.match(row[i]) for row in rows)]
-    counts = [float(row[counter].replace(",", "")) for row in rows] if counter in kept else []
-    if not counts or "%" in rows[0][counter] or any(b < a for a, b in pairwise(counts)):
+    counts = [_count(row[counter]) for row in rows]
+    grows = all(a <= b for a, b in pairwise(counts)) and not any(map(isnan, counts))
+    if counter not in kept or not counts or not grows:
         return None
     columns = tuple(
         Column(header[i], tuple(Slot(header[i], row[i].rstrip("%"), "", "", over=False) for row in rows), (), place=i)
@@ -68,6 +71,13 @@ def _family(header: tuple[str, ...], rows: list[list[str]], *, bars: bool) -> Fa
     cells = [rf"(?P<{groups[i]}>{N})%?" if i in kept else r"[\d:]+" for i in range(len(header))]
     pattern = (r"^\s*\|?\s*" if bars else r"^\s*") + gap.join(cells) + (r"\s*\|?\s*$" if bars else r"\s*$")
     return Family(columns, {header[counter]: role}, is_metric=True, pattern=pattern, needle="|" if bars else ".")
+
+
+def _count(cell: str) -> float:
+    """A counter's number; NaN for shares and for whatever else is none."""
+    with suppress(ValueError):
+        return float(cell.replace(",", ""))
+    return nan
 
 
 def _groups(header: tuple[str, ...], counter: int, role: str) -> dict[int, str]:

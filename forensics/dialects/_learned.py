@@ -115,7 +115,9 @@ def _number(column: Column, group: str) -> str:
 
 
 def _shared(texts: Sequence[str]) -> str:
-    """The longest end that all texts share, blanks counted as one."""
+    """The longest end that all texts share, blanks counted as one; none where there is no text."""
+    if not texts:
+        return ""
     flat = [re.sub(r"\s+", " ", text) for text in set(texts)]
     low, high = min(flat, key=_reversed), max(flat, key=_reversed)
     same = next((i for i, (a, b) in enumerate(zip(reversed(low), reversed(high), strict=False)) if a != b), None)

@@ -249,3 +249,10 @@ def test_a_counter_grows_within_each_rank_however_the_ranks_print() -> None:
     assert told is not None
     assert "(?P<step>" in told.lines[0].pattern
     assert alone is None or "(?P<step>" not in alone.lines[0].pattern
+
+
+@pytest.mark.parametrize("cell", ["{n}%", "nan.0", "{n}"])
+def test_a_table_whose_counter_is_no_number_is_read_or_left_but_never_raises(cell: str) -> None:
+    rows = "".join(f"{cell.format(n=n)} {3 - n / 10:.2f} 0.5\n" for n in range(1, 12))
+    learned = learn(("step loss acc\n" + rows).splitlines())
+    assert (learned is not None) == (cell == "{n}")
