@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,17 +17,13 @@ from forensics.io.limits import DEFAULT, Limits
 from forensics.io.reading import Opened, open_source, opened_bytes, opened_stream
 from forensics.model import FileCoverage, Finding, Issue, Report, Shape, Source
 from forensics.store import disk
-from forensics.store.fill import fill
+from forensics.store.fill import fill, held_bytes
 from forensics.store.gather import coverage_of, issues_frame, issues_of, run_from, sources_frame
 from forensics.store.run import Run
 from forensics.verdict import decide
 
 #: A run of more bytes than this is spilled to the store on disk instead of staying in memory.
 IN_MEMORY_BYTES = 256 << 20
-#: Of a trace that is read for the device's time only, at most about one part in so many becomes rows.
-_DEVICE_PARTS = 8
-#: Files that are nothing but numbers: rows of them take about so many times their bytes.
-_ROWS_TAKE = ((re.compile(r"\.(?:csv|tsv|jsonl)$"), 8), (re.compile(r"tfevents[^/]*$"), 4))
 
 
 class RuleConfig(Protocol):
@@ -113,7 +108,7 @@ def ingest_run(
     """Read a run directory, or one file, into tables; `progress` is told before the first file and after each.
 
     With `store`, or for a run above `IN_MEMORY_BYTES`, the tables lie on disk and only files whose content changed are
-    read again; otherwise they stay in memory. A trace of which little is kept counts in part (`limits.device_only`).
+    read again; otherwise they stay in memory. Files count as their readers say that they grow.
 
     Raises:
         UsageError: when the path does not exist.
@@ -126,7 +121,7 @@ def ingest_run(
     ingesters = registry.load("ingesters").ingesters
     told = _Told(progress, len(found.sources), sum(s.size_bytes for s in found.sources))
     told.start()
-    if store is not None or sum(_held_bytes(s, limits) for s in found.sources) > IN_MEMORY_BYTES:
+    if store is not None or sum(held_bytes(s, ingesters, limits) for s in found.sources) > IN_MEMORY_BYTES:
         where = store if store is not None else disk.default_place()
         job = disk.Job(found.root, found.sources, ingesters, limits, told.done)
         for tables, file, issues in disk.ingest_to_disk(job, where, path):
@@ -137,13 +132,6 @@ def ingest_run(
         gathered.add({t: f.lazy() for t, f in sink.frames().items()}, file, sink.issues)
         told.done(source)
     return gathered.run(str(path), found.sources)
-
-
-def _held_bytes(source: Source, limits: Limits) -> int:
-    """Bytes of a file as they count towards what may stay in memory; a compressed trace counts whole."""
-    if limits.device_only and source.path.endswith(".json"):
-        return source.size_bytes // _DEVICE_PARTS
-    return source.size_bytes * next((times for name, times in _ROWS_TAKE if name.search(source.path)), 1)
 
 
 def ingest_bytes(name: str, data: bytes, *, limits: Limits = DEFAULT) -> Run:

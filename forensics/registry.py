@@ -46,7 +46,10 @@ class Sniff:
 
 @dataclass(frozen=True, slots=True)
 class Ingester:
-    """A reader of one format on disk: `read(opened, out, limits)`; raises `NotMine` for another's content."""
+    """A reader of one format on disk: `read(opened, out, limits)`; raises `NotMine` for another's content.
+
+    `growth`: bytes of rows in memory for each byte of a file; `device_growth`: the same under `Limits.device_only`.
+    """
 
     name: str
     version: int
@@ -55,6 +58,8 @@ class Ingester:
     read: Callable[..., None]
     doc: str
     origin: str
+    growth: float = 1.0
+    device_growth: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +127,21 @@ def rule(
     return mark
 
 
-def ingester(
-    name: str, *, version: int, sniff: Sniff, emits: tuple[str, ...]
+def ingester(  # noqa: PLR0913 - each is a fact of the format, and named
+    name: str,
+    *,
+    version: int,
+    sniff: Sniff,
+    emits: tuple[str, ...],
+    growth: float = 1.0,
+    device_growth: float | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Mark a function as the reader of one format."""
+    """Mark a function as the reader of one format; `device_growth` is `growth` where it is left out."""
 
     def mark(function: Callable[..., None]) -> Callable[..., None]:
-        value = Ingester(name, version, sniff, emits, function, _module_doc(function), function.__module__)
+        lean = growth if device_growth is None else device_growth
+        doc, origin = _module_doc(function), function.__module__
+        value = Ingester(name, version, sniff, emits, function, doc, origin, growth, lean)
         setattr(function, _MARK, value)
         return function
 

@@ -34,7 +34,7 @@ _HEADER = re.compile(rb'\A\s*\{\s*"(?:schemaVersion|deviceProperties|displayTime
 _ROOT = re.compile(rb"\A\s*[\[{]")
 
 
-@ingester("chrome_trace", version=1, sniff=Sniff(glob=_GLOBS), emits=("spans", "metrics", "facts"))
+@ingester("chrome_trace", version=1, sniff=Sniff(glob=_GLOBS), emits=("spans", "metrics", "facts"), device_growth=1 / 8)
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one trace.
 

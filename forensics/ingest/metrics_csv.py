@@ -54,6 +54,7 @@ class _State:
     version=2,
     sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")),
     emits=("metrics", "facts"),
+    growth=8,
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one table.

@@ -60,6 +60,7 @@ class _State:
     version=2,
     sniff=Sniff(glob=("*.jsonl", "scalars.json", "*.log.json", "metrics.json", "result.json", "*_metrics.json")),
     emits=("metrics", "facts"),
+    growth=8,
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one file of JSON lines.

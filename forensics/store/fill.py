@@ -18,6 +18,8 @@ from forensics.store.sink import SourceSink
 
 _COMPRESSED = (".gz", ".zst")
 _HEAD_BYTES = 64
+#: Smaller files count as they are: runs of 100,000 of them are not asked for their names twice.
+_SMALL_BYTES = 64 << 10
 
 
 def candidates(source: Source, head: bytes, ingesters: Sequence[Ingester]) -> Iterator[Ingester]:
@@ -35,6 +37,17 @@ def candidates(source: Source, head: bytes, ingesters: Sequence[Ingester]) -> It
         if one.name not in seen:
             seen.add(one.name)
             yield one
+
+
+def held_bytes(source: Source, ingesters: Sequence[Ingester], limits: Limits) -> int:
+    """Memory that the rows of a file may take, as the first reader says that its name calls for and that knows."""
+    if source.size_bytes < _SMALL_BYTES:
+        return source.size_bytes
+    named = candidates(source, b"", ingesters)
+    growths = (one.device_growth if limits.device_only else one.growth for one in named)
+    growth = next((one for one in growths if one != 1), 1.0)
+    packed = source.path.lower().endswith(_COMPRESSED)
+    return int(source.size_bytes * (max(growth, 1.0) if packed else growth))
 
 
 def fill(

@@ -22,9 +22,9 @@ def test_tables_of_numbers_go_to_disk_before_text_does(
 ) -> None:
     run, cache = tmp_path / "run", tmp_path / "cache"
     run.mkdir()
-    (run / name).write_text(LINES[name], encoding="utf-8")
+    (run / name).write_text(LINES[name] * (80_000 // len(LINES[name])), encoding="utf-8")
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 100)
+    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 100_000)
 
     found = ingest_run(run)
 
