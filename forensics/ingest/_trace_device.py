@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, cast
 
-import msgspec
 import numpy as np
 import polars as pl
 
@@ -27,48 +25,6 @@ WANTED = {"cpu_op": (*_MARKS, *_COLLECTIVES), "python_function": _MARKS}
 #: Categories of calls of the runtimes of which the quiet ones are known.
 CALLS = ("cuda_runtime", "hip_runtime")
 _cat, _name = attrgetter("cat"), attrgetter("name")
-
-
-class DeviceArgs(msgspec.Struct, gc=False, omit_defaults=True):
-    """The arguments of `Args` that device work, its launches and its collectives have as columns or must keep."""
-
-    correlation: Any = None
-    stream: Any = None
-    device: Any = None
-    bytes: Any = None
-    old_external_id: Any = msgspec.field(default=None, name="external id")
-    external_id: Any = msgspec.field(default=None, name="External id")
-    collective: Any = msgspec.field(default=None, name="Collective name")
-    group: Any = msgspec.field(default=None, name="Process Group Name")
-    group_ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
-    group_size: Any = msgspec.field(default=None, name="Group size")
-    sequence: Any = msgspec.field(default=None, name="Seq")
-    dtype: Any = None
-    elements_in: Any = msgspec.field(default=None, name="In msg nelems")
-    elements_out: Any = msgspec.field(default=None, name="Out msg nelems")
-
-
-class _DeviceEvent(msgspec.Struct, gc=False):
-    ph: str = ""
-    name: str = ""
-    cat: str = ""
-    pid: int | str = ""
-    tid: int | str = ""
-    ts: float | None = None
-    dur: float | None = None
-    args: DeviceArgs | None = None
-
-
-_device = msgspec.json.Decoder(list[_DeviceEvent])
-
-
-def decoded_for_device(listed: bytes) -> list[Event]:
-    """Events of the usual shape in a JSON list, without the arguments that no analysis of the device reads.
-
-    Raises:
-        REFUSED: for anything else.
-    """
-    return cast("list[Event]", _device.decode(listed))
 
 
 def may_be_left(category: str, name: str) -> bool:

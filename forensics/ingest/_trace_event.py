@@ -15,24 +15,15 @@ import msgspec
 Scalar = int | str | float | None
 
 
-class Args(msgspec.Struct, gc=False, omit_defaults=True):
-    """Arguments of an event that become columns (the first group) or stay as `attrs`, under their printed names."""
+class DeviceArgs(msgspec.Struct, gc=False, omit_defaults=True):
+    """Arguments of device work, its launches and its collectives that are columns or kept, as printed."""
 
     correlation: Any = None
     stream: Any = None
     device: Any = None
     bytes: Any = None
-    allocated: Any = msgspec.field(default=None, name="Total Allocated")
-    reserved: Any = msgspec.field(default=None, name="Total Reserved")
-    moved: Any = msgspec.field(default=None, name="Bytes")
-    device_type: Any = msgspec.field(default=None, name="Device Type")
-    device_id: Any = msgspec.field(default=None, name="Device Id")
     old_external_id: Any = msgspec.field(default=None, name="external id")
-
     external_id: Any = msgspec.field(default=None, name="External id")
-    event_index: Any = msgspec.field(default=None, name="Ev Idx")
-    python_id: Any = msgspec.field(default=None, name="Python id")
-    python_parent_id: Any = msgspec.field(default=None, name="Python parent id")
     collective: Any = msgspec.field(default=None, name="Collective name")
     group: Any = msgspec.field(default=None, name="Process Group Name")
     group_ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
@@ -41,6 +32,19 @@ class Args(msgspec.Struct, gc=False, omit_defaults=True):
     dtype: Any = None
     elements_in: Any = msgspec.field(default=None, name="In msg nelems")
     elements_out: Any = msgspec.field(default=None, name="Out msg nelems")
+
+
+class Args(DeviceArgs, gc=False, omit_defaults=True):
+    """All arguments that are read: those of the device, and what other events have as columns or keep as `attrs`."""
+
+    allocated: Any = msgspec.field(default=None, name="Total Allocated")
+    reserved: Any = msgspec.field(default=None, name="Total Reserved")
+    moved: Any = msgspec.field(default=None, name="Bytes")
+    device_type: Any = msgspec.field(default=None, name="Device Type")
+    device_id: Any = msgspec.field(default=None, name="Device Id")
+    event_index: Any = msgspec.field(default=None, name="Ev Idx")
+    python_id: Any = msgspec.field(default=None, name="Python id")
+    python_parent_id: Any = msgspec.field(default=None, name="Python parent id")
     queued: Any = None
     grid: Any = None
     block: Any = None
@@ -65,6 +69,10 @@ class _Exact(Event):
     dur: Decimal | None = None  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
 
 
+class _DeviceEvent(Event):
+    args: DeviceArgs | None = None  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
+
+
 class Counter(msgspec.Struct, gc=False):
     """A counter event with all its series."""
 
@@ -75,6 +83,7 @@ class Counter(msgspec.Struct, gc=False):
 
 _fast = msgspec.json.Decoder(list[Event])
 _exact = msgspec.json.Decoder(list[_Exact])
+_device = msgspec.json.Decoder(list[_DeviceEvent])
 _loose = msgspec.json.Decoder(list[Any], float_hook=Decimal)
 _counters = msgspec.json.Decoder(list[Counter])
 #: What the decoder raises: for syntax and types, for bytes that are no UTF-8, for nesting without end, for exponents
@@ -98,6 +107,15 @@ def decoded_exactly(events: bytes) -> list[Event]:
         REFUSED: for anything else.
     """
     return cast("list[Event]", _exact.decode(b"[" + events + b"]"))
+
+
+def decoded_for_device(listed: bytes) -> list[Event]:
+    """Events of the usual shape in a JSON list, without the arguments that no analysis of the device reads.
+
+    Raises:
+        REFUSED: for anything else.
+    """
+    return cast("list[Event]", _device.decode(listed))
 
 
 def decoded_loosely(events: bytes) -> list[Event]:

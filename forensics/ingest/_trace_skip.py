@@ -15,8 +15,8 @@ import numpy as np
 
 from forensics.ingest._trace_calls import QUIET_CALLS
 from forensics.ingest._trace_cut import HEAD_BYTES, Cut, Words, begins, cut, equal
-from forensics.ingest._trace_device import CALLS, WANTED, decoded_for_device
-from forensics.ingest._trace_event import Event
+from forensics.ingest._trace_device import CALLS, WANTED
+from forensics.ingest._trace_event import Event, decoded_for_device
 from forensics.ingest._trace_layout import Layout
 from forensics.ingest._trace_rows import category_of
 from forensics.ingest._trace_times import Bools, Ints

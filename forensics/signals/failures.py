@@ -17,6 +17,7 @@ from forensics.signals._classify import Weight, of_exception, of_signature
 from forensics.signals._near_the_end import ends_the_log, last_lines, of_trackers_own, step_failed_before
 from forensics.signals._survival import cleared, last_ends, recurring
 from forensics.signals.endings import ending_of
+from forensics.signals.hang_exits import NONZERO
 from forensics.signals.hang_ranks import stated
 from forensics.store.run import Run
 
@@ -204,7 +205,7 @@ def _of_exit(code: str) -> tuple[Weight, str, str]:
         return Weight.STOP, "stopped", "interrupted_by_user"
     if code == "143":
         return Weight.STOP, "stopped", "external_termination"
-    return Weight.WRAPPER, "crash", "exit_nonzero"
+    return Weight.WRAPPER, "crash", NONZERO
 
 
 def _of_chain(attrs: dict[str, str]) -> tuple[Weight, str, str]:

@@ -15,6 +15,8 @@ import polars as pl
 from forensics.signals.hang_attempts import of_later_group
 from forensics.store.run import Run
 
+#: The cause of a process that ended by an exit code and said nothing.
+NONZERO = "exit_nonzero"
 _EXIT = re.compile(r"exitcode\s*: (?P<code>-?\d{1,4}) \(pid: (?P<pid>\d+)\)")
 _FORCED = re.compile(r"Unable to shutdown process (?P<pid>\d+) via")
 _RANK = re.compile(r"^\W*rank\s*: (?P<rank>\d{1,7}) \(local_rank: \d+\)")

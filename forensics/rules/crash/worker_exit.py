@@ -38,6 +38,7 @@ from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding,
 from forensics.registry import rule
 from forensics.rules._errors import last_step, when, who
 from forensics.signals.hang_attempts import GroupEnd, group_ends
+from forensics.signals.hang_exits import NONZERO
 from forensics.signals.hang_origin import is_disputed, unexplained_exit
 from forensics.store.run import Run
 
@@ -64,7 +65,7 @@ def worker_exit(run: Run, _cfg: None = None) -> Iterator[Finding]:
         evidence=tuple(_evidence(run, end)),
         onset=onset,
         culprits=(end.rank,) if named and end.rank is not None else (),
-        cause="exit_nonzero",
+        cause=NONZERO,
         causal=Causal.SYMPTOM,
         numbers={"exit_code": end.code, "ends_of_groups": len(group_ends(run))},
         likely=("a check in the program that ends it with this code", "an error whose traceback went to another file"),

@@ -15,6 +15,7 @@ from forensics.signals._classify import Weight
 from forensics.signals.endings import ending_of
 from forensics.signals.failures import standing
 from forensics.signals.hang_attempts import follows
+from forensics.signals.hang_exits import NONZERO
 from forensics.signals.hang_ranks import MOST_RANKS, world
 from forensics.store.run import Run
 
@@ -50,7 +51,7 @@ _CRASHES = (
     "crash_all_ranks",
     "early_exit",
     "node_loss",
-    "exit_nonzero",
+    NONZERO,
 )
 #: These say that there should have been other ranks.
 _AT_START = frozenset({"init_hang", "rendezvous_timeout", "port_in_use"})

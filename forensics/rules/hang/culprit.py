@@ -39,8 +39,8 @@ from forensics.model import Causal, Evidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import last_step
 from forensics.rules.hang._decide import Decision, decision
-from forensics.rules.hang.died import NONZERO
 from forensics.signals.hang_complaints import complaints
+from forensics.signals.hang_exits import NONZERO
 from forensics.signals.hang_last_seen import last_seen
 from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run

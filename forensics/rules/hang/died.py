@@ -38,7 +38,7 @@ from forensics.model import Evidence, Finding, Locator, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_seen, shown
 from forensics.signals.hang_attempts import last_end
-from forensics.signals.hang_exits import Exit, Exits, exits
+from forensics.signals.hang_exits import NONZERO, Exit, Exits, exits
 from forensics.signals.hang_last_seen import last_seen
 from forensics.signals.hang_origin import is_disputed, unexplained_exit
 from forensics.signals.hang_ranks import nodes, world
@@ -50,8 +50,6 @@ SIGNALS = {
     -9: "silent_death_sigkill", 137: "silent_death_sigkill", -11: "silent_death_segv", 139: "silent_death_segv",
     -7: "silent_death_sigbus", 135: "silent_death_sigbus", -4: "silent_death_signal", -8: "silent_death_signal",
 }  # fmt: skip
-#: The cause of a worker that ended by an exit code and said nothing.
-NONZERO = "exit_nonzero"
 _SHOWN = 4
 
 
