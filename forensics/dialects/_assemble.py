@@ -118,7 +118,7 @@ def _metrics(flat: pl.DataFrame, batches: Sequence[Batch]) -> pl.DataFrame:
     keep = list(_OWNER)
     for batch in batches:
         if batch.values is not None and batch.values.height:
-            owners = flat.select(keep)[(batch.values["row"] + base)]
+            owners = flat[keep][(batch.values["row"] + base)]
             parts.append(pl.concat([owners, batch.values.drop("row")], how="horizontal"))
         base += batch.meta.height
     if not parts:

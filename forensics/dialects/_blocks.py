@@ -47,10 +47,6 @@ class Bounds:
     year: int = 1970
 
 
-def _size(frame: pl.DataFrame) -> int:
-    return int(frame["raw"].str.len_bytes().sum())
-
-
 class Reader:
     """Feed the blocks of one file in order, then `close`; each call gives tables that are final."""
 
@@ -59,13 +55,17 @@ class Reader:
         "_crowded",
         "_last",
         "_matcher",
+        "_narrow",
         "_pattern",
+        "_sample",
         "_scanner",
         "_seq",
         "_sieve",
         "_tasks",
         "_tracebacks",
         "_waiting",
+        "_waiting_bytes",
+        "_waiting_rows",
         "lines",
     )
 
@@ -85,11 +85,14 @@ class Reader:
             most=TRACEBACKS, window_bytes=_WINDOW_BYTES, lines=bounds.traceback_lines, quote_chars=bounds.quote_chars
         )
         self._pattern = _signatures.pattern()
-        self._sieve = None if sample is None else self._sieve_for(sample)
+        self._sieve = None if sample is None else self._sieve_for(sample, _signatures.needles())
+        self._narrow: _sieve.Sieve | None = None
+        self._sample = sample
         self._crowded = False
         self._last: tuple[bytes, int, int] | None = None
         self._seq = 0
         self._waiting: list[pl.DataFrame] = []
+        self._waiting_rows = self._waiting_bytes = 0
         self.lines = 0
 
     def feed(self, data: bytes, *, offset: int, first_line: int) -> list[Tables]:
@@ -115,13 +118,13 @@ class Reader:
         """Segments that may hold a signature, and those that a dialect may read in the general way."""
         own = None if self._matcher is None else self._matcher.pattern
         if self._sieve is not None and not self._crowded:
-            near = cut.around(self._sieve.places(cut.data))
+            near = cut.around(self._places(cut.data))
             self._crowded = near.height > cut.height * _CROWD
             printed, quiet = near.clear(), _NONE
             if self._matcher is not None and own is not None:
                 printed, quiet = self._matcher.take(near.filter(near["text"].str.contains(own)))
             if len(quiet):
-                near = near.filter(~pl.Series(np.isin(near["seq"].to_numpy(), quiet)))
+                near = near.filter(~pl.Series(np.isin(near["seq"].to_numpy(), quiet, kind="table")))
             suspects = near.filter(near["text"].str.contains(self._pattern))
             return self._bare(suspects), self._bare(printed)
         if self._matcher is None:
@@ -132,10 +135,18 @@ class Reader:
         suspects = cut.select(self._pattern, but=quiet if crowded else None)
         return self._bare(suspects), self._bare(printed)
 
-    def _sieve_for(self, sample: bytes) -> _sieve.Sieve | None:
+    def _sieve_for(self, sample: bytes, literals: Sequence[str]) -> _sieve.Sieve | None:
         """A sieve for signatures and dialects; None where a dialect reads lines that no literal marks."""
         needles = [] if self._matcher is None else self._matcher.needles
-        return None if "" in needles else _sieve.sieve_of([*_signatures.literals(), *needles], sample)
+        return None if "" in needles else _sieve.sieve_of([*literals, *needles], sample)
+
+    def _places(self, data: bytes) -> _lines.Ints:
+        """Where the sieve finds something; colours may stand inside a needle, so then stems are looked for."""
+        sieve = self._sieve
+        if b"\x1b" in data and self._sample is not None:
+            sieve = self._narrow = self._narrow or self._sieve_for(self._sample, _signatures.literals())
+        assert sieve is not None
+        return sieve.places(data)
 
     def _bare(self, segments: pl.DataFrame) -> pl.DataFrame:
         return _prefix.strip(segments, tasks=self._tasks)
@@ -143,12 +154,12 @@ class Reader:
     def _scanned(self, suspects: pl.DataFrame) -> list[dict[str, Any]]:
         """Signatures of the suspects of several blocks at once: few segments cost as much as thousands."""
         self._waiting.append(suspects)
-        if sum(s.height for s in self._waiting) < _SCAN_ROWS and sum(map(_size, self._waiting)) < _SCAN_BYTES:
-            return []
-        return self._scan()
+        self._waiting_rows += suspects.height
+        self._waiting_bytes += int(suspects["raw"].str.len_bytes().sum())
+        return [] if self._waiting_rows < _SCAN_ROWS and self._waiting_bytes < _SCAN_BYTES else self._scan()
 
     def _scan(self) -> list[dict[str, Any]]:
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._waiting_rows, self._waiting_bytes = self._waiting, [], 0, 0
         return self._scanner.feed(pl.concat(waiting)) if waiting else []
 
     def close(self) -> tuple[list[Tables], list[tuple[str, int]]]:

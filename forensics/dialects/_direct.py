@@ -67,9 +67,10 @@ def read(direct: Direct, found: pl.DataFrame) -> tuple[Batch | None, pl.DataFram
     lines, other = found, None
     if direct.plain and (prefixed := found["text"].str.contains(_prefix.MAYBE)).any():
         lines, other = found.filter(~prefixed), found.filter(prefixed)
-    lines = lines.with_columns(raw=pl.col("text"), rank=pl.lit(None, dtype=pl.Int64))
+    no_rank = pl.Series("rank", [None], dtype=pl.Int64).new_from_index(0, lines.height)
+    lines = lines.hstack([lines["text"].alias("raw"), no_rank])
     batch, rest = by_layout(direct.kind, direct.line, lines, direct.layout, direct.how)
-    rest = rest.select(found.columns)
+    rest = rest[found.columns]
     return batch, rest if other is None else pl.concat([rest, other]).sort("seq")
 
 

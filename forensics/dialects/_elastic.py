@@ -15,10 +15,11 @@ import orjson
 import polars as pl
 
 from forensics.dialects import _prefix
-from forensics.dialects._lines import ANSI
+from forensics.dialects._lines import ANSI, holding
 
 BLOCK = r"^\W*rank\s*: \d{1,7} \(local_rank: \d+\)"
 STACK = "Stack trace of the failed collective"
+_HEADS = re.compile(f"{BLOCK}|{STACK}")
 _RANK = re.compile(r"^\W*rank\s*: (?P<rank>\d{1,7}) \(local_rank: (?P<local_rank>\d{1,7})\)")
 _FIELD = re.compile(r"^\W*(?P<key>time|host|exitcode|error_file|traceback)\s*: (?P<value>.*)$")
 _EXIT = re.compile(r"^(?P<exitcode>-?\d{1,9}) \(pid: (?P<pid>\d{1,10})\)(?:\s+\((?P<signal>SIG\w+)\))?")
@@ -34,8 +35,7 @@ _CHARS = 300
 
 def records(found: pl.DataFrame, data: bytes, offset: int, chars: int) -> list[dict[str, Any]]:
     """Events of the blocks whose line of the rank is among the suspects `found` of the block `data`."""
-    heads = found.filter(found["text"].str.contains(f"{BLOCK}|{STACK}"))
-    rows = heads.head(_MOST).iter_rows(named=True)
+    rows = holding(found, _HEADS).head(_MOST).iter_rows(named=True)
     return [event for row in rows for event in _event(row, data, row["byte"] - offset, chars)]
 
 

@@ -77,7 +77,7 @@ def matches(dialect: Dialect, found: pl.DataFrame, learned: Learned, claimed: In
     for kind, line in enumerate(dialect.lines):
         lines = found.filter(pl.col("text").str.contains(line.needle, literal=True)) if line.needle else found
         if line.meaning == "metrics" and len(taken) and lines.height:
-            lines = lines.filter(~pl.Series(np.isin(lines["seq"].to_numpy(), taken)))
+            lines = lines.filter(~pl.Series(np.isin(lines["seq"].to_numpy(), taken, kind="table")))
         if not lines.height:
             continue
         fresh = list(_batches(kind, line, lines, learned))
@@ -133,8 +133,8 @@ def by_layout(
         rest, lines, groups = lines.filter(~mask), lines.filter(mask), groups.filter(mask)
         values = values[:, fits]
     groups.columns = list(layout.names)
-    own = (n for n, tail in zip(layout.names, layout.of_tail, strict=True) if n in RESERVED and not tail)
-    meta = _meta(line, lines, groups.select(own), how)
+    own = [n for n, tail in zip(layout.names, layout.of_tail, strict=True) if n in RESERVED and not tail]
+    meta = _meta(line, lines, groups[own], how)
     return Batch(kind, meta, _values.interleaved(_values.named(line, layout), values)), rest
 
 

@@ -29,6 +29,7 @@ _MAYBE = r"^(?:" + _DATE + r"\[\d+,|\[(?:pod/|\d+,\d+\]<|\d{5,}\] |default\d|[Rr
 _TASK = r"^ {0,4}(\d{1,5}): "
 #: Finds every line that may begin with a prefix.
 MAYBE = rf"{_MAYBE}|{_TASK}"
+_ANY, _NO_TASK = re.compile(MAYBE), re.compile(_MAYBE)
 _ENOUGH = 3
 _LEARNED = 16
 #: So many lines are read one by one in less time than one round over columns takes.
@@ -63,18 +64,19 @@ def strip(frame: pl.DataFrame, *, tasks: bool = True) -> pl.DataFrame:
     Few ranks write most lines, so prefixes are learned from the first line that has an unknown one and then compared
     as literals; after 16 of them the pattern does the rest. `tasks`: whether `3: ` at the start is a task of srun.
     """
-    rank = pl.Series("rank", [None] * 0, dtype=pl.Int64).extend_constant(None, frame.height)
-    frame = frame.with_columns(raw=pl.col("text"))
+    rank = pl.Series("rank", [None], dtype=pl.Int64).new_from_index(0, frame.height)
+    frame = frame.hstack([frame["text"].alias("raw")])
     if not frame.height:
-        return frame.with_columns(rank)
+        return frame.hstack([rank])
     text = frame["text"]
-    todo = text.str.contains(MAYBE if tasks else _MAYBE).arg_true()
-    if len(todo) <= _FEW:
-        lines = text.gather(todo).to_list()
-        parts = [split(line) for line in lines]
+    if frame.height <= _FEW:
+        maybe = _ANY if tasks else _NO_TASK
+        lines = text.to_list()
+        parts = [split(line) if maybe.match(line) else ("", None) for line in lines]
         rests = [line[len(prefix) :] for line, (prefix, _) in zip(lines, parts, strict=True)]
-        text = text.scatter(todo, pl.Series(rests, dtype=pl.String))
-        return frame.with_columns(text=text, rank=rank.scatter(todo, pl.Series([n for _, n in parts], dtype=pl.Int64)))
+        ranks = pl.Series([number for _, number in parts], dtype=pl.Int64)
+        return frame.with_columns(text=pl.Series(rests, dtype=pl.String), rank=ranks)
+    todo = text.str.contains(MAYBE if tasks else _MAYBE).arg_true()
     for _ in range(_LEARNED):
         if todo.is_empty():
             return frame.with_columns(text=text, rank=rank)

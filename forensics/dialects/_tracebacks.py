@@ -19,6 +19,7 @@ from forensics.dialects import _lines, _prefix
 from forensics.dialects._code import SOURCE
 
 HEAD = "Traceback (most recent call last)"
+_HEAD = re.compile(_lines.literal(HEAD))
 _FRAME = re.compile(r'File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<function>.{1,200})')
 _RICH = re.compile(r"^[│|] (?P<file>\S{1,500}\.py):(?P<line>\d{1,9}) in (?P<function>\S{1,200})")
 _EXCEPTION = re.compile(
@@ -161,7 +162,7 @@ class Assembler:
 
     def feed(self, found: pl.DataFrame, data: bytes, offset: int) -> list[dict[str, Any]]:
         """Events of the heads among `found` (columns seq, line, byte, text, raw, rank), lines of the block `data`."""
-        heads = found.filter(found["text"].str.contains(HEAD, literal=True))
+        heads = _lines.holding(found, _HEAD)
         if heads.height:
             heads = heads.filter(~heads["text"].str.contains(SOURCE))
         events: list[dict[str, Any]] = []

@@ -11,6 +11,7 @@ import re
 import polars as pl
 
 from forensics.dialects import _prefix
+from forensics.dialects._lines import holding
 
 #: Beginnings of messages that are longer than a terminal is wide, and what each holds when it is whole.
 _WHOLE: tuple[tuple[str, str], ...] = (
@@ -30,6 +31,7 @@ _WHOLE: tuple[tuple[str, str], ...] = (
 #: A line of this file of PyTorch may have been broken before the words above.
 _SPEAKER = "GroupNCCL.cpp:"
 BEGINS = "|".join(re.escape(words).replace(r"\ ", " ") for words in (_SPEAKER, *dict(_WHOLE)))
+_BEGINS = re.compile(BEGINS)
 _RULES = tuple((words, re.compile(pattern)) for words, pattern in _WHOLE)
 #: A message that spans more lines is not put together.
 _MOST_LINES = 10
@@ -43,13 +45,15 @@ def mended(found: pl.DataFrame, data: bytes, offset: int) -> pl.DataFrame:
 
     The lines that a message took in are no suspects of their own any more.
     """
-    begins = found["text"].str.contains(BEGINS)
-    if not begins.any():
+    heads = holding(found, _BEGINS)
+    if not heads.height:
         return found
     texts, seqs, bytes_ = found["text"].to_list(), found["seq"].to_list(), found["byte"].to_list()
     changed: dict[int, str] = {}
     taken: set[int] = set()
-    for row in begins.arg_true().to_list()[:_MOST_ROWS]:
+    row_of = {seq: row for row, seq in enumerate(seqs)}
+    for seq in heads["seq"].head(_MOST_ROWS).to_list():
+        row = row_of[seq]
         text = str(texts[row])
         patterns = [pattern for words, pattern in _RULES if words in text]
         if seqs[row] in taken or len(text) > _LINE_CHARS:
