@@ -27,7 +27,8 @@ _RANK = "([0-9]{1,5})"
 class Direct:
     """A layout that begins at the line's begin.
 
-    `plain`: it has no prefix, so a line that has one is not its own. `quiet`: no error signature can stand in it.
+    `plain`: it has no prefix but begins as one may, so a line that has one is not its own. `quiet`: no error signature
+    can stand in it.
     """
 
     kind: int
@@ -59,7 +60,9 @@ def learn(dialects: Sequence[Dialect], line: Line, sample: Sample, year: int) ->
     layout = Layout("^" + before + sample.layout.pattern.removeprefix("^"), names, of_tail)
     quiet = not any(_masked(stem) in _masked(sample.raw) for stem in _signatures.literals())
     how = How(year, finite=True, times=_times.reader_like(sample.raw, year))
-    return Direct(sample.kind, line, layout, not prefix, quiet, how)
+    word_first = not sample.layout.pattern.startswith("^(") and _prefix.MAY_BEGIN.match(sample.text) is None
+    plain = not prefix and not word_first
+    return Direct(sample.kind, line, layout, plain, quiet, how)
 
 
 def read(direct: Direct, found: pl.DataFrame) -> tuple[Batch | None, pl.DataFrame]:

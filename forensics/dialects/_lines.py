@@ -22,8 +22,6 @@ _MAX_REPAIRS = 10_000
 _FEW = 200
 #: The reader of lines takes text that begins like this for compressed data: gzip, zstd, zlib (`x^` is one).
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"x")
-_ZERO: Ints = np.zeros(1, np.int64)
-_NONE: Ints = np.zeros(0, np.int64)
 ANSI = r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])"
 
 
@@ -93,9 +91,11 @@ class Cut:
         self.data = data.translate(_BREAKS) if b"\r" in data or b"\x08" in data else data
         ends = np.flatnonzero(np.frombuffer(self.data, np.uint8) == ord("\n"))
         open_end = bool(data) and not self.data.endswith(b"\n")
+        self.height = len(ends) + open_end
         #: Where each segment begins, and one more: where the segment after the last one would.
-        self._begins: Ints = np.concatenate([_ZERO, ends + 1, [len(data) + 1] if open_end else _NONE])
-        self.height = len(self._begins) - 1
+        self._begins: Ints = np.empty(self.height + 1, np.int64)
+        self._begins[0], self._begins[-1] = 0, len(data) + 1 if open_end else len(data)
+        np.add(ends, 1, out=self._begins[1 : len(ends) + 1])
         self._strings: pl.Series | None = None
         self._first_line, self._offset, self._first_seq = first_line, offset, first_seq
 

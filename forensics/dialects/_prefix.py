@@ -29,6 +29,8 @@ _MAYBE = r"^(?:" + _DATE + r"\[\d+,|\[(?:pod/|\d+,\d+\]<|\d{5,}\] |default\d|[Rr
 _TASK = r"^ {0,4}(\d{1,5}): "
 #: Finds every line that may begin with a prefix.
 MAYBE = rf"{_MAYBE}|{_TASK}"
+#: How a line with a prefix may begin.
+MAY_BEGIN = re.compile(r"[\[(pA-Z0-9 ]")
 _ANY, _NO_TASK = re.compile(MAYBE), re.compile(_MAYBE)
 _ENOUGH = 3
 _LEARNED = 16

@@ -18,7 +18,7 @@ STEMS = (
     "entire process down", "GIL within", "Terminated", "reclaim", "stopping training", "Unexpected result",
     "diverg", "boundary", "Empty template", "not found in", "as multiple", "find the metadata",
     "NOT been destroyed", "not called", "OMP_NUM_THREADS", "is 5070", "asynchronously", "device handle",
-    "UNKNOWN", "429 ", "RESOURCE_", "DEADLINE_", "UR_RES", "Attempted loss scale: 1", "Minimum loss", "PBS: ",
+    "UNKNOWN", "429 Too", "RESOURCE_", "DEADLINE_", "UR_RES", "Attempted loss scale: 1", "Minimum loss", "PBS: ",
     "raining c", "raining C", "raining f", "raining F", "raining d", "raining is", "raining has", "raining s",
     "RAINING C", "d training", "d Training", "e training", "h training", "un complete", "un finished",
     "train_runtime", "run_stop", "stopped: `", "ast enqueued", "async_prefetch", "are nan", "was nan",
