@@ -20,6 +20,7 @@ from forensics.ingest._log_settings import write_settings
 from forensics.ingest._out import Out
 from forensics.ingest._text_sample import choose, is_text, sampled
 from forensics.io.blocks import Block, count_lines
+from forensics.io.heap import keep_freed_blocks
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.reading import Opened
 from forensics.registry import Sniff, ingester
@@ -59,6 +60,8 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT) -> None:
     out.format("+".join(d.name for d in dialects) or "text")
     large = opened.size_bytes >= SIEVE_FROM_BYTES
     lines = "\n".join(raw.to_list()).encode() if large else None
+    if large:
+        keep_freed_blocks()
     reader = Reader(dialects, Bounds(limits.quote_chars, limits.traceback_lines, year), tasks=tasks, sample=lines)
     base = opened.source.attempt or 0
     said = set[tuple[str, str]]()
