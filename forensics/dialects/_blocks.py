@@ -32,6 +32,8 @@ _SCAN_ROWS, _SCAN_BYTES = 4096, 4 << 20
 _LAYOUTS = 64
 _WINDOW_BYTES = 64 << 10
 _NONE = np.zeros(0, np.int64)
+#: One of these stands in every line that is an event or the begin of one.
+_NEEDLES = (*_signatures.needles(), _tracebacks.HEAD, *_elastic.NEEDLES, *_wrapped.NEEDLES)
 _EVENTS = {
     "seq": pl.Int64(), "line": pl.Int64(), "byte": pl.Int64(), "rank": pl.Int64(), "step": pl.Int64(),
     "level": pl.String(), "code": pl.String(), "text": pl.String(), "attrs": pl.String(),
@@ -85,7 +87,7 @@ class Reader:
             most=TRACEBACKS, window_bytes=_WINDOW_BYTES, lines=bounds.traceback_lines, quote_chars=bounds.quote_chars
         )
         self._pattern = _signatures.pattern()
-        self._sieve = None if sample is None else self._sieve_for(sample, _signatures.needles())
+        self._sieve = None if sample is None else self._sieve_for(sample, _NEEDLES)
         self._narrow: _sieve.Sieve | None = None
         self._sample = sample
         self._crowded = False

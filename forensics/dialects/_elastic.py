@@ -19,6 +19,8 @@ from forensics.dialects._lines import ANSI, holding
 
 BLOCK = r"^\W*rank\s*: \d{1,7} \(local_rank: \d+\)"
 STACK = "Stack trace of the failed collective"
+#: One of these stands in every line that `records` looks for.
+NEEDLES = (" (local_rank: ", STACK)
 _HEADS = re.compile(f"{BLOCK}|{STACK}")
 _RANK = re.compile(r"^\W*rank\s*: (?P<rank>\d{1,7}) \(local_rank: (?P<local_rank>\d{1,7})\)")
 _FIELD = re.compile(r"^\W*(?P<key>time|host|exitcode|error_file|traceback)\s*: (?P<value>.*)$")

@@ -18,10 +18,16 @@ HELD_MATCHES, HELD_A_WHILE = 60_000, 16_000
 
 
 @dataclass(slots=True)
+class _Used:
+    direct: _direct.Direct
+    lines: int = 0
+
+
+@dataclass(slots=True)
 class _Held:
     dialect: Dialect
     learned: Learned
-    directs: list[_direct.Direct] = field(default_factory=list[_direct.Direct])
+    directs: list[_Used] = field(default_factory=list[_Used])
     memory: Memory = field(default_factory=Memory)
     batches: list[Batch] = field(default_factory=list[Batch])
     rows: int = 0
@@ -51,12 +57,14 @@ class Matcher:
         """
         quiet = claims([])
         for held in self._held:
-            for direct in held.directs:
+            for used in held.directs:
                 if printed.height:
-                    batch, printed = _direct.read(direct, printed)
+                    batch, printed = _direct.read(used.direct, printed)
                     if batch is not None:
+                        used.lines += batch.meta.height
                         held.keep([batch])
-                        quiet = _lines.union(quiet, claims([batch])) if direct.quiet else quiet
+                        quiet = _lines.union(quiet, claims([batch])) if used.direct.quiet else quiet
+            held.directs.sort(key=lambda used: (used.direct.kind, -used.lines))  # the busiest leave the least to others
         return printed, quiet
 
     def feed(self, found: pl.DataFrame) -> list[Tables]:
@@ -79,7 +87,7 @@ class Matcher:
             line = held.dialect.lines[sample.kind]
             direct = _direct.learn(every, line, sample, held.learned.year)
             if direct is not None:
-                held.directs.append(direct)
+                held.directs.append(_Used(direct))
         held.learned.fresh.clear()
 
     def close(self) -> list[Tables]:

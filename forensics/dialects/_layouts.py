@@ -53,10 +53,10 @@ def learn(line: Line, text: str) -> Layout | None:
     parts: list[str] = ["^"]
     at = 0
     for low, high, _, _ in places:
-        parts += [_fixed(text[at:low]), _value(text[low:high], text[high : high + 1])]
+        parts += [_fixed(text[at:low], behind=at > 0), _value(text[low:high], text[high : high + 1])]
         at = high
     end = min(len(text), found.end())
-    parts += [_fixed(text[at:end]), " *$" if end == len(text) else ""]
+    parts += [_fixed(text[at:end], behind=True), " *$" if end == len(text) else ""]
     return Layout("".join(parts), names, tuple(tail for _, _, _, tail in places))
 
 
@@ -73,10 +73,15 @@ def _places(line: Line, found: re.Match[str]) -> Iterator[tuple[int, int, str, b
             yield low + begin, low + end, pair["key"].strip(), True
 
 
-def _fixed(text: str) -> str:
-    """Text between values: digits may change, blanks may grow and shrink, the rest is literal."""
+def _fixed(text: str, *, behind: bool) -> str:
+    """Text between values: digits may change, blanks may grow and shrink, the rest is literal.
+
+    `behind` a value one blank must stay, or else the letters that follow might be the value's as well, and the engine
+    would have to choose.
+    """
     parts = {"digits": "[0-9]+", "blanks": " *"}
-    return "".join(parts.get(run.lastgroup or "", _lines.literal(run[0])) for run in _RUNS.finditer(text))
+    runs = "".join(parts.get(run.lastgroup or "", _lines.literal(run[0])) for run in _RUNS.finditer(text))
+    return runs.replace(" *", " +", 1) if behind and text.startswith(" ") else runs
 
 
 def _value(printed: str, following: str) -> str:

@@ -30,8 +30,9 @@ _WHOLE: tuple[tuple[str, str], ...] = (
 )
 #: A line of this file of PyTorch may have been broken before the words above.
 _SPEAKER = "GroupNCCL.cpp:"
-BEGINS = "|".join(re.escape(words).replace(r"\ ", " ") for words in (_SPEAKER, *dict(_WHOLE)))
-_BEGINS = re.compile(BEGINS)
+#: One of these stands in every line that may be mended.
+NEEDLES = (_SPEAKER, *dict(_WHOLE))
+_BEGINS = re.compile("|".join(re.escape(words).replace(r"\ ", " ") for words in NEEDLES))
 _RULES = tuple((words, re.compile(pattern)) for words, pattern in _WHOLE)
 #: A message that spans more lines is not put together.
 _MOST_LINES = 10

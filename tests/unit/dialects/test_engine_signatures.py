@@ -46,6 +46,10 @@ def test_ids_are_never_used_twice() -> None:
     assert len(TABLE) == len(_signatures.table())
 
 
+def test_needles_are_long_enough_for_a_sieve_of_every_fourth_place_or_so_short_that_it_does_not_count() -> None:
+    assert all(len(needle.encode()) >= 5 or len(needle.encode()) <= 2 for needle in _signatures.needles())
+
+
 def test_stems_are_short_enough_for_one_pass_and_none_contains_another() -> None:
     assert len(set(STEMS)) == len(STEMS) < 240
     assert all(2 <= len(stem) <= 28 for stem in STEMS)
