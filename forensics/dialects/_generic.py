@@ -2,8 +2,9 @@
 
 Lines whose numbers carry the same keys in the same order, again and again, are a trainer's metric lines; prose, source
 code, argument dumps and profiler tables are not. A group of lines is trusted when it repeats at least 5 times (3 in a
-tiny file), names a loss-like quantity or counts steps beside another named number, and its counter grows. `nan`
-counts only as the value of a key: one whose other rows are numbers, or a loss or a gradient norm. Units are unknown, so
+tiny file; once in an excerpt of a few lines, where its loss is NaN), names a loss-like quantity or counts steps beside
+another named number, and its counter grows. `nan` counts only as the value of a key: one whose other rows are numbers,
+or a loss or a gradient norm. Units are unknown, so
 numbers are kept as printed; names still go through the table of canonical names.
 
 The step is, in order of preference: a growing counter; `(epoch - first) * batches + batch` where the counter starts
@@ -46,6 +47,8 @@ _CODE = re.compile(
 #: Keys of a line in order → where it stands in the sample, and its numbers.
 _Groups = dict[tuple[str, ...], list[tuple[int, tuple[Slot, ...]]]]
 _MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
+#: Whoever cuts so few lines out of a log has found them by their loss.
+_EXCERPT_LINES = 12
 _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
 _MAX_HOMES = 64
 
@@ -62,7 +65,8 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     else:
         ranks = ()
     repeats = _MIN_TINY if len(lines) < _TINY_LINES else _MIN_REPEATS
-    found = [*_families(lines, ranks, repeats), *tables(lines, repeats)][:_MAX_FAMILIES]
+    excerpt = sum(bool(line.strip()) for line in lines[:_TINY_LINES]) <= _EXCERPT_LINES
+    found = [*_families(lines, ranks, repeats, excerpt=excerpt), *tables(lines, repeats)][:_MAX_FAMILIES]
     if not any(family.is_metric for family in found):
         return None
     learned = tuple(as_line(family) for family in found)
@@ -77,7 +81,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     )
 
 
-def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int) -> Iterator[Family]:
+def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int, *, excerpt: bool) -> Iterator[Family]:
     """Groups of lines with the same keys in the same order, the commonest first."""
     groups: _Groups = {}
     for at, line in enumerate(lines):
@@ -90,8 +94,14 @@ def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int) -
         found.sort(key=itemgetter(0))
         rows = [row for _, row in found]
         who = [ranks[at] for at, _ in found] if ranks else []
-        if len(rows) >= repeats and (family := _family(signature, rows, who)) is not None:
+        trusted = len(rows) >= repeats or (excerpt and any(map(_is_lost, rows)))
+        if trusted and (family := _family(signature, rows, who)) is not None:
             yield family
+
+
+def _is_lost(row: tuple[Slot, ...]) -> bool:
+    """Whether a line prints NaN as its loss or gradient norm, and not as the best or least of them so far."""
+    return any(math.isnan(s.value) and _LOSS.search(s.key) and not _RATE.search(s.key) for s in row if s.key)
 
 
 def _signature(row: tuple[Slot, ...]) -> tuple[str, ...]:
@@ -227,7 +237,9 @@ def _step_role(column: Column, epoch: Column | None) -> str:
 
 
 def _grows(column: Column) -> bool:
-    """Rises, and falls only where a run began again or another rank's rows begin."""
+    """Rises, and falls only where a run began again or another rank's rows begin; a number alone does."""
+    if len(column.values) == 1:
+        return True
     pairs = list(enumerate(pairwise(column.values), 1))
     rises = sum(b > a for _, (a, b) in pairs)
     return rises > 0 and sum(b < a and i not in column.begins for i, (a, b) in pairs) <= max(1, rises // 5)

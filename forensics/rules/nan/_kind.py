@@ -22,12 +22,14 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "loss_scale_collapse": "the fp16 loss scale collapsed",
         "from_start": "it is there from the first records: initialisation, data or set-up",
         "filtered_by_writer": "the logger hides it behind a finite loss",
-        "unknown": "no gradient norm is logged, so nothing tells what came before",
+        "unknown": "no gradient norm is logged before it, so nothing tells what came before",
     }
 )
 
 #: A log that begins this late cannot tell the beginning from the course.
 _LATE = 50
+#: A first record more intervals in than this has others before it, which the log lacks.
+_INTERVALS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +83,26 @@ def kind_of(found: NanOnset, collapse: Collapse | None, cfg: Alarm | None = None
     if hidden(found):
         return Kind("filtered_by_writer", Confidence.HIGH, rise, quiet)
     if found.n_before <= 1 and found.first.role != "echo":
-        near = found.clean_step is not None or (found.step or 0) <= 2
-        late = found.clean_step is None and (found.step or 0) > _LATE
-        return Kind(
-            "from_start", Confidence.HIGH if near else Confidence.LOW if late else Confidence.MEDIUM, None, quiet
-        )
+        return _early(found, quiet)
     if rise is not None:
         return Kind(
             "optimization_blowup", Confidence.HIGH if rise.metric == "grad_norm" else Confidence.MEDIUM, rise, quiet
         )
     return _calm(found, quiet, cfg)
+
+
+def _early(found: NanOnset, quiet: Precursor | None) -> Kind:
+    """Classify an onset with at most one finite loss before it: the beginning of the run, or only of what is left."""
+    if found.step is None:
+        return Kind("from_start", Confidence.MEDIUM, None, quiet)
+    if found.clean_step is None:
+        late, near = found.step > _LATE, found.step <= 2
+        return Kind(
+            "from_start", Confidence.LOW if late else Confidence.HIGH if near else Confidence.MEDIUM, None, quiet
+        )
+    if found.clean_step > _INTERVALS * max(1, found.step - found.clean_step):
+        return Kind("unknown", Confidence.LOW, None, quiet)
+    return Kind("from_start", Confidence.HIGH, None, quiet)
 
 
 def _calm(found: NanOnset, quiet: Precursor | None, cfg: Alarm) -> Kind:

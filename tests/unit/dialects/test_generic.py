@@ -75,6 +75,35 @@ def test_a_loss_that_is_nan_from_the_first_line_is_still_a_loss() -> None:
     assert [s for s, v in series([f"step {s} loss nan" for s in STEPS], "loss") if math.isnan(v)] == list(STEPS)
 
 
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["loss = nan", "loss = nan"], [(None, math.nan)] * 2),
+        (["iteration 5 | loss nan"], [(5, math.nan)]),
+        (['{"step": 10, "loss": 2.0}', '{"step": 20, "loss": NaN}'], [(10, 2.0), (20, math.nan)]),
+        (["[12:01] step 10/100 - loss 2.5", "", "[12:02] step 11/100 - loss nan"], [(10, 2.5), (11, math.nan)]),
+    ],
+)
+def test_an_excerpt_of_few_lines_is_read_where_its_loss_is_nan(
+    lines: list[str], found: list[tuple[int | None, float]]
+) -> None:
+    assert str(series(lines, "loss")) == str(found)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["step 10 loss 2.5", "step 11 loss 2.4"],
+        ["best loss: inf", "starting"],
+        ["min_loss = nan", "minimum learning rate 0.1"],
+        ["nan values found in 3 files", "the loss may become nan later, see section 2"],
+        [*(f"line {number} of something else" for number in "abcdefghijkl"), "loss = nan"],
+    ],
+)
+def test_an_excerpt_without_a_nan_loss_and_a_lone_nan_in_a_longer_log_teach_nothing(lines: list[str]) -> None:
+    assert learn(lines) is None
+
+
 def test_batches_that_begin_again_in_each_epoch_count_on() -> None:
     lines = [f"Epoch [{e}/3] Batch [{b}/40] Loss: {e}.{b}" for e in (1, 2, 3) for b in (10, 20, 30, 40)]
     assert [step for step, _ in series(lines, "loss")] == list(range(10, 130, 10))

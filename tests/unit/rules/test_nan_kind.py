@@ -69,6 +69,11 @@ def test_a_nan_in_the_second_record_is_there_from_the_start() -> None:
     assert kind(run(frame("loss", [10.9, NAN, NAN, NAN], first=0))) == "from_start"
 
 
+def test_a_nan_in_the_second_record_of_a_log_that_begins_in_the_middle_tells_nothing_of_the_start() -> None:
+    assert kind(run(frame("loss", [2.3, NAN, NAN], first=98))) == "unknown"
+    assert kind(run(frame("loss", [2.3, NAN, NAN], first=100, every=100))) == "from_start"
+
+
 def scale(values: list[float], every: int = 1) -> Run:
     return run(frame("loss_scale", values, every=every))
 
