@@ -114,7 +114,7 @@ def ours(paths: list[Path], *, spill: bool) -> dict[str, object]:
     from forensics.store.fill import fill  # noqa: PLC0415
 
     readers = [i for i in registry.load("ingesters").ingesters if i.name == "wandb_run"]
-    gc.set_threshold(100_000)  # as the command line does
+    gc.set_threshold(200_000)  # as the command line does
     rows, started = 0, cpu_s()
     with tempfile.TemporaryDirectory() as folder:
         for number, path in enumerate(paths):

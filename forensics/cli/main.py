@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from forensics.cli._answer import Answer
 
-_GC_THRESHOLD = 100_000  # modules and frames are no garbage: Python's 700 looks at them again and again at start
+_GC_THRESHOLD = 200_000  # modules and frames are no garbage: Python's 700 looks at them again and again at start
 _COMPLETE = "_FORENSICS_COMPLETE"
 _PIPE_MARK = "PacifyFlushWrapper"  # what Typer puts in place of stdout once its reader has gone
 
