@@ -33,7 +33,7 @@ _LAYOUTS = 64
 _WINDOW_BYTES = 64 << 10
 _NONE = np.zeros(0, np.int64)
 #: One of these stands in every line that is an event or the begin of one.
-_NEEDLES = (*_signatures.needles(), _tracebacks.HEAD, *_elastic.NEEDLES, *_wrapped.NEEDLES)
+NEEDLES = (*_signatures.needles(), _tracebacks.HEAD, *_elastic.NEEDLES, *_wrapped.NEEDLES)
 _EVENTS = {
     "seq": pl.Int64(), "line": pl.Int64(), "byte": pl.Int64(), "rank": pl.Int64(), "step": pl.Int64(),
     "level": pl.String(), "code": pl.String(), "text": pl.String(), "attrs": pl.String(),
@@ -57,12 +57,12 @@ class Reader:
         "_crowded",
         "_last",
         "_matcher",
-        "_narrow",
+        "_needles",
         "_pattern",
         "_sample",
         "_scanner",
         "_seq",
-        "_sieve",
+        "_sieves",
         "_tasks",
         "_tracebacks",
         "_waiting",
@@ -87,9 +87,10 @@ class Reader:
             most=TRACEBACKS, window_bytes=_WINDOW_BYTES, lines=bounds.traceback_lines, quote_chars=bounds.quote_chars
         )
         self._pattern = _signatures.pattern()
-        self._sieve = None if sample is None else self._sieve_for(sample, _NEEDLES)
-        self._narrow: _sieve.Sieve | None = None
-        self._sample = sample
+        self._needles = [] if self._matcher is None else self._matcher.needles
+        #: None where no sieve is used: it does not pay, or a dialect reads lines that no literal marks.
+        self._sample = None if "" in self._needles else sample
+        self._sieves: dict[bool, _sieve.Sieve] = {}
         self._crowded = False
         self._last: tuple[bytes, int, int] | None = None
         self._seq = 0
@@ -119,8 +120,8 @@ class Reader:
     def _chosen(self, cut: _lines.Cut) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Segments that may hold a signature, and those that a dialect may read in the general way."""
         own = None if self._matcher is None else self._matcher.pattern
-        if self._sieve is not None and not self._crowded:
-            near = cut.around(self._places(cut.data))
+        if self._sample is not None and not self._crowded:
+            near = cut.around(self._sieve_for(cut.data, self._sample).places(cut.data))
             self._crowded = near.height > cut.height * _CROWD
             printed, quiet = near.clear(), _NONE
             if self._matcher is not None and own is not None:
@@ -137,18 +138,13 @@ class Reader:
         suspects = cut.select(self._pattern, but=quiet if crowded else None)
         return self._bare(suspects), self._bare(printed)
 
-    def _sieve_for(self, sample: bytes, literals: Sequence[str]) -> _sieve.Sieve | None:
-        """A sieve for signatures and dialects; None where a dialect reads lines that no literal marks."""
-        needles = [] if self._matcher is None else self._matcher.needles
-        return None if "" in needles else _sieve.sieve_of([*literals, *needles], sample)
-
-    def _places(self, data: bytes) -> _lines.Ints:
-        """Where the sieve finds something; colours may stand inside a needle, so then stems are looked for."""
-        sieve = self._sieve
-        if b"\x1b" in data and self._sample is not None:
-            sieve = self._narrow = self._narrow or self._sieve_for(self._sample, _signatures.literals())
-        assert sieve is not None
-        return sieve.places(data)
+    def _sieve_for(self, data: bytes, sample: bytes) -> _sieve.Sieve:
+        """A sieve for events and dialects; where colours may stand inside a needle it looks for stems."""
+        coloured = b"\x1b" in data
+        if coloured not in self._sieves:
+            literals = _signatures.literals() if coloured else NEEDLES
+            self._sieves[coloured] = _sieve.sieve_of([*literals, *self._needles], sample)
+        return self._sieves[coloured]
 
     def _bare(self, segments: pl.DataFrame) -> pl.DataFrame:
         return _prefix.strip(segments, tasks=self._tasks)

@@ -65,7 +65,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     else:
         ranks = ()
     repeats = _MIN_TINY if len(lines) < _TINY_LINES else _MIN_REPEATS
-    excerpt = sum(bool(line.strip()) for line in lines[:_TINY_LINES]) <= _EXCERPT_LINES
+    excerpt = len(lines) < _TINY_LINES and sum(bool(line.strip()) for line in lines) <= _EXCERPT_LINES
     found = [*_families(lines, ranks, repeats, excerpt=excerpt), *tables(lines, repeats)][:_MAX_FAMILIES]
     if not any(family.is_metric for family in found):
         return None

@@ -82,8 +82,8 @@ def kind_of(found: NanOnset, collapse: Collapse | None, cfg: Alarm | None = None
         return Kind("loss_scale_collapse", Confidence.HIGH, rise, quiet)
     if hidden(found):
         return Kind("filtered_by_writer", Confidence.HIGH, rise, quiet)
-    if found.n_before <= 1 and found.first.role != "echo":
-        return _early(found, quiet)
+    if found.n_before <= 1 and found.first.role != "echo" and not _begins_in_the_middle(found):
+        return Kind("from_start", _sure_of_the_start(found), None, quiet)
     if rise is not None:
         return Kind(
             "optimization_blowup", Confidence.HIGH if rise.metric == "grad_norm" else Confidence.MEDIUM, rise, quiet
@@ -91,18 +91,19 @@ def kind_of(found: NanOnset, collapse: Collapse | None, cfg: Alarm | None = None
     return _calm(found, quiet, cfg)
 
 
-def _early(found: NanOnset, quiet: Precursor | None) -> Kind:
-    """Classify an onset with at most one finite loss before it: the beginning of the run, or only of what is left."""
+def _begins_in_the_middle(found: NanOnset) -> bool:
+    """Whether the last clean record stands so many intervals in that others must have been before it."""
+    if found.step is None or found.clean_step is None or found.resumed:
+        return False
+    return found.clean_step > _INTERVALS * max(1, found.step - found.clean_step)
+
+
+def _sure_of_the_start(found: NanOnset) -> Confidence:
+    if found.clean_step is not None:
+        return Confidence.HIGH
     if found.step is None:
-        return Kind("from_start", Confidence.MEDIUM, None, quiet)
-    if found.clean_step is None:
-        late, near = found.step > _LATE, found.step <= 2
-        return Kind(
-            "from_start", Confidence.LOW if late else Confidence.HIGH if near else Confidence.MEDIUM, None, quiet
-        )
-    if found.clean_step > _INTERVALS * max(1, found.step - found.clean_step):
-        return Kind("unknown", Confidence.LOW, None, quiet)
-    return Kind("from_start", Confidence.HIGH, None, quiet)
+        return Confidence.MEDIUM
+    return Confidence.LOW if found.step > _LATE else Confidence.HIGH if found.step <= 2 else Confidence.MEDIUM
 
 
 def _calm(found: NanOnset, quiet: Precursor | None, cfg: Alarm) -> Kind:

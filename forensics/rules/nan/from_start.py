@@ -6,7 +6,7 @@ Why it matters: nothing was learned, so no checkpoint of this attempt is worth a
 course.
 
 How it decides: the finite losses of the same source and attempt before the onset are counted. A log whose first record
-stands more than two intervals in begins in the middle and is left alone.
+stands more than two intervals in begins in the middle, unless the attempt was resumed, and is left alone.
 
 What else looks like this: a log that prints its first line after hundreds of steps; the bracket then begins at zero
 and the confidence is medium. In an attempt that was resumed, the checkpoint may have been damaged already.

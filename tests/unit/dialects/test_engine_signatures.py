@@ -8,7 +8,7 @@ import re
 import polars as pl
 import pytest
 
-from forensics.dialects import _lines, _prefix, _signatures
+from forensics.dialects import _blocks, _lines, _prefix, _signatures
 from forensics.dialects._stems import STEMS
 
 WATCHDOG = (
@@ -48,6 +48,11 @@ def test_ids_are_never_used_twice() -> None:
 
 def test_needles_are_long_enough_for_a_sieve_of_every_fourth_place_or_so_short_that_it_does_not_count() -> None:
     assert all(len(needle.encode()) >= 5 or len(needle.encode()) <= 2 for needle in _signatures.needles())
+
+
+def test_every_line_that_a_sieve_finds_holds_a_stem_too() -> None:
+    literals = _signatures.literals()
+    assert [n for n in _blocks.NEEDLES if not any(text in n for text in literals)] == []
 
 
 def test_stems_are_short_enough_for_one_pass_and_none_contains_another() -> None:

@@ -98,6 +98,7 @@ def test_an_excerpt_of_few_lines_is_read_where_its_loss_is_nan(
         ["min_loss = nan", "minimum learning rate 0.1"],
         ["nan values found in 3 files", "the loss may become nan later, see section 2"],
         [*(f"line {number} of something else" for number in "abcdefghijkl"), "loss = nan"],
+        ["loss = nan", *[""] * 80, *(f"line {number} of something else" for number in "abcdefghijkl")],
     ],
 )
 def test_an_excerpt_without_a_nan_loss_and_a_lone_nan_in_a_longer_log_teach_nothing(lines: list[str]) -> None:

@@ -74,6 +74,12 @@ def test_a_nan_in_the_second_record_of_a_log_that_begins_in_the_middle_tells_not
     assert kind(run(frame("loss", [2.3, NAN, NAN], first=100, every=100))) == "from_start"
 
 
+def test_a_resumed_attempt_begins_where_it_was_resumed() -> None:
+    losses = frame("loss", [2.3, NAN, NAN], first=98)
+    resumed = pl.DataFrame({"source": ["a"], "kind": ["resumed"], "step": [97], "line": [1]})
+    assert kind(run_of("test", {"metrics": losses, "checkpoints": resumed})) == "from_start"
+
+
 def scale(values: list[float], every: int = 1) -> Run:
     return run(frame("loss_scale", values, every=every))
 
