@@ -81,7 +81,7 @@ def origin(run: Run) -> NanOrigin:
     if found is not None and found.status is Status.TRANSIENT and collapse is None:
         return NanOrigin("none", found.step, found.metric, found.clean_step, evidence=found.evidence())
     if found is not None and (collapse is None or found.status is not Status.TRANSIENT):
-        return _with_checkpoints(run, found, kind_of(found, collapse), collapse)
+        return _with_checkpoints(run, found, kind_of(run, found), collapse)
     if collapse is not None:
         return _collapsed(run, collapse)
     nothing = run.scan("metrics").head(1).collect().is_empty()

@@ -11,8 +11,9 @@ import polars as pl
 from forensics.model import Confidence
 from forensics.rules._kit import Row
 from forensics.rules.nan._onset import NanOnset
-from forensics.rules.nan._scale import Collapse
+from forensics.rules.nan._scale import Collapse, collapse_of
 from forensics.signals.gradnorm import robust
+from forensics.store.run import Run
 
 #: Each kind in words, to end a sentence that begins with what was seen.
 WORDS: Mapping[str, str] = MappingProxyType(
@@ -71,9 +72,9 @@ class Kind:
     quiet: Precursor | None
 
 
-def kind_of(found: NanOnset, collapse: Collapse | None, cfg: Alarm | None = None) -> Kind:
+def kind_of(run: Run, found: NanOnset, cfg: Alarm | None = None) -> Kind:
     """Classify an onset; in this order: loss scale, hidden by the writer, from the start, a rise before, none."""
-    cfg = cfg or Alarm()
+    cfg, collapse = cfg or Alarm(), collapse_of(run)
     tops = _tops(found, "grad_norm", cfg, cfg.within)
     rises = [p for p in tops if p.z > cfg.sigma and p.ratio >= cfg.ratio]
     rise = rises[0] if rises else _loss_rise(found, cfg)
@@ -82,7 +83,7 @@ def kind_of(found: NanOnset, collapse: Collapse | None, cfg: Alarm | None = None
         return Kind("loss_scale_collapse", Confidence.HIGH, rise, quiet)
     if hidden(found):
         return Kind("filtered_by_writer", Confidence.HIGH, rise, quiet)
-    if found.n_before <= 1 and found.first.role != "echo" and not _begins_in_the_middle(found):
+    if found.n_before <= 1 and found.first.role != "echo" and not _begins_in_the_middle(run, found):
         return Kind("from_start", _sure_of_the_start(found), None, quiet)
     if rise is not None:
         return Kind(
@@ -91,11 +92,16 @@ def kind_of(found: NanOnset, collapse: Collapse | None, cfg: Alarm | None = None
     return _calm(found, quiet, cfg)
 
 
-def _begins_in_the_middle(found: NanOnset) -> bool:
-    """Whether the last clean record stands so many intervals in that others must have been before it."""
-    if found.step is None or found.clean_step is None or found.resumed:
+def _begins_in_the_middle(run: Run, found: NanOnset) -> bool:
+    """Whether the last clean record stands so many intervals in that others must have been before it.
+
+    An attempt that went on from an earlier one may begin at any step.
+    """
+    if found.step is None or found.clean_step is None or found.first.row.get("attempt"):
         return False
-    return found.clean_step > _INTERVALS * max(1, found.step - found.clean_step)
+    if found.clean_step <= _INTERVALS * max(1, found.step - found.clean_step):
+        return False
+    return run.scan("checkpoints").filter(pl.col("kind") == "resumed").head(1).collect().is_empty()
 
 
 def _sure_of_the_start(found: NanOnset) -> Confidence:

@@ -24,8 +24,7 @@ class NanOnset:
     """The first bad place, and what is known around it.
 
     `clean` is the last finite row before it; `n_before` counts finite losses before it in its source and attempt;
-    `others` are further places with the same standing, in order of step; `resumed`: its attempt went on from an earlier
-    one, so that it may begin at any step.
+    `others` are further places with the same standing, in order of step.
     """
 
     first: Candidate
@@ -34,7 +33,6 @@ class NanOnset:
     n_before: int
     others: tuple[Candidate, ...]
     rows: pl.DataFrame
-    resumed: bool = False
 
     @property
     def status(self) -> Status:
@@ -113,13 +111,7 @@ def _nan_onset(key: _Same, cfg: Shares) -> NanOnset | None:
         n_before=_finite_before(rows, first),
         others=tuple(others),
         rows=rows,
-        resumed=_resumed(run, first),
     )
-
-
-def _resumed(run: Run, first: Candidate) -> bool:
-    said = run.scan("checkpoints").filter(pl.col("kind") == "resumed").head(1).collect()
-    return said.height > 0 or bool(first.row.get("attempt"))
 
 
 def _near(candidate: Candidate, peers: list[Candidate]) -> bool:

@@ -69,7 +69,6 @@ from forensics.registry import rule
 from forensics.rules._kit import at_step
 from forensics.rules.nan._kind import WORDS, kind_of
 from forensics.rules.nan._onset import NanOnset, nan_onset
-from forensics.rules.nan._scale import collapse_of
 from forensics.rules.nan._series import Shares, Status
 from forensics.store.run import Run
 
@@ -87,14 +86,14 @@ _AFTER = {
 }
 
 
-@rule("NAN001", shape=Shape.NAN, needs=("metrics", "events"), config=Shares)
+@rule("NAN001", shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Shares)
 def first_nonfinite(run: Run, cfg: Shares) -> Iterator[Finding]:
     """Find the first non-finite step of the attempt that counts."""
     found = nan_onset(run, cfg)
     if found is None:
         return
     first, failed = found.first, found.status is Status.FAILED
-    kind = kind_of(found, collapse_of(run))
+    kind = kind_of(run, found)
     yield Finding(
         rule="NAN001",
         shape=Shape.NAN,

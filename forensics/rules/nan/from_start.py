@@ -42,18 +42,17 @@ from forensics.registry import rule
 from forensics.rules._kit import at_step
 from forensics.rules.nan._kind import kind_of
 from forensics.rules.nan._onset import nan_onset
-from forensics.rules.nan._scale import collapse_of
 from forensics.rules.nan._series import Status
 from forensics.store.run import Run
 
 
-@rule("NAN004", shape=Shape.NAN, needs=("metrics", "events"))
+@rule("NAN004", shape=Shape.NAN, needs=("metrics", "events", "checkpoints"))
 def from_start(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find a NaN that was there from the beginning."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
         return
-    kind = kind_of(found, collapse_of(run))
+    kind = kind_of(run, found)
     if kind.name != "from_start":
         return
     yield Finding(

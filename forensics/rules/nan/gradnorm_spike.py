@@ -72,13 +72,13 @@ from forensics.rules.nan._series import Status
 from forensics.store.run import Run
 
 
-@rule("NAN002", shape=Shape.NAN, needs=("metrics", "events"), config=Alarm)
+@rule("NAN002", shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Alarm)
 def gradnorm_spike(run: Run, cfg: Alarm) -> Iterator[Finding]:
     """Find the rise that came before the first non-finite step."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
         return
-    rise = kind_of(found, None, cfg).precursor
+    rise = kind_of(run, found, cfg).precursor
     if rise is None:
         return
     what = "gradient norm" if rise.metric == "grad_norm" else "loss"

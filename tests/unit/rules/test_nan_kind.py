@@ -34,7 +34,7 @@ def noisy(count: int, mean: float, seed: int = 1, spread: float = 0.05) -> list[
 def kind(sick: Run) -> str:
     onset = nan_onset(sick)
     assert onset is not None
-    return kind_of(onset, collapse_of(sick)).name
+    return kind_of(sick, onset).name
 
 
 @pytest.mark.parametrize("seed", range(20))
