@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import warnings
 
 from forensics import cli
 from forensics.cli import _overview
@@ -27,6 +28,8 @@ _PIPE_MARK = "PacifyFlushWrapper"  # what Typer puts in place of stdout once its
 def run(argv: Sequence[str] | None = None) -> int:
     """Run one command line and give its exit code; nothing that happens inside leaves by another way."""
     args = list(sys.argv[1:] if argv is None else argv)
+    if argv is None and not sys.warnoptions:  # what a library warns of is for developers, who ask for it with -W
+        warnings.simplefilter("ignore")
     gc.set_threshold(_GC_THRESHOLD)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads for matrices wake up, spin and find no work
     try:

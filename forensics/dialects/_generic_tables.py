@@ -16,6 +16,8 @@ _NUMBER = re.compile(rf"^(?:{N})%?$")
 _CLOCK = re.compile(r"^\d+(?::\d\d)+$")
 _STEP = re.compile(r"(?i)^(?:step|iter|iteration|epoch|update|batch)s?\W?$")
 _METRIC = re.compile(r"(?i)loss|acc|err|ppl|perplex|reward|score|mae|mse|auc|f1")
+#: Rows under such a name are training records, counted or not.
+_LOSS = re.compile(r"(?i)(?:^|[_\s])loss$|^loss")
 _MAX_CELLS = 24
 
 
@@ -32,13 +34,16 @@ def _is_header(cells: Sequence[str]) -> bool:
         2 <= len(cells) <= _MAX_CELLS
         and len(set(cells)) == len(cells)
         and named
-        and any(_STEP.match(cell) for cell in cells)
-        and any(_METRIC.search(cell) for cell in cells)
+        and (_counted(cells) or any(_LOSS.search(cell) for cell in cells))
     )
 
 
+def _counted(cells: Sequence[str]) -> bool:
+    return any(_STEP.match(cell) for cell in cells) and any(_METRIC.search(cell) for cell in cells)
+
+
 def tables(lines: Sequence[str], repeats: int) -> Iterator[Family]:
-    """Families of rows under a header that names a counter and a metric; the counter grows from row to row."""
+    """Families of rows under a header that names a loss, or a counter and a metric; a counter grows from row to row."""
     seen: set[tuple[str, ...]] = set()
     for i, line in enumerate(lines):
         header = tuple(_cells(line)) if len(line) <= 1000 else ()
@@ -55,22 +60,26 @@ def _is_row(cells: Sequence[str]) -> bool:
 
 
 def _family(header: tuple[str, ...], rows: list[list[str]], *, bars: bool) -> Family | None:
-    counter = next(i for i, cell in enumerate(header) if _STEP.match(cell))
-    role = "epoch" if header[counter].lower().startswith("epoch") else "step"
+    counter = next((i for i, cell in enumerate(header) if _STEP.match(cell)), None)
     kept = [i for i in range(len(header)) if all(_NUMBER.match(row[i]) for row in rows)]
-    counts = [_count(row[counter]) for row in rows]
-    grows = all(a <= b for a, b in pairwise(counts)) and not any(map(isnan, counts))
-    if counter not in kept or not counts or not grows:
+    if counter is not None and (counter not in kept or not _grows([_count(row[counter]) for row in rows])):
         return None
+    roles = {} if counter is None else {counter: "epoch" if header[counter].lower().startswith("epoch") else "step"}
     columns = tuple(
         Column(header[i], tuple(Slot(header[i], row[i].rstrip("%"), "", "", over=False) for row in rows), (), place=i)
         for i in kept
     )
-    groups = _groups(header, counter, role)
+    named = group_names(header)
+    groups = [roles.get(i, named[cell]) for i, cell in enumerate(header)]
     gap = r"\s*\|\s*" if bars else r"\s+"
     cells = [rf"(?P<{groups[i]}>{N})%?" if i in kept else r"[\d:]+" for i in range(len(header))]
     pattern = (r"^\s*\|?\s*" if bars else r"^\s*") + gap.join(cells) + (r"\s*\|?\s*$" if bars else r"\s*$")
-    return Family(columns, {header[counter]: role}, is_metric=True, pattern=pattern, needle="|" if bars else ".")
+    counts = {header[i]: role for i, role in roles.items()}
+    return Family(columns, counts, is_metric=True, pattern=pattern, needle="|" if bars else ".")
+
+
+def _grows(counts: Sequence[float]) -> bool:
+    return not any(map(isnan, counts)) and all(a <= b for a, b in pairwise(counts))
 
 
 def _count(cell: str) -> float:
@@ -78,8 +87,3 @@ def _count(cell: str) -> float:
     with suppress(ValueError):
         return float(cell.replace(",", ""))
     return nan
-
-
-def _groups(header: tuple[str, ...], counter: int, role: str) -> dict[int, str]:
-    named = group_names(header)
-    return {i: role if i == counter else named[cell] for i, cell in enumerate(header)}

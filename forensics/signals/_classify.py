@@ -30,6 +30,7 @@ _WRAPPERS = frozenset(
         "exit-nonzero",
         "exit134",
         "fatal-abort",
+        "hydra-error",
         "mpi-abort",
         "mpi-signal",
         "nccl-taking-down",

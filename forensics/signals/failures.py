@@ -176,7 +176,7 @@ def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tupl
     if role == "benign" or (code != "traceback" and _WARNED.search(text)):
         return None
     if code == "traceback":
-        return _of_chain(attrs) if exception else (Weight.WRAPPER, "crash", "traceback_cut_short")
+        return _of_chain(attrs) if exception else _of_head(text)
     if code == "py-exception-terminal":
         return _of_lone_line(exception, attrs.get("msg", ""), at_end=at_end)
     if code == "wandb.exit":
@@ -187,6 +187,13 @@ def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tupl
     waits = code == _STARTS_LATE and at_end
     found = of_signature(code, "symptom" if waits else role, attrs.get("shape", ""), slug)
     return (*found, slug or code.replace("-", "_")) if found else None
+
+
+def _of_head(text: str) -> tuple[Weight, str, str]:
+    """Judge a traceback without its last line: what the terminal echoed before it tells who began it."""
+    if "^C" in text.partition("Traceback")[0]:
+        return Weight.STOP, "stopped", "interrupted_by_user"
+    return Weight.WRAPPER, "crash", "traceback_cut_short"
 
 
 def _of_lone_line(exception: str, message: str, *, at_end: bool) -> tuple[Weight, str, str] | None:

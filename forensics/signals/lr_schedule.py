@@ -17,8 +17,8 @@ class Schedule:
 
     `peak` is its highest value, first reached at `top`; `zeros` the share of records that are exactly zero;
     `dead` the first position of the zeros at the end (the length where there are none), `before_dead` the last value
-    before them. `late` is the median of the last quarter. `ups` are the positions whose value is above
-    the one before by more than `JUMP` times after the peak was reached.
+    before them. `late` is the median of the last quarter. `ups` are the positions whose value is above the one before
+    by more than `JUMP` times where the rate did not rise just before; the stairs of a warm-up do not count.
     """
 
     curve: Curve
@@ -33,6 +33,8 @@ class Schedule:
 
 #: From one record to the next a schedule hardly doubles after its peak.
 JUMP = 1.5
+#: A warm-up that is printed more often than it changes is a flight of at least this many like stairs.
+_STAIRS = 3
 
 
 @lru_cache(maxsize=64)
@@ -44,9 +46,15 @@ def schedule_of(curve: Curve) -> Schedule:
     alive = np.flatnonzero(v != 0)
     dead = int(alive[-1]) + 1 if len(alive) else 0
     rising = np.flatnonzero(v[1:] / JUMP > v[:-1]) + 1
-    fell = np.minimum.accumulate(v) <= 0.999 * np.maximum.accumulate(v)
+    fell = np.concatenate([[False], v[:-1] <= 0.999 * np.maximum.accumulate(v)[:-1]])
     steady = np.concatenate([[False, False], v[1:-1] <= v[:-2]]) if n > 1 else np.zeros(n, dtype=bool)
-    ups = tuple(int(i) for i in rising if i >= n // 20 and v[i - 1] > 0 and steady[i] and (fell[i] or v[i] > v[0]))
+    stairs = np.sort(np.diff(v))[-_STAIRS:]
+    usual = JUMP * float(stairs[0]) if len(stairs) == _STAIRS else 0.0
+    ups = tuple(
+        int(i)
+        for i in rising
+        if i >= n // 20 and v[i - 1] > 0 and steady[i] and (fell[i] or (v[i] > v[0] and v[i] - v[i - 1] > usual))
+    )
     return Schedule(
         curve=curve,
         peak=float(v[top]),

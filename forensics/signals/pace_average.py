@@ -15,8 +15,10 @@ def is_running_average(values: Floats, counts: Steps) -> bool:
 
     The slope of the log of the smoothed changes on the log of the step count, after the first tenth; an average has
     -1, noise about a level 0. And what went into an average is positive: noise about a level, taken apart as if it were
-    an average, is not. Fewer than sixty records cannot tell.
+    an average, is not. Fewer than sixty records cannot tell; a rate of zero, an endless time, is no average of any.
     """
+    if not np.isfinite(values).all():
+        return False
     late = len(values) // 10
     moves, place = np.abs(np.diff(values))[late:], np.asarray(counts, dtype=np.float64)[late + 1 :]
     if len(moves) < _FEWEST or place.min(initial=1.0) <= 0:

@@ -188,6 +188,17 @@ def test_a_real_interrupt_is_130(tmp_path: Path) -> None:
     assert signal.SIGINT == 2
 
 
+@pytest.mark.parametrize(("options", "seen"), [((), False), (("-W", "default"), True)])
+def test_what_a_library_warns_of_is_seen_by_those_who_ask(tmp_path: Path, options: list[str], *, seen: bool) -> None:
+    code = "import sys, warnings; from forensics import pipeline; from forensics.cli.main import run\n"
+    code += "real = pipeline.ingest_run\n"
+    code += "pipeline.ingest_run = lambda *a, **k: (warnings.warn('overflow', stacklevel=1), real(*a, **k))[1]\n"
+    code += "sys.argv = ['forensics', 'triage', '.']; run()"
+    command = [sys.executable, *options, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ("overflow" in done.stderr, "CANNOT SAY" in done.stdout) == (seen, True)
+
+
 @pytest.mark.parametrize("args", [["--help"], ["triage", "--help"], ["formats"], ["--version"]])
 def test_a_closed_pipe_is_141_and_silent(args: list[str]) -> None:
     reading, writing = os.pipe()

@@ -27,16 +27,43 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, world
 from forensics.signals._classify import Weight
-from forensics.signals.failures import Failure, standing
+from forensics.signals.failures import standing
 from forensics.signals.hang_complaints import complaints
 from forensics.signals.timeline import in_order
 from forensics.store.run import Run
+
+#: Cause, title, reason and next step of a process that is gone.
+_GONE = (
+    "peer_gone",
+    "a process of the run is gone and nothing here says why",
+    "only its peers or its launcher speak of it",
+    "find the log of the process that is missing; its last lines hold the cause",
+)
+#: The same where all reports, by their cause, say more.
+_WORDS: Mapping[str, tuple[str, str, str, str]] = MappingProxyType(
+    {
+        "traceback_cut_short": ("peer_gone", "a traceback without its last line ends the log", *_GONE[2:]),
+        "command_not_found": (
+            "command_not_found",
+            "the shell could not run what its script asks for",
+            "the shell says so, and nothing of a program says why else the run ended",
+            "look at the line of the script that it names, and at the modules and environment that it loads",
+        ),
+        "hydra_error": (
+            "peer_gone",
+            "Hydra ended the program after an error that is not in the log",
+            "only Hydra's hint on its stack trace was found",
+            "read the lines above it, or run again with HYDRA_FULL_ERROR=1",
+        ),
+    }
+)
 
 
 @rule("CRH003", shape=Shape.CRASH, needs=("events", "metrics"))
@@ -47,6 +74,8 @@ def peer_lost(run: Run, _cfg: None = None) -> Iterator[Finding]:
         return
     first = found[0]
     onset = onset_of(run, first)
+    alike = all(f.cause == first.cause for f in found)
+    cause, title, because, then = _WORDS.get(first.cause, _GONE) if alike else _GONE
     victims = set(ranks_of(tuple(f for f in found if f.weight == Weight.CLOSED)))
     silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
     named = silent if victims and len(silent) < len(victims) else ()
@@ -55,19 +84,13 @@ def peer_lost(run: Run, _cfg: None = None) -> Iterator[Finding]:
         shape=Shape.CRASH,
         severity=Severity.ERROR,
         confidence=Confidence.LOW,
-        title=_title(first) + when(onset),
-        because="only its peers or its launcher speak of it",
+        title=title + when(onset),
+        because=because,
         evidence=evidence_of(found),
         onset=onset,
         culprits=named,
-        cause="peer_gone",
+        cause=cause,
         causal=Causal.SYMPTOM,
         numbers={"reports": len(found)},
-        next=("find the log of the process that is missing; its last lines hold the cause",),
+        next=(then,),
     )
-
-
-def _title(first: Failure) -> str:
-    if first.cause == "traceback_cut_short":
-        return "a traceback without its last line ends the log"
-    return "a process of the run is gone and nothing here says why"

@@ -68,7 +68,7 @@ def uncaught_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
         shape=Shape.CRASH,
         severity=Severity.ERROR,
         confidence=Confidence.HIGH if first.weight == Weight.OWN else Confidence.MEDIUM,
-        title=f"{whoever} raised {short(said(first))}{when(onset)}",
+        title=f"{whoever} {'raised' if first.exception else 'failed with'} {short(said(first))}{when(onset)}",
         because="the error is the program's own, and neither later steps nor a success marker follow it",
         evidence=evidence_of(own),
         onset=onset,

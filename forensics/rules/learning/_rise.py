@@ -18,7 +18,8 @@ class Rise:
 
     `best` is the lowest level reached and `final` the level of the last tenth; `onset` is the index of the first value
     above the middle of the two after which none is below it; `noise` is the robust standard deviation of values about
-    their neighbours' median before the onset; `frozen` counts equal values at the end.
+    their neighbours' median before the onset; `frozen` counts equal values at the end; `returns` says how often before
+    the onset a level had been above the final one and had come back below the middle.
     """
 
     best: float
@@ -26,6 +27,7 @@ class Rise:
     onset: int
     noise: float
     frozen: int
+    returns: int = 0
 
 
 def rise_of(values: Sequence[float] | Floats, *, window: int) -> Rise | None:
@@ -36,13 +38,24 @@ def rise_of(values: Sequence[float] | Floats, *, window: int) -> Rise | None:
     if len(values) < 2 * window:
         return None
     series = pl.Series(values, dtype=pl.Float64)
-    best = _float(series.rolling_median(window).min())
+    levels = series.rolling_median(window)
+    best = _float(levels.min())
     final = _float(series.tail(max(window, len(values) // 10)).median())
     if final <= best:
         return None
-    low = (series < best + (final - best) / 2).arg_true()
+    middle = best + (final - best) / 2
+    low = (series < middle).arg_true()
     onset = int(low[-1]) + 1 if low.len() else 0
-    return Rise(best, final, onset, _noise(series.head(onset) if onset else series, window), _equal_at_end(series))
+    noise = _noise(series.head(onset) if onset else series, window)
+    return Rise(best, final, onset, noise, _equal_at_end(series), _returns(levels.head(onset), middle, final))
+
+
+def _returns(levels: pl.Series, low: float, high: float) -> int:
+    """Count how often levels went from below `low` to above `high` and below `low` again."""
+    side = (levels > high).cast(pl.Int8) - (levels < low).cast(pl.Int8)
+    kept = side.filter(side.fill_null(0) != 0)
+    falls = int(((kept == -1) & (kept.shift(1) == 1)).sum())
+    return max(0, falls - int(kept.len() > 0 and kept[0] == 1))
 
 
 def _noise(series: pl.Series, window: int) -> float:

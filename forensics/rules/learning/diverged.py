@@ -7,7 +7,8 @@ loss that is absurdly large from the first record.
 Why it matters: the run goes on, nothing crashes, and everything after the onset is lost.
 
 How it decides: the level of the last tenth of the records is above the best level by a share of it and by many times
-the noise between neighbours, and no value after the onset returns below the middle of the two; or the last two records
+the noise between neighbours, no value after the onset returns below the middle of the two, and the loss had not come
+back from such a level again and again before (a log of many short optimizations); or the last two records
 or more are twice as high as anything before; or the last tenth is a hundred times the first record, even where the loss
 falls from a peak in between. A smaller or more gradual rise is judged on logarithms against
 autocorrelated noise: a note below a fifth, which later epochs over the same data show as well; from there a warning,
@@ -83,7 +84,8 @@ class Config:
     loss has not come back either; `frozen` is how many equal records at the end, at least a third
     of all, make a frozen loss; `exploded` times the highest value before is what the last two or more records of a
     loss that exploded just before the end must exceed. What is smaller or more gradual has the limits of LRN003, and
-    is an error only when it lasts for `wasted_share` of the records.
+    is an error only when it lasts for `wasted_share` of the records. A loss that came back from such a level `returns`
+    times may do so again.
     """
 
     records: int = 20
@@ -95,6 +97,7 @@ class Config:
     exploded: float = 2.0
     left_behind: float = 100.0
     wasted_share: float = 0.1
+    returns: int = 3
 
 
 _LIMITS = Limits()
@@ -175,6 +178,7 @@ def _is_rise(rise: Rise, curve: Curve, cfg: Config) -> bool:
         rise.best > 0
         and high > cfg.rise * rise.best
         and high > cfg.sigmas * rise.noise
+        and rise.returns < cfg.returns
         and cfg.window <= rise.onset <= len(curve) - cfg.window
     )
 

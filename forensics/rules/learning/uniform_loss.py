@@ -103,20 +103,19 @@ class Uniform:
 
 @rule("LRN007", shape=Shape.LEARNING, needs=("metrics", "facts"), config=Uniform)
 def uniform_loss(run: Run, cfg: Uniform | None = None) -> Iterator[Finding]:
-    """Find the first training loss that never left ln(vocabulary)."""
+    """Find whether the longest training loss never left ln(vocabulary)."""
     cfg = cfg or Uniform()
     if reinforced(run):
         return
     said = configured(run, "vocab")
     size = int(said.number) if said is not None and said.number is not None and said.number > 1 else None
-    for curve in curves(run, "loss"):
-        trend = trend_of(curve)
-        if trend is None or curve.ends_nonfinite or not is_flat(trend, FLAT):
-            continue
-        vocab = _nearest(trend.last, size, cfg)
-        if vocab is not None and not improved(curve, 1, curves(run, "eval_loss")):
-            yield _finding(curve, trend, vocab, (said if size else None, configured(run, "mock")), cfg)
-            return
+    curve = max(curves(run, "loss"), key=len, default=None)
+    trend = trend_of(curve) if curve is not None else None
+    if curve is None or trend is None or curve.ends_nonfinite or not is_flat(trend, FLAT):
+        return
+    vocab = _nearest(trend.last, size, cfg)
+    if vocab is not None and not improved(curve, 1, curves(run, "eval_loss")):
+        yield _finding(curve, trend, vocab, (said if size else None, configured(run, "mock")), cfg)
 
 
 def _nearest(level: float, size: int | None, cfg: Uniform) -> int | None:

@@ -40,6 +40,8 @@ from forensics.signals.failures import standing
 from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
+_SIGNAL = ("external_termination", "a signal from outside")
+_KEYBOARD = ("interrupted_by_user", "an interrupt from the keyboard")
 _WORDS = {
     "slurm-timelimit": ("time_limit", "the time limit of its job"),
     "lsf-runlimit": ("time_limit", "the run limit of its job"),
@@ -55,9 +57,9 @@ _WORDS = {
     "slurm-state-stopped": ("cancelled", "its scheduler"),
     "lsf-owner": ("killed_by_owner", "the job's owner"),
     "lsf-admin": ("killed_by_admin", "an administrator"),
-    "sigint2": ("interrupted_by_user", "an interrupt from the keyboard"),
-    "interrupt-caught": ("interrupted_by_user", "an interrupt from the keyboard"),
-    "caret-c": ("interrupted_by_user", "an interrupt from the keyboard"),
+    "sigint2": _KEYBOARD,
+    "interrupt-caught": _KEYBOARD,
+    "caret-c": _KEYBOARD,
     "sighup": ("terminal_closed", "a closed terminal (SIGHUP)"),
 }
 
@@ -71,7 +73,7 @@ def external_stop(run: Run, _cfg: None = None) -> Iterator[Finding]:
     first = found[0]
     onset = onset_of(run, first)
     telling = next((f for f in found if f.code in _WORDS), first)
-    cause, words = _WORDS.get(telling.code, (_cause(first.cause), "a signal from outside"))
+    cause, words = _WORDS.get(telling.code, _KEYBOARD if first.cause == _KEYBOARD[0] else _SIGNAL)
     yield Finding(
         rule="STP001",
         shape=Shape.STOPPED,
@@ -86,7 +88,3 @@ def external_stop(run: Run, _cfg: None = None) -> Iterator[Finding]:
         numbers={"messages": len(found)},
         next=("resume from the last checkpoint",),
     )
-
-
-def _cause(cause: str) -> str:
-    return "interrupted_by_user" if cause == "interrupted_by_user" else "external_termination"

@@ -170,6 +170,12 @@ def test_a_table_takes_its_names_from_the_header(header: str, row: str) -> None:
     assert series([header, *(row.format(s=s, v=s * 0.5) for s in STEPS)], "loss") == expected(0.5)
 
 
+def test_a_table_without_a_counter_is_read_where_its_header_names_a_loss() -> None:
+    rows = [f"{s * 0.5}\t{s * 2.0}\t{s}.25" for s in STEPS]
+    assert [v for _, v in series(["train_loss\ttrain_EPE\tEPE", "", *rows], "loss")] == [s * 0.5 for s in STEPS]
+    assert learn(["precision\trecall\tlost", "", *rows]) is None
+
+
 def test_a_run_that_began_again_keeps_both_attempts() -> None:
     metrics = read([f"step {s} loss 0.{s}" for _ in range(2) for s in range(10, 200, 10)])
     assert metrics["attempt"].unique().sort().to_list() == [0, 1]

@@ -156,6 +156,25 @@ def test_a_lost_peer_is_said_with_low_confidence() -> None:
     assert (hit.confidence, hit.causal) == (Confidence.LOW, Causal.SYMPTOM)
 
 
+def test_a_shell_that_found_no_command_is_named_unless_others_speak_of_the_end() -> None:
+    shell = {"role": "symptom", "shape": "crash", "cause": "command_not_found"}
+    missing = ("a.log", 3, "shell-not-found", "script: line 16: conda: command not found", shell)
+    failed = ("a.log", 9, "srun-exit", "task 0: Exited with exit code 1", shell | {"cause": "task_failed"})
+    assert [f.cause for f in found(run_with(missing), "CRH003")] == ["command_not_found"]
+    assert [f.cause for f in found(run_with(missing, failed), "CRH003")] == ["peer_gone"]
+
+
+def test_a_traceback_cut_short_after_an_echoed_interrupt_is_a_stop() -> None:
+    (hit,) = found(run_with(("a.log", 9, "traceback", "^CTraceback (most recent call last):", {})), "STP001")
+    assert (hit.cause, "keyboard" in hit.title) == ("interrupted_by_user", True)
+
+
+def test_what_a_program_printed_is_not_called_raised() -> None:
+    root = {"role": "root", "shape": "crash", "cause": "bad_config"}
+    (hit,) = found(run_with(("a.log", 9, "hydra-config", "Could not override 'lr'.", root)), "CRH001")
+    assert hit.title == "the run failed with Could not override 'lr'."
+
+
 def test_damaged_attributes_are_no_error() -> None:
     frame = pl.DataFrame({"source": ["a"], "line": [1], "code": ["traceback"], "text": ["x"], "attrs": ['{"role":']})
     assert standing(run_of("made", {"events": frame}))[0].cause == "traceback_cut_short"

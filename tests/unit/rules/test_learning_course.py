@@ -97,6 +97,13 @@ def test_chance_over_a_known_vocabulary_is_an_error_and_over_a_usual_one_a_warni
     assert [f.severity for f in said("LRN007", run_with(loss=loss))] == [Severity.WARNING]
 
 
+def test_an_attempt_that_ended_at_chance_says_nothing_of_a_longer_one() -> None:
+    chance, falling = noisy(np.full(40, math.log(50257)), 0.003), np.linspace(10.8, 3, 400)
+    frames = [run_with(loss=values).scan("metrics").collect() for values in (chance, falling)]
+    rows = pl.concat([frame.with_columns(attempt=pl.lit(i)) for i, frame in enumerate(frames)], how="diagonal_relaxed")
+    assert said("LRN007", run_of("test", {"metrics": rows})) == []
+
+
 def test_chance_over_random_data_is_a_note() -> None:
     run = run_with({"vocab_size": "50257", "mock_data": "true"}, loss=noisy(np.full(200, math.log(50257)), 0.003))
     assert [f.severity for f in said("LRN007", run)] == [Severity.INFO]
@@ -122,6 +129,12 @@ def test_a_restart_to_a_known_height_is_a_note_and_a_new_peak_a_warning() -> Non
     down = np.linspace(1e-3, 1e-4, 100)
     assert [f.severity for f in said("LRN009", run_with(lr=[*down, *down]))] == [Severity.INFO]
     assert [f.severity for f in said("LRN009", run_with(lr=[*down, *(3 * down)]))] == [Severity.WARNING]
+
+
+def test_a_warmup_printed_more_often_than_it_changes_has_no_jump() -> None:
+    stairs = np.repeat(np.arange(16) * 6.5e-9, 2)
+    assert said("LRN009", run_with(lr=[0.0] * 4 + [*stairs])) == []
+    assert [f.severity for f in said("LRN009", run_with(lr=[*stairs, *([8e-7] * 10)]))] == [Severity.WARNING]
 
 
 def test_a_cyclic_schedule_has_no_jump() -> None:
@@ -234,3 +247,14 @@ def test_a_trend_of_a_falling_loss_is_significant() -> None:
     assert trend is not None
     assert trend.fall > 10 * trend.fall_error
     assert trend.first > trend.last
+
+
+def test_the_last_of_many_short_optimizations_in_one_log_has_not_diverged() -> None:
+    def fall(lowest: float) -> np.ndarray:
+        return lowest + 7.0 * np.exp(-np.arange(20) / 2.5)
+
+    many = np.concatenate([fall(low) for low in (0.2, 0.09, 0.15, 0.13, 0.2, 0.14, 0.088, 0.16, 0.11, 0.13) * 2])
+    assert said("LRN001", run_with(loss=many)) == []
+    assert [f.severity for f in said("LRN001", run_with(loss=[*fall(0.2), *fall(0.09), *([9.0] * 40)]))] == [
+        Severity.ERROR
+    ]

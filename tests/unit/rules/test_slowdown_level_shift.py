@@ -119,3 +119,8 @@ def test_a_falling_series_neither_shifts_nor_climbs() -> None:
     falling = pl.Series([float(v) for v in range(40, 0, -1)])
     assert shift_of(falling, edge=3, near=3) is None
     assert climb_of(falling, parts=4) is None
+
+
+def test_a_rate_that_was_once_zero_is_read_without_that_record() -> None:
+    rates = [*noisy(60, 5000.0, 19), 0.0, *noisy(60, 5000.0, 21), *noisy(60, 1500.0, 20)]
+    assert [f.onset.step for f in found(printed_run("tokens_per_sec", rates))] == [121]
