@@ -26,17 +26,17 @@ from forensics.dialects.spec import Dialect, Line
 
 _STEP = re.compile(
     r"(?:(?:global|train|training|num|n|total)_?)?(?:steps?|iters?|iterations?|updates?|timesteps?)"
-    r"|it|batch(?:es|_idx|_id)?|minibatch|mb"
+    r"|it|batch(?:es|_idx|_id)?|minibatch|mb|步数?|步骤|迭代(?:次数)?|ステップ|스텝"
 )
 _WITHIN = re.compile(r"batch(?:es|_idx|_id)?|minibatch|mb|iters?|iterations?|it|i")
-_EPOCH = re.compile(r"ep(?:ochs?)?")
+_EPOCH = re.compile(r"ep(?:ochs?)?|轮次?|轮数|周期|エポック|에포크|에폭")
 _METRIC = re.compile(
     r"(?i)(?:^|[\W_\d])(?:\w*loss(?:es)?|err(?:or)?|acc(?:uracy)?|ppl|perplexity|rewards?|returns?|grad\w*|gnorm|lr|"
     r"learning.?rate|mae|[rn]*mse|b[pi]b|bpc|nll|kl|entropy|auc|auroc|f1|dice|m?iou|map|bleu|[wc]er|psnr|ssim|fid|elbo|"
-    r"score|precision|recall|top[ -]?[15]|l[12])(?:$|[\W_\d])"
+    r"score|precision|recall|top[ -]?[15]|l[12])(?:$|[\W_\d])|损失|損失|손실|准确率|精度|정확도|学习率|学習率|학습률"
 )
-_LOSS = re.compile(r"(?i)loss|grad.?norm|gnorm|nll|ppl|perplexity|cross.?entropy")
-_RATE = re.compile(r"(?i)(?:^|[\W_])(?:lr|learning|weight|min|max)(?:$|[\W_])")
+_LOSS = re.compile(r"(?i)loss|损失|損失|손실|grad.?norm|gnorm|nll|ppl|perplexity|cross.?entropy")
+_RATE = re.compile(r"(?i)(?:^|[\W_])(?:lr|learning|weight|min|max)(?:$|[\W_])|学习率|学習率|학습률|最佳|最小|最大|最低")
 _JUNK = re.compile(
     r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/"
     r"|(?:^|\W)(?:line|lineno|time_ms|port|pid|seed|version|file|eta|worker|rank|gpu|cuda|device|node|v_num)$"

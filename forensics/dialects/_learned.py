@@ -9,12 +9,13 @@ from types import MappingProxyType
 
 import polars as pl
 
-from forensics.dialects._masking import SOURCE, UNIT_SOURCE, Slot, source
+from forensics.dialects._masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import NS, RESERVED, Line, N, Name
 
 _MAX_FIRST, _MAX_GAP = 120, 60
 _COUNT = r"[\d,]*\d"
+_UNNAMED = re.compile(rf"[^0-9{LETTERS}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +94,11 @@ def _named(column: Column) -> Name:
 
 
 def group_names(keys: Sequence[str]) -> dict[str, str]:
-    """Each printed key as the name of a group: ASCII word characters, no fixed meaning, no name twice."""
+    """Each printed key as the name of a group: letters and digits, no fixed meaning, no name twice."""
     taken = {*RESERVED}
     out: dict[str, str] = {}
     for key in keys:
-        base = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_") or "value"
+        base = _UNNAMED.sub("_", key).strip("_") or "value"
         base = f"n_{base}" if base[0].isdigit() else base
         name, n = base, 2
         while name in taken:
@@ -142,6 +143,8 @@ def _lead(column: Column, *, first: bool) -> tuple[str, str]:
         and not set(shared) & set(SOURCE)
     ):
         return r"^\s*" + source(shared).removeprefix(r"\s*"), shared
+    if whole and not first and shared.strip() and not re.search(r"\w", shared):
+        return source(shared), ""  # the key stands before another number
     clipped = re.split("[\x01-\x04]", shared)[-1] if first else shared
     clipped = _from_a_word(clipped, column.key)
     text = source(clipped) if clipped.strip() else rf"{re.escape(column.key)}\W{{0,6}}?" if column.key else ""

@@ -32,11 +32,20 @@ _TOKEN = re.compile(
     r"|\.\d+(?:[eE][-+]?\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
     rf")(?P<unit>{_UNIT})?(?![\w@]|\.\d|-[A-Za-z])"
 )
-_KEY_WORD = r"[A-Za-z_][^\s,|;:=(){}\[\]<>\"'\x01-\x04]*"
+#: Names may be Chinese, Japanese or Korean; their colons and commas are wide.
+LETTERS = r"A-Za-z_\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fff\uac00-\ud7a3"
+_KEY_WORD = rf"[{LETTERS}][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b\uff08\uff09]*"
 _KEY = re.compile(
-    rf"(?P<key>{_KEY_WORD}(?: [A-Za-z_@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04]*){{0,3}})"
-    r"(?P<sep>['\"]?[\])]?\s*(?:->|=>|:=|[:=]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
+    rf"(?P<key>{_KEY_WORD}(?: [{LETTERS}@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b]*){{0,3}})"
+    r"(?P<sep>['\"]?[\])]?\s*(?:->|=>|:=|[:=\uff1a]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
 )
+_COUNTER = r"(?:epoch|step|iter(?:ation)?|batch|update)"
+#: A quantity whose counter comes before its value: `Loss for epoch 3: 0.5`.
+_COUNTED = re.compile(
+    rf"(?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,2}}?) \(?(?:(?:for|at|of|in|after|on) )?{_COUNTER}\s*#?\s*$",
+    re.IGNORECASE,
+)
+_BRACKETED = re.compile(rf"\({_COUNTER}", re.IGNORECASE)
 _VALUED = re.compile(r"(?i)(?:loss|norm|ppl|perplexity|acc|accuracy|reward|kl|err|error|nll)$")
 _WRAPPERS = frozenset({"tensor", "array", "Array", "float", "DeviceArray"})
 #: A counter glued to its name, which would make another key of every row (`E3 iter[ 14/ 15]`).
@@ -92,6 +101,8 @@ def key_of(before: str) -> str:
     if found is None:
         return ""
     words = found["key"].split(" ")
+    if _BRACKETED.fullmatch(words[-1]):
+        return words[-1][1:]
     while len(words) > 1 and (words[0].lower() in _STOP or (words[0].lower() == "epoch" and len(words) > 2)):
         words = words[1:]
     words = words[1:] if len(words) > 1 and _GLUED.fullmatch(words[0]) else words
@@ -110,9 +121,15 @@ def slots(line: str) -> tuple[Slot, ...]:
         if match is None:
             break
         over = bool(found) and before.strip() in {"/", "of"}
-        key = "" if over else key_of(before)
+        key = "" if over else key_of(before) or (_counted_key(found[-1].before, before) if found else "")
         found.append(Slot(key, match["number"], match["unit"] or "", before, over))
     return tuple(found)
+
+
+def _counted_key(earlier: str, before: str) -> str:
+    """The key of a number behind the counter of its quantity; `earlier` is the text before that counter."""
+    named = _COUNTED.search(earlier[-120:]) if before.strip() in {":", "=", "):", "-", "->", "is"} else None
+    return named["key"] if named is not None else ""
 
 
 def source(piece: str) -> str:

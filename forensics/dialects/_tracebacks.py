@@ -31,6 +31,8 @@ _EXCEPTION = re.compile(
 _IGNORED = re.compile(rb"Exception ignored (?:in|on|while)|--- Logging error ---")
 #: Words of the line before a head: not the program's own course, but something beside it.
 _ASIDE = re.compile(rb"Exception in thread|Error in atexit|exception was never retrieved|Exception in Tkinter")
+#: The outermost frame of a thread, where other lines stand between its announcement and the head.
+_THREAD = re.compile(r'File "[^"]*threading\.py", line \d+, in _bootstrap')
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _ANSI = re.compile(_lines.ANSI)
 _BREAK = re.compile("[\n\r\x08]")
@@ -194,7 +196,7 @@ class Assembler:
             place |= {"byte": row["byte"] + len(skipped)}
         harmless = _IGNORED.search(before) is not None or "failed with: Traceback" in row["raw"]
         attrs = {"role": "benign" if harmless else "root", "shape": "crash", "head_line": str(row["line"])}
-        if _ASIDE.search(before) is not None:
+        if _ASIDE.search(before) is not None or any(map(_THREAD.search, lines[:2])):
             attrs["aside"] = "yes"
         said = (found.text or row["raw"]).encode("utf-8", "replace").decode()[: self._chars]
         return [

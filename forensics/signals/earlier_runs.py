@@ -1,7 +1,7 @@
 """Where the last run of a file begins, when a file holds several that each counted from the start.
 
 Steps that start again may be the next epoch of the same run, too. A new run begins at a loss like that of the run
-before it when that one began; an epoch begins where the last one ended.
+before it when that one began; an epoch begins where the last one ended, and is about as long.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from forensics.signals.attempts import Boundary, Life, boundaries, lives, rows_o
 from forensics.signals.endings import ending_of
 from forensics.signals.failures import standing
 from forensics.store.run import Run
+
+#: What goes on for so many times the steps of what came before is no next epoch of it.
+_LONGER = 1.5
 
 
 def last_run_begins(run: Run) -> Mapping[str, int]:
@@ -33,9 +36,11 @@ def _last_run_begins(run: Run) -> dict[str, int]:
 
 
 def _is_new(run: Run, boundary: Boundary) -> bool:
-    """Whether the loss begins where the run before it began, rather than where that one ended."""
+    """Whether the loss begins where the run before it began, or it goes on for much longer and ends lower."""
     before, after = _losses(run, boundary.before), _losses(run, boundary.after)
     if not before or not after:
+        return True
+    if boundary.after.last > _LONGER * boundary.before.last and after[-1] < before[-1]:
         return True
     return abs(after[0] - before[0]) < abs(after[0] - before[-1])
 

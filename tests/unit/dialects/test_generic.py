@@ -176,6 +176,29 @@ def test_a_table_without_a_counter_is_read_where_its_header_names_a_loss() -> No
     assert learn(["precision\trecall\tlost", "", *rows]) is None
 
 
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ("Epoch {s} 训练损失: {v}, 训练准确率: 3{s}.46%", "训练损失"),
+        ("轮次\uff1a{s}\uff0c损失\uff1a{v}\uff0c学习率\uff1a0.001", "损失"),
+        ("エポック {s} 学習損失 = {v}", "学習損失"),
+        ("에포크 {s}: 학습 손실 {v}", "학습_손실"),
+    ],
+)
+def test_names_in_other_scripts_are_names(row: str, name: str) -> None:
+    lines = [row.format(s=s, v=s * 0.5) for s in STEPS]
+    assert series(lines, "loss") == expected(0.5)
+    assert name in read(lines)["raw_name"].to_list()
+
+
+@pytest.mark.parametrize(
+    "lead", ["Loss for epoch", "Average training loss after epoch", "train loss at step #", "LOSS (epoch"]
+)
+def test_a_counter_may_stand_between_a_name_and_its_value(lead: str) -> None:
+    end = ")" if "(" in lead else ""
+    assert series([f"{lead} {s}{end}: {s * 0.5}" for s in STEPS], "loss") == expected(0.5)
+
+
 def test_a_run_that_began_again_keeps_both_attempts() -> None:
     metrics = read([f"step {s} loss 0.{s}" for _ in range(2) for s in range(10, 200, 10)])
     assert metrics["attempt"].unique().sort().to_list() == [0, 1]

@@ -182,9 +182,36 @@ def test_an_earlier_run_that_diverged_decides_where_the_last_one_has_no_end() ->
     assert judged(diverging(), steps(0, 30)).verdict.shape is Shape.LEARNING
 
 
+@pytest.mark.parametrize(("lower", "outcome"), [(1.0, Outcome.HEALTHY), (0.0, Outcome.FAILED)])
+def test_a_last_run_that_begins_high_is_a_new_one_where_it_goes_on_for_much_longer_and_ends_lower(
+    lower: float, outcome: Outcome
+) -> None:
+    last = (f"step {s} | loss {500 - lower * 498 * s / 139 + s % 3 / 10:.4f}" for s in range(140))
+    assert judged(diverging(), last, DONE).verdict.outcome is outcome
+
+
 def test_epochs_that_count_from_the_start_are_one_run() -> None:
     def epoch(high: float) -> Iterator[str]:
         return (f"step {s} | loss {high + (0.5 * 1.15 ** max(0, s - 20)):.4f}" for s in range(70))
 
     report = judged(epoch(2.0), (f"step {s} | loss {500 + s % 3:.4f}" for s in range(80)), DONE)
     assert report.verdict.outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    "words", ["End training....", "训练完成!", "Treinamento concluído com sucesso", "学習が完了しました", "학습 완료"]
+)
+def test_other_words_for_the_end_are_success(words: str) -> None:
+    assert "then " in judged(steps(0, 40), words).verdict.headline
+
+
+def test_the_end_of_an_epoch_is_no_end_of_training() -> None:
+    said = "第 3 轮训练完成", "Epoch 3 训练完成", "训练完成率: 30%", "训练完成后将保存模型"
+    assert "no end marker" in judged(steps(0, 40), said).verdict.headline
+
+
+def test_threads_that_fail_together_at_the_exit_are_beside_the_program() -> None:
+    heads = ("Exception in thread Thread-1:", "Exception in thread Thread-3:", "", "End training....")
+    frame = '  File "/usr/lib/python3.10/threading.py", line 1016, in _bootstrap_inner'
+    twice = [line for line in ("Traceback (most recent call last):", frame, "    self.run()") for _ in range(2)]
+    assert judged(steps(0, 40), heads, twice, ["OSError: handle is closed"] * 2).verdict.outcome is Outcome.HEALTHY
