@@ -17,8 +17,10 @@ _CLOCK = re.compile(r"^\d+(?::\d\d)+$")
 _STEP = re.compile(r"(?i)^(?:step|iter|iteration|epoch|update|batch)s?\W?$")
 _METRIC = re.compile(r"(?i)loss|acc|err|ppl|perplex|reward|score|mae|mse|auc|f1")
 #: Rows under such a name are training records, counted or not.
-_LOSS = re.compile(r"(?i)(?:^|[_\s])loss$|^loss")
+_LOSS = re.compile(r"(?i)(?:^|[_\s])loss$")
 _MAX_CELLS = 24
+#: All lines are searched for the rows of each header, so a file of nothing but headers must not cost their square.
+_MAX_HEADERS = 16
 
 
 def _cells(line: str) -> list[str]:
@@ -49,6 +51,8 @@ def tables(lines: Sequence[str], repeats: int) -> Iterator[Family]:
         header = tuple(_cells(line)) if len(line) <= 1000 else ()
         if header in seen or not header or not _is_header(header):
             continue
+        if len(seen) == _MAX_HEADERS:
+            return
         seen.add(header)
         rows = [cells for text in lines[i + 1 :] if len(cells := _cells(text)) == len(header) and _is_row(cells)]
         if len(rows) >= repeats and (family := _family(header, rows, bars="|" in line)) is not None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forensics.dialects import _generic_tables
 from forensics.dialects._engine import parse_text
 from forensics.dialects._generic import learn
 from forensics.dialects._masking import slots
@@ -174,6 +175,13 @@ def test_a_table_without_a_counter_is_read_where_its_header_names_a_loss() -> No
     rows = [f"{s * 0.5}\t{s * 2.0}\t{s}.25" for s in STEPS]
     assert [v for _, v in series(["train_loss\ttrain_EPE\tEPE", "", *rows], "loss")] == [s * 0.5 for s in STEPS]
     assert learn(["precision\trecall\tlost", "", *rows]) is None
+
+
+def test_a_file_of_headers_alone_is_not_searched_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[object] = []
+    monkeypatch.setattr(_generic_tables, "_is_row", lambda cells: bool(searched.append(cells)))
+    list(_generic_tables.tables([f"step train_loss name{'x' * i}" for i in range(20)] * 10, 5))
+    assert len(searched) <= 16 * 200
 
 
 @pytest.mark.parametrize(
