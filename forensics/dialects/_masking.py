@@ -46,6 +46,8 @@ _COUNTED = re.compile(
     re.IGNORECASE,
 )
 _BRACKETED = re.compile(rf"\({_COUNTER}", re.IGNORECASE)
+_MIXED = re.compile(rf"(?P<before>[^\x00-\x7f][{LETTERS} ]*?[^\x00-\x7f] ?)(?P<latin>[A-Za-z_][\x20-\x7e]*)")
+_VALIDATION = re.compile("验证|测试|评估|検証|검증")
 _VALUED = re.compile(r"(?i)(?:loss|norm|ppl|perplexity|acc|accuracy|reward|kl|err|error|nll)$")
 _WRAPPERS = frozenset({"tensor", "array", "Array", "float", "DeviceArray"})
 #: A counter glued to its name, which would make another key of every row (`E3 iter[ 14/ 15]`).
@@ -95,12 +97,20 @@ def _tokens(line: str) -> Iterator[tuple[str, re.Match[str] | None]]:
     yield text + line[start:], None
 
 
+def _latin(key: str) -> str:
+    """A Latin name without the Chinese, Japanese or Korean words written before it, but for those of a validation."""
+    mixed = _MIXED.fullmatch(key)
+    if mixed is None:
+        return key
+    return f"val {mixed['latin']}" if _VALIDATION.search(mixed["before"]) else mixed["latin"]
+
+
 def key_of(before: str) -> str:
     """The key at the end of the text before a number, without filler words; empty when there is none."""
     found = _KEY.search(before[-120:])
     if found is None:
         return ""
-    words = found["key"].split(" ")
+    words = _latin(found["key"]).split(" ")
     if _BRACKETED.fullmatch(words[-1]):
         return words[-1][1:]
     while len(words) > 1 and (words[0].lower() in _STOP or (words[0].lower() == "epoch" and len(words) > 2)):
@@ -129,7 +139,7 @@ def slots(line: str) -> tuple[Slot, ...]:
 def _counted_key(earlier: str, before: str) -> str:
     """The key of a number behind the counter of its quantity; `earlier` is the text before that counter."""
     named = _COUNTED.search(earlier[-120:]) if before.strip() in {":", "=", "):", "-", "->", "is"} else None
-    return named["key"] if named is not None else ""
+    return named["key"] if named is not None and _VALUED.search(named["key"]) else ""
 
 
 def source(piece: str) -> str:

@@ -191,6 +191,8 @@ def test_a_file_of_headers_alone_is_not_searched_for_each_of_them(monkeypatch: p
         ("轮次\uff1a{s}\uff0c损失\uff1a{v}\uff0c学习率\uff1a0.001", "损失"),
         ("エポック {s} 学習損失 = {v}", "学習損失"),
         ("에포크 {s}: 학습 손실 {v}", "학습_손실"),
+        ("epoch {s}, 训练loss: {v}, 验证loss: 7.5", "loss"),
+        ("epoch {s} 当前平均 train_loss={v} 学习率lr=0.1", "train_loss"),
     ],
 )
 def test_names_in_other_scripts_are_names(row: str, name: str) -> None:
@@ -205,6 +207,10 @@ def test_names_in_other_scripts_are_names(row: str, name: str) -> None:
 def test_a_counter_may_stand_between_a_name_and_its_value(lead: str) -> None:
     end = ")" if "(" in lead else ""
     assert series([f"{lead} {s}{end}: {s * 0.5}" for s in STEPS], "loss") == expected(0.5)
+
+
+def test_a_time_behind_a_counter_is_no_metric() -> None:
+    assert learn([f"Finished epoch {s}: {s * 0.5} s" for s in STEPS]) is None
 
 
 def test_a_run_that_began_again_keeps_both_attempts() -> None:
