@@ -46,7 +46,7 @@ _COUNTED = re.compile(
     re.IGNORECASE,
 )
 _BRACKETED = re.compile(rf"\({_COUNTER}", re.IGNORECASE)
-_MIXED = re.compile(rf"(?P<before>[^\x00-\x7f][{LETTERS} ]*?[^\x00-\x7f] ?)(?P<latin>[A-Za-z_][\x20-\x7e]*)")
+_MIXED = re.compile(rf"(?P<before>[^\x00-\x7f][{LETTERS} ]*?[^\x00-\x7f] ?)\(?(?P<latin>[A-Za-z_][\x20-\x7e]*)")
 _VALIDATION = re.compile("验证|测试|评估|検証|검증")
 _VALUED = re.compile(r"(?i)(?:loss|norm|ppl|perplexity|acc|accuracy|reward|kl|err|error|nll)$")
 _WRAPPERS = frozenset({"tensor", "array", "Array", "float", "DeviceArray"})

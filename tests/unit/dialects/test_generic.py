@@ -193,6 +193,7 @@ def test_a_file_of_headers_alone_is_not_searched_for_each_of_them(monkeypatch: p
         ("에포크 {s}: 학습 손실 {v}", "학습_손실"),
         ("epoch {s}, 训练loss: {v}, 验证loss: 7.5", "loss"),
         ("epoch {s} 当前平均 train_loss={v} 学习率lr=0.1", "train_loss"),
+        ("epoch {s} 保存模型 (train_loss={v})", "train_loss"),
     ],
 )
 def test_names_in_other_scripts_are_names(row: str, name: str) -> None:
