@@ -4,8 +4,8 @@ Lines whose numbers carry the same keys in the same order, again and again, are 
 code, argument dumps and profiler tables are not. A group of lines is trusted when it repeats at least 5 times (3 in a
 tiny file; once in an excerpt of a few lines, where its loss is NaN), names a loss-like quantity or counts steps beside
 another named number, and its counter grows. `nan` counts only as the value of a key: one whose other rows are numbers,
-or a loss or a gradient norm. Units are unknown, so
-numbers are kept as printed; names still go through the table of canonical names.
+or a loss or a gradient norm. Units are unknown, so numbers are kept as printed; names still go through the table of
+canonical names.
 
 The step is, in order of preference: a growing counter; `(epoch - first) * batches + batch` where the counter starts
 again in each epoch; a counter that wraps at `M` of `N/M`; the epoch. Which one, the values decide.

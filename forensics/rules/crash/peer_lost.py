@@ -1,6 +1,8 @@
 """CRH003 peer-lost: ranks or a launcher report that a process is gone, and nothing says why.
 
-What it detects: closed and reset connections, aborted communicators, and launchers that repeat a non-zero exit.
+What it detects: closed and reset connections, aborted communicators, and launchers that repeat a non-zero exit. Where
+nothing else stands, also a traceback without its last line, a shell that found no command, and Hydra's hint on a stack
+trace that is not in the log.
 
 Why it matters: these lines are written by victims. Alone they prove that something died, not what.
 

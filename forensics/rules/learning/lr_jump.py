@@ -6,8 +6,9 @@ Why it matters: a scheduler that was built again, or that forgot its step, raise
 model; the loss often follows.
 
 How it decides: from one record to the next the value grows by more than half, past the first twentieth, and not within
-a warm-up. Above `over_peak` times all values before it is a warning: no schedule with restarts does that. Back to
-a known height is a note. More than `few` jumps are a cyclic schedule, and nothing is said.
+a warm-up, not even one whose stairs are printed several times. Above `over_peak` times all values before it is a
+warning: no schedule with restarts does that. Back to a known height is a note. More than `few` jumps are a cyclic
+schedule, and nothing is said.
 
 What else looks like this: warm restarts; two optimizers that print under one name; a new stage.
 

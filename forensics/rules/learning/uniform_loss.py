@@ -4,10 +4,10 @@ What it detects: a language model whose loss begins and ends at the logarithm of
 
 Why it matters: this is the loss of a model that has learned nothing at all, not even how frequent its tokens are.
 
-How it decides: the level of the last fifth is within `near` of ln(V), and the loss did not fall. V is the vocabulary
-of the configuration; where none is known, one of the usual sizes, and then it is only a warning. With a known
-vocabulary and `records` records from the start it is an error. Data that is random by design (a configuration with
-mock or synthetic data) makes it a note.
+How it decides: in the longest training loss, the level of the last fifth is within `near` of ln(V), and the loss did
+not fall. V is the vocabulary of the configuration; where none is known, one of the usual sizes, and then it is only a
+warning. With a known vocabulary and `records` records from the start it is an error. Data that is random by design (a
+configuration with mock or synthetic data) makes it a note.
 
 What else looks like this: a benchmark on random tokens; the first steps of a run.
 
