@@ -87,7 +87,7 @@ def equal(data: bytes, at: Ints, literal: bytes) -> Bools:
     """Whether these bytes stand at each place; a place too near to the end of the data has them not."""
     words = _words(data)
     found = (at >= 0) & (at + max(len(literal), _WORD) <= len(data))
-    for offset, value, mask in _numbers(literal):
+    for offset, value, mask in _numbers_within(literal):
         rows = np.flatnonzero(found)
         found[rows] = (words[at[rows] + offset] & mask) == value
     return found
@@ -121,6 +121,15 @@ def _numbers(literal: bytes) -> tuple[tuple[int, np.uint64, np.uint64], ...]:
     """The words of a literal: offset, value, and which of its bits count."""
     parts = [(at, literal[at : at + _WORD]) for at in range(0, len(literal), _WORD)]
     return tuple((at, _number(part), np.uint64((1 << 8 * len(part)) - 1)) for at, part in parts)
+
+
+@lru_cache(maxsize=256)
+def _numbers_within(literal: bytes) -> tuple[tuple[int, np.uint64, np.uint64], ...]:
+    """As `_numbers`, but the last word ends where the literal ends, so that none is read past it."""
+    if len(literal) < _WORD:
+        return _numbers(literal)
+    last = len(literal) - _WORD
+    return tuple((at, _number(literal[at : at + _WORD]), _ALL) for at in (*range(0, last, _WORD), last))
 
 
 def _number(part: bytes) -> np.uint64:
