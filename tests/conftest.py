@@ -1,7 +1,44 @@
 """What holds for every test."""
 
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
 from hypothesis import settings
 
 # The first example of a test pays for imports, and a busy machine for everything: time is what bench/ measures.
 settings.register_profile("forensics", deadline=None)
 settings.load_profile("forensics")
+
+
+@pytest.fixture(scope="module")
+def only_owned_columns() -> Iterator[None]:
+    """While a test has this, a column made of memory that somebody may still write to is an error (`io/columns.py`)."""
+    patch = pytest.MonkeyPatch()
+    for name in ("numpy_to_pyseries", "numpy_to_pydf"):
+        makers = [m for m in _polars_modules() if hasattr(m, name)]
+        assert makers, f"polars has no {name} any more: look for where it takes numpy arrays now"
+        for module in makers:
+            patch.setattr(module, name, _checked(getattr(module, name)))
+    yield
+    patch.undo()
+
+
+def _polars_modules() -> list[Any]:
+    from polars import dataframe, series  # noqa: PLC0415 - private places of polars, looked at by this fixture only
+    from polars._utils import construction  # noqa: PLC0415
+
+    return [
+        construction, construction.series, construction.dataframe, series.series, dataframe.frame,
+    ]  # fmt: skip
+
+
+def _checked(make: Any) -> Any:
+    def made(*args: Any, **named: Any) -> Any:
+        for given in (*args, *named.values()):
+            if isinstance(given, np.ndarray):
+                assert not given.flags.writeable, f"{given.dtype} memory open for writing became a column: use owned()"
+        return make(*args, **named)
+
+    return made

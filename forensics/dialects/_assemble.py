@@ -11,6 +11,7 @@ import polars as pl
 from forensics.dialects import _attempts
 from forensics.dialects._match import Batch
 from forensics.dialects.spec import Dialect
+from forensics.io.columns import owned
 
 CHECKPOINTS = ("saved", "committed", "removed", "resumed")
 _I64, _I32, _F64, _STR = pl.Int64(), pl.Int32(), pl.Float64(), pl.String()
@@ -109,7 +110,7 @@ def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
         fresh = np.flatnonzero(np.diff(numbers, prepend=len(starts)))
         starts.extend(seqs[own][fresh].tolist())
         attempt[mine] = np.searchsorted(np.asarray(starts, np.int64), seqs[mine], side="right")
-    return frame.with_columns(attempt=pl.Series(attempt, dtype=pl.Int32))
+    return frame.with_columns(attempt=pl.Series(owned(attempt), dtype=pl.Int32))
 
 
 def _metrics(flat: pl.DataFrame, batches: Sequence[Batch]) -> pl.DataFrame:

@@ -22,6 +22,7 @@ from forensics.dialects import (
 )
 from forensics.dialects._engine import Matcher, Tables
 from forensics.dialects.spec import Dialect
+from forensics.io.columns import owned
 
 #: Tracebacks of one file that are assembled; further ones are counted.
 TRACEBACKS = 500
@@ -127,7 +128,7 @@ class Reader:
             if self._matcher is not None and own is not None:
                 printed, quiet = self._matcher.take(near.filter(near["text"].str.contains(own)))
             if len(quiet):
-                near = near.filter(~pl.Series(np.isin(near["seq"].to_numpy(), quiet, kind="table")))
+                near = near.filter(~pl.Series(owned(np.isin(near["seq"].to_numpy(), quiet, kind="table"))))
             suspects = near.filter(near["text"].str.contains(self._pattern))
             return self._bare(suspects), self._bare(printed)
         if self._matcher is None:

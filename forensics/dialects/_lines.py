@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from forensics.io.columns import owned
+
 Ints = npt.NDArray[np.int64]
 _BREAKS = bytes.maketrans(b"\r\x08", b"\n\n")
 _ASCII = bytes(range(128)) + b"?" * 128
@@ -109,10 +111,10 @@ class Cut:
         keep, text = np.arange(self.height), self._strings
         if but is not None:
             keep = np.delete(keep, but - self._first_seq)
-            text = text.gather(keep)
+            text = text.gather(owned(keep))
         if pattern is not None:
-            found = text.str.contains(pattern).arg_true().to_numpy().astype(np.int64)
-            keep, text = keep[found], text.gather(found)
+            found = text.str.contains(pattern).arg_true()
+            keep, text = keep[found.to_numpy()], text.gather(found)
         return self._framed(keep, text)
 
     def around(self, places: Ints) -> pl.DataFrame:
@@ -130,9 +132,9 @@ class Cut:
             text = text.str.replace_all(ANSI, "")
         return pl.DataFrame(
             {
-                "seq": keep + self._first_seq,
-                "line": self._lines(keep, starts),
-                "byte": starts + self._offset,
+                "seq": owned(keep + self._first_seq),
+                "line": owned(self._lines(keep, starts)),
+                "byte": owned(starts + self._offset),
                 "text": text,
             }
         )

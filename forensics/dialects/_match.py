@@ -11,6 +11,7 @@ import polars as pl
 
 from forensics.dialects import _layouts, _numbers, _times, _values
 from forensics.dialects.spec import RESERVED, Dialect, Line
+from forensics.io.columns import owned
 
 Ints = npt.NDArray[np.int64]
 #: From lines as printed to their times in nanoseconds.
@@ -77,7 +78,7 @@ def matches(dialect: Dialect, found: pl.DataFrame, learned: Learned, claimed: In
     for kind, line in enumerate(dialect.lines):
         lines = found.filter(pl.col("text").str.contains(line.needle, literal=True)) if line.needle else found
         if line.meaning == "metrics" and len(taken) and lines.height:
-            lines = lines.filter(~pl.Series(np.isin(lines["seq"].to_numpy(), taken, kind="table")))
+            lines = lines.filter(~pl.Series(owned(np.isin(lines["seq"].to_numpy(), taken, kind="table"))))
         if not lines.height:
             continue
         fresh = list(_batches(kind, line, lines, learned))
@@ -129,7 +130,7 @@ def by_layout(
         return None, lines
     rest = lines.clear()
     if not fits.all():
-        mask = pl.Series(fits)
+        mask = pl.Series(owned(fits))
         rest, lines, groups = lines.filter(~mask), lines.filter(mask), groups.filter(mask)
         values = values[:, fits]
     groups.columns = list(layout.names)

@@ -12,6 +12,7 @@ import polars as pl
 from forensics.dialects import _layouts, _numbers, _tails
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import RESERVED, Line, Name
+from forensics.io.columns import owned
 
 #: row: index of the match; raw_name as printed; value in the unit of `name`.
 SCHEMA = {"row": pl.Int64(), "raw_name": pl.String(), "name": pl.String(), "value": pl.Float64()}
@@ -42,13 +43,13 @@ def interleaved(columns: list[tuple[int, str, Name]], values: npt.NDArray[np.flo
     if not width:
         return pl.DataFrame(schema=SCHEMA)
     scale = np.array([known.scale for _, _, known in columns])
-    index = pl.Series(np.tile(np.arange(width, dtype=np.uint32), height))
+    index = pl.Series(owned(np.tile(np.arange(width, dtype=np.uint32), height)))
     return pl.DataFrame(
         {
-            "row": np.repeat(np.arange(height, dtype=np.int64), width),
+            "row": owned(np.repeat(np.arange(height, dtype=np.int64), width)),
             "raw_name": pl.Series([name for _, name, _ in columns]).gather(index),
             "name": pl.Series([known.canonical for _, _, known in columns]).gather(index),
-            "value": (values[[i for i, _, _ in columns]] * scale[:, None]).T.ravel(),
+            "value": owned((values[[i for i, _, _ in columns]] * scale[:, None]).T.ravel()),
         }
     )
 
@@ -66,7 +67,7 @@ def of_groups(line: Line, groups: pl.DataFrame) -> pl.DataFrame:
         there = np.vstack([s.is_not_null().to_numpy() for s in read])
         values = np.vstack([s.fill_null(0.0).to_numpy() for s in read])
         columns = [(i, g, n) for i, (_, g, n) in enumerate(own)]
-        parts.append(interleaved(columns, values).filter(pl.Series(there.T.ravel())))
+        parts.append(interleaved(columns, values).filter(pl.Series(owned(there.T.ravel()))))
     if line.tail and "tail" in groups.columns:
         parts.append(_pairs(line, _tails.read(line.tail, groups["tail"]), {n.canonical for _, _, n in own}))
     if not parts:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import Name
 from forensics.ingest._out import Out
+from forensics.io.columns import owned
 
 if TYPE_CHECKING:
     import polars as pl
@@ -132,7 +133,7 @@ class MetricRows:
         codes = np.array(self._codes, np.uint32)
         names = pl.DataFrame(list(self._numbers), schema={"name": pl.String, "raw_name": pl.String}, orient="row")
         values = pl.Series("value", self._values, dtype=pl.Float64, strict=False)
-        frame = shared[record].hstack([*names[codes], values])
+        frame = shared[pl.Series(owned(record))].hstack([*names[pl.Series(owned(codes))], values])
         if not self._classes:
             return frame
         known = [class_of(value) for value in self._values]

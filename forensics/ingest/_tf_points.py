@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from forensics.dialects.names import canonical
 from forensics.ingest._out import Out
 from forensics.ingest._tf_attempts import ColumnAttempts
+from forensics.io.columns import owned
 
 if TYPE_CHECKING:
     import numpy as np
     import polars as pl
     from numpy.typing import NDArray
 
-_CAPACITY = 1 << 17
 #: unix seconds that are a time in 64 bits of nanoseconds, as in `_metric_rows.nanoseconds`
 _LAST_SECOND = 9.2e9
 
@@ -61,9 +61,9 @@ class Tags:
 
 
 class Points:
-    """Collects batches and hands the sink a frame whenever `_CAPACITY` points are full; `close` hands over the rest."""
+    """Collects batches and hands the sink a frame whenever `capacity` points are full; `close` hands over the rest."""
 
-    def __init__(self, out: Out, rank: int | None, attempt: int) -> None:
+    def __init__(self, out: Out, rank: int | None, attempt: int, capacity: int) -> None:
         """Start empty, in attempt number `attempt`."""
         import numpy as np  # noqa: PLC0415 - only runs with event files pay for it
 
@@ -73,6 +73,7 @@ class Points:
         self._attempts = ColumnAttempts(attempt)
         kinds = (np.int32, np.int64, np.int64, np.int64, np.float64, np.float64, np.int32)
         self._columns: list[NDArray[Any]] = [np.zeros(0, kind) for kind in kinds]
+        self._capacity = capacity
         self._count = 0
         self._names = _Names()
 
@@ -84,15 +85,15 @@ class Points:
         fields = (batch.tags, batch.seq, batch.byte, batch.step, batch.wall, batch.value, attempt)
         done, total = 0, len(batch.tags)
         while done < total:
-            if self._count + total - done > len(self._columns[0]) < _CAPACITY:
-                room = min(_CAPACITY, max(2 * len(self._columns[0]), self._count + total - done, 1024))
+            if self._count + total - done > len(self._columns[0]) < self._capacity:
+                room = min(self._capacity, max(2 * len(self._columns[0]), self._count + total - done, 1024))
                 self._columns = [np.resize(c, room) if len(c) else np.zeros(room, c.dtype) for c in self._columns]
-            take = min(total - done, _CAPACITY - self._count)
+            take = min(total - done, self._capacity - self._count)
             for column, part in zip(self._columns, fields, strict=True):
                 column[self._count : self._count + take] = part[done : done + take]
             self._count += take
             done += take
-            if self._count == _CAPACITY:
+            if self._count == self._capacity:
                 self.close()
 
     def close(self) -> None:
@@ -101,12 +102,13 @@ class Points:
 
         if not self._count:
             return
-        tags, seq, byte, step, wall, value, attempt = (column[: self._count] for column in self._columns)
+        # the buffers are filled again: what the sink keeps are copies
+        tags, seq, byte, step, wall, value, attempt = (owned(column[: self._count]) for column in self._columns)
         self._count = 0
         frame = pl.DataFrame({"seq": seq, "byte": byte, "step": step})
         names, printed, scales = self._names.upto(self.tags)
         if self._names.scaled:
-            value = value * scales[tags]
+            value = owned(value * scales[tags])
         where = pl.Series(tags)
         frame = frame.with_columns(
             _constant_or("attempt", attempt),
@@ -160,6 +162,6 @@ def _nanoseconds(wall: NDArray[np.float64]) -> pl.Series:
 
     known = (wall > 0) & (wall < _LAST_SECOND)
     if known.all():
-        return pl.Series("t_ns", np.rint(wall * 1e9).astype(np.int64))
-    times = np.rint(np.where(known, wall, 0) * 1e9).astype(np.int64)
-    return pl.Series("t_ns", times).zip_with(pl.Series(known), pl.Series([None], dtype=pl.Int64))
+        return pl.Series("t_ns", owned(np.rint(wall * 1e9).astype(np.int64)))
+    times = owned(np.rint(np.where(known, wall, 0) * 1e9).astype(np.int64))
+    return pl.Series("t_ns", times).zip_with(pl.Series(owned(known)), pl.Series([None], dtype=pl.Int64))

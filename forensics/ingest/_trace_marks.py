@@ -15,6 +15,7 @@ from forensics.dialects.names import canonical
 from forensics.ingest._trace_event import Args, Counter, Event
 from forensics.ingest._trace_rows import Coded, integers, picked
 from forensics.ingest._trace_times import Ints
+from forensics.io.columns import owned
 
 GIB = 1 << 30
 #: Totals that the allocator of the framework states with each allocation.
@@ -88,7 +89,7 @@ def memory_rows(args: Sequence[Args], seq: Ints, start_ns: Ints, rank: int | Non
     """Rows of `metrics`: GiB allocated and reserved on each device; what one allocation moved only without totals."""
     places = Coded.of(map(_place, args))
     place = picked(pl.Series([_device(one) for one in places.keys], dtype=pl.String), places.rows)
-    base = pl.DataFrame({"seq": seq, "t_ns": start_ns, "place": place})
+    base = pl.DataFrame({"seq": owned(seq), "t_ns": owned(start_ns), "place": place})
     kind = pl.when(pl.col("place") == "cpu").then(pl.lit("cpu")).otherwise(pl.lit("gpu"))
     values = {name: integers([getattr(one, name) for one in args]) for name in _TOTALS}
     values["moved"] = values["moved"].set(values["allocated"].is_not_null(), None)

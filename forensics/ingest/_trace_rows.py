@@ -15,6 +15,7 @@ import polars as pl
 
 from forensics.ingest._trace_event import Args, Event
 from forensics.ingest._trace_times import Bools, Ints
+from forensics.io.columns import owned
 
 #: Categories as profilers of 2021 spelled them.
 _OLD = {
@@ -73,19 +74,19 @@ def spans(
     names = [one[:_NAME_CHARS] for one in name.keys]
     on_device = np.array([one in _ON_DEVICE for one in categories], np.bool_)[category.rows]
     thread, device, stream = _places(events, args, on_device)
-    lengths = pl.Series(duration)
+    lengths = pl.Series(owned(duration))
     return pl.DataFrame(
         {
             "rank": pl.Series([rank], dtype=pl.Int32).new_from_index(0, count),
-            "seq": seq,
+            "seq": owned(seq),
             "step": picked(_steps(names), name.rows),
             "device": device,
             "stream": stream,
             "thread": thread,
             "category": picked(pl.Series(categories, dtype=pl.String), category.rows),
             "name": picked(pl.Series(names, dtype=pl.String), name.rows),
-            "start_ns": start,
-            "dur_ns": lengths if measured.all() else lengths.set(pl.Series(~measured), None),
+            "start_ns": owned(start),
+            "dur_ns": lengths if measured.all() else lengths.set(pl.Series(owned(~measured)), None),
             "correlation": integers(list(map(_correlation, args))),
             "bytes": _bytes(args),
             "attrs": texts(args),
@@ -95,7 +96,7 @@ def spans(
 
 def picked(known: pl.Series, rows: Any) -> pl.Series:  # noqa: ANN401 - whole numbers of any width
     """`known[rows]`, without the query that `gather` makes of it."""
-    return known[pl.Series(rows, dtype=pl.UInt32)] if len(known) else known.clear(len(rows))
+    return known[pl.Series(owned(rows), dtype=pl.UInt32)] if len(known) else known.clear(len(rows))
 
 
 def _steps(names: Sequence[str]) -> pl.Series:

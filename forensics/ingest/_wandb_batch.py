@@ -16,6 +16,7 @@ from forensics.ingest._wandb_items import numbers_of
 from forensics.ingest._wandb_points import Place
 from forensics.ingest._wandb_varints import PAD, OddError, demand
 from forensics.ingest._wandb_wire import Cells, cells_of
+from forensics.io.columns import owned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,7 +92,7 @@ class _Batch:
         rest = np.flatnonzero(used & ~self.is_number)
         rest = rest[_MAY_HOLD[np.frombuffer(text, np.uint8)[self.cells.value_at[rest]]]]
         gsteps = self._gsteps(step)
-        row, code = self.cells.row[kept], self.code[kept]
+        row, code = self.cells.row[kept], owned(self.code[kept])
         names = [points.names[name] for name in self.keys.names]
         value = self.number[kept]
         if any(name.scale != 1 for name in names):
@@ -99,14 +100,14 @@ class _Batch:
         points.numeric.update(self.keys.names[n] for n in np.flatnonzero(np.bincount(code, minlength=1)))
         frame = pl.DataFrame(
             {
-                "attempt": attempt[row],
-                "byte": shared["byte"][row],
-                "step": step[row],
-                "t_ns": t_ns[row],
-                "gstep": gsteps[kept],
+                "attempt": owned(attempt[row]),
+                "byte": owned(shared["byte"][row]),
+                "step": owned(step[row]),
+                "t_ns": owned(t_ns[row]),
+                "gstep": owned(gsteps[kept]),
                 "name": pl.Series([name.canonical for name in names], dtype=pl.String).gather(code),
                 "raw_name": pl.Series(self.keys.names, dtype=pl.String).gather(code),
-                "value": value,
+                "value": owned(value),
             }
         ).with_columns(
             pl.lit(history.rank, dtype=pl.Int32).alias("rank"),
@@ -114,7 +115,7 @@ class _Batch:
             seq="byte",
         )
         if not np.isnan(shared["epoch"]).all():
-            frame = frame.with_columns(epoch=pl.Series(shared["epoch"][row]).fill_nan(None))
+            frame = frame.with_columns(epoch=pl.Series(owned(shared["epoch"][row])).fill_nan(None))
         if np.isfinite(value).all():
             frame = frame.with_columns(value_class=pl.lit("finite"))
         points.out.rows("metrics", frame)

@@ -18,6 +18,7 @@ import polars as pl
 
 from forensics.ingest._tf_wire import WireError, fields
 from forensics.ingest._wandb_varints import OddError
+from forensics.io.columns import owned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,7 +124,7 @@ def _as_lines(cells: Cells, text: bytearray) -> tuple[pl.Series, pl.Series]:
     is_key[1:-1:2] = True
     is_value = np.zeros(lines.len(), bool)
     is_value[2:-1:2] = True
-    return lines.filter(pl.Series(is_key)), lines.filter(pl.Series(is_value))
+    return lines.filter(pl.Series(owned(is_key))), lines.filter(pl.Series(owned(is_value)))
 
 
 def _mark(cells: Cells, text: bytearray) -> None:
@@ -160,7 +161,14 @@ def _fill(each: Buffer, low: Ints, high: Ints) -> None:
 
 
 def _one_by_one(cells: Cells, text: bytearray) -> tuple[pl.Series, pl.Series]:
-    spans = pl.DataFrame({"ka": cells.key_at, "kl": cells.key_len, "va": cells.value_at, "vl": cells.value_len})
+    spans = pl.DataFrame(
+        {
+            "ka": owned(cells.key_at),
+            "kl": owned(cells.key_len),
+            "va": owned(cells.value_at),
+            "vl": owned(cells.value_len),
+        }
+    )
     whole = pl.lit(bytes(text))
     cut = spans.select(
         key=whole.bin.slice(pl.col("ka"), pl.col("kl")).cast(pl.String, strict=False),

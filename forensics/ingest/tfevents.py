@@ -68,7 +68,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
 
 def read_points(opened: Opened, out: Out, limits: Limits, routes: Routes = ALL) -> None:
     """Read what is an event file, by the quick routes given; none of them changes what is read."""
-    points = Points(out, opened.source.rank, opened.source.attempt or 0)
+    points = Points(out, opened.source.rank, opened.source.attempt or 0, limits.batch_rows)
     state = _State(out, points, quote_chars=limits.quote_chars)
     for item in walk(opened.raw(), limits, points.tags, lambda record, into: _record(record, into, state), routes):
         if isinstance(item, tfrecord.Damage):

@@ -10,12 +10,16 @@ class Limits:
     """Bounds per run and per file; bytes unless the name says otherwise.
 
     `block_bytes` is the unit of streaming; a text line is kept up to `line_bytes` and the rest is counted as lost.
-    `expanded_ratio` and `expanded_bytes` bound what a compressed file may grow to. With `device_only`, of a profiler
-    trace only what tells of the device's time becomes rows; everything else of it is counted by kind.
+    A reader hands over at most `batch_rows` rows at once, and the store writes a part of a table whenever `part_rows`
+    rows of it wait (250,000 metric rows are about 30 MB). `expanded_ratio` and `expanded_bytes` bound what a compressed
+    file may grow to. With `device_only`, of a profiler trace only what tells of the device's time becomes rows;
+    everything else of it is counted by kind.
     """
 
     block_bytes: int = 8 << 20
     line_bytes: int = 1 << 20
+    batch_rows: int = 1 << 17
+    part_rows: int = 250_000
     quote_chars: int = 400
     files: int = 1_000_000
     depth: int = 64

@@ -14,8 +14,6 @@ from forensics.model import FileCoverage, FileStatus, Issue, Source
 from forensics.store._masking import without_secrets
 from forensics.store.schema import TABLES, conform
 
-#: Rows of one table that are buffered before a part is written; 250,000 metric rows are about 30 MB.
-BATCH_ROWS = 250_000
 #: zstd level 1 writes twice as fast as 3 and is 5 % larger on metric rows; reading is the same.
 COMPRESSION_LEVEL = 1
 
@@ -23,8 +21,8 @@ COMPRESSION_LEVEL = 1
 class SourceSink:
     """Collects what one ingester says about one source; implements `ingest._out.Out`.
 
-    With `folder`, a table that reaches `BATCH_ROWS` is written there as `<table>-<n>.parquet`; without, all stays in
-    memory.
+    With `folder`, a table that reaches `limits.part_rows` is written there as `<table>-<n>.parquet`; without, all stays
+    in memory.
     """
 
     def __init__(self, source: Source, limits: Limits = DEFAULT, *, folder: Path | None = None) -> None:
@@ -52,7 +50,7 @@ class SourceSink:
         frame = without_secrets(table, conform(table, frame.with_columns(source=pl.lit(self.source.path))))
         self._frames.setdefault(table, []).append(frame)
         self._buffered[table] = self._buffered.get(table, 0) + frame.height
-        if self.folder is not None and self._buffered[table] >= BATCH_ROWS:
+        if self.folder is not None and self._buffered[table] >= self.limits.part_rows:
             self._flush(table)
 
     def issue(self, code: str, message: str, *, byte: int = 0, line: int | None = None, count: int = 1) -> None:
