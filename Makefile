@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.ready
 SITE   := build/site-env
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fuzz bench docs pictures site lock fixtures
+.PHONY: help setup demo test check fuzz oracles bench docs pictures site lock fixtures
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,9 @@ check: setup ## format, lint, types, tests: what CI runs
 
 fuzz: setup ## mutate inputs of every ingester: make fuzz N=2000
 	$(BIN)/python tests/fuzz/harness.py --n $(N)
+
+oracles: setup ## every reader against its peer by value: 500 examples each, and at true size (minutes, 4 GB of disk)
+	FORENSICS_EXAMPLES=500 FORENSICS_TRUE_SIZE=1 $(BIN)/python -m pytest tests/oracles
 
 bench: setup ## speed and memory as ratios against peers
 	$(BIN)/python bench/startup.py

@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,8 +9,16 @@ import pytest
 from hypothesis import settings
 
 # The first example of a test pays for imports, and a busy machine for everything: time is what bench/ measures.
-settings.register_profile("forensics", deadline=None)
+# `make oracles` asks for more examples than `make check`.
+settings.register_profile("forensics", deadline=None, max_examples=int(os.environ.get("FORENSICS_EXAMPLES", "100")))
 settings.load_profile("forensics")
+
+
+@pytest.fixture
+def true_size() -> None:
+    """A test that asks for this makes hundreds of megabytes; `make oracles` runs it, `make check` does not."""
+    if not os.environ.get("FORENSICS_TRUE_SIZE"):
+        pytest.skip("make oracles runs it")
 
 
 @pytest.fixture(scope="module")
