@@ -103,7 +103,7 @@ class OpenRun:
         """Answer a SELECT over the tables.
 
         Raises:
-            UsageError: when the SQL is wrong, would change something or opens a file.
+            UsageError: when the SQL is wrong, or is anything but one SELECT over the tables.
         """
         return ask(self.run, question)
 

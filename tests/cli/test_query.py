@@ -70,8 +70,8 @@ def test_no_name_of_a_metric_directs_the_terminal(call: Call, hostile_run: Path,
     [
         ("SELECT loss FROM metrics", "loss", "columns of metrics: source,"),
         ("SELECT * FROM metric", "metric", "the tables are sources,"),
-        ("SELECT * FROM read_csv('x\x1b.csv')", "opens a file", "forensics query RUN"),
-        ("DELETE FROM metrics", "it changes nothing", "forensics query RUN"),
+        ("SELECT * FROM read_csv('x\x1b.csv')", "no function in FROM", "the tables are sources,"),
+        ("DELETE FROM metrics", "it changes nothing", "columns of metrics: source,"),
     ],
 )
 def test_a_wrong_question_is_2_and_says_what_there_is(
