@@ -79,6 +79,10 @@ class Opened:
             msg = f"the disk refused to read at {offset}: {error.strerror}"
             raise InputError(msg) from error
 
+    def next_data(self, offset: int) -> int:
+        """The first position on disk from `offset` on that is not in a hole; the size when there is none."""
+        return self._disk.next_data(offset)
+
     def raw(self) -> mmap.mmap | bytes:
         """All bytes on disk without a copy, valid while the source is open; `b""` for an empty file.
 

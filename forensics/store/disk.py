@@ -1,7 +1,8 @@
 """The store on disk: `<place>/<run-key>/gen-<hash>/`, Parquet parts per source and a manifest, published by one rename.
 
-A generation is never changed. Ingesting again reads only the files whose content (SHA-256) or ingester changed; the
-parts of the others are linked into the new generation after their checksums hold.
+A store saves time and decides nothing: ingesting again reads only the files whose content (SHA-256) or ingester
+changed, and the parts of the others are used after a check (`parts.py`). What does not hold is read again from the
+run, and an issue says so. A source that fails, fails alone.
 """
 
 from __future__ import annotations
@@ -9,22 +10,25 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
 
+from forensics.errors import InputError, UsageError
 from forensics.io.limits import Limits
 from forensics.io.reading import open_source
-from forensics.model import FileCoverage, Issue, Source
+from forensics.model import FileCoverage, FileStatus, Issue, Source
 from forensics.registry import Ingester
-from forensics.store import manifest
+from forensics.store import manifest, parts, shelf
 from forensics.store.fill import fill
-from forensics.store.manifest import Entry, Part
+from forensics.store.manifest import Entry
 from forensics.store.schema import VERSION
+from forensics.store.shelf import AGES, Ages
 
+#: Code of the issue that says that something of the store was not believed.
+UNUSABLE = "store-part-unusable"
 _KEY_DIGITS = 16
 
 
@@ -58,73 +62,157 @@ class Job:
 
 
 def ingest_to_disk(
-    job: Job, place: Path, run: Path
+    job: Job, place: Path, run: Path, ages: Ages = AGES
 ) -> Iterator[tuple[dict[str, pl.LazyFrame], FileCoverage, tuple[Issue, ...]]]:
-    """Bring the store of `run` under `place` up to date, then give each source's tables, coverage and issues."""
-    home = place / run_key(run, device_only=job.limits.device_only)
-    home.mkdir(parents=True, exist_ok=True)
-    known = {e.source: e for e in manifest.latest(home) if e.versions == job.versions}
-    work = Path(tempfile.mkdtemp(prefix=".building-", dir=home))
+    """Bring the store of `run` under `place` up to date, then give each source's tables, coverage and issues.
+
+    Raises:
+        UsageError: when the place cannot be written to.
+    """
     try:
-        entries: list[Entry] = []
-        for source in job.sources:
-            digest = _digest(job, source)
-            old = _reuse(home, work, known.get(source.path), digest)
-            entries.append(old or _read(job, source, work / f"s{len(entries):06d}-{digest[:8]}", digest))
+        folder, read = _up_to_date(job, place / run_key(run, device_only=job.limits.device_only), ages)
+    except OSError as error:  # what a source raises became its issue: this is the store's
+        message = f"the store {os.fspath(place)!r} cannot be used: {error.strerror or error}"
+        raise UsageError(message, help="--store DIR names another place") from error
+    for index, one in enumerate(read):
+        yield parts.scanned(folder, index, one.entry), one.entry.coverage, (*one.entry.issues, *one.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the current generation of a run holds: entries by source, each with its place in the manifest."""
+
+    home: Path
+    generation: str = ""
+    entries: Mapping[str, tuple[int, Entry]] = field(default_factory=dict[str, tuple[int, Entry]])
+    notes: tuple[Issue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One source of the new generation; `old_index` is its place in the current one, where its parts lie there."""
+
+    entry: Entry
+    old_index: int | None = None
+    notes: tuple[Issue, ...] = ()
+
+
+def _up_to_date(job: Job, home: Path, ages: Ages) -> tuple[Path, list[_Read]]:
+    shelf.make_home(home)
+    known = _known(home)
+    work = shelf.begun(home)
+    try:
+        read: list[_Read] = []
+        for index, source in enumerate(job.sources):
+            read.append(_one(job, known, source, work / manifest.folder_of(index)))
             if job.done is not None:
                 job.done(source)
-        final = manifest.publish(home, work, entries)
-    except BaseException:
+        if known.generation and [one.old_index for one in read] == list(range(len(known.entries))):
+            folder = home / known.generation
+        else:
+            folders = [work / manifest.folder_of(index) for index in range(len(read))]
+            read = [_placed(job, known, *one) for one in zip(job.sources, read, folders, strict=True)]
+            folder = shelf.publish(home, work, [one.entry for one in read])
+    finally:
         shutil.rmtree(work, ignore_errors=True)
-        raise
-    for entry in entries:
-        yield _tables(final, entry), entry.coverage, entry.issues
+    shelf.sweep(home, folder.name, ages)
+    return folder, [replace(one, notes=(*known.notes, *one.notes)) if i == 0 else one for i, one in enumerate(read)]
+
+
+def _known(home: Path) -> _Known:
+    try:
+        current = shelf.current(home)
+    except InputError as error:
+        return _Known(home, notes=(_unusable("store", error),))
+    if current is None or (current.manifest.schema, current.manifest.tool) != (VERSION, manifest.tool_version()):
+        return _Known(home)
+    return _Known(home, current.folder.name, {e.source: (i, e) for i, e in enumerate(current.manifest.sources)})
+
+
+def _one(job: Job, known: _Known, source: Source, folder: Path) -> _Read:
+    """Take what the store holds of a source that did not change, or read it into `folder`."""
+    mark = _mark(job, source)
+    digest = _digest(job, source)
+    index, old = known.entries.get(source.path, (0, None))
+    notes: tuple[Issue, ...] = ()
+    if old is not None and digest and (old.sha256, old.versions) == (digest, job.versions):
+        try:
+            _check(job, source, old)
+            parts.check(known.home, known.generation, index, old)
+            return _Read(old, index)
+        except InputError as error:
+            notes = (_unusable(source.path, error),)
+    entry = _read(job, source, folder, digest)
+    if _mark(job, source) != mark:  # these rows may not be those of the content that was hashed
+        entry = replace(entry, sha256="")
+    return _Read(entry, notes=notes)
+
+
+def _check(job: Job, source: Source, old: Entry) -> None:
+    """Check what an entry says beside its parts against what is known without it."""
+    if old.coverage.size_bytes != source.size_bytes or len(old.issues) > job.limits.issues:
+        raise InputError("what it says of the file is not so")
+    if old.coverage.ingester not in ("", *(one.name for one in job.ingesters)):
+        raise InputError("it was read by nobody known")
+
+
+def _placed(job: Job, known: _Known, source: Source, one: _Read, folder: Path) -> _Read:
+    """Give the parts of an old entry their place in the new generation; if they are gone by now, read the source."""
+    if one.old_index is None:
+        return one
+    try:
+        parts.link(known.home, [f"{known.generation}/{file}" for file, _ in one.entry.files(one.old_index)], folder)
+    except InputError as error:
+        shutil.rmtree(folder)
+        again = _one(job, _Known(known.home), source, folder)
+        return replace(again, notes=(_unusable(source.path, error),))
+    return one
+
+
+def _unusable(source: str, error: InputError) -> Issue:
+    return Issue(source, UNUSABLE, f"the store was not believed, and the run was read again: {error.message}")
+
+
+def _mark(job: Job, source: Source) -> tuple[int, int, int] | None:
+    """Give what changes when a file is written to or replaced; None where it cannot be looked at."""
+    try:
+        seen = job.root.joinpath(source.disk_path or source.path).lstat() if job.root.is_dir() else job.root.stat()
+    except (OSError, ValueError):
+        return None
+    return seen.st_mtime_ns, seen.st_size, seen.st_ino
 
 
 def _digest(job: Job, source: Source) -> str:
-    digest = hashlib.sha256()
+    """SHA-256 of a file, with the extent of a hole in place of its zeros; nothing when it cannot be read to its end."""
+    data, holes = hashlib.sha256(), hashlib.sha256()
+    at, found_holes = 0, False
     try:
         with open_source(job.root, source, job.limits) as opened:
-            raw = opened.raw()
-            for offset in range(0, len(raw), job.limits.block_bytes):
-                digest.update(raw[offset : offset + job.limits.block_bytes])
-    except OSError:
-        return f"unreadable-{source.mtime_ns}"
-    return digest.hexdigest()
-
-
-def _reuse(home: Path, work: Path, entry: Entry | None, digest: str) -> Entry | None:
-    """Link the parts of an unchanged source into the new generation, if every one still has its checksum."""
-    if entry is None or entry.sha256 != digest:
-        return None
-    for part in entry.parts:
-        old = home / part.generation / part.file
-        if not old.is_file() or manifest.sha256_of(old) != part.sha256:
-            return None
-    for part in entry.parts:
-        target = work / part.file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.link(home / part.generation / part.file, target)
-        except OSError:
-            shutil.copyfile(home / part.generation / part.file, target)
-    return entry
+            while at < opened.size_bytes:
+                if (data_at := opened.next_data(at)) > at:
+                    holes.update(b"%d-%d;" % (at, data_at))
+                    at, found_holes = data_at, True
+                    continue
+                if not (block := opened.span(at, job.limits.block_bytes)):
+                    return ""
+                data.update(block)
+                at += len(block)
+    except (OSError, ValueError, InputError):
+        return ""
+    return hashlib.sha256(data.digest() + holes.digest()).hexdigest() if found_holes else data.hexdigest()
 
 
 def _read(job: Job, source: Source, folder: Path, digest: str) -> Entry:
+    """Read one source into parts below `folder`; what fails beside its ingester is its loss, and of no other."""
     folder.mkdir()
-    opening = open_source(job.root, source, job.limits)
-    sink, coverage = fill(opening, source, job.ingesters, job.limits, folder)
-    sink.flush()
-    parts = tuple(
-        Part(table, f"{folder.name}/{path.name}", rows, manifest.sha256_of(path), "")
-        for table, path, rows in sink.parts
-    )
-    return Entry(source.path, digest, job.versions, parts, coverage, tuple(sink.issues))
-
-
-def _tables(final: Path, entry: Entry) -> dict[str, pl.LazyFrame]:
-    by_table: dict[str, list[Path]] = {}
-    for part in entry.parts:
-        by_table.setdefault(part.table, []).append(final / part.file)
-    return {table: pl.concat([pl.scan_parquet(p, glob=False) for p in paths]) for table, paths in by_table.items()}
+    try:
+        sink, coverage = fill(open_source(job.root, source, job.limits), source, job.ingesters, job.limits, folder)
+        sink.flush()
+    except OSError:  # of the store: what a source raises is an issue already
+        raise
+    except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001 - one file must not end the run
+        why = f"{type(error).__name__}: {str(error)[:300]}"
+        lost = FileCoverage(source.path, source.size_bytes, 0, source.size_bytes, FileStatus.SKIPPED, reason="not read")
+        return Entry(source.path, "", job.versions, (), lost, (Issue(source.path, "ingester-failed", why),))
+    written = tuple(parts.of_file(path, table, rows) for table, path, rows in sink.parts)
+    return Entry(source.path, digest, job.versions, written, coverage, tuple(sink.issues))

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from forensics.model import FileStatus, Source
 from forensics.pipeline import ingest_run
-from forensics.store import disk, manifest
+from forensics.store import disk, shelf
+from forensics.store.manifest import Entry
 from forensics.store.schema import TABLES, conform
 from forensics.store.sink import SourceSink
 
@@ -59,16 +60,22 @@ def home_of(store: Path, run: Path) -> Path:
     return store / disk.run_key(run)
 
 
+def entries_of(store: Path, run: Path) -> dict[str, Entry]:
+    current = shelf.current(home_of(store, run))
+    assert current is not None
+    return {entry.source: entry for entry in current.manifest.sources}
+
+
 def test_only_a_changed_file_is_read_again(tmp_path: Path) -> None:
     run, store = tmp_path / "run", tmp_path / "store"
     shutil.copytree(RUNS / "nan-hidden-hf", run)
     ingest_run(run, store=store)
-    first = {e.source: e for e in manifest.latest(home_of(store, run))}
+    first = entries_of(store, run)
     with (run / "train.out").open("a") as file:
         file.write("one more line\n")
     ingest_run(run, store=store)
-    second = {e.source: e for e in manifest.latest(home_of(store, run))}
-    changed = {s for s in second if [p.file for p in second[s].parts] != [p.file for p in first[s].parts]}
+    second = entries_of(store, run)
+    changed = {s for s in second if second[s] != first[s]}
     assert changed == {"train.out"}
 
 
