@@ -14,8 +14,21 @@ import polars as pl
 from forensics.errors import InputError
 from forensics.io.opening import inside, open_regular
 from forensics.store.manifest import Entry, Part
-from forensics.store.schema import TABLES
+from forensics.store.schema import TABLES, value_class
 
+#: Columns that every reader fills; rules count on them.
+_FILLED = {
+    "events": ("seq", "code", "text", "attrs"),
+    "metrics": ("seq", "name", "raw_name", "value_class"),
+    "spans": ("seq", "category", "name", "start_ns", "dur_ns"),
+    "collectives": ("rank", "seq", "state", "attrs"),
+    "stack_frames": ("rank", "seq", "depth", "function", "kind"),
+    "facts": ("key", "value", "family"),
+    "evals": ("seq", "task", "metric"),
+    "checkpoints": ("seq", "kind"),
+}
+#: Classes of a value that only its reader can know.
+_TOLD_CLASSES = ("null-suspected-nan", "filtered-by-writer")
 #: A part of `Limits.part_rows` rows takes some 10 MB; what is far above was not written by forensics.
 _MOST_BYTES = 1 << 30
 
@@ -24,21 +37,20 @@ def content(home: Path, relative: str, most_bytes: int) -> bytes:
     """Read a file of the store at once; no link on the way is followed.
 
     Raises:
-        InputError: when it is gone, unreadable, no regular file, longer than `most_bytes` or shorter than it says.
+        InputError: when it is gone, unreadable, no regular file or longer than `most_bytes`.
     """
     fd, seen = open_regular(inside(home, relative))
     try:
+        if seen.st_size > most_bytes:
+            why = f"it is of {seen.st_size} bytes and may have {most_bytes}"
+            raise InputError(why)
         with os.fdopen(fd, "rb", closefd=False) as file:
-            data = file.read(min(seen.st_size, most_bytes))
+            return file.read(most_bytes)
     except OSError as error:
         why = f"the disk refused to read it: {error.strerror}"
         raise InputError(why) from error
     finally:
         os.close(fd)
-    if len(data) != seen.st_size:
-        why = f"{seen.st_size} bytes, of which {len(data)} could be read"
-        raise InputError(why)
-    return data
 
 
 def check(home: Path, generation: str, index: int, entry: Entry) -> None:
@@ -48,7 +60,7 @@ def check(home: Path, generation: str, index: int, entry: Entry) -> None:
         InputError: for the first that cannot be used.
     """
     for relative, part in entry.files(index):
-        data = content(home, f"{generation}/{relative}", _MOST_BYTES)
+        data = content(home, f"{generation}/{relative}", min(part.size_bytes, _MOST_BYTES))
         if len(data) != part.size_bytes or hashlib.sha256(data).hexdigest() != part.sha256:
             why = f"{part.table}: its checksum does not hold"
             raise InputError(why)
@@ -61,13 +73,23 @@ def _check_rows(data: bytes, part: Part, source: str) -> None:
     try:
         is_of_table = pl.read_parquet_schema(io.BytesIO(data)) == columns
         frame = pl.read_parquet(io.BytesIO(data)) if is_of_table else pl.DataFrame(schema=columns)
-        is_of_source = frame.height == part.rows and bool(frame["source"].eq_missing(source).all())
+        is_of_source = frame.height == part.rows and frame.filter(_odd(part.table, source)).is_empty()
     except (Exception, pl.exceptions.PanicException) as error:  # what polars raises for a page is not one kind
         why = f"{part.table}: it is no Parquet: {type(error).__name__}"
         raise InputError(why) from error
     if not is_of_table or not is_of_source:
         why = f"{part.table}: it has other {'rows' if is_of_table else 'columns'}"
         raise InputError(why)
+
+
+def _odd(table: str, source: str) -> pl.Expr:
+    """Rows that no reader of this source can have given."""
+    odd = pl.col("source").ne_missing(source)
+    for column in _FILLED.get(table, ()):
+        odd |= pl.col(column).is_null()
+    if table == "metrics":
+        odd |= (pl.col("value_class") != value_class(pl.col("value"))) & ~pl.col("value_class").is_in(_TOLD_CLASSES)
+    return odd
 
 
 def link(home: Path, files: Iterable[str], folder: Path) -> None:
