@@ -131,7 +131,6 @@ def _known(home: Path) -> _Known:
 
 def _one(job: Job, known: _Known, source: Source, folder: Path) -> _Read:
     """Take what the store holds of a source that did not change, or read it into `folder`."""
-    mark = _mark(job, source)
     digest = _digest(job, source)
     index, old = known.entries.get(source.path, (0, None))
     notes: tuple[Issue, ...] = ()
@@ -143,8 +142,8 @@ def _one(job: Job, known: _Known, source: Source, folder: Path) -> _Read:
         except InputError as error:
             notes = (_unusable(source.path, error),)
     entry = _read(job, source, folder, digest)
-    if _mark(job, source) != mark:  # these rows may not be those of the content that was hashed
-        entry = replace(entry, sha256="")
+    if not _is_as_found(job, source):  # the rows may not be those of the content that was hashed
+        return _Read(replace(entry, sha256=""))
     return _Read(entry, notes=notes)
 
 
@@ -173,13 +172,14 @@ def _unusable(source: str, error: InputError) -> Issue:
     return Issue(source, UNUSABLE, f"the store was not believed, and the run was read again: {error.message}")
 
 
-def _mark(job: Job, source: Source) -> tuple[int, int, int] | None:
-    """Give what changes when a file is written to or replaced; None where it cannot be looked at."""
+def _is_as_found(job: Job, source: Source) -> bool:
+    """Whether nobody has written to a file, nor replaced it, since the run was looked through."""
+    path = job.root / (source.disk_path or source.path) if job.root.is_dir() else job.root
     try:
-        seen = job.root.joinpath(source.disk_path or source.path).lstat() if job.root.is_dir() else job.root.stat()
+        seen = path.stat()
     except (OSError, ValueError):
-        return None
-    return seen.st_mtime_ns, seen.st_size, seen.st_ino
+        return False
+    return (seen.st_mtime_ns, seen.st_size) == (source.mtime_ns, source.size_bytes)
 
 
 def _digest(job: Job, source: Source) -> str:
