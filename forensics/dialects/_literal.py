@@ -63,13 +63,22 @@ class Walk:
 
 @dataclass(slots=True)
 class _Level:
-    path: str
+    """An open bracket; its path is joined when its first leaf comes: most brackets of a hostile text have none."""
+
+    above: tuple[_Level, str] | None
     is_list: bool
+    _path: str | None = None
     index: int = 0
     words: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     key: str | None = None
     key_at: int = 0
     used: bool = False
+
+    @property
+    def path(self) -> str:
+        if self._path is None:
+            self._path = "" if self.above is None else f"{self.above[0].path}{self.above[1]}."
+        return self._path
 
 
 def leaves(text: str, at: int, walk: Walk) -> Iterator[Leaf]:
@@ -82,7 +91,7 @@ def leaves(text: str, at: int, walk: Walk) -> Iterator[Leaf]:
         if word in _OPEN or token["call"]:
             if len(levels) >= _DEPTH:
                 return
-            levels.append(_open(levels, word, token.start()))
+            levels.append(_open(levels, word))
         elif word in _CLOSE:
             yield from _settled(levels[-1])
             levels.pop()
@@ -101,14 +110,12 @@ def leaves(text: str, at: int, walk: Walk) -> Iterator[Leaf]:
         walk.last = token.end()
 
 
-def _open(levels: list[_Level], word: str, at: int) -> _Level:
+def _open(levels: list[_Level], word: str) -> _Level:
     if not levels:
-        return _Level("", word == "[")
+        return _Level(None, word == "[")
     above = levels[-1]
-    path = f"{above.path}{_name(above)}."
     above.used, above.words = True, []
-    del at
-    return _Level(path, word in "[(")
+    return _Level((above, _name(above)), word in "[(")
 
 
 def _name(level: _Level) -> str:

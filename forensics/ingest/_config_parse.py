@@ -9,12 +9,13 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from operator import itemgetter
 from typing import cast
 
-from forensics.dialects._literal import Walk
-from forensics.dialects._literal import leaves as literal_leaves
+from forensics.dialects import _literal as literal
 from forensics.errors import InputError, NotMine
-from forensics.ingest._yaml_leaves import leaves as yaml_leaves
+from forensics.ingest import _yaml_leaves as yaml
+from forensics.io.budget import Budget, WorkExceeded
 
 #: The YAML parser takes up to a second for 48 KB of a damaged document; TOML's is quadratic on some.
 _YAML_BYTES, _TOML_BYTES = 96 << 10, 256 << 10
@@ -45,7 +46,7 @@ class Parsed:
     rest: bytes = b""
 
 
-def json_settings(data: bytes) -> Parsed:
+def json_settings(data: bytes, budget: Budget) -> Parsed:
     """Read a JSON object; comments and trailing commas do no harm.
 
     Raises:
@@ -56,18 +57,25 @@ def json_settings(data: bytes) -> Parsed:
     if not text.startswith("{", begin):
         raise NotMine("no JSON object")
     lines = newlines(text)
-    walk = Walk()
-    found = [
-        Setting(leaf.path, leaf.value, bisect_right(lines, leaf.at) + 1)
-        for leaf in islice(literal_leaves(text, begin, walk), _SETTINGS)
-    ]
+    walk = literal.Walk()
+    found: list[Setting] = []
+    problem = "the object is not closed"
+    try:
+        for leaf in islice(budget.each(literal.leaves(text, begin, walk), _path), _SETTINGS):
+            found.append(Setting(leaf.path, leaf.value, bisect_right(lines, leaf.at) + 1))  # noqa: PERF401 - kept
+    except WorkExceeded as error:
+        problem = error.message
     if walk.end >= 0:
         return Parsed(tuple(found), len(data), rest=text[walk.end :].strip()[:100].encode())
     # a byte that is no UTF-8 was replaced by a character of three
     good = min(len(text[: walk.last].encode("utf-8", "replace")), len(data))
     if len(found) == _SETTINGS:
         return Parsed(tuple(found), good, f"only the first {_SETTINGS} values were read")
-    return Parsed(tuple(found), good, "the object is not closed")
+    return Parsed(tuple(found), good, problem)
+
+
+def _path(leaf: literal.Leaf | yaml.Leaf) -> str:
+    return leaf.path
 
 
 def newlines(text: str) -> array[int]:
@@ -75,7 +83,7 @@ def newlines(text: str) -> array[int]:
     return array("q", (m.start() for m in re.finditer("\n", text)))
 
 
-def yaml_settings(data: bytes) -> Parsed:
+def yaml_settings(data: bytes, budget: Budget) -> Parsed:
     """Read the scalars of a YAML document.
 
     Raises:
@@ -85,7 +93,7 @@ def yaml_settings(data: bytes) -> Parsed:
     found: list[Setting] = []
     problem, good = "", len(data)
     try:
-        for leaf in islice(yaml_leaves(text), _SETTINGS):
+        for leaf in islice(budget.each(yaml.leaves(text), _path), _SETTINGS):
             found.append(Setting(leaf.path, leaf.value, leaf.line))  # noqa: PERF401 - what came before an error is kept
     except InputError as error:
         if not found:
@@ -104,7 +112,7 @@ def _until_line(data: bytes, line: int) -> int:
     return min(sum(len(part) + 1 for part in data.split(b"\n", line)[:line]), len(data))
 
 
-def toml_settings(data: bytes) -> Parsed:
+def toml_settings(data: bytes, budget: Budget) -> Parsed:
     """Read a TOML document; a damaged one is read up to the last line with which it is whole.
 
     Raises:
@@ -113,15 +121,18 @@ def toml_settings(data: bytes) -> Parsed:
     text = data[:_TOML_BYTES].decode("utf-8-sig", "replace").replace("\r\n", "\n")
     document, kept = _toml(text)
     lines = _toml_lines(kept)
-    found = tuple(
-        Setting(key, value, lines.get(key) or lines.get(re.sub(r"\.\d+(?=\.|$)", "", key)))
-        for key, value in islice(_flat(document, "", 0), _SETTINGS)
-    )
+    found: list[Setting] = []
+    try:
+        for key, value in islice(budget.each(_flat(document, "", 0), itemgetter(0)), _SETTINGS):
+            line = lines.get(key) or lines.get(re.sub(r"\.\d+(?=\.|$)", "", key))
+            found.append(Setting(key, value, line))
+    except WorkExceeded as error:
+        return Parsed(tuple(found), len(data) * len(found) // (len(found) + 1), error.message)
     if not found:
         raise NotMine("no TOML")
     if len(kept) == len(text) and len(data) <= _TOML_BYTES:
-        return Parsed(found, len(data))
-    return Parsed(found, min(len(kept.encode()), len(data)), "no TOML behind the last value")
+        return Parsed(tuple(found), len(data))
+    return Parsed(tuple(found), min(len(kept.encode()), len(data)), "no TOML behind the last value")
 
 
 def _toml(text: str) -> tuple[dict[str, object], str]:

@@ -50,16 +50,20 @@ def parse(data: bytes, limits: Limits) -> Document:
 
 
 def _pickled(data: bytes) -> Document:
-    try:
-        return _of(pickle_ops.read_plain(data), "pickle", "", len(data))
-    except InputError as error:
-        damage = error.message
     machine = pickle_ops.Machine(data, pickle_ops.DOCUMENT)
+    damage, good = "", len(data)
     try:
-        pickle_ops.run(machine)
-    except InputError:
-        return _of(_folded(machine.stack, machine.marks), "pickle", damage, min(machine.p, len(data)))
-    return Document({}, [], "pickle", damage, 0)
+        top: object = pickle_ops.run(machine)
+    except InputError as error:
+        damage, good = error.message, min(machine.p, len(data))
+        top = _folded(machine.stack, machine.marks)
+    if isinstance(top, dict):
+        fields = cast("dict[str, object]", top)
+        try:  # entries are read to a fixed depth and charged one by one
+            pickle_ops.check(machine, {key: value for key, value in fields.items() if key != "entries"})
+        except InputError as error:
+            damage, top = damage or error.message, {"entries": fields.get("entries")}
+    return _of(cast("object", top), "pickle", damage, good)
 
 
 def _folded(stack: list[Any], marks: list[int]) -> Any:  # noqa: ANN401 - plain data of any kind

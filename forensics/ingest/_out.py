@@ -13,7 +13,11 @@ class Out(Protocol):
     """The sink of one source; `source` is filled in, columns that are left out become null."""
 
     def rows(self, table: str, columns: Mapping[str, Sequence[Any]] | pl.DataFrame) -> None:
-        """Add rows to a table of the store, given as columns of equal length."""
+        """Add rows to a table of the store, given as columns of equal length.
+
+        Raises:
+            WorkExceeded: when the file asks for more rows than its size allows; the reader lets it pass.
+        """
         ...
 
     def issue(self, code: str, message: str, *, byte: int = 0, line: int | None = None, count: int = 1) -> None:

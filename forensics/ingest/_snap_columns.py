@@ -114,9 +114,9 @@ class EventColumns:
         frame = pl.DataFrame(columns)
         ooms = pl.col("device_free").is_not_null() & (pl.col("addr") == 0)
         frame = frame.with_columns(addr=pl.when(~ooms).then(pl.col("addr")))
-        self.out.rows("allocs", frame)
         self.seq += count
         self._clear()
+        self.out.rows("allocs", frame)
 
 
 def _known(values: array[int], dtype: pl.DataType | None = None) -> pl.Series:

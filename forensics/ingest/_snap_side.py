@@ -6,20 +6,28 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from forensics.ingest._out import Out
+from forensics.io.budget import Budget, WorkExceeded
 from forensics.io.tolerant_json import dumps
 
 PREFIX = "memory_snapshot"
 _SETTINGS = 200
 _I63 = 1 << 63
+#: Units of one annotation: its row takes 2 µs.
+_ROW_UNITS = 16
 
 
-def write_settings(document: Mapping[str, object], out: Out, told: Mapping[str, object]) -> None:
+def write_settings(document: Mapping[str, object], out: Out, told: Mapping[str, object], budget: Budget) -> None:
     """Write the allocator's settings and what was `told` of the recording as facts of the family `memory`."""
     rows = [(f"{PREFIX}.{key}", value) for key, value in told.items()]
-    rings = ("trace_alloc_overflowed", "trace_alloc_max_entries")
-    rows += [(f"{PREFIX}.{key}", document[key]) for key in rings if key in document]
-    rows += _leaves(f"{PREFIX}.allocator_settings", document.get("allocator_settings"))
-    rows = [(key, value) for key, value in rows if _plain(value)][:_SETTINGS]
+    try:
+        for key, value in _settings(document):
+            if len(rows) == _SETTINGS:
+                break
+            budget.visit(value)
+            if _plain(value):
+                rows.append((key, value))
+    except WorkExceeded:
+        pass  # the sink states it
     out.rows(
         "facts",
         {
@@ -28,6 +36,12 @@ def write_settings(document: Mapping[str, object], out: Out, told: Mapping[str, 
             "family": ["memory"] * len(rows),
         },
     )
+
+
+def _settings(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    rings = ("trace_alloc_overflowed", "trace_alloc_max_entries")
+    yield from ((f"{PREFIX}.{key}", document[key]) for key in rings if key in document)
+    yield from _leaves(f"{PREFIX}.allocator_settings", document.get("allocator_settings"))
 
 
 def _leaves(prefix: str, value: object, depth: int = 0) -> Iterator[tuple[str, object]]:
@@ -46,7 +60,7 @@ def _plain(value: object) -> bool:
     return isinstance(value, str | int | float | bool | None)
 
 
-def write_annotations(document: Mapping[str, object], out: Out) -> int:
+def write_annotations(document: Mapping[str, object], out: Out, budget: Budget) -> int:
     """Write the annotations (optimizer steps, profiler steps, collectives…) and give how many were none."""
     found = document.get("external_annotations")
     if not isinstance(found, list):
@@ -54,6 +68,10 @@ def write_annotations(document: Mapping[str, object], out: Out) -> int:
     columns: dict[str, list[Any]] = {"seq": [], "device": [], "t_ns": [], "name": [], "stage": []}
     wrong = 0
     for one in cast("list[object]", found):
+        try:
+            budget.charge(_ROW_UNITS)
+        except WorkExceeded:
+            break  # the sink states it
         row = _annotation(one)
         if row is None:
             wrong += 1

@@ -17,6 +17,7 @@ from forensics.ingest._out import Out
 from forensics.ingest._snap_columns import EventColumns
 from forensics.ingest._snap_fast import FastReader, frames_in
 from forensics.ingest._snap_stacks import StackBook, StackRef
+from forensics.io.budget import Budget
 from forensics.io.pickle_ops import DATA_OPS, Buffer, Machine, Op, PickleBounds, run
 
 #: Stands on the stack for an event that went to the columns.
@@ -47,9 +48,9 @@ class Streamed:
     error: InputError | None
 
 
-def stream(buf: Buffer, out: Out, bounds: PickleBounds | None = None) -> Streamed:
+def stream(buf: Buffer, out: Out, budget: Budget, bounds: PickleBounds | None = None) -> Streamed:
     """Read a snapshot; its events go to `out` in batches, and what a damaged file still had is kept."""
-    stacks = StackBook()
+    stacks = StackBook(budget)
     columns = EventColumns(out, stacks)
     m = Machine(buf, bounds or PickleBounds(), _Reading(columns, stacks, FastReader(columns, stacks)))
     error = None
@@ -144,10 +145,11 @@ def _replace(m: Machine, old: object, new: object) -> None:
     """Put `new` where `old` is, on the stack and among the last entries of the memo."""
     m.stack[-1] = new
     memo = m.memo
-    for i in range(len(memo) - 1, max(len(memo) - _LOOK_BACK, 0) - 1, -1):
-        if memo[i] is old:
-            memo[i] = new
-            return
+    first = max(len(memo) - _LOOK_BACK, 0)
+    at = next((i for i in range(len(memo) - 1, first - 1, -1) if memo[i] is old), -1)
+    if at >= 0:
+        memo[at] = new
+    m.extra.stacks.budget.charge((len(memo) - max(at, first)) // 2)
 
 
 def _setitems(m: Machine) -> None:

@@ -50,7 +50,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     data = document(opened, limits)
     if b"\0" in data[:4096]:
         raise NotMine("binary content")
-    parsed = reader(data)
+    parsed = reader(data, opened.budget)
     settings = _unwrapped(parsed.settings)
     if not settings or not is_config(opened.source.path, parsed):
         raise NotMine("a document that holds no settings")

@@ -15,9 +15,10 @@ from typing import Any, cast
 
 from forensics.errors import NotMine
 from forensics.ingest._fr_document import Document, parse
-from forensics.ingest._fr_rows import EntryRows, Group, group_of, groups_of, whole
+from forensics.ingest._fr_rows import EntryRows, Group, group_of, groups_of, units_of, whole
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import document, settle_document
+from forensics.io.budget import Budget, WorkExceeded
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
@@ -28,6 +29,8 @@ _PICKLES = tuple(bytes((0x80, version)) for version in (2, 3, 4, 5))
 _PROBE_BYTES = 64 << 10
 _END = re.compile(r"(?:^|\D)(\d{1,6})(?:\.(?:json|pkl|pickle|bin|dump))?$")
 _HEALTH_CHARS = 2_000
+#: Units of the state of one group, beside one for each of its ranks: its event takes 10 µs.
+_GROUP_UNITS = 64
 
 
 @ingester(
@@ -46,20 +49,34 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         raise NotMine("no flight-recorder dump")
     data = document(opened, limits)
     found = parse(data, limits)
-    groups = groups_of(found.top.get("pg_config"))
+    groups = groups_of(found.top.get("pg_config"), opened.budget)
     rank = _rank(opened.source.path, opened.source.rank, groups)
     rows = EntryRows(rank, groups)
-    for entry in found.entries:
-        rows.add(entry)
-    if rows.columns:
-        out.rows("collectives", rows.columns)
-    out.rows("events", _events(found, groups, rank))
+    kept = _add(found, rows, opened.budget)
+    events = _events(found, groups, rank, opened.budget)
     out.format(f"flight recorder ({found.form})")
     if found.damage:
-        kept = f"; {len(found.entries)} entries before it were read" if found.entries else ""
-        out.issue("damaged", f"{found.damage}{kept}", byte=found.good_bytes)
-    lost = len(data) - found.good_bytes if found.damage else 0
-    settle_document(opened, out, records=len(found.entries), lost_bytes=max(lost, int(bool(found.damage))))
+        before = f"; {len(found.entries)} entries before it were read" if found.entries else ""
+        out.issue("damaged", f"{found.damage}{before}", byte=found.good_bytes)
+    if kept < len(found.entries):
+        out.account(read_bytes=opened.size_bytes * kept // len(found.entries), records=kept)
+    else:
+        lost = len(data) - found.good_bytes if found.damage else 0
+        settle_document(opened, out, records=kept, lost_bytes=max(lost, int(bool(found.damage))))
+    if rows.columns:
+        out.rows("collectives", rows.columns)
+    out.rows("events", events)
+
+
+def _add(found: Document, rows: EntryRows, budget: Budget) -> int:
+    """Add the entries and give how many of them the budget allowed."""
+    for count, entry in enumerate(found.entries):
+        try:
+            budget.charge(units_of(entry))
+        except WorkExceeded:
+            return count
+        rows.add(entry)
+    return len(found.entries)
 
 
 def _may_be(head: bytes) -> bool:
@@ -79,18 +96,23 @@ def _rank(path: str, named: int | None, groups: Mapping[str, Group]) -> int | No
     return named
 
 
-def _events(found: Document, groups: Mapping[str, Group], rank: int | None) -> dict[str, list[Any]]:
+def _events(found: Document, groups: Mapping[str, Group], rank: int | None, budget: Budget) -> dict[str, list[Any]]:
     """One event for the dump, and one for each process group whose state it gives."""
     pending = sum(entry.get("state") != "completed" and entry.get("retired") is not True for entry in found.entries)
-    version = found.top.get("version")
-    library = found.top.get("nccl_version") or found.top.get("comm_lib_version")
+    top = found.top
+    version, library = top.get("version"), top.get("nccl_version") or top.get("comm_lib_version")
+    health = top.get("health_check_results")
+    try:
+        budget.visit([version, library, health])
+    except WorkExceeded:
+        version = library = health = None
     about = {"version": version, "library": library, "entries": len(found.entries), "pending": pending}
     about |= {"groups": len(groups), "damaged": found.damage}
     text = f"flight recorder: {len(found.entries)} entries, {pending} not completed"
     events = [("fr-dump", text, about)]
     events += [("fr-group", f"{s['group']}: enqueued {s['last_enqueued']}, completed {s['last_completed']}", s)
-               for s in _status(found, groups)]  # fmt: skip
-    if (health := found.top.get("health_check_results")) is not None:
+               for s in _status(found, groups, budget)]  # fmt: skip
+    if health is not None:
         events.append(("fr-health", dumps(health, compact=True).decode()[:_HEALTH_CHARS], {}))
     columns: dict[str, list[Any]] = {name: [] for name in ("seq", "rank", "level", "code", "text", "attrs")}
     for seq, (code, said, attrs) in enumerate(events):
@@ -101,7 +123,7 @@ def _events(found: Document, groups: Mapping[str, Group], rank: int | None) -> d
     return columns
 
 
-def _status(found: Document, groups: Mapping[str, Group]) -> list[dict[str, Any]]:
+def _status(found: Document, groups: Mapping[str, Group], budget: Budget) -> list[dict[str, Any]]:
     """Last enqueued, started and completed collective of each group, under the group's name."""
     status = found.top.get("pg_status")
     if not isinstance(status, dict):
@@ -112,6 +134,10 @@ def _status(found: Document, groups: Mapping[str, Group]) -> list[dict[str, Any]
         if isinstance(value, dict):
             cells = cast("dict[str, object]", value)
             group = local.get(str(key), Group(str(key)))
+            try:
+                budget.charge(_GROUP_UNITS + len(group.ranks))
+            except WorkExceeded:
+                break
             row: dict[str, Any] = {"group": group.label, "pg_id": str(key)}
             row |= {f"last_{n}": whole(cells.get(f"last_{n}_collective")) for n in ("enqueued", "started", "completed")}
             rows.append(row | {"ranks": list(group.ranks) or None})

@@ -41,7 +41,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     found: list[Leaf] = []
     lost = max(len(data) - _MOST_BYTES, 0)
     try:
-        for leaf in islice(leaves(text), _FACTS):
+        for leaf in islice(opened.budget.each(leaves(text), lambda leaf: leaf.path), _FACTS):
             found.append(leaf)  # noqa: PERF402 - what came before an error is kept
     except InputError as error:
         if not any(leaf.path for leaf in found):

@@ -58,7 +58,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
 
 
 def _pickled(opened: Opened, out: Out) -> None:
-    found = stream(opened.raw(), out)
+    found = stream(opened.raw(), out, opened.budget)
     if found.error is not None and not found.columns.seq and not len(found.columns) and not _has_state(found):
         raise found.error
     _write(found, opened, out)
@@ -72,7 +72,7 @@ def _has_state(found: Streamed) -> bool:
 
 def _json(opened: Opened, out: Out, limits: Limits) -> None:
     document = loads(b"".join(block.data for block in opened.blocks()), limits)
-    stacks = StackBook()
+    stacks = StackBook(opened.budget)
     columns = EventColumns(out, stacks)
     if isinstance(document, dict):
         traces = cast("dict[str, object]", document).pop("device_traces", None)
@@ -88,25 +88,34 @@ def _write(found: Streamed, opened: Opened, out: Out) -> None:
     rest: object = found.rest
     document = cast("dict[str, object]", rest) if isinstance(rest, dict) else {}
     state = state_rows(document.get("segments") if isinstance(rest, dict) else rest, found.stacks)
-    wrong = write_annotations(document, out)
-    write_settings(document, out, _told(found, document, state))
+    wrong = write_annotations(document, out, opened.budget)
+    write_settings(document, out, _told(found, document, state), opened.budget)
+    _losses(found, state, wrong, document, out)
+    out.format(_band(found, document, state))
+    _account(found, state, opened, out)
     for table, columns in (("segments", state.segments), ("blocks", state.blocks)):
         out.rows(table, columns)
     frames, stacks = found.stacks.columns()
     out.rows("frames", frames)
     out.rows("stacks", stacks)
-    _losses(found, state, wrong, document, out)
-    records = found.columns.seq + len(state.segments["seq"]) + len(state.blocks["seq"])
+
+
+def _account(found: Streamed, state: StateRows, opened: Opened, out: Out) -> None:
+    """Account for the file; of a budget that ended among the segments, the share of those that became rows is read."""
+    segments, blocks = len(state.segments["seq"]), len(state.blocks["seq"])
+    records = found.columns.seq + segments + blocks
+    if state.unread:
+        out.account(read_bytes=found.end * segments // (segments + state.unread), records=records)
+        return
     lost = opened.size_bytes - found.end
     why = (found.error.message if found.error else "behind the end of the snapshot") if lost else ""
     out.account(read_bytes=found.end, skipped_bytes=lost, reason=why, records=records)
-    out.format(_band(found, document, state))
 
 
 def _told(found: Streamed, document: Mapping[str, object], state: StateRows) -> dict[str, object]:
     traces = document.get("device_traces")
     return {
-        "complete": found.error is None or _after_traces(document),
+        "complete": not state.unread and (found.error is None or _after_traces(document)),
         "events": found.columns.seq,
         "devices": len(cast("list[object]", traces)) if isinstance(traces, list) else None,
         "has_state": bool(state.segments["seq"]),

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
+from operator import itemgetter
 from typing import cast
 
 from forensics.errors import NotMine
@@ -21,6 +22,7 @@ from forensics.ingest._metric_rows import At, MetricRows, int64, unix_ns
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import Line, lines_of, settle
 from forensics.ingest._splits import Splits
+from forensics.io.budget import Budget
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
@@ -46,6 +48,7 @@ class _Row:
 @dataclass(slots=True)
 class _State:
     rank: int | None
+    budget: Budget
     rows: MetricRows
     attempts: Attempts
     splits: Splits = field(default_factory=Splits)
@@ -70,7 +73,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     """
     del limits
     _sniff(opened)
-    state = _State(opened.source.rank, MetricRows(out), Attempts(opened.source.attempt or 0))
+    state = _State(opened.source.rank, opened.budget, MetricRows(out), Attempts(opened.source.attempt or 0))
     for line in lines_of(opened):
         record = record_of(line.text)
         if record is None:
@@ -80,7 +83,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
             continue
         _add(record, line, state)
         state.most = next((found for key in _MAX_STEPS if (found := number(record.get(key))) is not None), state.most)
-        state.config = state.config or dict(islice(_config(record), _FACTS))
+        state.config = state.config or dict(islice(_config(record, opened.budget), _FACTS))
         state.seq += 1
     state.rows.close()
     _facts(state, out)
@@ -97,10 +100,10 @@ def _facts(state: _State, out: Out) -> None:
         out.rows("facts", {"key": keys, "value": values, "family": families})
 
 
-def _config(record: dict[str, object]) -> Iterator[tuple[str, str]]:
+def _config(record: dict[str, object], budget: Budget) -> Iterator[tuple[str, str]]:
     inside = record.get(_CONFIG)
     if isinstance(inside, dict):
-        for key, cell in _flat(cast("dict[str, object]", inside)):
+        for key, cell in budget.each(_flat(cast("dict[str, object]", inside)), itemgetter(0)):
             if isinstance(cell, (str, int, float)):
                 yield key.replace("/", "."), dumps(cell, compact=True).decode()
 
@@ -116,7 +119,7 @@ def _sniff(opened: Opened) -> None:
     for text in opened.text_head(1 << 20).split(b"\n")[:_SAMPLE_ROWS]:
         record = record_of(text)
         if record is not None:
-            row = _parsed(record)
+            row = _parsed(record, opened.budget)
             if "_step" in record:
                 raise NotMine("rows of a W&B history")
             if row.step is not None and row.cells:
@@ -165,9 +168,9 @@ def _axis(record: Mapping[str, object], names: tuple[tuple[str, str], ...]) -> t
     return "", None
 
 
-def _parsed(record: dict[str, object]) -> _Row:
+def _parsed(record: dict[str, object], budget: Budget) -> _Row:
     nested = any(type(cell) is dict for cell in record.values())
-    flat = dict(_flat(record)) if nested or _CONFIG in record else record
+    flat = dict(budget.each(_flat(record), itemgetter(0))) if nested or _CONFIG in record else record
     keys = _meaning(tuple(record), tuple(flat))
     (step_name, step), (epoch_name, epoch) = _axis(record, keys.steps), _axis(record, keys.epochs)
     time_name, stamp = _axis(record, keys.times)
@@ -184,7 +187,7 @@ def _parsed(record: dict[str, object]) -> _Row:
 
 
 def _add(record: dict[str, object], line: Line, state: _State) -> None:
-    row = _parsed(record)
+    row = _parsed(record, state.budget)
     place = state.splits.place(record, row.step, row.epoch)
     rank = state.rank if row.rank is None else row.rank
     at = At(state.seq, 0, rank, line.number, line.byte, place.step, place.epoch, row.t_ns, place.gstep)

@@ -15,6 +15,7 @@ from forensics.ingest._config_facts import ConfigFacts
 from forensics.ingest._config_parse import json_settings
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import document, settle_document
+from forensics.io.budget import Budget
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
@@ -47,7 +48,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     elif name == "chat_template.jinja":
         facts.put("tokenizer.chat_template_sha256", _hash(data.strip()), 1, "tokenizer")
     elif name in {"tokenizer_config.json", "special_tokens_map.json"}:
-        good = _settings(data, facts)
+        good = _settings(data, facts, opened.budget)
     else:
         try:
             _document(data, name, facts)
@@ -75,9 +76,9 @@ def _merges(data: bytes, facts: ConfigFacts) -> None:
     facts.put("tokenizer.merges_sha256", _hash(b"\n".join(pairs)), None, "tokenizer")
 
 
-def _settings(data: bytes, facts: ConfigFacts) -> int:
+def _settings(data: bytes, facts: ConfigFacts, budget: Budget) -> int:
     """Put the settings of a tokenizer, its template as a hash, the number of added tokens; give the good bytes."""
-    parsed = json_settings(data)
+    parsed = json_settings(data, budget)
     added: dict[int, str] = {}
     for setting in parsed.settings:
         parts = setting.key.split(".")

@@ -22,6 +22,7 @@ __all__ = [
     "PickleBounds",
     "PickleCut",
     "PickleRefused",
+    "check",
     "foreign",
     "read_plain",
     "run",
@@ -79,11 +80,16 @@ def read_plain(data: Buffer, bounds: PickleBounds = DOCUMENT) -> Any:  # noqa: A
     """
     m = Machine(data, bounds)
     document = run(m)
-    _walk(m, document)
+    check(m, document)
     return document
 
 
-def _walk(m: Machine, document: object) -> None:
+def check(m: Machine, document: object) -> None:
+    """Refuse a value whose walk the bounds of `m` do not allow: what is shared counts each time it is met.
+
+    Raises:
+        PickleRefused: when it is nested too deep, holds itself, or shares too much.
+    """
     waiting: list[tuple[object, int]] = [(document, 0)] if isinstance(document, dict | list) else []
     met = 0
     while waiting:

@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from forensics.errors import InputError, LimitExceeded
 from forensics.io.blocks import Block, cut_blocks
+from forensics.io.budget import Budget
 from forensics.io.decompress import compression_of, expanded, plain
 from forensics.io.disk import Disk, HeldBytes, Ledger, OpenFile, Piece
 from forensics.io.limits import DEFAULT, Limits
@@ -39,7 +40,7 @@ class ReadAccount:
 class Opened:
     """One source, open for reading; made by `open_source`, `opened_bytes` and `opened_stream`."""
 
-    __slots__ = ("_disk", "_ledger", "_limits", "_map", "source")
+    __slots__ = ("_disk", "_ledger", "_limits", "_map", "budget", "source")
 
     def __init__(self, source: Source, disk: Disk, limits: Limits) -> None:
         """Take an open disk; `source.size_bytes` becomes what the file measured when it was opened."""
@@ -48,6 +49,7 @@ class Opened:
         self._limits = limits
         self._ledger = Ledger(source.path)
         self._map: mmap.mmap | bytes | None = None
+        self.budget = Budget(disk.size_bytes, limits)
 
     @property
     def size_bytes(self) -> int:
@@ -103,13 +105,16 @@ class Opened:
     def blocks(self) -> Iterator[Block]:
         """The decoded stream in blocks of whole lines: gzip and zstd expanded, UTF-16 turned into UTF-8."""
         self._ledger = ledger = Ledger(self.source.path)
-        yield from cut_blocks(self._pieces(self._limits, ledger), self._limits, ledger)
+        for block in cut_blocks(self._pieces(self._limits, ledger), self._limits, ledger):
+            self.budget.grow(block.offset + len(block.data), ledger.disk_bytes)
+            yield block
 
     def chunks(self, size_bytes: int) -> Iterator[bytes]:
         """The decoded stream in pieces of about `size_bytes`, wherever its lines end: for files of few long lines."""
         self._ledger = ledger = Ledger(self.source.path)
         for piece in self._pieces(replace(self._limits, block_bytes=size_bytes), ledger):
             ledger.decoded_bytes = max(ledger.decoded_bytes, piece.offset + len(piece.data))
+            self.budget.grow(ledger.decoded_bytes, ledger.disk_bytes)
             yield piece.data
 
     def problems(self) -> tuple[Issue, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from forensics.errors import InputError, NotMine
+from forensics.io.budget import WorkExceeded
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.model import FileCoverage, FileStatus, Source
@@ -64,7 +65,7 @@ def fill(
     try:
         with opening as opened:
             for one in candidates(source, opened.head(_HEAD_BYTES), ingesters):
-                sink = SourceSink(source, limits, folder=folder)
+                sink = SourceSink(source, limits, folder=folder, budget=opened.budget)
                 if _attempt(one, opened, sink, limits):
                     return sink, sink.coverage(one.name)
     except (OSError, InputError) as error:
@@ -81,10 +82,13 @@ def _attempt(one: Ingester, opened: Opened, sink: SourceSink, limits: Limits) ->
         return False
     except (KeyboardInterrupt, SystemExit):
         raise
+    except WorkExceeded:
+        pass  # stated below, with those that a reader caught
     except InputError as error:
         sink.issue("damaged", error.message)
     except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001 - hostile input must not end the triage
         sink.issue("ingester-failed", f"{one.name}: {type(error).__name__}: {str(error)[:300]}")
+    sink.settle_work()
     return True
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from forensics.ingest._secrets import without_forms
+from forensics.io.budget import TEXT_CHARS, Budget
 from forensics.io.limits import DEFAULT, Limits
 from forensics.model import FileCoverage, FileStatus, Issue, Source
 from forensics.store._masking import without_secrets
@@ -16,20 +18,30 @@ from forensics.store.schema import TABLES, conform
 
 #: zstd level 1 writes twice as fast as 3 and is 5 % larger on metric rows; reading is the same.
 COMPRESSION_LEVEL = 1
+WORK_ISSUE = "work-exceeds-its-size"
+WORK_REASON = "its work exceeds its size"
 
 
 class SourceSink:
     """Collects what one ingester says about one source; implements `ingest._out.Out`.
 
     With `folder`, a table that reaches `limits.part_rows` is written there as `<table>-<n>.parquet`; without, all stays
-    in memory.
+    in memory. Rows are charged to `budget`, which is that of the opened file.
     """
 
-    def __init__(self, source: Source, limits: Limits = DEFAULT, *, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        limits: Limits = DEFAULT,
+        *,
+        folder: Path | None = None,
+        budget: Budget | None = None,
+    ) -> None:
         """Start empty."""
         self.source = source
         self.limits = limits
         self.folder = folder
+        self.budget = budget if budget is not None else Budget(source.size_bytes, limits)
         self.variant = ""
         self.issues: list[Issue] = []
         self.parts: list[tuple[str, Path, int]] = []
@@ -39,14 +51,24 @@ class SourceSink:
         self._reasons: dict[str, int] = {}
 
     def rows(self, table: str, columns: Mapping[str, Sequence[Any]] | pl.DataFrame) -> None:
-        """Add rows, given as columns; `source` is filled in and missing columns become null."""
+        """Add rows, given as columns; `source` is filled in and missing columns become null.
+
+        Raises:
+            WorkExceeded: when the budget of the file ends in them; the rows that fit are kept.
+        """
+        height = columns.height if isinstance(columns, pl.DataFrame) else max(map(len, columns.values()), default=0)
+        fitting = self.budget.fitting(height, lambda rows: _cells(columns, rows))
+        if fitting:
+            self._add(table, columns if fitting == height else _first(columns, fitting))
+        if fitting < height:
+            self.budget.end(self.budget.ended)
+
+    def _add(self, table: str, columns: Mapping[str, Sequence[Any]] | pl.DataFrame) -> None:
         if isinstance(columns, pl.DataFrame):
             frame = columns
         else:
             known = TABLES[table]
             frame = pl.DataFrame({n: pl.Series(n, v, dtype=known.get(n), strict=False) for n, v in columns.items()})
-        if frame.height == 0:
-            return
         frame = without_secrets(table, conform(table, frame.with_columns(source=pl.lit(self.source.path))))
         self._frames.setdefault(table, []).append(frame)
         self._buffered[table] = self._buffered.get(table, 0) + frame.height
@@ -70,6 +92,21 @@ class SourceSink:
         self._records += records
         if reason:
             self._reasons[reason] = self._reasons.get(reason, 0) + skipped_bytes
+
+    def settle_work(self) -> None:
+        """State the end of the budget, when it has one: what no one accounted for is skipped for that reason."""
+        budget = self.budget
+        if not budget.ended:
+            return
+        asked = f"{budget.ended:,} units of work are asked for by {budget.size_bytes:,} bytes"
+        self.issue(WORK_ISSUE, f"{asked}, {budget.limit:,} are allowed; what was read until then is kept")
+        left = self.source.size_bytes - self._read - self._skipped
+        if left > 0:
+            self._read += min(max(budget.reached_bytes - self._read - self._skipped, 0), left - 1)
+        elif not self._skipped:  # the reader took what it got for the whole
+            self._read = max(self.source.size_bytes - 1, 0)
+        if lost := max(self.source.size_bytes - self._read - self._skipped, 0):
+            self.account(skipped_bytes=lost, reason=WORK_REASON)
 
     def format(self, name: str) -> None:
         """Name the variant that was recognised."""
@@ -117,3 +154,23 @@ class SourceSink:
         frame = pl.concat(frames)
         frame.write_parquet(path, compression="zstd", compression_level=COMPRESSION_LEVEL, statistics=False)
         self.parts.append((table, path, frame.height))
+
+
+def _first(columns: Mapping[str, Sequence[Any]] | pl.DataFrame, rows: int) -> Mapping[str, Any] | pl.DataFrame:
+    if isinstance(columns, pl.DataFrame):
+        return columns.head(rows)
+    return {name: values[:rows] for name, values in columns.items()}
+
+
+def _cells(columns: Mapping[str, Sequence[Any]] | pl.DataFrame, rows: int) -> int:
+    """Cells of the first rows, with text by its length."""
+    if isinstance(columns, pl.DataFrame):
+        return rows * columns.width + sum(_chars(one, rows) for one in columns) // TEXT_CHARS
+    chars = sum(_chars(values, rows) for values in columns.values())
+    return rows * len(columns) + chars // TEXT_CHARS
+
+
+def _chars(values: Sequence[Any] | pl.Series, rows: int) -> int:
+    if isinstance(values, pl.Series):
+        return int(values.head(rows).str.len_bytes().sum()) if values.dtype == pl.String else 0
+    return sum(len(one) for one in islice(values, rows) if isinstance(one, str)) if values.__class__ is not range else 0
