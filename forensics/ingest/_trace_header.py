@@ -72,16 +72,16 @@ def facts(described: Mapping[str, object]) -> list[tuple[str, str]]:
         if len(rows) >= _MOST_FACTS:
             break
         if not _WITHHELD.search(key):
-            rows.append((key[:200], dumps(value, compact=True).decode()[:_VALUE_CHARS]))
+            rows.append((key[:_KEY_CHARS], dumps(value, compact=True).decode()[:_VALUE_CHARS]))
     return rows
 
 
 def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, object]]:  # noqa: ANN401 - JSON
     if isinstance(value, dict) and value and depth < _MOST_DEPTH:
         for key, inner in cast("dict[str, Any]", value).items():
-            yield from _leaves(inner, f"{path}.{key}" if path else key, depth + 1)
+            yield from _leaves(inner, f"{path[:_KEY_CHARS]}.{key}" if path else key, depth + 1)
     elif isinstance(value, list) and value and depth < _MOST_DEPTH and any(isinstance(one, dict) for one in value):  # pyright: ignore[reportUnknownVariableType]
         for at, inner in enumerate(cast("list[Any]", value)):
-            yield from _leaves(inner, f"{path}.{at}", depth + 1)
+            yield from _leaves(inner, f"{path[:_KEY_CHARS]}.{at}", depth + 1)
     else:
         yield path, value

@@ -34,6 +34,11 @@ class Accounts:
     wrong: tuple[str, ...]
 
 
+def by_address(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row for each address, the last: damaged files repeat addresses, and a join of n with n rows makes n²."""
+    return rows.unique("addr", keep="last", maintain_order=True)
+
+
 def accounts(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.DataFrame, *, complete: bool) -> Accounts:
     """Close the books of one device; `wrong` says which identity does not hold, as sentences.
 
@@ -47,7 +52,8 @@ def accounts(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.DataFrame,
     moves = _moves(events.filter(pl.col("action").is_in(["alloc", release])), release)
     lives = moves.filter(pl.col("is_alloc")).select("seq", "addr", "size", "stack", "end", "end_stack")
     live = lives.filter(pl.col("end").is_null())
-    held = active.join(live.select("addr", born="size", at="stack"), on="addr", how="left", maintain_order="left")
+    born = by_address(live.select("addr", born="size", at="stack"))
+    held = active.join(born, on="addr", how="left", maintain_order="left")
     ghosts = held.filter(pl.col("born").is_null()).select("addr", "size", "stack")
     change = changes(release)
     allocated, reserved = _total(active["size"]), _total(segments["total_size"])
@@ -144,7 +150,7 @@ def _trace_wrong(
     sizes = moves.filter(
         pl.col("is_alloc") & pl.col("next_is_alloc").not_() & (pl.col("next_size") != pl.col("size"))
     ).height
-    found = live.join(active.select("addr", ends="size"), on="addr", how="left")
+    found = live.join(by_address(active.select("addr", ends="size")), on="addr", how="left")
     missing = found.filter(pl.col("ends").is_null()).height
     other = found.filter(pl.col("ends").is_not_null() & (pl.col("ends") != pl.col("size"))).height
     above = lines.filter(pl.col("allocated") > pl.col("reserved")).height

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from forensics.model import Confidence
-from forensics.signals._snapshot_events import Accounts
+from forensics.signals._snapshot_events import Accounts, by_address
 from forensics.signals._snapshot_stacks import Known, Phase, stack_of
 from forensics.signals._snapshot_values import Share, Stack
 
@@ -56,7 +56,8 @@ def shares_at(books: Accounts, known: Mapping[int, Known], seq: int | None) -> t
 
 def live_shares(books: Accounts, known: Mapping[int, Known]) -> tuple[Share, ...]:
     """What is allocated at the end, by stack, the largest first."""
-    seen = books.blocks.join(books.ghosts.select("addr", ghost=pl.lit(value=True)), on="addr", how="left")
+    ghosts = by_address(books.ghosts.select("addr", ghost=pl.lit(value=True)))
+    seen = books.blocks.join(ghosts, on="addr", how="left")
     rows = seen.group_by("stack", pl.col("ghost").fill_null(value=False)).agg(
         bytes=pl.col("size").sum(), count=pl.len()
     )

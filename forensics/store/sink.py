@@ -105,8 +105,8 @@ class SourceSink:
             self._read += min(max(budget.reached_bytes - self._read - self._skipped, 0), left - 1)
         elif not self._skipped:  # the reader took what it got for the whole
             self._read = max(self.source.size_bytes - 1, 0)
-        if lost := max(self.source.size_bytes - self._read - self._skipped, 0):
-            self.account(skipped_bytes=lost, reason=WORK_REASON)
+        lost = max(self.source.size_bytes - self._read - self._skipped, 0)
+        self.account(skipped_bytes=lost, reason=WORK_REASON)
 
     def format(self, name: str) -> None:
         """Name the variant that was recognised."""

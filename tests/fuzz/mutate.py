@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 
-from forensics.io import tfrecord
+from forensics.io import leveldb_frame, leveldb_log, tfrecord
 from forensics.registry import Ingester
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -45,6 +45,22 @@ class Case(NamedTuple):
 
     name: str
     data: bytes
+
+
+def fill(unit: bytes, size: int = 256 << 10) -> bytes:
+    """A unit again and again, up to a size."""
+    return (unit * (size // max(len(unit), 1) + 1))[:size]
+
+
+def frames(data: bytes) -> tuple[list[bytes], Callable[[list[bytes]], bytes]] | None:
+    """The payloads of a framed log, and what writes such a log with sound checksums; None for other content."""
+    if data.startswith(b":W&B"):
+        payloads = [found.payload for found in leveldb_log.records(data) if isinstance(found, leveldb_log.Record)]
+        return (payloads, lambda parts: leveldb_frame.frame(parts, data[:7])) if payloads else None
+    if data and tfrecord.has_header(data[:12]):
+        payloads = [found.payload for found in tfrecord.read(data) if isinstance(found, tfrecord.Record)]
+        return (payloads, lambda parts: b"".join(map(tfrecord.frame, parts))) if payloads else None
+    return None
 
 
 def seeds(one: Ingester, fixtures: Path = FIXTURES) -> tuple[Case, ...]:
@@ -131,12 +147,13 @@ def _change(rng: random.Random, data: bytes, others: Sequence[Case]) -> bytes:
 
 def _reframe(rng: random.Random, data: bytes, others: Sequence[Case]) -> bytes:
     """Change one record and make its checksums hold again, so that what reads the payload is met."""
-    payloads = [found.payload for found in tfrecord.read(data) if isinstance(found, tfrecord.Record)]
-    if not payloads:
+    found = frames(data)
+    if found is None:
         return _change(rng, data, others)
+    payloads, write = found
     at = rng.randrange(len(payloads))
     payloads[at] = _change(rng, payloads[at], [Case("", payload) for payload in payloads])
-    return b"".join(map(tfrecord.frame, payloads))
+    return write(payloads)
 
 
 def case(one: Ingester, known: Sequence[Case], seed: int, number: int) -> Case:
@@ -145,8 +162,7 @@ def case(one: Ingester, known: Sequence[Case], seed: int, number: int) -> Case:
         return known[number]
     rng = random.Random(f"{seed}/{one.name}/{number}")
     name, data = rng.choice(known)
-    framed = data and tfrecord.has_header(data[:12]) and rng.random() < 0.5
-    data = _reframe(rng, data, known) if framed else _change(rng, data, known)
+    data = _reframe(rng, data, known) if rng.random() < 0.5 else _change(rng, data, known)
     kind = rng.random()
     if kind < 0.05:
         data = gzip.compress(data, 1)
