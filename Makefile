@@ -33,8 +33,8 @@ check: setup ## format, lint, types, tests: what CI runs
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(MAKE) test
 
-fuzz: setup ## mutate inputs of every ingester: make fuzz N=2000
-	$(BIN)/python tests/fuzz/harness.py --n $(N)
+fuzz: setup ## mutate and amplify inputs of every ingester, and ask rules and renderers: make fuzz N=2000
+	$(BIN)/python tests/fuzz/harness.py --n $(N) --amplify
 
 oracles: setup ## every reader against its peer by value: 500 examples each, and at true size (minutes, 4 GB of disk)
 	FORENSICS_EXAMPLES=500 FORENSICS_TRUE_SIZE=1 $(BIN)/python -m pytest tests/oracles

@@ -10,6 +10,8 @@ from forensics.io.budget import Budget
 FrameKey = tuple[str, int, str, str | None, str | None, str | None]
 #: Units of one frame: its key takes 1.2 µs.
 _FRAME_UNITS = 8
+#: Units of one frame in a stack that another begins: it is copied, and becomes a row of 48 bytes.
+_MEMBER_UNITS = 4
 _FX = ("fx_node_op", "fx_node_name", "fx_original_trace")
 
 
@@ -55,7 +57,7 @@ class StackBook:
     def joined(self, inner: int, outer: int) -> int:
         """Give the number of a stack that goes on with the frames of another."""
         members = self._members[inner] + self._members[outer]
-        self.budget.charge(len(members))
+        self.budget.charge(_MEMBER_UNITS * len(members))
         return self._numbered(members)
 
     def of(self, value: object) -> int | None:

@@ -88,11 +88,11 @@ def _write(found: Streamed, opened: Opened, out: Out) -> None:
     rest: object = found.rest
     document = cast("dict[str, object]", rest) if isinstance(rest, dict) else {}
     state = state_rows(document.get("segments") if isinstance(rest, dict) else rest, found.stacks)
+    _account(found, state, opened, out)
     wrong = write_annotations(document, out, opened.budget)
     write_settings(document, out, _told(found, document, state), opened.budget)
     _losses(found, state, wrong, document, out)
     out.format(_band(found, document, state))
-    _account(found, state, opened, out)
     for table, columns in (("segments", state.segments), ("blocks", state.blocks)):
         out.rows(table, columns)
     frames, stacks = found.stacks.columns()

@@ -18,6 +18,7 @@ from forensics.ingest._axes import EPOCHS, STEPS, TIMES, first_of
 from forensics.ingest._export_rows import TRAINER_STEPS, Extent, state_extent
 from forensics.ingest._out import Out
 from forensics.ingest._wandb_columns import HISTORY_AXES, INDEX
+from forensics.io.budget import Budget
 from forensics.io.limits import Limits
 from forensics.io.parquet_pages import MAGIC, Column, Shape, shape_of
 from forensics.io.reading import Opened
@@ -27,6 +28,8 @@ _SLICE_CELLS = 1 << 20
 _COLUMNS_AT_ONCE = 32
 _NUMBERS = frozenset(("int32", "int64", "float", "double"))
 _TEXT_BYTES = 64
+#: Cells of the axes of a row; and values that are decoded for a unit of work, at 10 ns each.
+_AXIS_CELLS, _VALUES_OF_A_UNIT = 6, 16
 _UNDECODED = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
@@ -39,6 +42,7 @@ class _Table:
     metrics: tuple[Column, ...]
     axes: pl.DataFrame
     history: bool
+    budget: Budget
     null_padded: bool = True
 
 
@@ -63,7 +67,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     data = opened.span(0, opened.size_bytes)
     shape = shape_of(data, limits)
     try:
-        table = _table(data, shape)
+        table = _table(data, shape, opened.budget)
     except _UNDECODED as error:
         message = f"the steps cannot be decoded: {type(error).__name__}"
         raise InputError(message) from error
@@ -80,7 +84,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     out.account(read_bytes=opened.size_bytes, records=shape.rows)
 
 
-def _table(data: bytes, shape: Shape) -> _Table:
+def _table(data: bytes, shape: Shape, budget: Budget) -> _Table:
     numbers = [column for column in shape.columns if column.kind in _NUMBERS]
     names = [column.name for column in numbers]
     history = "_step" in names
@@ -103,8 +107,9 @@ def _table(data: bytes, shape: Shape) -> _Table:
     trainer = next((name for name in TRAINER_STEPS if name in names), None) if history else None
     wanted = {"step": axis, "epoch": epoch, "t": time}
     read_as = {key: names[index] for key, index in wanted.items() if index is not None}
+    budget.charge(_AXIS_CELLS * shape.rows)
     axes = _axes(_decode(data, {**read_as, **({"gstep": trainer} if trainer else {})}, 0, shape.rows), sort=history)
-    return _Table(data, shape, metrics, axes, history)
+    return _Table(data, shape, metrics, axes, history, budget)
 
 
 def _decode(data: bytes, columns: dict[str, str], offset: int, rows: int) -> pl.DataFrame:
@@ -146,6 +151,7 @@ def _slices(table: _Table, refused: dict[str, str]) -> Iterator[tuple[Column, in
         columns = table.metrics[first : first + _COLUMNS_AT_ONCE]
         rows = max(_SLICE_CELLS // len(columns), 1)
         for offset in range(0, table.shape.rows, rows):
+            table.budget.charge(len(columns) * min(rows, table.shape.rows - offset) // _VALUES_OF_A_UNIT)
             for column, series in _cells(table.data, columns, offset, rows, refused):
                 yield column, offset, series
 

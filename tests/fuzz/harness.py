@@ -1,7 +1,7 @@
 # ruff: noqa: T201 - it prints its figures
 """Mutated inputs for every ingester: nothing may escape but an `InputError`, nothing may die, hang or swell.
 
-    python tests/fuzz/harness.py --n 2000 [--amplify] [--ingester NAME] [--seed S] [--tell N]
+    python tests/fuzz/harness.py --n 2000 [--amplify] [--ingester NAME,…] [--seed S] [--tell N]
     python tests/fuzz/harness.py --ingester NAME --seed S --case I [--amplify] [--save FILE]
 
 Cases are read in a child process, started anew after a death; each has 2 s of CPU, 3 s more for each MB, and 512 MiB.
@@ -169,11 +169,12 @@ def main() -> int:
     parser.add_argument("--part", type=int, default=0, help="…this one")
     given = parser.parse_args()
     known = list(ingesters())
-    if given.ingester and given.ingester not in known:
-        parser.error(f"no ingester is called {given.ingester}; there are: {', '.join(known)}")
+    names = given.ingester.split(",") if given.ingester else known
+    for name in names:
+        if name not in known:
+            parser.error(f"no ingester is called {name}; there are: {', '.join(known)}")
     if given.case is not None and given.ingester:
         return again(given)
-    names = [given.ingester] if given.ingester else known
     print(f"{HEADER}   (n={given.n} seed={given.seed})")
     failed = False
     for score in fuzz(names, given) if names else ():
