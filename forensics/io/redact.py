@@ -1,8 +1,8 @@
 """Names of people and machines, addresses and secrets out of a text, each replaced by a numbered word.
 
 Equal names get equal words (`<host-1>`), so that what happened where stays readable. What is hidden: user names (of
-home folders, and those stated), hosts, IP and e-mail addresses, the user part of an address, and tokens by the
-published forms of their issuers or by the key before them. Times, steps, ranks and numbers are left as they are.
+home folders, and those stated), hosts, IP and e-mail addresses, and secrets in every form of `secret_forms.tsv`. Times,
+steps, ranks and numbers are left as they are.
 """
 
 from __future__ import annotations
@@ -12,19 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv6Address
 
+from forensics.io.secrets import without_secrets
+
 _B, _E = r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])"
-#: Forms of tokens: Hugging Face, OpenAI and Anthropic, GitHub, GitLab, AWS, Google, Slack, JSON Web Token, npm, PyPI.
-_TOKEN = re.compile(
-    rf"{_B}(?:hf_[A-Za-z0-9]{{16,}}|sk-[A-Za-z0-9_-]{{16,}}|gh[pousr]_[A-Za-z0-9]{{20,}}|github_pat_\w{{20,}}"
-    r"|glpat-[\w-]{16,}|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{30,}|xox[a-z]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}"
-    rf"|pypi-[\w-]{{30,}}|wandb_v\d_\w{{20,}}|eyJ[\w-]{{8,}}\.[\w-]{{8,}}\.[\w-]*){_E}"
-)
-_KEYED = re.compile(
-    r"(?i)((?:api[_-]?key|access[_-]?key|secret(?:[_-]?\w+)?|auth[_-]?token|access[_-]?token|hf[_-]?token|\btoken"
-    r"|passwo?r?d|passwd|credentials?|wandb_api_key)[\"']?\s*[=:]\s*[\"']?|\bbearer\s+|\bbasic\s+(?=[A-Za-z0-9+/]{12}))"
-    r"([^\s\"',;&<>}\])]{6,})"
-)
-_URL_USER = re.compile(r"(?<=://)[^\s/@:]+(?::[^\s/@]*)?(?=@)")
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})*\.[A-Za-z]{2,24}(?![\w-])")
 _SSH = re.compile(r"(?<![\w.+-])([A-Za-z_][\w.-]{0,31})@([A-Za-z][\w.-]{1,252})")
 _HOME = re.compile(r"(?i)((?:/(?:home|users)/|[a-z]:[\\/]+users[\\/]+))(?!<)([^/\\\s:\"'<>|,;()\]]+)")
@@ -79,10 +69,7 @@ class Redactor:
         """Give the text without names and secrets."""
         if not text or text.isdigit():
             return text
-        text = _URL_USER.sub("<secret>", text)
-        text = _TOKEN.sub("<token>", text)
-        text = _KEYED.sub(lambda m: m[0] if m[2].startswith("<") else m[1] + "<secret>", text)
-        text = _LONG_HEX.sub("<token>", text)
+        text = _LONG_HEX.sub("<token>", without_secrets(text, "<secret>"))
         text = _EMAIL.sub(lambda m: self._word("email", m[0]), text)
         text = _SSH.sub(lambda m: f"{self._word('user', m[1])}@{self._word('host', m[2])}", text)
         for pattern in (_HOME, _MAIL_LIKE_HOME, _USER_KEY):
