@@ -1,4 +1,4 @@
-"""The file that a bug leaves: what was asked, on what set-up, and the traceback; nothing of the run itself."""
+"""The file that a bug leaves: what was asked, on what set-up, and the traceback, without names and secrets."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import metadata
 
+from forensics.io.redact import Redactor
 from forensics.io.safe_text import printable
 
 DISTRIBUTION = "ml-run-forensics"
@@ -24,10 +25,11 @@ def version() -> str:
 
 def write_crash_file(error: BaseException, args: Sequence[str]) -> str:
     """Write the crash file into the temporary folder and give its path, or say why there is none."""
-    trace = "".join(traceback.format_exception(error))
+    hidden = Redactor().text
+    trace = hidden("".join(traceback.format_exception(error)))
     page = [
         f"forensics {version()}, Python {platform.python_version()}, {platform.platform()}",
-        "command: forensics " + " ".join(printable(arg) for arg in args),
+        "command: forensics " + printable(hidden(" ".join(args))),
         *(printable(line) for line in trace.splitlines()),
     ]
     try:

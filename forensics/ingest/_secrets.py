@@ -8,7 +8,7 @@ from forensics.io.secrets import HIDDEN, is_empty, is_setting, looks_random, nam
 
 _ALSO = re.compile(r"(?i)bearer|authorization|(?:^|_)(?:pwd|cookies?|creds?)$")
 _PERSON = re.compile(r"(?i)(?:^|_)(?:user|user_?name|e?_?mail|author|author_?email|user_?id)$")
-_MAYBE = re.compile(r"(?i)(?:^|_|-)(?:token|tokens|key|keys|auth|pat)$|[a-z](?:Token|Key)$")
+_MAYBE = re.compile(r"(?i)(?:^|_|-)(?:token|tokens|key|keys|auth|pat|pass)$|[a-z](?:Token|Key)$")
 
 
 def masked(key: str, value: object) -> object:
@@ -21,7 +21,7 @@ def masked(key: str, value: object) -> object:
         return value
     last = _last(key)
     if _MAYBE.search(last) and not is_empty(value):
-        sounds = is_setting(last) or last.lower().endswith(("key", "keys"))
+        sounds = is_setting(last) or last.lower().endswith(("key", "keys", "pass"))
         if not sounds or looks_random(value):
             return HIDDEN
     return without_forms(value)

@@ -44,7 +44,7 @@ def test_names_of_several_runs_are_hidden_in_what_they_have_in_common() -> None:
 
 
 def test_two_keys_that_become_alike_lose_no_value() -> None:
-    assert redacted({TOKEN: 1, TOKEN.replace("a", "b"): 2}) == {"<token>": 1, "<token> (2)": 2}
+    assert redacted({TOKEN: 1, TOKEN.replace("a", "b"): 2}) == {"<secret>": 1, "<secret> (2)": 2}
 
 
 def test_words_of_our_own_and_values_without_words_stay() -> None:
