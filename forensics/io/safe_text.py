@@ -1,7 +1,7 @@
 """Text of an input made harmless for each place where it may be shown.
 
-Control characters, bidirectional overrides, invisible characters and lone surrogates become visible escapes; then each
-sink adds its own rule. Nothing of an input is ever passed on as markup.
+Control characters, bidirectional overrides, invisible characters and lone surrogates become visible escapes, and so
+does what a CI runner would take for a command; then each sink adds its own rule. No text is passed on as markup.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 #: C0, DEL and C1; arabic letter mark; zero-width space, directional marks; line and paragraph separators; bidi
 #: embeddings, overrides and isolates; word joiner and invisible operators; BOM; annotations; tags; lone surrogates.
-_UNSAFE = re.compile(
+UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
@@ -19,6 +19,8 @@ _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|Infinity)")
 _TICKS = re.compile("`+")
+#: What a CI runner takes for a command in whatever a step prints: `::` first in a line, `##[` anywhere in it.
+_COMMAND = re.compile(r"(?<!\S)::(?=\w)|##\[")
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -34,10 +36,12 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def printable(text: str, width: int | None = None) -> str:
-    """Text on one line with everything invisible or directing escaped, cut to `width` characters with an ellipsis."""
+    """Text on one line with all that is invisible or directs escaped, cut to `width` characters with an ellipsis."""
     if width is not None:
         text = text[: width + 1]
-    safe = text if text.isascii() and text.isprintable() else _UNSAFE.sub(_escape, text)
+    safe = text if text.isascii() and text.isprintable() else UNSAFE.sub(_escape, text)
+    if "::" in safe or "##[" in safe:
+        safe = _COMMAND.sub(lambda found: r"#\x23[" if found[0] == "##[" else r"\x3a:", safe)
     if width is not None and len(safe) > width:
         return safe[: max(width - 1, 0)] + "…"[:width]
     return safe
@@ -69,14 +73,9 @@ def markdown_block(text: str) -> str:
     return f"{fence}text\n{lines}\n{fence}\n"
 
 
-def _break_commands(text: str) -> str:
-    # the runner's first command syntax is found anywhere in a line, so a prefix does not disarm it
-    return text.replace("##[", "##\u200b[")
-
-
 def for_github(text: str) -> str:
     """Text as the message of a workflow command; lines stay apart as the runner's own escape of a newline."""
-    return "%0A".join(_break_commands(printable(line)).replace("%", "%25") for line in text.split("\n"))
+    return "%0A".join(printable(line).replace("%", "%25") for line in text.split("\n"))
 
 
 def for_github_property(text: str) -> str:

@@ -19,6 +19,7 @@ import orjson
 
 from forensics.errors import InputError, LimitExceeded
 from forensics.io.limits import DEFAULT, Limits
+from forensics.io.safe_text import UNSAFE
 
 _BOM = b"\xef\xbb\xbf"
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
@@ -55,9 +56,22 @@ def loads(data: bytes, limits: Limits = DEFAULT) -> object:
 def dumps(document: object, *, compact: bool = False) -> bytes:
     """Write JSON; non-finite floats become the strings `NaN`, `Infinity` and `-Infinity`, never null.
 
-    Integers above 64 bits become strings of their digits; undecodable characters become visible escapes.
+    Integers above 64 bits become strings of their digits; undecodable characters become visible escapes. DEL, C1,
+    bidirectional and invisible characters, which direct a terminal, are written as JSON's own escapes: the same value.
     """
-    return orjson.dumps(_spelled(document), option=0 if compact else orjson.OPT_INDENT_2)
+    written = orjson.dumps(_spelled(document), option=0 if compact else orjson.OPT_INDENT_2)
+    written = written.replace(b"##[", b"#\\u0023[")  # a command to a CI runner, wherever it stands in a line
+    if written.isascii() and b"\x7f" not in written:
+        return written
+    return UNSAFE.sub(_escaped, written.decode("utf-8")).encode("utf-8")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """JSON's own escape of a character, two of them beyond 16 bits; the line feeds of an indented document stay."""
+    if found[0] == "\n":
+        return "\n"
+    code = found[0].encode("utf-16-be")
+    return "".join(f"\\u{code[i : i + 2].hex()}" for i in range(0, len(code), 2))
 
 
 def _loads_slowly(data: bytes) -> object:

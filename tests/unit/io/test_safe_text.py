@@ -33,6 +33,23 @@ def test_what_cannot_be_seen_is_escaped(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("##[error]x", "#\\x23[error]x"),
+        ("a ##[group]b", "a #\\x23[group]b"),
+        ("::error::x", "\\x3a:error::x"),
+        ("said ::stop-commands::x", "said \\x3a:stop-commands::x"),
+        ("a\n::error::x", "a\\n::error::x"),
+        ("c10::Error at::native", "c10::Error at::native"),
+        (":: x", ":: x"),
+        ("##x[", "##x["),
+    ],
+)
+def test_what_a_runner_takes_for_a_command_is_escaped_in_every_text(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
 def test_a_width_cuts_with_an_ellipsis() -> None:
     assert printable("abcdef", 6) == "abcdef"
     assert printable("abcdefg", 6) == "abcde…"

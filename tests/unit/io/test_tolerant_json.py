@@ -96,3 +96,39 @@ def test_keys_sets_and_paths_become_text() -> None:
 def test_compact_is_one_line() -> None:
     assert dumps({"a": [1, 2]}, compact=True) == b'{"a":[1,2]}'
     assert b"\n" in dumps({"a": [1, 2]})
+
+
+DIRECTING = (
+    "".join(
+        chr(code)
+        for codes in ([0x7F], range(0x80, 0xA0), range(0x202A, 0x202F), range(0x2066, 0x206A), (0x200E, 0x200F, 0x61C))
+        for code in codes
+    )
+    + "\u2028\u2029\ufeff\U000e0041"
+)
+
+
+@pytest.mark.parametrize("compact", [True, False])
+@pytest.mark.parametrize("char", DIRECTING, ids=lambda char: f"U+{ord(char):04X}")
+def test_what_directs_a_terminal_is_escaped_and_the_same_value(char: str, compact: bool) -> None:
+    document = {f"k{char}": [f"{char}a", {"b": f"größe 模型 😀{char}{char}"}]}
+    written = dumps(document, compact=compact)
+    assert char.encode() not in written
+    assert json.loads(written) == loads(written) == document
+    assert "größe 模型 😀".encode() in written
+
+
+def test_an_indented_document_keeps_its_lines_and_text_without_such_characters_its_bytes() -> None:
+    assert dumps({"a": "é", "b": "\x7f"}) == '{\n  "a": "é",\n  "b": "\\u007f"\n}'.encode()
+    assert dumps(["é", "~"], compact=True) == '["é","~"]'.encode()
+
+
+def test_a_lone_surrogate_becomes_a_visible_escape_that_every_parser_reads() -> None:
+    assert loads(dumps("name\udce9")) == "name\\udce9"
+
+
+@pytest.mark.parametrize("text", ["##[error]x", "\\##[x", "###[", "##[##["])
+def test_no_document_holds_a_command_to_a_runner(text: str) -> None:
+    written = dumps([text])
+    assert b"##[" not in written
+    assert json.loads(written) == [text]
