@@ -8,10 +8,7 @@ In a notebook:
     run.to_pandas("metrics")
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # `python -m forensics` runs this before the working folder is out of sys.path: import nothing
 if TYPE_CHECKING:
     from forensics.api import OpenRun, Report, open_run, triage
 
