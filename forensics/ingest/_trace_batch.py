@@ -14,7 +14,7 @@ import numpy as np
 
 from forensics.ingest._out import Out
 from forensics.ingest._trace_device import collective_attrs, wanted
-from forensics.ingest._trace_event import REFUSED, Args, Event, counters_in, decoded_exactly
+from forensics.ingest._trace_event import COUNTER, REFUSED, Args, Counted, Event, decoded_exactly, series_in
 from forensics.ingest._trace_header import Clock
 from forensics.ingest._trace_marks import Marks, counter_rows, duration_of, has_memory, memory_rows
 from forensics.ingest._trace_rows import Coded, attrs, spans
@@ -26,7 +26,8 @@ _DEVICE_WORK = frozenset(("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcp
 _UNIX_FROM_NS = 10**18
 _ph, _cat, _ts, _dur = map(attrgetter, ("ph", "cat", "ts", "dur"))
 Raw = Callable[[], bytes] | None
-_FRAME_EVENTS = 8_192
+#: Durations that make one frame.
+FRAME_ROWS = 8_192
 NO_TIME = "durations without a time that can be read"
 CLIPPED = "device work that the profiler gave neither a time nor a duration"
 NEGATIVE = "durations below zero, taken as zero"
@@ -42,6 +43,10 @@ class _Block:
     start_ns: Ints
     known: Bools
     plain: bool
+
+    def times(self) -> Ints:
+        """Starts, 0 where they are not known."""
+        return np.where(self.known, self.start_ns, 0)
 
     def of(self, chosen: Ints | None) -> _Block:
         """The events at these positions, or all in a list of its own."""
@@ -64,6 +69,7 @@ class Batches:
     clock: Clock
     rank: int | None
     device_only: bool = False
+    frame_rows: int = FRAME_ROWS
     marks: Marks = field(default_factory=Marks)
     events: int = 0
     rows: int = 0
@@ -151,7 +157,7 @@ class Batches:
             return
         self.rows += len(block.events)
         self._held.append((block.of(None), duration, measured))
-        if sum(len(one.events) for one, _, _ in self._held) >= _FRAME_EVENTS:
+        if sum(len(one.events) for one, _, _ in self._held) >= self.frame_rows:
             self.flush()
 
     def flush(self) -> None:
@@ -208,14 +214,14 @@ class Batches:
         if found:
             chosen = block.of(np.array(found, np.int64))
             args = [cast("Args", one.args) for one in chosen.events]
-            self.out.rows("metrics", memory_rows(args, chosen.order, chosen.start_ns, self.rank))
+            self.out.rows("metrics", memory_rows(args, chosen.order, chosen.times(), self.rank))
             self.points += len(found)
 
     def _counters(self, block: _Block, raw: Raw) -> None:
-        full = [one for one in counters_in(raw()) if one.ph == "C"] if raw else []
-        if len(full) != len(block.events):
+        series = series_in(raw()) if raw else [cast("Counted", one).series for one in block.events]
+        if len(series) != len(block.events):
             for one in block.events:
-                self.marks.leave("C", one.cat)
+                self.marks.leave(COUNTER, one.cat)
             return
-        self.out.rows("metrics", counter_rows(block.events, full, block.order, block.start_ns, self.rank))
-        self.points += len(full)
+        self.out.rows("metrics", counter_rows(block.events, series, block.order, block.times(), self.rank))
+        self.points += len(series)

@@ -13,6 +13,8 @@ from typing import Any, cast
 import msgspec
 
 Scalar = int | str | float | None
+#: The phase of a counter, whose arguments are series of any name.
+COUNTER = "C"
 
 
 class DeviceArgs(msgspec.Struct, gc=False, omit_defaults=True):
@@ -73,19 +75,23 @@ class _DeviceEvent(Event):
     args: DeviceArgs | None = None  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
 
 
-class Counter(msgspec.Struct, gc=False):
-    """A counter event with all its series."""
+class Counted(Event):
+    """A counter that was read alone, with all its series."""
 
+    series: Any = None
+
+
+class _Counter(msgspec.Struct, gc=False):
     ph: str = ""
-    name: str = ""
     args: Any = None
 
 
 _fast = msgspec.json.Decoder(list[Event])
 _exact = msgspec.json.Decoder(list[_Exact])
 _device = msgspec.json.Decoder(list[_DeviceEvent])
+_any = msgspec.json.Decoder(msgspec.Raw)
 _loose = msgspec.json.Decoder(list[Any], float_hook=Decimal)
-_counters = msgspec.json.Decoder(list[Counter])
+_counters = msgspec.json.Decoder(list[_Counter])
 #: What the decoder raises: for syntax and types, for bytes that are no UTF-8, for nesting without end, for exponents
 #: that no decimal has.
 REFUSED = (msgspec.MsgspecError, ValueError, RecursionError, ArithmeticError)
@@ -97,7 +103,7 @@ def decoded(events: bytes | memoryview) -> list[Event]:
     Raises:
         REFUSED: for anything else.
     """
-    return _fast.decode(b"".join((b"[", events, b"]")))
+    return _fast.decode(_text_of(b"".join((b"[", events, b"]"))))
 
 
 def decoded_exactly(events: bytes) -> list[Event]:
@@ -106,7 +112,7 @@ def decoded_exactly(events: bytes) -> list[Event]:
     Raises:
         REFUSED: for anything else.
     """
-    return cast("list[Event]", _exact.decode(b"[" + events + b"]"))
+    return cast("list[Event]", _exact.decode(_text_of(b"[" + events + b"]")))
 
 
 def decoded_for_device(listed: bytes) -> list[Event]:
@@ -115,7 +121,23 @@ def decoded_for_device(listed: bytes) -> list[Event]:
     Raises:
         REFUSED: for anything else.
     """
-    return cast("list[Event]", _device.decode(listed))
+    return cast("list[Event]", _device.decode(_text_of(listed)))
+
+
+def check(events: bytes) -> None:
+    """Look whether events that stand comma-separated are JSON, and make nothing of them.
+
+    Raises:
+        REFUSED: when they are not.
+    """
+    _any.decode(b"[" + events + b"]")
+
+
+def _text_of(data: bytes) -> bytes:
+    """The same bytes, all of them text: the decoder looks at neither keys nor values of what it passes over."""
+    if not data.isascii():
+        data.decode()
+    return data
 
 
 def decoded_loosely(events: bytes) -> list[Event]:
@@ -127,10 +149,12 @@ def decoded_loosely(events: bytes) -> list[Event]:
     return [shaped(one) for one in _loose.decode(b"[" + events + b"]")]
 
 
-def counters_in(events: bytes) -> list[Counter]:
-    """The same events with all series of the counters; empty where they are not of the usual shape."""
+def series_in(events: bytes) -> list[Any]:
+    """The arguments of each counter among these events, which decoded as they stand; empty where they do not."""
     with contextlib.suppress(*REFUSED):
-        return _counters.decode(b"[" + events + b"]")
+        return [one.args for one in _counters.decode(b"[" + events + b"]") if one.ph == COUNTER]
+    with contextlib.suppress(*REFUSED):  # a number that no float holds
+        return [one.series for one in decoded_loosely(events) if isinstance(one, Counted)]
     return []
 
 
@@ -140,14 +164,17 @@ def shaped(one: object) -> Event:
         return Event()
     found = cast("dict[str, Any]", one)
     args = found.get("args")
-    event = Event(
-        ph=_text(found.get("ph")),
+    phase = _text(found.get("ph"))
+    event = (Counted if phase == COUNTER else Event)(
+        ph=phase,
         name=_text(found.get("name")),
         cat=_text(found.get("cat")),
         pid=_label(found.get("pid")),
         tid=_label(found.get("tid")),
         args=_args(cast("dict[str, Any]", args)) if isinstance(args, dict) else None,
     )
+    if isinstance(event, Counted):
+        event.series = args
     event.ts, event.dur = _number(found.get("ts")), _number(found.get("dur"))
     return event
 

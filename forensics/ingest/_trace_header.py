@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})')
 _RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]{0,4000}?"rank"\s*:\s*"?(\d{1,7})')
 #: At the end of a trace stand its name, its base and, on demand, the rank and messages of the profiler.
 _TAIL_BYTES = 1 << 20
+_BLANK = b"\xef\xbb\xbf \t\r\n,"
 _MOST_FACTS, _KEY_CHARS, _VALUE_CHARS, _MOST_DEPTH = 2_000, 200, 2_000, 4
 #: Names of persons, hosts and folders, and messages of the profiler, are no evidence.
 _WITHHELD = re.compile(
@@ -50,19 +51,28 @@ def _last_match(pattern: re.Pattern[bytes], data: bytes) -> re.Match[bytes] | No
     return max(pattern.finditer(data), key=lambda found: found.start(), default=None)
 
 
-def described(head: bytes, tail: bytes) -> dict[str, object]:
-    """The fields of the root around the events; what is damaged there is left out."""
-    before = _object(head.lstrip(b"\xef\xbb\xbf \t\r\n").rstrip(b" \t\r\n,") + b"}")
-    after = _object(b"{" + tail.strip(b" \t\r\n,"))
-    return {**before, **after}
+def described(around: Sequence[bytes], *, cut: bool) -> tuple[dict[str, object], int]:
+    """The fields of the root around its arrays of events, and bytes that are none; when it was `cut`, it has no end."""
+    found: dict[str, object] = {}
+    lost_bytes = 0
+    for place, part in enumerate(around):
+        body = part.strip(_BLANK)
+        inner = body.removeprefix(b"{") if place == 0 else body
+        if place == len(around) - 1 and around[0].strip(_BLANK) and not cut:
+            inner = inner.removesuffix(b"}") if inner.endswith(b"}") else inner + b"{"
+        fields = _object(b"{" + inner.strip(_BLANK) + b"}")
+        if fields is None:
+            lost_bytes += len(body)
+        found |= fields or {}
+    return found, lost_bytes
 
 
-def _object(data: bytes) -> dict[str, object]:
+def _object(data: bytes) -> dict[str, object] | None:
     try:
         found = loads(data)
     except InputError:
-        return {}
-    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
+        return None
+    return cast("dict[str, object]", found) if isinstance(found, dict) else None
 
 
 def facts(described: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -6,13 +6,14 @@ import math
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from operator import attrgetter
 from typing import Any, cast
 
 import polars as pl
 
 from forensics.dialects.names import canonical
-from forensics.ingest._trace_event import Args, Counter, Event
+from forensics.ingest._trace_event import Args, Event
 from forensics.ingest._trace_rows import Coded, integers, picked
 from forensics.ingest._trace_times import Ints
 from forensics.io.columns import owned
@@ -108,21 +109,30 @@ def memory_rows(args: Sequence[Args], seq: Ints, start_ns: Ints, rank: int | Non
 
 
 def counter_rows(
-    events: Sequence[Event], full: Sequence[Counter], seq: Ints, start_ns: Ints, rank: int | None
+    events: Sequence[Event], series: Sequence[object], seq: Ints, start_ns: Ints, rank: int | None
 ) -> pl.DataFrame:
     """Rows of `metrics` for each number of each counter; what is no number is left out."""
     rows: list[tuple[int, int, str, str, float]] = []
-    for at, (one, found) in enumerate(zip(events, full, strict=True)):
-        series = cast("dict[str, Any]", found.args) if isinstance(found.args, dict) else {}
+    for at, (one, args) in enumerate(zip(events, series, strict=True)):
         device = f"gpu.{one.pid}." if "gpu" in one.cat.lower() else ""
-        for key, value in series.items():
-            if not isinstance(value, int | float) or isinstance(value, bool) or math.isinf(float(value)):
+        for key, value in cast("dict[str, Any]", args).items() if isinstance(args, dict) else ():
+            number = _float(value)
+            if number is None or math.isinf(number):
                 continue
             raw = f"{device}{one.name}.{key}"[:200]
             name = canonical(raw)
-            rows.append((int(seq[at]), int(start_ns[at]), name.canonical, raw, value * name.scale))
+            rows.append((int(seq[at]), int(start_ns[at]), name.canonical, raw, number * name.scale))
     columns = {"seq": pl.Int64, "t_ns": pl.Int64, "name": pl.String, "raw_name": pl.String, "value": pl.Float64}
     return _metrics(pl.DataFrame(rows, schema=columns, orient="row"), rank)
+
+
+def _float(value: object) -> float | None:
+    if not isinstance(value, int | float | Decimal) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def _metrics(frame: pl.DataFrame, rank: int | None) -> pl.DataFrame:

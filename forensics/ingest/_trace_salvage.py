@@ -7,19 +7,23 @@ no UTF-8. The whole stretch is tried with its bare words replaced; then each eve
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from forensics.errors import InputError
-from forensics.ingest._trace_event import REFUSED, Event, decoded_exactly, decoded_loosely, shaped
-from forensics.ingest._trace_layout import Layout, whole_objects
+from forensics.ingest._trace_event import COUNTER, REFUSED, Event, decoded_exactly, decoded_loosely, shaped
+from forensics.ingest._trace_layout import OPEN, Layout, Objects
 from forensics.io.tolerant_json import loads
 
 _BARE = re.compile(rb"([:\[,]\s*)-?(?:N/A|n/a|NaN|nan|Infinity|inf|None)(?=\s*[,}\]])")
 _ESCAPE = re.compile(rb'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
-_NAME = re.compile(rb'("name"\s*:\s*")(.*?)("\s*(?:,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:|\}))', re.DOTALL)
+_NAME = re.compile(rb'"name"\s*:\s*"')
+_NAME_END = re.compile(rb'"\s*(?:,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:|\})')
+_EMPTY = re.compile(rb"\s*\{\s*\}\s*")
 _QUOTE = re.compile(rb'(?<!\\)"')
-#: An event longer than this is tried as it is only.
-_MOST_REPAIR_BYTES = 1 << 20
+#: No event is longer, the longest of 70 recorded traces has 5,934 bytes: what is, is not repaired nor waited for.
+_MOST_EVENT_BYTES = 1 << 20
+_BLANK = b" \t\r\n,"
 
 
 @dataclass(slots=True)
@@ -36,41 +40,82 @@ class Salvaged:
     end: int | None = None
     reached: int | None = None
 
+    def add(self, later: Salvaged) -> None:
+        """Take what was found further on."""
+        self.events += later.events
+        self.repaired += later.repaired
+        self.lost_bytes += later.lost_bytes
+        self.lost_at = later.lost_at if self.lost_at is None else self.lost_at
+        self.end = later.end
+
 
 def salvage(data: bytes, layout: Layout | None, *, more: bool) -> Salvaged:
-    """Read a stretch that did not decode as a list of events of the usual shape; `more` of its array may follow."""
+    """Read a stretch that did not decode as a list of events of the usual shape; `more` of its array may follow.
+
+    Each byte is looked at a number of times that does not grow with the stretch, nor with what is wrong in it.
+    """
     if (whole := _as_a_whole(data)) is not None:
         return whole
-    marked = _by_marks(data, layout) if layout else None
-    if marked is not None and not _cost(marked, data):
-        return marked
-    nested = Salvaged()
-    _run(data, 0, len(data), nested, more=more)
-    return nested if marked is None or _cost(nested, data) < _cost(marked, data) else marked
-
-
-def _cost(found: Salvaged, data: bytes) -> int:
-    """Bytes that gave no event, with those behind what was taken for the end of the array."""
-    return found.lost_bytes + (len(data) - found.end if found.end is not None else 0)
-
-
-def _by_marks(data: bytes, layout: Layout) -> Salvaged:
-    """Every stretch between two marks alone; what is no event by itself together with its neighbours."""
     found = Salvaged()
+    if layout is not None and layout.sure:
+        _by_marks(data, 0, len(data), layout, found)
+    else:
+        _by_braces(data, layout, found, more=more)
+    return found
+
+
+def _by_marks(data: bytes, start: int, stop: int, layout: Layout, found: Salvaged) -> None:
+    """Every stretch between two marks alone; what is no event by itself together with its neighbours."""
     broken: int | None = None
-    end = 0
-    for begin, end in layout.parts(data):
+    for begin, end in layout.parts(data, start, stop):
         event = _one(data[begin:end], found)
         if event is None:
             broken = begin if broken is None else broken
             continue
-        if broken is not None and _run(data, broken, begin, found):
-            return found
+        if broken is not None:
+            ended = _run(data, broken, begin, found)
+            if ended is not None and OPEN.search(data, ended, begin):
+                found.end = ended
+                return
+            if ended is not None:  # no array has ended where one more of its events follows
+                _lose(found, ended - 1, data[ended - 1 : begin])
         broken = None
         found.events.append(event)
     if broken is not None:
-        _run(data, broken, end, found)
-    return found
+        found.end = _run(data, broken, stop, found)
+
+
+def _by_braces(data: bytes, layout: Layout | None, found: Salvaged, *, more: bool) -> None:
+    """Outermost objects, where events may hold what looks like the mark; between them by marks."""
+
+    def between(begin: int, end: int) -> None:
+        if layout is not None and data[begin:end].strip(_BLANK):
+            _by_marks(data, begin, end, layout, found)
+        else:
+            _lose(found, begin, data[begin:end])
+
+    objects = Objects(data)
+    reached = 0
+    for first, last in objects:
+        if (event := _one(data[first:last], found)) is not None:
+            between(reached, first)
+            found.events.append(event)
+            reached = last
+    if objects.end is not None:
+        between(reached, objects.end - 1)
+        behind = Salvaged()
+        if layout is not None and OPEN.search(data, objects.end) is None:
+            _by_marks(data, objects.end, len(data), layout, behind)
+        if behind.events:
+            _lose(found, objects.end - 1, b"]")
+            found.add(behind)
+        else:
+            found.end = objects.end
+    elif more and objects.open_at is not None and len(data) - objects.open_at <= _MOST_EVENT_BYTES:
+        between(reached, objects.open_at)
+        found.reached = objects.open_at
+    else:
+        between(reached, len(data))
 
 
 def _as_a_whole(data: bytes) -> Salvaged | None:
@@ -84,23 +129,31 @@ def _as_a_whole(data: bytes) -> Salvaged | None:
 
 
 def _one(piece: bytes, found: Salvaged) -> Event | None:
-    """One event, as it is or repaired; None where it is none."""
+    """One event, as it is or repaired; None where it is none: whatever has no phase, save `{}`, is a part of one."""
+    events: list[Event] = []
     for reader in (decoded_exactly, decoded_loosely):
-        try:
+        with suppress(*REFUSED):
             events = reader(piece)
-        except REFUSED:
-            continue
-        return events[0] if len(events) == 1 else None
-    if len(piece) > _MOST_REPAIR_BYTES or not (piece.strip().startswith(b"{") and piece.strip().endswith(b"}")):
+            if all(one.ph != COUNTER for one in events):  # the exact decoder leaves its series out
+                break
+    event = events[0] if len(events) == 1 else _repaired(piece) if not events else None
+    if event is None or not (event.ph or _EMPTY.fullmatch(piece)):
         return None
+    found.repaired += not events
+    return event
+
+
+def _repaired(piece: bytes) -> Event | None:
+    if len(piece) > _MOST_EVENT_BYTES or not (piece.strip().startswith(b"{") and piece.strip().endswith(b"}")):
+        return None
+    tried = b""
     for change in (_bare_words, _escapes, _quotes):
         piece = change(piece)
-        try:
-            event = loads(piece)
-        except InputError:
+        if piece == tried:
             continue
-        found.repaired += 1
-        return shaped(event)
+        tried = piece
+        with suppress(InputError):
+            return shaped(loads(piece))
     return None
 
 
@@ -113,32 +166,33 @@ def _escapes(piece: bytes) -> bytes:
 
 
 def _quotes(piece: bytes) -> bytes:
-    return _NAME.sub(lambda m: m[1] + _QUOTE.sub(rb"\"", m[2]) + m[3], piece)
+    """Escape the quotes within names; a name reaches to the next place at which another key or the end follows it."""
+    parts: list[bytes] = []
+    at = 0
+    while (name := _NAME.search(piece, at)) and (end := _NAME_END.search(piece, name.end())):
+        parts += [piece[at : name.end()], _QUOTE.sub(rb"\"", piece[name.end() : end.start()])]
+        at = end.start()
+    return b"".join((*parts, piece[at:]))
 
 
-def _run(data: bytes, begin: int, end: int, found: Salvaged, *, more: bool = False) -> bool:
-    """Objects within parts that are no events by themselves; true when the array ended among them."""
+def _run(data: bytes, begin: int, end: int, found: Salvaged) -> int | None:
+    """Objects within parts that are no events by themselves; where the array ended among them, if it did."""
     stretch = data[begin:end]
+    objects = Objects(stretch)
     reached = 0
-    for first, last in whole_objects(stretch):
-        event = _one(stretch[first:last], found)
-        if event is None:
-            continue
-        _lose(found, begin + reached, stretch[reached:first])
-        found.events.append(event)
-        reached = last
-    rest = stretch[reached:]
-    if reached and rest.lstrip()[:1] == b"]":
-        found.end = end - len(rest.lstrip()) + 1
-        return True
-    if more and reached:
-        found.reached = begin + reached
-    else:
-        _lose(found, begin + reached, rest)
-    return False
+    for first, last in objects:
+        if (event := _one(stretch[first:last], found)) is not None:
+            _lose(found, begin + reached, stretch[reached:first])
+            found.events.append(event)
+            reached = last
+    if objects.end is None:
+        _lose(found, begin + reached, stretch[reached:])
+        return None
+    _lose(found, begin + reached, stretch[reached : objects.end - 1])
+    return begin + objects.end
 
 
 def _lose(found: Salvaged, at: int, stretch: bytes) -> None:
-    if lost := len(stretch.strip(b" \t\r\n,")):
+    if lost := len(stretch.strip(_BLANK)):
         found.lost_bytes += lost
         found.lost_at = at if found.lost_at is None else found.lost_at

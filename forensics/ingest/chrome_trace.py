@@ -9,6 +9,7 @@ so. The file is read as a stream: memory does not grow with it beyond the rows.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from forensics.errors import NotMine
@@ -44,16 +45,17 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     head = opened.text_head(_SNIFF_BYTES)
     if not _is_trace(head):
         raise NotMine("no array of trace events")
-    from forensics.ingest._trace_batch import Batches  # noqa: PLC0415 - a run without a trace does not pay for it
+    from forensics.ingest._trace_batch import FRAME_ROWS, Batches  # noqa: PLC0415 - a run without a trace does not pay for it
     from forensics.ingest._trace_skip import Skipper  # noqa: PLC0415 - same
     from forensics.ingest._trace_stream import Stream  # noqa: PLC0415 - same
 
-    clock = look_around(opened, head, opened.chunks(_CHUNK_BYTES))
+    block_bytes = min(_CHUNK_BYTES, limits.block_bytes)
+    clock = look_around(opened, head, opened.chunks(block_bytes))
     rank = clock.rank if clock.rank is not None else opened.source.rank
     stream = Stream(Skipper() if limits.device_only else None)
-    batches = Batches(out, clock, rank, limits.device_only)
+    batches = Batches(out, clock, rank, limits.device_only, min(FRAME_ROWS, limits.batch_rows))
     try:
-        for events in stream.events(opened.chunks(_CHUNK_BYTES)):
+        for events in stream.events(opened.chunks(block_bytes)):
             batches.add(events, stream.raw if stream.sound else None, stream.kept)
             events.clear()  # before the next block is decoded
             if stream.skipper is not None:
@@ -62,10 +64,15 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         batches.flush()
     if not stream.arrays and not _HEADER.search(head):
         raise NotMine("no array of trace events")
+    fields, lost_around = described(stream.around, cut=stream.cut)
     _state_losses(stream, batches, out)
-    _write_facts(stream, batches, out)
-    out.format("chrome trace" + (", a list" if not stream.head.strip() else "") + (", cut" if stream.cut else ""))
-    settle(opened, out, records=batches.events, lost_bytes=_on_disk(stream.lost_bytes, opened), reason="damaged events")
+    if lost_around:
+        out.issue("damaged", f"what stands around the events cannot be read: {lost_around} bytes")
+    _write_facts(fields, batches, out)
+    is_list = not (stream.around and stream.around[0].strip())
+    out.format("chrome trace" + (", a list" if is_list else "") + (", cut" if stream.cut else ""))
+    lost_bytes = _on_disk(stream.lost_bytes + lost_around, opened)
+    settle(opened, out, records=batches.events, lost_bytes=lost_bytes, reason="damaged events")
 
 
 def _is_trace(head: bytes) -> bool:
@@ -106,8 +113,8 @@ def _state_losses(stream: Stream, batches: Batches, out: Out) -> None:
         out.issue("event-kind", f"events of an unknown kind (ph {ph!r}, category {cat!r})", count=count)
 
 
-def _write_facts(stream: Stream, batches: Batches, out: Out) -> None:
-    rows = facts(described(stream.head, stream.tail))
+def _write_facts(fields: Mapping[str, object], batches: Batches, out: Out) -> None:
+    rows = facts(fields)
     clock = "unix" if batches.absolute or batches.clock.base_ns is not None else "own"
     counts = {"events": batches.events, "events.spans": batches.rows, "events.metrics": batches.points}
     rows += [(key, str(count)) for key, count in counts.items()]

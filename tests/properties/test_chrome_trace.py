@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.ingest import chrome_trace
-from forensics.ingest._trace_layout import whole_objects
+from forensics.ingest._trace_layout import Objects
 from forensics.ingest._trace_stream import Stream
 from forensics.ingest._trace_times import nanoseconds_exactly
 from forensics.io.limits import DEFAULT
@@ -74,7 +74,7 @@ def test_blocks_of_any_size_give_the_same_events(
 @given(st.lists(JSON.filter(lambda one: isinstance(one, dict)), max_size=6), LAYOUTS)
 def test_outermost_objects_are_found_by_braces_alone(objects: list[Any], layout: dict[str, Any]) -> None:
     data = json.dumps(objects, **layout).encode()[1:]
-    assert [json.loads(data[a:b]) for a, b in whole_objects(data)] == objects
+    assert [json.loads(data[a:b]) for a, b in Objects(data)] == objects
 
 
 @given(st.integers(0, 4 * 10**18))
