@@ -22,12 +22,13 @@ class EventColumns:
     """Columns of the events that were read since the last flush, with texts and pools as numbers."""
 
     __slots__ = (
-        "action", "addr", "compile_context", "device", "free", "malformed", "out", "pool", "pools", "seq", "size",
-        "stack", "stacks", "stream", "texts", "time", "user_metadata",
+        "action", "addr", "batch_rows", "compile_context", "device", "free", "malformed", "out", "pool", "pools", "seq",
+        "size", "stack", "stacks", "stream", "texts", "time", "user_metadata",
     )  # fmt: skip
 
-    def __init__(self, out: Out, stacks: StackBook) -> None:
-        """Start without events."""
+    def __init__(self, out: Out, stacks: StackBook, batch_rows: int = BATCH) -> None:
+        """Start without events; at most `batch_rows` and those of one window are held."""
+        self.batch_rows = batch_rows
         self.out = out
         self.stacks = stacks
         self.seq = 0
@@ -85,7 +86,7 @@ class EventColumns:
         self.pool.append(self.pool_of(event.get("pool_id")))
         self.compile_context.append(self.text(context) if isinstance(context, str) else NONE)
         self.user_metadata.append(self.text(metadata) if isinstance(metadata, str) else NONE)
-        if len(self.action) >= BATCH:
+        if len(self.action) >= self.batch_rows:
             self.flush()
 
     def flush(self) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any, cast
 
-from forensics.ingest._snap_columns import BATCH, NONE, EventColumns
+from forensics.ingest._snap_columns import NONE, EventColumns
 from forensics.ingest._snap_stacks import StackBook, StackRef, is_frame
 from forensics.ingest._snap_template import Template, learn, number_of, place_of
 from forensics.io.pickle_ops import Machine
 
 #: Bytes that one pattern is run over; a pickler closes its frames at 64 KiB.
-_WINDOW = 1 << 16
+WINDOW = 1 << 16
 _CACHE = 1 << 18
 _LAYOUTS = 8
 _I63 = 1 << 63
@@ -27,10 +27,11 @@ class _OtherwiseError(Exception):
 class FastReader:
     """The template in use, and what its groups were found to mean."""
 
-    __slots__ = ("columns", "learned", "numbers", "runs", "stacks", "template", "texts")
+    __slots__ = ("columns", "learned", "numbers", "runs", "stacks", "template", "texts", "window_bytes")
 
-    def __init__(self, columns: EventColumns, stacks: StackBook) -> None:
-        """Start without a template."""
+    def __init__(self, columns: EventColumns, stacks: StackBook, window_bytes: int = WINDOW) -> None:
+        """Start without a template; one pattern is run over `window_bytes` at once."""
+        self.window_bytes = window_bytes
         self.columns = columns
         self.stacks = stacks
         self.template: Template | None = None
@@ -51,7 +52,7 @@ class FastReader:
         template = self.template
         if template is None:
             return False
-        start, end = m.p - 1, min(m.p - 1 + _WINDOW, m.size)
+        start, end = m.p - 1, min(m.p - 1 + self.window_bytes, m.size)
         rows = template.pattern.findall(m.buf, start, end)
         rest = rows[-1][-1] if rows else b""
         if rest:
@@ -92,7 +93,7 @@ class FastReader:
         c.stream.frombytes(ints.get("stream", zero).tobytes())
         c.pool.extend(pools)
         c.stack.extend(stacks)
-        if len(c) >= BATCH:
+        if len(c) >= c.batch_rows:
             c.flush()
 
     def _ints(self, column: Sequence[bytes]) -> array[int]:

@@ -14,15 +14,17 @@ from typing import Any, cast
 
 from forensics.errors import InputError
 from forensics.ingest._out import Out
-from forensics.ingest._snap_columns import EventColumns
-from forensics.ingest._snap_fast import FastReader, frames_in
+from forensics.ingest._snap_columns import BATCH, EventColumns
+from forensics.ingest._snap_fast import WINDOW, FastReader, frames_in
 from forensics.ingest._snap_stacks import StackBook, StackRef
 from forensics.io.budget import Budget
+from forensics.io.limits import DEFAULT, Limits
 from forensics.io.pickle_ops import DATA_OPS, Buffer, Machine, Op, PickleBounds, run
 
 #: Stands on the stack for an event that went to the columns.
 _TAKEN = object()
 _GET_RUN = re.compile(rb"(?:h.|j.{4})++e", re.DOTALL)
+_APPEND = b"a"
 _LOOK_BACK = 4096
 _DROP_BYTES = 4 << 20
 
@@ -48,11 +50,14 @@ class Streamed:
     error: InputError | None
 
 
-def stream(buf: Buffer, out: Out, budget: Budget, bounds: PickleBounds | None = None) -> Streamed:
+def stream(
+    buf: Buffer, out: Out, budget: Budget, bounds: PickleBounds | None = None, limits: Limits = DEFAULT
+) -> Streamed:
     """Read a snapshot; its events go to `out` in batches, and what a damaged file still had is kept."""
     stacks = StackBook(budget)
-    columns = EventColumns(out, stacks)
-    m = Machine(buf, bounds or PickleBounds(), _Reading(columns, stacks, FastReader(columns, stacks)))
+    columns = EventColumns(out, stacks, min(BATCH, limits.batch_rows))
+    fast = FastReader(columns, stacks, min(WINDOW, limits.block_bytes))
+    m = Machine(buf, bounds or PickleBounds(), _Reading(columns, stacks, fast))
     error = None
     try:
         run(m, _OPS)
@@ -112,6 +117,8 @@ def _empty_dict(m: Machine) -> None:
         if read.fast.advance(m, device):
             if m.p - read.dropped > _DROP_BYTES:
                 _give_back(m, read)
+            if m.buf[m.p : m.p + 1] == _APPEND:  # a list of one event: the opcode takes one value off
+                m.push(_TAKEN)
             return
     DATA_OPS[0x7D](m)
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from forensics.errors import InputError, NotMine
 from forensics.ingest._out import Out
-from forensics.ingest._snap_columns import EventColumns
+from forensics.ingest._snap_columns import BATCH, EventColumns
 from forensics.ingest._snap_segments import StateRows, state_rows
 from forensics.ingest._snap_side import write_annotations, write_settings
 from forensics.ingest._snap_stacks import StackBook
@@ -50,15 +50,15 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if foreign(head) is None and _PICKLED.search(head):
         if opened.compression:
             raise InputError("a compressed memory snapshot is not read", help="expand it, then: forensics memory FILE")
-        _pickled(opened, out)
+        _pickled(opened, out, limits)
     elif _JSON.match(head) and b'"' in head:
         _json(opened, out, limits)
     else:
         raise NotMine("no memory snapshot")
 
 
-def _pickled(opened: Opened, out: Out) -> None:
-    found = stream(opened.raw(), out, opened.budget)
+def _pickled(opened: Opened, out: Out, limits: Limits) -> None:
+    found = stream(opened.raw(), out, opened.budget, limits=limits)
     if found.error is not None and not found.columns.seq and not len(found.columns) and not _has_state(found):
         raise found.error
     _write(found, opened, out)
@@ -73,7 +73,7 @@ def _has_state(found: Streamed) -> bool:
 def _json(opened: Opened, out: Out, limits: Limits) -> None:
     document = loads(b"".join(block.data for block in opened.blocks()), limits)
     stacks = StackBook(opened.budget)
-    columns = EventColumns(out, stacks)
+    columns = EventColumns(out, stacks, min(BATCH, limits.batch_rows))
     if isinstance(document, dict):
         traces = cast("dict[str, object]", document).pop("device_traces", None)
         for device, trace in enumerate(cast("list[object]", traces) if isinstance(traces, list) else ()):
