@@ -23,13 +23,17 @@ _NAMES = (b"collective_seq_id", b"seq_id", b"pg_config", b"profiling_name", b"pg
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a dump holds; `damage` says why a part is missing, `good_bytes` is where it was understood to."""
+    """What a dump holds; `damage` says why a part is missing, `good_bytes` is where it was understood to.
+
+    `malformed` counts what stands among the entries and is none.
+    """
 
     top: Mapping[str, Any]
     entries: list[Mapping[str, Any]]
     form: str
     damage: str = ""
     good_bytes: int = 0
+    malformed: int = 0
 
 
 def parse(data: bytes, limits: Limits) -> Document:
@@ -92,7 +96,18 @@ def _json(data: bytes, limits: Limits) -> Document:
         damage = error.message
     inside = places(data, "entries")
     found, good = records_before_damage(data, inside if inside.spans else places(data))
-    return _of({"entries": found}, "json", damage, good)
+    fields = _fields_before(data, inside.spans[0][0]) if inside.spans else {}
+    return _of({**fields, "entries": found}, "json", damage, good)
+
+
+def _fields_before(data: bytes, begin: int) -> dict[str, Any]:
+    """The fields of the document that stand before its entries, such as the groups and their members."""
+    head = data[: max(data.rfind(b'"entries"', 0, begin), 0)].rstrip(b" \t\r\n,")
+    try:
+        found = loads(head + b"}")
+    except InputError:
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _of(top: object, form: str, damage: str, good_bytes: int) -> Document:
@@ -104,12 +119,22 @@ def _of(top: object, form: str, damage: str, good_bytes: int) -> Document:
     if not isinstance(top, dict):
         top = {}
     fields = {str(k): v for k, v in cast("dict[object, Any]", top).items()}
-    whole = [e for e in cast("list[Any]", found)[:MOST_ENTRIES] if _is_entry(e)] if isinstance(found, list) else []
+    if "entries" not in fields:
+        found = next((one for one in (found, *fields.values()) if _has_entries(one)), found)
+    listed = cast("list[Any]", found)[:MOST_ENTRIES] if isinstance(found, list) else []
+    whole = [e for e in listed if _is_entry(e)]
     if not damage and not whole and not {"pg_config", "pg_status", "version", "entries"} & fields.keys():
         raise NotMine("no flight-recorder dump")
     if isinstance(found, list) and len(cast("list[Any]", found)) > MOST_ENTRIES and not damage:
         damage = f"more than {MOST_ENTRIES} entries; the rest was not read"
-    return Document(fields, whole, form, damage, good_bytes)
+    malformed = len(listed) - len(whole)
+    if "entries" in fields and not isinstance(fields["entries"], list):
+        malformed = 1
+    return Document(fields, whole, form, damage, good_bytes, malformed)
+
+
+def _has_entries(value: object) -> bool:
+    return isinstance(value, list) and any(_is_entry(one) for one in cast("list[object]", value))
 
 
 def _is_entry(value: object) -> bool:

@@ -58,6 +58,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if found.damage:
         before = f"; {len(found.entries)} entries before it were read" if found.entries else ""
         out.issue("damaged", f"{found.damage}{before}", byte=found.good_bytes)
+    if found.malformed and not found.damage:
+        out.issue("entry-malformed", "entries without an operation or a state", count=found.malformed)
     if kept < len(found.entries):
         out.account(read_bytes=opened.size_bytes * kept // len(found.entries), records=kept)
     else:
