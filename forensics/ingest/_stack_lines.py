@@ -62,11 +62,11 @@ class Reader:
     _partial: bool = False
 
     def feed(self, text: str, number: int) -> bool:
-        """Read one line (without its end); whether it belongs to a dump."""
+        """Read one line (without its end); whether it belongs to a dump, which no line with a zero byte does."""
         line = text[:_LINE_CHARS].rstrip()
         if not line:
             return True
-        known = (
+        known = "\0" not in line and (
             self.failed
             or self._failure(line, number)
             or self._header(line, number)

@@ -48,11 +48,13 @@ class Thread:
 class StackRows:
     """Writes threads and notes to the sink, in batches."""
 
-    __slots__ = ("_columns", "_events", "_out", "threads")
+    __slots__ = ("_columns", "_events", "_out", "_rows", "noted", "threads")
 
-    def __init__(self, out: Out) -> None:
-        """Start empty."""
+    def __init__(self, out: Out, batch_rows: int = _FLUSH_ROWS) -> None:
+        """Start empty; rows are handed over when `batch_rows` wait, at most 50,000 and those of one thread."""
         self._out = out
+        self._rows = min(batch_rows, _FLUSH_ROWS)
+        self.noted = 0
         self._columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         self._events: dict[str, list[Any]] = {name: [] for name in _EVENT}
         self.threads = 0
@@ -68,17 +70,18 @@ class StackRows:
             )
             for name, cell in zip(_COLUMNS, cells, strict=True):
                 self._columns[name].append(cell)
-        if len(self._columns["seq"]) >= _FLUSH_ROWS:
+        if len(self._columns["seq"]) >= self._rows:
             self._flush()
 
     def note(self, code: str, text: str, *, line: int | None, rank: int | None, attrs: dict[str, object]) -> None:
         """Add one event."""
         said = {"role": "context"} | {k: str(v)[:_CHARS] for k, v in attrs.items() if v not in (None, "")}
         shown = _shown(text)[:_QUOTE_CHARS]
-        cells = (len(self._events["seq"]), line, rank, "info", code, shown, dumps(said, compact=True).decode())
+        cells = (self.noted, line, rank, "info", code, shown, dumps(said, compact=True).decode())
         for name, cell in zip(_EVENT, cells, strict=True):
             self._events[name].append(cell)
-        if len(self._events["seq"]) % _FLUSH_ROWS == 0:
+        self.noted += 1
+        if len(self._events["seq"]) >= self._rows:
             self._flush()
 
     def _flush(self) -> None:

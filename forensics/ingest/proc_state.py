@@ -37,11 +37,10 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when no process state stands in its first lines.
     """
-    del limits
     head = opened.text_head(_HEAD_BYTES)
     if _STATE.search(head) is None or _PID.search(head) is None or _LOCAL.search(head) is not None:
         raise NotMine("no process state")
-    rows = StackRows(out)
+    rows = StackRows(out, limits.batch_rows)
     count = lost_bytes = lost_lines = 0
     cells: dict[str, str] = {}
     begin = 1

@@ -49,7 +49,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         threads, good = records_before_damage(data, places(data))
         out.issue("damaged", f"{error.message}; {len(threads)} threads before it were read", byte=good)
         lost = max(len(data) - good, 1)
-    rows = StackRows(out)
+    rows = StackRows(out, limits.batch_rows)
     seen: set[int] = set()
     for item in threads:
         if isinstance(item, dict):

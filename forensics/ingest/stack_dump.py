@@ -45,10 +45,9 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when no thread stands in its first lines, or most of them are others.
     """
-    del limits
     if not _is_dump(opened.text_head(_HEAD_BYTES), opened.source.path.rsplit("/", 1)[-1].lower()):
         raise NotMine("no stacks")
-    rows = StackRows(out)
+    rows = StackRows(out, limits.batch_rows)
     reader = Reader(rows, rank=opened.source.rank)
     lost_bytes = lost_lines = 0
     first: int | None = None
