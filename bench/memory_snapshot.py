@@ -5,7 +5,8 @@
 
 The peer loads the pickle whole, turns its events into columns, stacks and frames into numbers, and writes Parquet; so
 does `forensics` from the same file. Each runs in a process of its own; ratios are of CPU seconds and of peak memory
-(RSS): whole, and beyond what the imports of each take.
+(RSS): whole, and beyond what the imports of each take. Before that both must say the same: sums of sizes, of addresses
+and of times, events by action, and the number of events and frames.
 
 The whole command `forensics memory` stands beside `_memory_viz.py trace_plot` of torch (the file `torch/cuda/
 _memory_viz.py` of any wheel, run without torch) and beside `get_memory_profile --profile categories` of mosaic. Both
@@ -84,7 +85,12 @@ def peer(path: Path, out: Path) -> dict[str, Any]:
             add["metadata"](names.setdefault(event.get("user_metadata", ""), len(names)))
     frame = pl.DataFrame({name: pl.Series(name, column) for name, column in columns.items()})
     frame.write_parquet(out / "peer.parquet", compression="zstd", compression_level=1, statistics=False)
-    return {"events": frame.height, "stacks": len(stacks), "frames": len(frames)}
+    actions = {one: columns["action"].count(number) for one, number in names.items()}
+    return {
+        "events": frame.height, "stacks": len(stacks), "frames": len(frames), "size": sum(columns["size"]),
+        "addr": sum(columns["addr"]), "time_us": sum(columns["time"]),
+        "actions": {one: count for one, count in sorted(actions.items()) if count},
+    }  # fmt: skip
 
 
 def ours(path: Path, out: Path) -> dict[str, Any]:
@@ -104,6 +110,20 @@ def ours(path: Path, out: Path) -> dict[str, Any]:
     for table, _, count in sink.parts:
         rows[table] = rows.get(table, 0) + count
     return {"events": rows["allocs"], "frames": rows["frames"]}
+
+
+def told(path: Path, out: Path) -> dict[str, Any]:
+    """What the parts that `ours` wrote say, in the words of the peer."""
+    import polars as pl  # noqa: PLC0415 - each route imports what it needs
+
+    del path
+    events = pl.read_parquet(out / "allocs-*.parquet")
+    actions = events["action"].cast(pl.String).value_counts().rows()
+    return {
+        "events": events.height, "frames": pl.read_parquet(out / "frames-*.parquet").height,
+        "size": events["size"].sum(), "addr": sum(events["addr"].drop_nulls().to_list()),
+        "time_us": sum((events["t_ns"].drop_nulls() // 1000).to_list()), "actions": dict(sorted(actions)),
+    }  # fmt: skip
 
 
 def report(path: Path, out: Path) -> dict[str, Any]:
@@ -142,7 +162,7 @@ def bare_ours(path: Path, out: Path) -> dict[str, Any]:
     return {"imported": [one.__name__ for one in (memory_snapshot, open_source, SourceSink)]}
 
 
-ROUTES = {"peer": peer, "ours": ours, "report": report, "bare_peer": bare_peer, "bare_ours": bare_ours}
+ROUTES = {"peer": peer, "ours": ours, "told": told, "report": report, "bare_peer": bare_peer, "bare_ours": bare_ours}
 
 
 def measured(route: str, path: Path, out: Path) -> dict[str, Any]:
@@ -166,7 +186,11 @@ def whole(command: list[str], env: dict[str, str] | None = None) -> dict[str, fl
 
 def ingested(path: Path, out: Path) -> None:
     """Print the ratios of reading."""
-    them, us, seen = (measured(route, path, out) for route in ("peer", "ours", "report"))
+    them, us, seen, said = (measured(route, path, out) for route in ("peer", "ours", "report", "told"))
+    for key in ("events", "frames", "size", "addr", "time_us", "actions"):
+        if said[key] != them[key]:
+            msg = f"ours says {key} = {said[key]}, the peer {them[key]}"
+            raise SystemExit(msg)
     bare = {route: measured(f"bare_{route}", path, out)["rss_mib"] for route in ("peer", "ours")}
     cpu, rss = us["cpu_s"] / them["cpu_s"], us["rss_mib"] / them["rss_mib"]
     beyond = max(us["rss_mib"] - bare["ours"], 1) / max(them["rss_mib"] - bare["peer"], 1)

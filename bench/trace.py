@@ -8,8 +8,9 @@ frames, launches, kernels, flows, memory. Each reader runs in a process of its o
 `ours` writes typed rows of every event through the sink, as the pipeline does for a run of this size: in memory below
 256 MB, else to Parquet parts. `kernels` reads what tells of the device's time (`Limits.device_only`), as the command
 does, and computes the breakdown of each rank and the table of kernels. `peer` is `orjson.loads` of the same file, which
-makes no columns of it and computes nothing. `hta`, where another interpreter has Holistic Trace Analysis, loads the
-trace and computes its temporal and its kernel breakdown: the same two questions as `kernels`.
+makes no columns of it and computes nothing. All three must agree on the number of events, durations, kernels and steps
+and on the time of all kernels. `hta`, where another interpreter has Holistic Trace Analysis, loads the trace and
+computes its temporal and its kernel breakdown: the same two questions as `kernels`.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[1]
 SPILL_FROM_BYTES = 256 << 20
 KERNELS = [
     f"void at::native::vectorized_elementwise_kernel<4, Functor{n}<float>>(int, long, float*)" for n in range(60)
@@ -93,8 +95,14 @@ def write_trace(path: Path, size_bytes: int) -> None:
         out.write('\n  ],\n  "traceName": "t.json",\n  "baseTimeNanoseconds": 1786000000000000000\n}\n')
 
 
-def ours(path: Path) -> int:
-    """Load to rows; count them with what is stated."""
+#: What a reader says of a trace: events, durations, kernels, nanoseconds of all kernels, steps. It is asked for it
+#: once the clock stands still.
+Said = dict[str, int]
+Telling = Callable[[], Said]
+
+
+def ours(path: Path) -> Telling:
+    """Load to rows."""
     from forensics import registry  # noqa: PLC0415 - the peer must not pay for it
     from forensics.io.limits import DEFAULT  # noqa: PLC0415
     from forensics.io.reading import open_source  # noqa: PLC0415
@@ -103,34 +111,63 @@ def ours(path: Path) -> int:
 
     readers = [one for one in registry.load("ingesters").ingesters if one.name == "chrome_trace"]
     source = Source(path.name, path.stat().st_size)
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) if source.size_bytes > SPILL_FROM_BYTES else None
-        sink, coverage = fill(open_source(path, source), source, readers, DEFAULT, place)
-        if place:
-            sink.flush()
+    folder = tempfile.TemporaryDirectory()
+    place = Path(folder.name) if source.size_bytes > SPILL_FROM_BYTES else None
+    sink, coverage = fill(open_source(path, source), source, readers, DEFAULT, place)
+    if place:
+        sink.flush()
     assert coverage.skipped_bytes == 0
-    return coverage.records
+
+    def told() -> Said:
+        import polars as pl  # noqa: PLC0415 - the peer must not pay for it
+
+        parts = [file for table, file, _ in sink.parts if table == "spans"]
+        rows = pl.scan_parquet(parts).collect() if parts else sink.frames()["spans"]
+        own = rows.filter(pl.col("category") == "kernel")
+        folder.cleanup()
+        return {
+            "events": coverage.records, "durations": rows.height, "kernels": own.height,
+            "kernel_ns": own["dur_ns"].sum(), "steps": rows["step"].drop_nulls().n_unique(),
+        }  # fmt: skip
+
+    return told
 
 
-def kernels(path: Path) -> int:
-    """Answer what the command asks: breakdown and kernels of each rank; count the events of the file."""
+def kernels(path: Path) -> Telling:
+    """Answer what the command asks: breakdown, steps and kernels of each rank."""
     from dataclasses import replace  # noqa: PLC0415 - the peer must not pay for it
 
     from forensics.io.limits import DEFAULT  # noqa: PLC0415
     from forensics.pipeline import ingest_run  # noqa: PLC0415
     from forensics.signals.trace_breakdown import by_rank  # noqa: PLC0415
     from forensics.signals.trace_kernels import kernels as table  # noqa: PLC0415
+    from forensics.signals.trace_steps import steps  # noqa: PLC0415
 
     run = ingest_run(path, limits=replace(DEFAULT, device_only=True))
-    assert by_rank(run)["count"].sum() == table(run)["count"].sum() > 0
-    return int(dict(run.collect("facts").select("key", "value").iter_rows())["trace.events"])
+    found, marks = table(run), steps(run)
+    assert by_rank(run)["count"].sum() == found["count"].sum() > 0
+    return lambda: {
+        "events": int(dict(run.collect("facts").select("key", "value").iter_rows())["trace.events"]),
+        "kernels": found["count"].sum(), "kernel_ns": found["time_ns"].sum(), "steps": marks.height,
+    }  # fmt: skip
 
 
-def peer(path: Path) -> int:
-    """Parse to dictionaries; count the events."""
+def peer(path: Path) -> Telling:
+    """Parse to dictionaries."""
     import orjson  # noqa: PLC0415 - ours must not pay for it
 
-    return len(orjson.loads(path.read_bytes())["traceEvents"])
+    events = orjson.loads(path.read_bytes())["traceEvents"]
+
+    def told() -> Said:
+        lasting = [one for one in events if one["ph"] == "X"]
+        own = [one for one in lasting if one["cat"] == "kernel"]
+        return {
+            "events": len(events), "durations": len(lasting), "kernels": len(own),
+            "kernel_ns": sum(round(one["dur"] * 1000) for one in own),
+            "steps": len({one["name"] for one in lasting if one["name"].startswith("ProfilerStep#")}),
+        }  # fmt: skip
+
+    return told
 
 
 #: Runs where Holistic Trace Analysis is installed, and prints the figures that `worker` prints.
@@ -158,8 +195,9 @@ def worker(name: str, path: Path) -> None:
         registry.load("ingesters")
     idle_mb = peak_mb()
     begin = time.process_time()
-    count = READERS[name](path)
-    print(json.dumps({"work_s": time.process_time() - begin, "rss_mb": peak_mb(), "idle_mb": idle_mb, "events": count}))
+    told = READERS[name](path)
+    figures = {"work_s": time.process_time() - begin, "rss_mb": peak_mb(), "idle_mb": idle_mb}
+    print(json.dumps(figures | {"said": told()}))
 
 
 def peak_mb() -> float:
@@ -176,11 +214,21 @@ def measured(command: list[str], runs: int) -> dict[str, Any]:
     return min((json.loads(one.splitlines()[-1]) for one in printed), key=lambda one: one["work_s"])
 
 
+def agreed(figures: dict[str, dict[str, Any]]) -> None:
+    """End where two readers say different values of one trace."""
+    truth = figures["peer"]["said"]
+    for name, figure in figures.items():
+        for key, value in figure["said"].items():
+            if value != truth[key]:
+                msg = f"{name} says {key} = {value}, the peer {truth[key]}"
+                raise SystemExit(msg)
+
+
 def compare(path: Path, runs: int, hta: str | None) -> None:
     """Print each reader, and the ratios of what answers the same."""
     size_mb = path.stat().st_size / 1e6
     figures = {name: measured([sys.executable, __file__, "--worker", name, str(path)], runs) for name in READERS}
-    assert len({said["events"] for said in figures.values()}) == 1
+    agreed(figures)
     if hta is not None:
         figures["hta"] = measured([hta, "-c", HTA, str(path)], 1)
     for name, said in figures.items():
@@ -205,6 +253,7 @@ def main() -> None:
     parser.add_argument("--worker", nargs=2)
     args = parser.parse_args()
     if args.worker:
+        sys.path.insert(0, str(ROOT))
         worker(args.worker[0], Path(args.worker[1]))
         return
     if args.file:
