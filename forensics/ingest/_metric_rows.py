@@ -10,10 +10,12 @@ from forensics.dialects.names import canonical
 from forensics.dialects.spec import Name
 from forensics.ingest._out import Out
 from forensics.io.columns import owned
+from forensics.io.limits import Limits
 
 if TYPE_CHECKING:
     import polars as pl
 
+#: Rows handed over at once, if `Limits.batch_rows` is not fewer.
 _BATCH = 100_000
 _NAMES = 100_000
 INT64 = range(-(1 << 63), 1 << 63)
@@ -84,6 +86,7 @@ class MetricRows:
     """
 
     out: Out
+    limits: Limits
     _places: list[At] = field(default_factory=list[At])
     _counts: list[int] = field(default_factory=list[int])
     _codes: list[int] = field(default_factory=list[int])
@@ -111,7 +114,7 @@ class MetricRows:
             self._counts.append(1)
         self._codes.append(self._numbers.setdefault((name.canonical, raw_name), len(self._numbers)))
         self._values.append(value)
-        if len(self._values) >= _BATCH:
+        if len(self._values) >= min(_BATCH, self.limits.batch_rows):
             self.close()
 
     def close(self) -> None:

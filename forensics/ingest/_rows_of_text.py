@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from forensics.errors import LimitExceeded
 from forensics.ingest._out import Out
@@ -13,8 +13,7 @@ from forensics.io.reading import Opened
 _DAMAGED = "the document is cut or damaged"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line without its end; `byte` counts in the decoded stream, `ended` is false for a last line without one."""
 
     number: int

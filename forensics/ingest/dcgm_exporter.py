@@ -39,12 +39,11 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when its first lines name no field of DCGM.
     """
-    del limits
     lines = head_lines(opened, _SAMPLE_BYTES)
     fits = sum(line.startswith(b"#") or _ROW.fullmatch(_text(line)) is not None for line in lines)
     if not any(map(_SAMPLE.match, lines)) or 4 * fits < 3 * len(lines):
         raise NotMine("no samples of DCGM")
-    rows = MetricRows(out)
+    rows = MetricRows(out, limits)
     seen: set[str] = set()
     scrape = records = lost = 0
     for line in lines_of(opened):

@@ -50,9 +50,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when none of the first lines is a header of it.
     """
-    del limits
     _sniff(opened)
-    rows = MetricRows(out)
+    rows = MetricRows(out, limits)
     header: _Header | None = None
     tool = ""
     seq = lost = 0

@@ -58,6 +58,7 @@ class _Row(NamedTuple):
 @dataclass(slots=True)
 class _State:
     out: Out
+    batch_rows: int
     task: str
     t_ns: int | None
     batch: list[_Row] = field(default_factory=list[_Row])
@@ -80,11 +81,10 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when none of the first lines is a sample of an evaluation.
     """
-    del limits
     named = _NAME.search(opened.source.path.rpartition("/")[2])
     if named is None or not _looks_like_samples(opened):
         raise NotMine("no samples of an evaluation")
-    state = _State(out, named["task"], stamp_ns(opened.source.path))
+    state = _State(out, min(_BATCH, limits.batch_rows), named["task"], stamp_ns(opened.source.path))
     for line in lines_of(opened):
         record = _record(line.text)
         if record is not None:
@@ -130,8 +130,8 @@ def _add(record: Mapping[str, object], line: Line, state: _State) -> None:
             continue
         state.written += 1
         state.batch.append(_row(record, line, state, (seq, name, value)))
-    if len(state.batch) >= _BATCH:
-        state.flush()
+        if len(state.batch) >= state.batch_rows:
+            state.flush()
 
 
 def _row(record: Mapping[str, object], line: Line, state: _State, what: tuple[int, str, float]) -> _Row:

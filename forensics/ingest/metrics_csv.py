@@ -62,10 +62,9 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when the first line names no step or epoch, or no row below it has a number.
     """
-    del limits
     delimiter, header = _sniff(opened)
-    state = _State(header, opened.source.rank, MetricRows(out), Attempts(opened.source.attempt or 0))
-    for row in rows_of(opened, delimiter):
+    state = _State(header, opened.source.rank, MetricRows(out, limits), Attempts(opened.source.attempt or 0))
+    for row in rows_of(opened, delimiter, out):
         again = _header(row.cells) if row.cells and _first(row.cells) == header.names[0] else None
         if again is not None:
             state.header = again

@@ -71,9 +71,9 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when none of the first lines is an object with a step and a number beside it.
     """
-    del limits
     _sniff(opened)
-    state = _State(opened.source.rank, opened.budget, MetricRows(out), Attempts(opened.source.attempt or 0))
+    rows = MetricRows(out, limits)
+    state = _State(opened.source.rank, opened.budget, rows, Attempts(opened.source.attempt or 0))
     for line in lines_of(opened):
         record = record_of(line.text)
         if record is None:

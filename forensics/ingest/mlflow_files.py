@@ -52,7 +52,6 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when its content is none of this store's.
     """
-    del limits
     path = opened.source.path
     folder = _FOLDER.search(path)
     if path.rsplit("/", 1)[-1] == "meta.yaml":
@@ -60,16 +59,16 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     elif folder is not None and folder[1] != "metrics":
         _setting(opened, out, folder[1], folder[2])
     else:
-        _metric(opened, out, folder[2] if folder else path.rsplit("/", 1)[-1])
+        _metric(opened, out, limits, folder[2] if folder else path.rsplit("/", 1)[-1])
 
 
-def _metric(opened: Opened, out: Out, name: str) -> None:
+def _metric(opened: Opened, out: Out, limits: Limits, name: str) -> None:
     """Points of one metric; with the `metrics` folder in its path one good line is enough, without it most must be."""
     lines = head_lines(opened, _SAMPLE_BYTES)[:_SAMPLE_ROWS]
     good = sum(_point(line, name, 0) is not None for line in lines)
     if not good or (2 * good <= len(lines) and _FOLDER.search(opened.source.path) is None):
         raise NotMine("lines are not a time, a value and a step")
-    rows = MetricRows(out)
+    rows = MetricRows(out, limits)
     points = TrackedPoints(rows, opened.source.rank, opened.source.attempt or 0)
     lost = count = 0
     for line in lines_of(opened):

@@ -42,9 +42,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when it has no `metrics` table of MLflow.
     """
-    del limits
     db, tables = open_tables(opened, "metrics", _NEEDED)
-    metric_rows = MetricRows(out)
+    metric_rows = MetricRows(out, limits)
     points = TrackedPoints(metric_rows, opened.source.rank, opened.source.attempt or 0)
     for row in every_row(db, tables, "metrics", _POINTS, out, like=_is_point):
         points.add(_point(row.cells, row.byte))

@@ -36,16 +36,15 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when the first line is no `#` comment or the second is not the header `r,l,t`.
     """
-    del limits
     first, _, rest = opened.text_head(65_536).partition(b"\n")
     names = [cell.strip() for cell in rest.partition(b"\n")[0].decode("utf-8", "replace").split(",")]
     if not first.startswith(b"#") or not set(_HEADER) <= set(names):
         raise NotMine("no comment and no header r,l,t")
     start = _start(first[1:], out)
-    rows = MetricRows(out)
+    rows = MetricRows(out, limits)
     source = opened.source
     seq = lost = 0
-    for index, row in enumerate(rows_of(opened)):
+    for index, row in enumerate(rows_of(opened, ",", out)):
         if index < 2:
             continue
         wrong = complaint(row, len(names))

@@ -86,9 +86,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when the first lines are neither its header nor rows with units.
     """
-    del limits
     header = _sniff(opened)
-    rows, devices = MetricRows(out), _Devices()
+    rows, devices = MetricRows(out, limits), _Devices()
     models: dict[int, str] = {}
     seq = lost = 0
     for line in lines_of(opened):

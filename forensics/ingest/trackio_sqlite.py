@@ -45,9 +45,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when it has no `metrics` table of Trackio.
     """
-    del limits
     db, tables = open_tables(opened, "metrics", _NEEDED)
-    metric_rows = MetricRows(out)
+    metric_rows = MetricRows(out, limits)
     points = TrackedPoints(metric_rows, opened.source.rank, opened.source.attempt or 0)
     for name in ("metrics", "system_metrics"):
         if name in tables:

@@ -48,7 +48,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         raise NotMine("no log_history")
     where = places(data, _LIST)
     lost, state, history = _content(data, where, out)
-    _metrics(opened, history, where, out)
+    _metrics(opened, history, where, MetricRows(out, limits))
     _facts(state, out)
     inside = _checkpoint(opened.source.path, out, broken=lost > 0)
     out.format("trainer_state in a checkpoint" if inside else "trainer_state")
@@ -72,8 +72,7 @@ def _content(data: bytes, where: Places, out: Out) -> tuple[int, Mapping[str, ob
     return 0, whole, cast("list[object]", history)
 
 
-def _metrics(opened: Opened, history: Sequence[object], where: Places, out: Out) -> None:
-    rows = MetricRows(out)
+def _metrics(opened: Opened, history: Sequence[object], where: Places, rows: MetricRows) -> None:
     attempts = Attempts(opened.source.attempt or 0)
     last: int | None = None
     for seq, item in enumerate(history):

@@ -55,7 +55,6 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when the header is no chart's, or no row below it begins with a number.
     """
-    del limits
     delimiter, head = first_rows(opened, _SAMPLE_ROWS + 1)
     chart = chart_of(head[0]) if head else None
     if chart is None:
@@ -64,8 +63,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         raise NotMine("no row begins with a number")
     source = opened.source
     names = {column.index: _name(column) for column in chart.columns}
-    state = _State(chart, len(head[0]), source.rank, source.attempt or 0, MetricRows(out), names)
-    rows = rows_of(opened, delimiter)
+    state = _State(chart, len(head[0]), source.rank, source.attempt or 0, MetricRows(out, limits), names)
+    rows = rows_of(opened, delimiter, out)
     next(rows, None)
     for row in rows:
         wrong = complaint(row, state.width)

@@ -49,13 +49,13 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if head[:1] == b"[":
         _list(opened, out, limits)
     elif _lines(head):
-        _read_lines(opened, out)
+        _read_lines(opened, out, limits)
     else:
         _object(opened, out, limits)
 
 
-def _history(opened: Opened, out: Out) -> HistoryRows:
-    return HistoryRows(out, MetricRows(out), opened.source.rank, opened.source.attempt or 0)
+def _history(opened: Opened, out: Out, limits: Limits) -> HistoryRows:
+    return HistoryRows(out, MetricRows(out, limits), opened.source.rank, opened.source.attempt or 0)
 
 
 def _lines(head: bytes) -> bool:
@@ -85,7 +85,7 @@ def _list(opened: Opened, out: Out, limits: Limits) -> None:
     where = places(data)
     if not where.spans:
         raise NotMine("a list without objects")
-    history = _history(opened, out)
+    history = _history(opened, out, limits)
     lost, reached = 0, 0
     for begin, end in where.spans:
         lost += len(data[reached:begin].translate(None, _BETWEEN + b"\xef\xbb\xbf"))
@@ -105,8 +105,8 @@ def _list(opened: Opened, out: Out, limits: Limits) -> None:
     settle_document(opened, out, records=history.count, lost_bytes=lost)
 
 
-def _read_lines(opened: Opened, out: Out) -> None:
-    history = _history(opened, out)
+def _read_lines(opened: Opened, out: Out, limits: Limits) -> None:
+    history = _history(opened, out, limits)
     lost = 0
     for line in lines_of(opened):
         if not line.text.strip():
@@ -135,7 +135,7 @@ def _object(opened: Opened, out: Out, limits: Limits) -> None:
         _summary(content, opened, out)
         return
     names = list(columns)
-    history = _history(opened, out)
+    history = _history(opened, out, limits)
     for row in zip(*columns.values(), strict=True):
         history.add(_cells(dict(zip(names, row, strict=True)), bare_nan=False), None, None)
     history.close()

@@ -33,7 +33,6 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when no column is `_step`, or no row below has a number in it.
     """
-    del limits
     delimiter, head = first_rows(opened, _SAMPLE_ROWS + 1)
     header = [cell.strip() for cell in head[0]] if head else []
     if not is_history(header) or is_chart(header):
@@ -42,8 +41,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if not any(len(row) > axis and number(row[axis].strip()) is not None for row in head[1:]):
         raise NotMine("no row has a number as its _step")
     source = opened.source
-    history = HistoryRows(out, MetricRows(out), source.rank, source.attempt or 0)
-    rows = rows_of(opened, delimiter)
+    history = HistoryRows(out, MetricRows(out, limits), source.rank, source.attempt or 0)
+    rows = rows_of(opened, delimiter, out)
     next(rows, None)
     lost = 0
     for row in rows:
