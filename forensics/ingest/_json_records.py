@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
 from bisect import bisect_right
@@ -14,6 +15,10 @@ from forensics.io.tolerant_json import loads
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
 _NUMBER_CHARS = 64
+#: Beyond it, not every whole number is a float.
+_FLOAT_HOLDS = 1 << 53
+_INT64 = range(-(1 << 63), 1 << 63)
+_WHOLE = re.compile(r"\s*[-+]?\d+\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +73,33 @@ def record_of(text: bytes) -> dict[str, object] | None:
 
 
 def number(cell: object) -> float | None:
-    """A cell as a number: numbers, and strings that print one (`"nan"`, `"0.5"`, `"Infinity"`); else None."""
-    if isinstance(cell, bool):
-        return None
-    if isinstance(cell, (int, float)):
-        try:
-            return float(cell)
-        except OverflowError:
-            return float("inf") if cell > 0 else float("-inf")
+    """A cell as a number: numbers, and strings that print one (`"nan"`, `"0.5"`, `"Infinity"`); else None.
+
+    A whole number of 64 bits that no float can hold stays the integer that it is: it may be a step.
+    """
+    if isinstance(cell, float):
+        return cell
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        return _exact(cell)
     # Python reads 1_000 as a number, and no writer means it
     if isinstance(cell, str) and 0 < len(cell) < _NUMBER_CHARS and "_" not in cell:
         try:
-            return float(cell)
+            found = float(cell)
         except ValueError:
             return None
+        return found if -_FLOAT_HOLDS < found < _FLOAT_HOLDS or not _WHOLE.fullmatch(cell) else _exact(int(cell))
     return None
+
+
+def _exact(whole: int) -> float:
+    if -_FLOAT_HOLDS < whole < _FLOAT_HOLDS:
+        return float(whole)
+    if whole in _INT64:
+        return whole
+    try:
+        return float(whole)
+    except OverflowError:
+        return math.inf if whole > 0 else -math.inf
 
 
 @dataclass(slots=True)

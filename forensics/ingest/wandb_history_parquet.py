@@ -43,6 +43,7 @@ class _Table:
     axes: pl.DataFrame
     history: bool
     budget: Budget
+    slice_rows: int
     null_padded: bool = True
 
 
@@ -67,7 +68,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     data = opened.span(0, opened.size_bytes)
     shape = shape_of(data, limits)
     try:
-        table = _table(data, shape, opened.budget)
+        table = _table(data, shape, opened.budget, limits)
     except _UNDECODED as error:
         message = f"the steps cannot be decoded: {type(error).__name__}"
         raise InputError(message) from error
@@ -84,7 +85,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     out.account(read_bytes=opened.size_bytes, records=shape.rows)
 
 
-def _table(data: bytes, shape: Shape, budget: Budget) -> _Table:
+def _table(data: bytes, shape: Shape, budget: Budget, limits: Limits) -> _Table:
     numbers = [column for column in shape.columns if column.kind in _NUMBERS]
     names = [column.name for column in numbers]
     history = "_step" in names
@@ -109,7 +110,8 @@ def _table(data: bytes, shape: Shape, budget: Budget) -> _Table:
     read_as = {key: names[index] for key, index in wanted.items() if index is not None}
     budget.charge(_AXIS_CELLS * shape.rows)
     axes = _axes(_decode(data, {**read_as, **({"gstep": trainer} if trainer else {})}, 0, shape.rows), sort=history)
-    return _Table(data, shape, metrics, axes, history, budget)
+    rows = max(min(_SLICE_CELLS // min(max(len(metrics), 1), _COLUMNS_AT_ONCE), limits.batch_rows), 1)
+    return _Table(data, shape, metrics, axes, history, budget, rows)
 
 
 def _decode(data: bytes, columns: dict[str, str], offset: int, rows: int) -> pl.DataFrame:
@@ -125,8 +127,10 @@ def _axes(raw: pl.DataFrame, *, sort: bool) -> pl.DataFrame:
     seconds = pl.when(stamp > 1e11).then(stamp / 1000).otherwise(stamp)
     frame = raw.select(
         pl.int_range(pl.len()).alias("row"),
-        _whole("step"),
-        _whole("gstep") if "gstep" in have else pl.lit(None, dtype=pl.Int64).alias("gstep"),
+        _whole("step", whole=raw["step"].dtype.is_integer()),
+        _whole("gstep", whole=raw["gstep"].dtype.is_integer())
+        if "gstep" in have
+        else pl.lit(None, dtype=pl.Int64).alias("gstep"),
         (pl.col("epoch").cast(pl.Float64) if "epoch" in have else pl.lit(None, dtype=pl.Float64)).alias("epoch"),
         (
             (pl.when(seconds.is_between(1e9, 9.2e9)).then(seconds) * 1e9).round().cast(pl.Int64, strict=False)
@@ -140,8 +144,10 @@ def _axes(raw: pl.DataFrame, *, sort: bool) -> pl.DataFrame:
     return filled.sort("row").drop("row")
 
 
-def _whole(name: str) -> pl.Expr:
+def _whole(name: str, *, whole: bool) -> pl.Expr:
     value = pl.col(name)
+    if whole:
+        return value.cast(pl.Int64, strict=False).alias(name)
     return value.cast(pl.Float64).fill_nan(None).cast(pl.Int64, strict=False).alias(name)  # an axis, not a metric
 
 
@@ -149,10 +155,10 @@ def _slices(table: _Table, refused: dict[str, str]) -> Iterator[tuple[Column, in
     """All metric columns in bounded pieces: the column, the offset of the first row, and the cells."""
     for first in range(0, len(table.metrics), _COLUMNS_AT_ONCE):
         columns = table.metrics[first : first + _COLUMNS_AT_ONCE]
-        rows = max(_SLICE_CELLS // len(columns), 1)
-        for offset in range(0, table.shape.rows, rows):
-            table.budget.charge(len(columns) * min(rows, table.shape.rows - offset) // _VALUES_OF_A_UNIT)
-            for column, series in _cells(table.data, columns, offset, rows, refused):
+        for offset in range(0, table.shape.rows, table.slice_rows):
+            rows = min(table.slice_rows, table.shape.rows - offset)
+            table.budget.charge(len(columns) * rows // _VALUES_OF_A_UNIT)
+            for column, series in _cells(table.data, columns, offset, table.slice_rows, refused):
                 yield column, offset, series
 
 
