@@ -49,6 +49,7 @@ class Ingester:
     """A reader of one format on disk: `read(opened, out, limits)`; raises `NotMine` for another's content.
 
     `growth`: bytes of rows in memory for each byte of a file; `device_growth`: the same under `Limits.device_only`.
+    `beside`: other files that it reads with one, as pairs: the end of the name, and what stands in its place.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Ingester:
     origin: str
     growth: float = 1.0
     device_growth: float = 1.0
+    beside: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +137,14 @@ def ingester(  # noqa: PLR0913 - each is a fact of the format, and named
     emits: tuple[str, ...],
     growth: float = 1.0,
     device_growth: float | None = None,
+    beside: tuple[tuple[str, str], ...] = (),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Mark a function as the reader of one format; `device_growth` is `growth` where it is left out."""
 
     def mark(function: Callable[..., None]) -> Callable[..., None]:
         lean = growth if device_growth is None else device_growth
         doc, origin = _module_doc(function), function.__module__
-        value = Ingester(name, version, sniff, emits, function, doc, origin, growth, lean)
+        value = Ingester(name, version, sniff, emits, function, doc, origin, growth, lean, beside)
         setattr(function, _MARK, value)
         return function
 

@@ -1,4 +1,7 @@
-"""What the ingesters of SQLite databases share: finding their tables, text cells, and the account of damage."""
+"""What the ingesters of SQLite databases share: finding their tables, text cells, and the account of damage.
+
+A database is read with the write-ahead log beside it (`<name>-wal`): rows of a killed writer may stand there only.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,41 @@ from forensics.io import sqlite_pages
 from forensics.io.reading import Opened
 from forensics.io.sqlite_orphans import orphans
 from forensics.io.sqlite_pages import Cell, Database, Row, Table
+from forensics.io.sqlite_wal import Log, log_of
+
+LOG = "-wal"
+#: What the main table of each tracker is called, and columns that it has.
+MAIN = "metrics"
+MLFLOW = frozenset({"key", "value", "timestamp", "run_uuid"})
+TRACKIO = frozenset({"timestamp", "run_name", "step", "metrics"})
 
 
-def open_tables(opened: Opened, wanted: str, columns: frozenset[str]) -> tuple[Database, Mapping[str, Table]]:
-    """Database and tables of a file whose table `wanted` has these columns.
+def open_tables(opened: Opened, columns: frozenset[str]) -> tuple[Database, Mapping[str, Table]]:
+    """Database and tables of a file whose main table has these columns.
 
     Raises:
         NotMine: for any other content.
     """
     try:
-        db = sqlite_pages.database(opened.raw())
+        db = sqlite_pages.database(opened.span, opened.size_bytes, log_beside(opened))
     except InputError as error:
         raise NotMine(error.message) from error
     found = sqlite_pages.tables(db)
-    if wanted not in found or not columns <= set(found[wanted].columns):
-        message = f"no table {wanted} with the columns of this tracker"
-        raise NotMine(message)
+    if MAIN not in found or not columns <= set(found[MAIN].columns):
+        raise NotMine("no table of metrics with the columns of this tracker")
     return db, found
+
+
+def log_beside(opened: Opened) -> Log | None:
+    """The write-ahead log beside a database; None where there is none."""
+    beside = opened.beside("", LOG)
+    return log_of(beside.span, beside.size_bytes) if beside is not None else None
+
+
+def variant(name: str, runs: int, db: Database) -> str:
+    """What was read, in words."""
+    of_runs = f" of {runs} runs" if runs != 1 else ""
+    return f"{name}{of_runs}{' with its write-ahead log' if db.log.pages else ''}"
 
 
 def text(cell: Cell) -> str:
@@ -38,6 +59,9 @@ def text(cell: Cell) -> str:
 
 def settle_database(opened: Opened, db: Database, out: Out, records: int) -> None:
     """State what was damaged, and account for the file; pages of tables that hold no metrics count as read."""
+    if db.log.why:
+        lost = db.log.lost_bytes
+        out.issue("log-not-read", f"{lost} bytes of the write-ahead log beside it were not read: {db.log.why}")
     for damage in db.damages:
         out.issue("damaged", damage.message, byte=damage.byte)
     lost = min(sum(damage.lost_bytes for damage in db.damages), opened.size_bytes)
@@ -63,7 +87,7 @@ def every_row(  # noqa: PLR0913 - one table and all that it is read with
     count = first = 0
     for row in orphans(db, tables, tables[name], columns):
         if like(row):
-            first = first or row.byte
+            first = first or row.byte or 0
             count += 1
             yield row
     if count:

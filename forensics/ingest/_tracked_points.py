@@ -29,7 +29,7 @@ class Point:
     value: float | None
     step: int | None
     t_ns: int | None
-    byte: int
+    byte: int | None
     line: int | None = None
 
 

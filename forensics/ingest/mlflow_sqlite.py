@@ -2,8 +2,8 @@
 
 The store writes a NaN as value 0 with `is_nan` set, and an infinity as the largest double; both are read as what was
 logged. Each run is an attempt of its own, in the order of the first points; settings of the run that began last are the
-configuration, those of the others stand under `runs.<attempt>.`. The database is read page by page and no SQL is run;
-rows that stand only in a `-wal` file beside it are not read, and that file says so.
+configuration, those of the others stand under `runs.<attempt>.`. The database is read page by page, with the pages of
+the write-ahead log beside it, and no SQL is run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from forensics.ingest._json_records import number
 from forensics.ingest._metric_rows import MetricRows, int64
 from forensics.ingest._out import Out
-from forensics.ingest._sqlite_tables import every_row, open_tables, settle_database, text
+from forensics.ingest._sqlite_tables import LOG, MLFLOW, every_row, open_tables, settle_database, text, variant
 from forensics.ingest._tracked_points import Point, TrackedPoints, time_of
 from forensics.ingest._tracker_facts import TrackerFacts
 from forensics.io import sqlite_pages
@@ -26,15 +26,15 @@ from forensics.registry import Sniff, ingester
 
 _POINTS = ("key", "value", "timestamp", "run_uuid", "step", "is_nan")
 _RUNS = ("run_uuid", "name", "status", "start_time", "end_time", "source_version")
-_NEEDED = frozenset({"key", "value", "timestamp", "run_uuid"})
 _MOST_RUNS = 10_000
 
 
 @ingester(
     "mlflow_sqlite",
-    version=1,
+    version=2,
     sniff=Sniff(magic=(sqlite_pages.MAGIC,)),
     emits=("metrics", "facts"),
+    beside=(("", LOG),),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one database.
@@ -42,7 +42,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when it has no `metrics` table of MLflow.
     """
-    db, tables = open_tables(opened, "metrics", _NEEDED)
+    db, tables = open_tables(opened, MLFLOW)
     metric_rows = MetricRows(out, limits)
     points = TrackedPoints(metric_rows, opened.source.rank, opened.source.attempt or 0)
     for row in every_row(db, tables, "metrics", _POINTS, out, like=_is_point):
@@ -52,11 +52,11 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     under = _runs(db, tables, points, facts)
     _settings(db, tables, under, facts)
     facts.write(out)
-    out.format(f"MLflow database of {len(points.runs)} runs" if len(points.runs) != 1 else "MLflow database")
+    out.format(variant("MLflow database", len(points.runs), db))
     settle_database(opened, db, out, points.records)
 
 
-def _point(cells: tuple[Cell, ...], byte: int) -> Point:
+def _point(cells: tuple[Cell, ...], byte: int | None) -> Point:
     key, stored, stamp, run, step, is_nan = cells
     return Point(text(run), text(key), _value(stored, is_nan), int64(_float(step)) or 0, time_of(_float(stamp)), byte)
 

@@ -2,8 +2,8 @@
 
 Non-finite numbers stand in the JSON as strings. Each run is an attempt of its own, in the order of the first points;
 settings of the run that came last are the configuration, those of the others stand under `runs.<name>.`. The
-database is read page by page and no SQL is run. It is kept in write-ahead mode: after a kill the last rows may stand in
-the `-wal` file beside it only, which is not read, and says so.
+database is read page by page and no SQL is run. It is kept in write-ahead mode: after a kill the last rows stand in the
+`-wal` file beside it only, whose committed pages are read as part of the database.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from forensics.errors import InputError
 from forensics.ingest._json_records import number
 from forensics.ingest._metric_rows import MetricRows, int64
 from forensics.ingest._out import Out
-from forensics.ingest._sqlite_tables import every_row, open_tables, settle_database, text
+from forensics.ingest._sqlite_tables import LOG, TRACKIO, every_row, open_tables, settle_database, text, variant
 from forensics.ingest._tracked_points import Point, TrackedPoints
 from forensics.ingest._tracker_facts import TrackerFacts
 from forensics.io import sqlite_pages
@@ -26,7 +26,6 @@ from forensics.io.sqlite_pages import Database, Row, Table
 from forensics.io.tolerant_json import loads
 from forensics.registry import Sniff, ingester
 
-_NEEDED = frozenset({"timestamp", "run_name", "step", "metrics"})
 _COLUMNS = ("run_id", "run_name", "timestamp", "step", "metrics")
 _NESTING = 3
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,9 +34,10 @@ _DEEP = 64
 
 @ingester(
     "trackio_sqlite",
-    version=1,
+    version=2,
     sniff=Sniff(magic=(sqlite_pages.MAGIC,)),
     emits=("metrics", "facts"),
+    beside=(("", LOG),),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one database.
@@ -45,7 +45,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     Raises:
         NotMine: when it has no `metrics` table of Trackio.
     """
-    db, tables = open_tables(opened, "metrics", _NEEDED)
+    db, tables = open_tables(opened, TRACKIO)
     metric_rows = MetricRows(out, limits)
     points = TrackedPoints(metric_rows, opened.source.rank, opened.source.attempt or 0)
     for name in ("metrics", "system_metrics"):
@@ -56,7 +56,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if "configs" in tables:
         _configs(db, tables["configs"], facts)
     facts.write(out)
-    out.format(f"Trackio database of {len(points.runs)} runs" if len(points.runs) != 1 else "Trackio database")
+    out.format(variant("Trackio database", len(points.runs), db))
     settle_database(opened, db, out, points.records)
 
 
@@ -71,7 +71,7 @@ def _table(db: Database, tables: Mapping[str, Table], name: str, points: Tracked
         run_id, run_name, stamp, step, document = row.cells
         record = _object(text(document))
         if record is None:
-            out.issue("row-not-json", "the metrics of a row are no JSON object", byte=row.byte)
+            out.issue("row-not-json", "the metrics of a row are no JSON object", byte=row.byte or 0)
             continue
         run, when = text(run_id) or text(run_name), _time(text(stamp))
         for key, value in _numbers(record):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -37,12 +37,16 @@ class ReadAccount:
     reason: str = ""
 
 
+#: Opens the file whose name has the second ending where this one's has the first.
+Beside = Callable[[str, str], "AbstractContextManager[Opened]"]
+
+
 class Opened:
     """One source, open for reading; made by `open_source`, `opened_bytes` and `opened_stream`."""
 
-    __slots__ = ("_disk", "_ledger", "_limits", "_map", "budget", "source")
+    __slots__ = ("_beside", "_disk", "_held", "_ledger", "_limits", "_map", "budget", "source")
 
-    def __init__(self, source: Source, disk: Disk, limits: Limits) -> None:
+    def __init__(self, source: Source, disk: Disk, limits: Limits, beside: Beside | None = None) -> None:
         """Take an open disk; `source.size_bytes` becomes what the file measured when it was opened."""
         self.source = replace(source, size_bytes=disk.size_bytes)
         self._disk = disk
@@ -50,6 +54,8 @@ class Opened:
         self._ledger = Ledger(source.path)
         self._map: mmap.mmap | bytes | None = None
         self.budget = Budget(disk.size_bytes, limits)
+        self._beside = beside
+        self._held = ExitStack()
 
     @property
     def size_bytes(self) -> int:
@@ -117,6 +123,16 @@ class Opened:
             self.budget.grow(ledger.decoded_bytes, ledger.disk_bytes)
             yield piece.data
 
+    def beside(self, end: str, other: str) -> Opened | None:
+        """The file of the same folder whose name ends in `other` where this one's ends in `end`; None for no such file.
+
+        It is opened as every file of a run is, and closed with this one.
+        """
+        try:
+            return None if self._beside is None else self._held.enter_context(self._beside(end, other))
+        except InputError:
+            return None
+
     def problems(self) -> tuple[Issue, ...]:
         """What the last pass over `blocks` or `chunks` could not read."""
         return tuple(self._ledger.issues)
@@ -143,6 +159,7 @@ class Opened:
             with suppress(BufferError):
                 self._map.close()
         self._map = None
+        self._held.close()
 
     def _pieces(self, limits: Limits, ledger: Ledger) -> Iterator[Piece]:
         compression = self.compression
@@ -154,8 +171,8 @@ class Opened:
 
 
 @contextmanager
-def _opened_fd(fd: int, source: Source, limits: Limits) -> Generator[Opened, None, None]:
-    opened = Opened(source, OpenFile(fd, os.fstat(fd).st_size), limits)
+def _opened_fd(fd: int, source: Source, limits: Limits, beside: Beside | None = None) -> Generator[Opened, None, None]:
+    opened = Opened(source, OpenFile(fd, os.fstat(fd).st_size), limits, beside)
     try:
         yield opened
     finally:
@@ -173,15 +190,38 @@ def open_source(root: Path, source: Source, limits: Limits = DEFAULT) -> Generat
     path = inside(root, source.disk_path or source.path) if is_folder else os.fspath(root)
     fd, _ = open_regular(path, follow=not is_folder)
     try:
-        with _opened_fd(fd, source, limits) as opened:
+        with _opened_fd(fd, source, limits, _beside(root, source, limits)) as opened:
             yield opened
     finally:
         os.close(fd)
 
 
-def opened_bytes(name: str, data: bytes, limits: Limits = DEFAULT) -> Opened:
-    """Give bytes in memory the same face as a file; every ingester can be run on them."""
-    return Opened(Source(name, len(data)), HeldBytes(data), limits)
+def _beside(root: Path, source: Source, limits: Limits) -> Beside:
+    def opening(end: str, other: str) -> AbstractContextManager[Opened]:
+        if root.is_dir():
+            folder, name = root, source.disk_path or source.path
+        else:
+            real = Path(os.path.realpath(root))
+            folder, name = real.parent, real.name
+        if not name.endswith(end):
+            raise InputError("its name has another end")
+        path = name.removesuffix(end) + other
+        return open_source(folder, Source(path, 0, disk_path=path), limits)
+
+    return opening
+
+
+def opened_bytes(name: str, data: bytes, limits: Limits = DEFAULT, others: Mapping[str, bytes] | None = None) -> Opened:
+    """Give bytes in memory the same face as a file, with `others` beside it; every ingester can be run on them."""
+    files = others or {}
+
+    def opening(end: str, other: str) -> AbstractContextManager[Opened]:
+        path = name.removesuffix(end) + other
+        if not name.endswith(end) or path not in files:
+            raise InputError("is not there")
+        return nullcontext(opened_bytes(path, files[path], limits, {**files, name: data}))
+
+    return Opened(Source(name, len(data)), HeldBytes(data), limits, opening)
 
 
 @contextmanager

@@ -30,18 +30,17 @@ def orphans(db: Database, tables: Mapping[str, Table], table: Table, columns: tu
     plans = Plans(tuple(table.columns.index(name) if name in table.columns else -1 for name in columns), db.encoding)
     for number in range(2, db.pages + 1):
         start = (number - 1) * db.page_bytes
-        if taken[number - 1] or db.data[start] != LEAF:
+        if taken[number - 1] or (page := db.page(number))[:1] != bytes((LEAF,)):
             continue
-        page = db.page(number)
         found = list(leaf_rows(db, page, (0, start), plans, ()))
-        if found and all(columns_in(page, row.byte - start) == len(table.columns) for row in found):
+        if found and all(columns_in(page, (row.byte or 0) - start) == len(table.columns) for row in found):
             db.seen[number - 1] = 1
-            yield from found
+            yield from db.placed(number, page, found)
 
 
 def _claim_free(db: Database) -> None:
     """Mark the pages of the list of free pages, whose rows were deleted."""
-    trunk = int.from_bytes(db.data[32:36], "big")
+    trunk = int.from_bytes(db.page(1)[32:36], "big")
     while 1 <= trunk <= db.pages and not db.seen[trunk - 1]:
         db.seen[trunk - 1] = 1
         page = db.page(trunk)

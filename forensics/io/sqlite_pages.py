@@ -2,21 +2,21 @@
 
 A database of a run may be damaged or made to do harm, and SQLite itself would look for a journal beside it, write to
 it, and evaluate what its schema says (views, triggers, generated columns). So the pages are read as they lie. A page
-that is damaged costs its own rows, an inner page those below it; both are stated with their offset. Rows that stand
-only in a `-wal` file beside the database are not in these bytes.
+that is damaged costs its own rows, an inner page those below it; both are stated with their offset. Pages that stand
+in a write-ahead log (`sqlite_wal`) are taken from there; their rows have no offset in the database.
 
 Layout: the format description of sqlite.org, "Database File Format", sections 1.3 to 1.6 and 2.
 """
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from forensics.errors import InputError
 from forensics.io._sqlite_record import Cell, Plans, varint
 from forensics.io._sqlite_schema import Table, table_of
+from forensics.io.sqlite_wal import Log, Read
 
 __all__ = ["LEAF", "MAGIC", "Cell", "Damage", "Database", "Row", "Table", "database", "leaf_rows", "rows", "tables"]
 
@@ -41,9 +41,12 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: the offset of its cell in the file, its rowid, and the cells in the order of the columns asked for."""
+    """One row: the offset of its cell in the file, its rowid, and the cells in the order of the columns asked for.
 
-    byte: int
+    The offset is None where the page of the row stands only in a write-ahead log.
+    """
+
+    byte: int | None
     rowid: int
     cells: tuple[Cell, ...]
 
@@ -52,7 +55,8 @@ class Row:
 class Database:
     """The bytes and what their header says; `damages` grows while rows are read, `seen` marks the pages."""
 
-    data: bytes | mmap.mmap
+    read: Read
+    log: Log
     page_bytes: int
     usable_bytes: int
     encoding: str
@@ -70,8 +74,14 @@ class Database:
 
     def page(self, number: int) -> bytes:
         """The bytes of a page from 1 on, fewer where the file ends in it."""
-        start = (number - 1) * self.page_bytes
-        return self.data[start : start + self.page_bytes]
+        logged = self.log.page(number)
+        return self.read((number - 1) * self.page_bytes, self.page_bytes) if logged is None else logged
+
+    def placed(self, number: int, page: bytes, found: Iterable[Row]) -> Iterable[Row]:
+        """The rows of a page, without their offsets where the database itself does not hold the page."""
+        if number not in self.log.pages or page == self.read((number - 1) * self.page_bytes, self.page_bytes):
+            return found
+        return (replace(row, byte=None) for row in found)
 
     def claim(self, number: int, found_at: int) -> bool:
         """Whether a page exists and is reached for the first time; otherwise the loss is noted."""
@@ -85,22 +95,33 @@ class Database:
         return True
 
 
-def database(data: bytes | mmap.mmap) -> Database:
-    """Read the header.
+def database(read: Read, size_bytes: int, log: Log | None = None) -> Database:
+    """Read the header of `size_bytes`, of which `read(offset, count)` gives parts, with the pages of a log over them.
 
     Raises:
         InputError: when it is none of SQLite.
     """
-    head = bytes(data[:_HEADER])
-    page_bytes = int.from_bytes(head[16:18], "big")
-    page_bytes = 65536 if page_bytes == 1 else page_bytes
-    sound = len(head) == _HEADER and head.startswith(MAGIC) and 512 <= page_bytes <= 65536
-    if not sound or page_bytes & (page_bytes - 1) or page_bytes - head[20] < 480:
-        message = "no header of a SQLite database"
-        raise InputError(message)
+    log = log or Log(read)
+    head = log.page(1) or read(0, _HEADER)
+    if log.pages and _page_bytes(head) != log.page_bytes:
+        log = Log(read, lost_bytes=log.good_bytes + log.lost_bytes, why="it is the log of no such database")
+        head = read(0, _HEADER)
+    page_bytes = _page_bytes(head)
+    if not page_bytes:
+        raise InputError("no header of a SQLite database")
     encoding = {2: "utf-16-le", 3: "utf-16-be"}.get(int.from_bytes(head[56:60], "big"), "utf-8")
-    pages = -(-len(data) // page_bytes)
-    return Database(data, page_bytes, page_bytes - head[20], encoding, pages, bytearray(pages))
+    pages = -(-size_bytes // page_bytes)
+    if log.db_pages:  # no more than there are bytes for, whatever the log claims
+        pages = min(log.db_pages, pages + len(log.pages))
+    return Database(read, log, page_bytes, page_bytes - head[20], encoding, pages, bytearray(pages))
+
+
+def _page_bytes(head: bytes) -> int:
+    """Size of the pages that a header states, 0 for what is no header."""
+    size = int.from_bytes(head[16:18], "big")
+    size = 65536 if size == 1 else size
+    sound = len(head) >= _HEADER and head.startswith(MAGIC) and 512 <= size <= 65536
+    return size if sound and not size & (size - 1) and size - head[20] >= 480 else 0
 
 
 def tables(db: Database) -> Mapping[str, Table]:
@@ -135,7 +156,7 @@ def rows(db: Database, table: Table, columns: tuple[str, ...]) -> Iterator[Row]:
         if kind == _INNER:
             stack.extend(reversed(_children(db, page, head, start)))
         elif kind == LEAF:
-            yield from leaf_rows(db, page, (head, start), plans, rowid_at)
+            yield from db.placed(number, page, leaf_rows(db, page, (head, start), plans, rowid_at))
         else:
             db.damage(start, f"page {number} is no page of a table", len(page))
 

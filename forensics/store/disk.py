@@ -18,7 +18,7 @@ import polars as pl
 
 from forensics.errors import InputError, UsageError
 from forensics.io.limits import Limits
-from forensics.io.reading import open_source
+from forensics.io.reading import Opened, open_source
 from forensics.model import FileCoverage, FileStatus, Issue, Source
 from forensics.registry import Ingester
 from forensics.store import manifest, parts, shelf
@@ -30,6 +30,7 @@ from forensics.store.shelf import AGES, Ages
 #: Code of the issue that says that something of the store was not believed.
 UNUSABLE = "store-part-unusable"
 _KEY_DIGITS = 16
+_HEAD_BYTES = 64
 
 
 def default_place() -> Path:
@@ -183,23 +184,40 @@ def _is_as_found(job: Job, source: Source) -> bool:
 
 
 def _digest(job: Job, source: Source) -> str:
-    """SHA-256 of a file, with the extent of a hole in place of its zeros; nothing when it cannot be read to its end."""
-    data, holes = hashlib.sha256(), hashlib.sha256()
-    at, found_holes = 0, False
+    """SHA-256 of a file, and of those that are read with it; nothing when one cannot be read to its end."""
     try:
         with open_source(job.root, source, job.limits) as opened:
-            while at < opened.size_bytes:
-                if (data_at := opened.next_data(at)) > at:
-                    holes.update(b"%d-%d;" % (at, data_at))
-                    at, found_holes = data_at, True
-                    continue
-                if not (block := opened.span(at, job.limits.block_bytes)):
-                    return ""
-                data.update(block)
-                at += len(block)
+            found = [_hashed(one, job.limits.block_bytes) for one in (opened, *_read_with(opened, job.ingesters))]
     except (OSError, ValueError, InputError):
         return ""
+    if not all(found):
+        return ""
+    return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
+
+
+def _hashed(opened: Opened, block_bytes: int) -> str:
+    """SHA-256 of one file, with the extent of a hole in place of its zeros; nothing when it ends before its size."""
+    data, holes = hashlib.sha256(), hashlib.sha256()
+    at, found_holes = 0, False
+    while at < opened.size_bytes:
+        if (data_at := opened.next_data(at)) > at:
+            holes.update(b"%d-%d;" % (at, data_at))
+            at, found_holes = data_at, True
+            continue
+        if not (block := opened.span(at, block_bytes)):
+            return ""
+        data.update(block)
+        at += len(block)
     return hashlib.sha256(data.digest() + holes.digest()).hexdigest() if found_holes else data.hexdigest()
+
+
+def _read_with(opened: Opened, ingesters: Sequence[Ingester]) -> Iterator[Opened]:
+    """The files beside a source that a reader which knows its first bytes reads with it."""
+    head = opened.head(_HEAD_BYTES)
+    known = [one for one in ingesters if one.beside and any(head.startswith(magic) for magic in one.sniff.magic)]
+    for end, other in sorted({pair for one in known for pair in one.beside}):
+        if (beside := opened.beside(end, other)) is not None:
+            yield beside
 
 
 def _read(job: Job, source: Source, folder: Path, digest: str) -> Entry:

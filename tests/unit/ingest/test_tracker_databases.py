@@ -132,16 +132,16 @@ def test_a_database_in_use_is_read_without_touching_anything_beside_it(tmp_path:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(
-            "INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES ('r1', '', 'owl', 99, '{}')"
+            "INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES ('r1', '', 'owl', 9, '{\"a\": 1}')"
         )
         connection.commit()
         before = {p.name: (p.stat().st_mtime_ns, hashlib.sha256(p.read_bytes()).digest()) for p in tmp_path.iterdir()}
         report = triage(tmp_path)
         after = {p.name: (p.stat().st_mtime_ns, hashlib.sha256(p.read_bytes()).digest()) for p in tmp_path.iterdir()}
     assert after == before
-    reasons = {file.source: file.reason for file in report.coverage.files}
-    assert "rows are not in the database yet" in reasons["live.db-wal"]
-    assert "shared memory" in reasons["live.db-shm"]
+    files = {file.source: file for file in report.coverage.files}
+    assert (files["live.db-wal"].status, files["live.db-wal"].ingester) == ("read", "sqlite_wal")
+    assert "shared memory" in files["live.db-shm"].reason
 
 
 def test_points_below_a_damaged_root_are_found_again(run: Run, run_fixture: Run) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from forensics.errors import InputError
 from forensics.io import sqlite_pages as pages
+from forensics.io.reading import opened_bytes
 from forensics.io.sqlite_orphans import orphans
 
 CELLS = st.one_of(
@@ -34,8 +35,12 @@ def made(statements: str, rows: Iterable[tuple[object, ...]] = (), insert: str =
         return connection.serialize()
 
 
+def database(data: bytes) -> pages.Database:
+    return pages.database(opened_bytes("x.db", data).span, len(data))
+
+
 def read(data: bytes, name: str, columns: tuple[str, ...] | None = None) -> tuple[list[tuple[object, ...]], list[str]]:
-    db = pages.database(data)
+    db = database(data)
     table = pages.tables(db)[name]
     found = [row.cells for row in pages.rows(db, table, columns or table.columns)]
     return found, [damage.message for damage in db.damages]
@@ -56,7 +61,7 @@ def test_many_rows_over_several_levels_keep_their_order() -> None:
 
 def test_each_row_knows_where_it_stands() -> None:
     data = made("CREATE TABLE t (a TEXT)", [("needle-1",), ("needle-2",)], "INSERT INTO t VALUES (?)")
-    db = pages.database(data)
+    db = database(data)
     for row in pages.rows(db, pages.tables(db)["t"], ("a",)):
         assert str(row.cells[0]).encode() in data[row.byte : row.byte + 16]
 
@@ -103,7 +108,7 @@ def test_columns_have_the_names_that_sqlite_gives_them(columns: str) -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(sql)
         names = tuple(row[1] for row in connection.execute("PRAGMA table_info(t)"))
-    assert pages.tables(pages.database(made(sql)))["t"].columns == names
+    assert pages.tables(database(made(sql)))["t"].columns == names
 
 
 def test_a_view_or_virtual_table_is_no_table() -> None:
@@ -111,7 +116,7 @@ def test_a_view_or_virtual_table_is_no_table() -> None:
         "CREATE TABLE t (a); CREATE VIEW metrics AS SELECT a AS key FROM t;"
         "CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT 1; END"
     )
-    assert set(pages.tables(pages.database(made(sql)))) == {"t"}
+    assert set(pages.tables(database(made(sql)))) == {"t"}
 
 
 def test_a_damaged_page_costs_its_own_rows_and_says_so() -> None:
@@ -155,7 +160,7 @@ def test_noise_gives_rows_or_damage_and_never_an_exception(rng: random.Random, c
     )
     for _ in range(changes):
         data[rng.randrange(100, len(data))] = rng.randrange(256)
-    db = pages.database(bytes(data))
+    db = database(bytes(data))
     found = sum(1 for table in pages.tables(db).values() for _ in pages.rows(db, table, ("a", "b")))
     assert found <= len(data)
 
@@ -163,11 +168,11 @@ def test_noise_gives_rows_or_damage_and_never_an_exception(rng: random.Random, c
 @pytest.mark.parametrize("data", [b"", pages.MAGIC, pages.MAGIC + b"\0" * 84, b"x" * 512, pages.MAGIC + b"\xff" * 84])
 def test_other_bytes_are_no_database(data: bytes) -> None:
     with pytest.raises(InputError):
-        pages.database(data)
+        database(data)
 
 
 def orphaned(data: bytes, name: str) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
-    db = pages.database(data)
+    db = database(data)
     known = pages.tables(db)
     reached = [row.cells for row in pages.rows(db, known[name], known[name].columns)]
     return reached, [row.cells for row in orphans(db, known, known[name], known[name].columns)]
@@ -183,7 +188,7 @@ def test_rows_below_a_damaged_root_are_found_without_those_that_were_deleted() -
         "INSERT INTO other SELECT -i, 'of another table' FROM n; DROP TABLE gone;"
     )
     data = made(sql, rows, "INSERT INTO t VALUES (?, ?)")
-    root = pages.tables(pages.database(data))["t"].root
+    root = pages.tables(database(data))["t"].root
     torn = data[: (root - 1) * 512] + b"\xaa" * 512 + data[root * 512 :]
     reached, found = orphaned(torn, "t")
     assert reached == []
