@@ -7,6 +7,8 @@ from array import array
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+from forensics.ingest._json_records import key_of
+
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:]', re.DOTALL)
 _MOST_TOKENS = 4_000_000
 
@@ -53,7 +55,7 @@ class _Walk:
         self.key = None
 
     def colon(self) -> None:
-        self.key = self.word[1:-1].decode("utf-8", "replace")
+        self.key = key_of(self.word)
         task = self.path[-1] if self.path else None
         if len(self.path) == len(self.wanted) + 2 and tuple(self.path[1:-1]) == self.wanted and task is not None:
             self.places.keys[task, self.key] = self.word_at

@@ -45,7 +45,7 @@ class Places:
             if text[:1] == b'"':
                 word, word_at = text, token.start()
             elif text == b":" and depth == 1:
-                found[word[1:-1].decode("utf-8", "replace")] = word_at
+                found[key_of(word)] = word_at
             elif text in b"{[":
                 depth += 1
             elif text in b"}]":
@@ -58,6 +58,16 @@ class Places:
         if at is None and record < len(self.spans):
             at = self.spans[record][0]
         return (None, None) if at is None else (self.line(at), at)
+
+
+def key_of(word: bytes) -> str:
+    """A key as the document gives it, from its quoted text."""
+    if b"\\" in word:
+        try:
+            return str(loads(word))
+        except InputError:
+            pass
+    return word[1:-1].decode("utf-8", "replace")
 
 
 def record_of(text: bytes) -> dict[str, object] | None:
