@@ -17,12 +17,20 @@ from forensics.errors import InputError, NotMine
 from forensics.ingest import _yaml_leaves as yaml
 from forensics.io.budget import Budget, WorkExceeded
 
-#: The YAML parser takes up to a second for 48 KB of a damaged document; TOML's is quadratic on some.
+#: The YAML parser takes up to a second for 48 KB of a damaged document; TOML's is quadratic in the parts of a key.
 _YAML_BYTES, _TOML_BYTES = 96 << 10, 256 << 10
 _SETTINGS = 20_000
 _TABLE = re.compile(r"^\s*\[{1,2}\s*([^\]]+?)\s*\]{1,2}\s*(?:#.*)?$")
 _ASSIGN = re.compile(r"^\s*([\w.\"' -]+?)\s*=")
 _TOML_DEPTH = 50
+_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?)"""
+_DOT = r"[ \t]*+\.[ \t]*+"
+#: A key of more parts than are kept, or what else begins here: longer texts and comments hold no keys.
+_DEEP_KEY = re.compile(
+    r'"""(?:[^"\\]|\\.|"(?!""))*+(?:"{3,5})?|' + r"'''(?:[^']|'(?!''))*+(?:'{3,5})?|#[^\n]*+"
+    rf"|(?P<deep>{_PART}(?:{_DOT}{_PART}){{{_TOML_DEPTH},}}+)|{_PART}(?:{_DOT}{_PART})*+|.",
+    re.DOTALL | re.ASCII,
+)
 
 Scalar = str | float | bool | None
 
@@ -119,7 +127,8 @@ def toml_settings(data: bytes, budget: Budget) -> Parsed:
         NotMine: when no part of it is TOML.
     """
     text = data[:_TOML_BYTES].decode("utf-8-sig", "replace").replace("\r\n", "\n")
-    document, kept = _toml(text)
+    deep = next((found.start() for found in _DEEP_KEY.finditer(text) if found["deep"]), None)
+    document, kept = _toml(text if deep is None else text[: text.rfind("\n", 0, deep) + 1])
     lines = _toml_lines(kept)
     found: list[Setting] = []
     try:
@@ -132,7 +141,8 @@ def toml_settings(data: bytes, budget: Budget) -> Parsed:
         raise NotMine("no TOML")
     if len(kept) == len(text) and len(data) <= _TOML_BYTES:
         return Parsed(tuple(found), len(data))
-    return Parsed(tuple(found), min(len(kept.encode()), len(data)), "no TOML behind the last value")
+    why = "no TOML behind the last value" if deep is None else f"a key has more than {_TOML_DEPTH} parts"
+    return Parsed(tuple(found), min(len(kept.encode()), len(data)), why)
 
 
 def _toml(text: str) -> tuple[dict[str, object], str]:

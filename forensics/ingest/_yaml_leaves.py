@@ -6,6 +6,7 @@ document cannot grow. The parser gives events as it goes: what stands before dam
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +18,20 @@ from forensics.ingest._json_records import number
 
 _DEPTH = 100
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9]\d{0,17})\Z")
-_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
+#: Plain words of YAML 1.1, as nearly every trainer's parser reads them: small, with a first capital, or in capitals.
+_WORDS: dict[str, float | bool | None] = {"": None, "~": None} | {
+    form: value
+    for words, value in (
+        (("null",), None),
+        (("true", "yes", "on"), True),
+        (("false", "no", "off"), False),
+        ((".nan",), math.nan),
+        ((".inf", "+.inf"), math.inf),
+        (("-.inf",), -math.inf),
+    )
+    for word in words
+    for form in (word, word.title().replace("Nan", "NaN"), word.upper())
+}
 _PYTHON = "tag:yaml.org,2002:python/"
 
 Scalar = str | float | bool | None
@@ -102,13 +116,10 @@ def _scalar(kind: str, event: Any, levels: list[_Level]) -> Leaf | None:  # noqa
 
 
 def _value(text: str) -> Scalar:
-    lowered = text.lower()
-    if lowered in _WORDS:
-        return _WORDS[lowered]
+    if text in _WORDS:
+        return _WORDS[text]
     if _WHOLE.match(text):
         return int(text)
-    if lowered in (".nan", ".inf", "-.inf", "+.inf"):
-        return float(lowered.replace(".", ""))
     found = number(text) if text[:1] in "+-.0123456789" else None
     return text if found is None else found
 
