@@ -17,7 +17,7 @@ _MOST_MEMBERS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed document; `lost_bytes` and `why` are of a cut one, of which only whole tasks were read."""
+    """A parsed document; `why` says that it is cut and only whole tasks were read, `lost_bytes` how much is not."""
 
     whole: Object
     tasks: Mapping[str, Object]

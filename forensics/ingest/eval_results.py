@@ -85,14 +85,14 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     else:
         found = _without_results(head, opened, limits)
         _write(found, opened, out)
-    if found.lost_bytes:
+    if found.why:
         out.issue("damaged", f"{found.why}; {len(found.tasks)} whole tasks were read, their settings were not")
 
 
 def _is_results(found: Document, path: str) -> bool:
     if not any(m.value is not None for metrics in found.tasks.values() for m in measured(metrics)):
         return False
-    if found.lost_bytes:
+    if found.why:
         return _scores(found) or "results" in path
     return any(key in found.whole for key in _SAID) or _scores(found)
 

@@ -49,14 +49,14 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if b'"config_general"' not in head or opened.size_bytes > _MOST_BYTES:
         raise NotMine("no config_general")
     found = parsed(document(opened, limits), "results")
-    if not any(measured(metrics) for metrics in found.tasks.values()) and not found.lost_bytes:
+    if not any(measured(metrics) for metrics in found.tasks.values()) and not found.why:
         raise NotMine("no results of tasks")
     rows = EvalRows(out)
     for row in _rows(found, opened.source.path):
         rows.add(row)
     out.format("lighteval")
     settle_document(opened, out, records=rows.close(), lost_bytes=found.lost_bytes)
-    if found.lost_bytes:
+    if found.why:
         out.issue("damaged", f"{found.why}; {len(found.tasks)} whole tasks were read, their settings were not")
 
 

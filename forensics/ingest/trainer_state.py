@@ -50,7 +50,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     lost, state, history = _content(data, where, out)
     _metrics(opened, history, where, MetricRows(out, limits))
     _facts(state, out)
-    inside = _checkpoint(opened.source.path, out, broken=lost > 0)
+    inside = _checkpoint(opened.source.path, out, broken=not state)
     out.format("trainer_state in a checkpoint" if inside else "trainer_state")
     settle_document(opened, out, records=len(history), lost_bytes=lost)
 

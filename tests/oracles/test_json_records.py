@@ -228,3 +228,11 @@ def test_half_a_million_points_of_json_lines(tmp_path: Path, true_size: None, st
         ]
     assert len(expected) == 500_000
     assert [tuple(map(shown, row)) for row in found] == [tuple(map(shown, row)) for row in expected]
+
+
+def test_a_state_that_is_cut_behind_a_record_is_stated_and_its_checkpoint_is_not_complete() -> None:
+    data = b'{"log_history": [{"step": 1, "m0": 0.5}'
+    sink = read(trainer_state.read, "checkpoint-1/trainer_state.json", data)
+    assert rows(sink, "step", "value") == [(1, "0.5")]
+    assert [issue.code for issue in sink.issues] == ["damaged"]
+    assert sink.frames()["checkpoints"]["complete"].to_list() == [False]
