@@ -2,7 +2,8 @@
 
 A file has a header of 7 bytes, then blocks of 32,768 bytes. Chunks are: checksum (4 bytes), length (2), kind (1), data.
 The checksum is the plain CRC-32 of the kind and the data. Blocks count from the start of the file; one generation of
-writers counted them from the end of the header, so at the first damage the alignment that recovers more is taken.
+writers counted them from the end of the header, and where bytes are missing they count from anywhere. So where a sound
+chunk runs over the end of its block, the blocks are counted anew: a chunk that goes on in the next one ends its own.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ HEADER_BYTES = 7
 CHUNK_BYTES = 7
 CHUNK = struct.Struct("<IHB")
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
-#: The two alignments are compared on this many blocks behind a damage, and at this many damages at most.
-_PROBE_BLOCKS, _PROBES = 64, 8
-#: Bytes of one log that may be checksummed in search of the next sound chunk of a damaged block.
-_SEARCH_BYTES = 256 << 20
+#: Chunks are followed so far for one that ends its block.
+_PROBE_BYTES = 64 * BLOCK_BYTES
+#: Bytes that may be checksummed in search of sound chunks: at least so many, or so many times the size of the log.
+_SEARCH_BYTES, _SEARCH_TIMES = 256 << 20, 4
 _KIND = re.compile(rb"[\x01-\x04]")
 #: Records of about so many bytes of the file are given together.
 _BATCH_BYTES = 4 << 20
@@ -99,9 +100,9 @@ def records(data: mmap.mmap | bytes, limits: Limits = DEFAULT) -> Iterator[Recor
 
 
 class _Reader:
-    """One pass over a log; the alignment is settled at the first damage."""
+    """One pass over a log; blocks count from byte `_base` on, which any damage may change."""
 
-    __slots__ = ("_base", "_end", "_held", "_index", "_limits", "_parts", "_probes", "_search_left", "_sure", "_view")
+    __slots__ = ("_base", "_end", "_held", "_index", "_limits", "_parts", "_search_left", "_sure", "_view")
 
     def __init__(self, view: memoryview, limits: Limits) -> None:
         self._view = view
@@ -109,8 +110,7 @@ class _Reader:
         self._base = 0
         self._end = len(view)
         self._sure = min(HEADER_BYTES, self._end)
-        self._probes = _PROBES
-        self._search_left = _SEARCH_BYTES
+        self._search_left = max(_SEARCH_BYTES, _SEARCH_TIMES * self._end)
         self._parts: list[tuple[int, bytes]] = []
         self._held = 0
         self._index = 0
@@ -129,6 +129,7 @@ class _Reader:
         """Records up to the next damage, which then stands at `_sure`, or behind the padding there."""
         view, size, longest = self._view, self._end, self._limits.record_bytes
         unpack, crc32, at = CHUNK.unpack_from, zlib.crc32, self._sure
+        most_bytes = min(_BATCH_BYTES, self._limits.block_bytes)
         batch, begun = Batch(self._index), at
         begins, ends = batch.starts.append, batch.stops.append
         while at < size:
@@ -156,7 +157,7 @@ class _Reader:
             if end > size:
                 break
             at = end
-            if at - begun >= _BATCH_BYTES:
+            if at - begun >= most_bytes:
                 yield self._counted(batch)
                 batch, begun = Batch(self._index), at
                 begins, ends = batch.starts.append, batch.stops.append
@@ -169,15 +170,46 @@ class _Reader:
         return batch
 
     def _realigned(self) -> bool:
-        """Whether the other alignment gives more of what follows; it then is the alignment from here on."""
-        if not self._probes or self._base:
+        """Whether a sound chunk stands here, or behind padding, so that blocks begin elsewhere; they then do so."""
+        base = self._base_at(self._sure)
+        if base is None or base == self._base:
             return False
-        self._probes -= 1
-        here, there = (_sound_bytes(self._view, self._sure, base) for base in (0, HEADER_BYTES))
-        if there <= here:
-            return False
-        self._base = HEADER_BYTES
+        self._base = base
         return True
+
+    def _base_at(self, begin: int) -> int | None:
+        """Where blocks begin, modulo their size, so that the chunk at `begin` or behind padding there can be read."""
+        at = begin
+        first = stop = self._stop(at)
+        while stop and at - begin < _PROBE_BYTES:
+            goes_on = self._view[at + CHUNK_BYTES - 1] in {FIRST, MIDDLE}
+            at = stop
+            if goes_on:
+                break
+            stop = self._stop(at)
+        else:
+            # where no chunk goes on, padding ends the block
+            at += next((n for n in range(1, CHUNK_BYTES) if self._is_padded(at, n)), 0)
+        if at == begin:
+            return None
+        base = at % BLOCK_BYTES
+        return base if first <= _block_end(base, begin) else begin % BLOCK_BYTES
+
+    def _is_padded(self, at: int, count: int) -> bool:
+        """Whether so many zeros stand before a sound chunk."""
+        return not any(self._view[at : at + count]) and self._stop(at + count) > 0
+
+    def _stop(self, at: int) -> int:
+        """Where the chunk at an offset ends, wherever blocks do; 0 when it is not sound, or too much was looked at."""
+        view, start = self._view, at + CHUNK_BYTES
+        if start > self._end:
+            return 0
+        crc, length, kind = CHUNK.unpack_from(view, at)
+        stop = start + length
+        if not FULL <= kind <= LAST or start + length > self._end or length > BLOCK_BYTES - CHUNK_BYTES:
+            return 0
+        self._search_left -= length
+        return stop if self._search_left >= 0 and zlib.crc32(view[at + 6 : stop]) == crc else 0
 
     def _damage(self, begin: int) -> Damage:
         """What is damaged from `begin` on; zeroed blocks in a row are one damage."""
@@ -206,16 +238,10 @@ class _Reader:
         return "truncated" if cut else "zeroed" if zeros else "bad-chunk", size
 
     def _search(self, at: int, until: int) -> int:
-        """Where the next sound chunk of a damaged block begins; `until` when there is none."""
-        for found in _KIND.finditer(self._view[:until], at + 6):
-            start = found.start() - 6
-            _, length, _ = CHUNK.unpack_from(self._view, start) if start + CHUNK_BYTES <= until else (0, until, 0)
-            if start + CHUNK_BYTES + length > until or length == 0:
-                continue
-            self._search_left -= length
-            if self._search_left < 0:
-                return until
-            if _is_sound(self._view, start, until):
+        """Where the next sound chunk that begins in a damaged block does; `until` when there is none."""
+        for found in _KIND.finditer(self._view[: until + CHUNK_BYTES - 1], at + CHUNK_BYTES - 1):
+            start = found.start() - CHUNK_BYTES + 1
+            if any(self._view[start + 4 : start + 6]) and self._stop(start):
                 return start
         return until
 
@@ -255,25 +281,3 @@ class _Reader:
 
 def _block_end(base: int, at: int) -> int:
     return base + ((at - base) // BLOCK_BYTES + 1) * BLOCK_BYTES
-
-
-def _is_sound(view: memoryview, at: int, until: int) -> bool:
-    if until - at < CHUNK_BYTES:
-        return False
-    crc, length, kind = CHUNK.unpack_from(view, at)
-    stop = at + CHUNK_BYTES + length
-    return FULL <= kind <= LAST and stop <= until and zlib.crc32(view[at + 6 : stop]) == crc
-
-
-def _sound_bytes(view: memoryview, at: int, base: int) -> int:
-    """Bytes in sound chunks of the next blocks, when blocks are counted from `base`."""
-    total, size = 0, min(len(view), at + _PROBE_BLOCKS * BLOCK_BYTES)
-    while at < size:
-        end = _block_end(base, at)
-        until = min(end, len(view))
-        while _is_sound(view, at, until):
-            length = CHUNK.unpack_from(view, at)[1]
-            total += CHUNK_BYTES + length
-            at += CHUNK_BYTES + length
-        at = end
-    return total
