@@ -32,8 +32,11 @@ _MAY_HOLD[np.frombuffer(b'"{n', np.uint8)] = True
 _FAR = 9.0e18
 
 
-def decode(history: History, rows: list[Row], keys: Keys) -> bool:
-    """Read rows together and hand their points over; false, and nothing done, where they are not of the usual form."""
+def decode(history: History, rows: list[Row], keys: Keys) -> list[int] | None:
+    """Read rows together and hand their points over; give the attempt of each row.
+
+    None, and nothing done, where they are not of the usual form.
+    """
     bodies = [data[at:end] for _, _, data, at, end in rows]
     text = bytearray().join((*bodies, PAD))
     sizes = np.fromiter(map(len, bodies), np.int64, len(bodies))
@@ -41,12 +44,11 @@ def decode(history: History, rows: list[Row], keys: Keys) -> bool:
         cells = cells_of(np.frombuffer(text, np.uint8), sizes)
         codes, values = cut(cells, text, keys)
         numbers = values.cast(pl.Float64, strict=False)
-        batch = _Batch(history, rows, keys, cells, codes, numbers.to_numpy(), numbers.is_not_null().to_numpy())
+        batch = _Batch(history, rows, keys, cells, codes, numbers.to_numpy(), numbers.is_not_null().to_numpy(), text)
         columns = batch.columns()
     except OddError:
-        return False
-    batch.hand_over(columns, text)
-    return True
+        return None
+    return batch.hand_over(columns)
 
 
 @dataclass(slots=True)
@@ -58,6 +60,7 @@ class _Batch:
     code: Ints
     number: Floats
     is_number: NDArray[np.bool_]
+    text: bytearray
 
     def axis(self, name: str) -> tuple[Floats, NDArray[np.bool_]]:
         """Value of one key in each row, NaN where it is not; and whether it is."""
@@ -73,12 +76,16 @@ class _Batch:
         """What the points of each row share, one value a row; raises `OddError` where `_step` is missing."""
         step, there = self.axis("_step")
         demand(there & (np.abs(step) < _FAR))
+        if axes := self.history.axes.axes():
+            holds = [any(f"{axis}.".startswith(f"{name}.") for axis in axes) for name in self.keys.names]
+            if len(self._may_hold(np.array(holds, bool)[self.code])):
+                raise OddError  # an axis in a string or an object counts from its row on
         stamp, _ = self.axis("_timestamp")
         byte = np.array([byte for _, byte, _, _, _ in self.rows], np.int64)
         return {"byte": byte, "step": step.astype(np.int64), "stamp": stamp, "epoch": self.axis("epoch")[0]}
 
-    def hand_over(self, shared: dict[str, Ints | Floats], text: bytearray) -> None:
-        """Write the points of all rows."""
+    def hand_over(self, shared: dict[str, Ints | Floats]) -> list[int]:
+        """Write the points of all rows; give the attempt of each."""
         history, points = self.history, self.history.points
         step = shared["step"].astype(np.int64)
         stamp = shared["stamp"]
@@ -89,8 +96,7 @@ class _Batch:
         attempt = self._attempts(step)
         used = np.array([not name.startswith("_") for name in self.keys.names], bool)[self.code]
         kept = np.flatnonzero(used & self.is_number)
-        rest = np.flatnonzero(used & ~self.is_number)
-        rest = rest[_MAY_HOLD[np.frombuffer(text, np.uint8)[self.cells.value_at[rest]]]]
+        rest = self._may_hold(used)
         gsteps = self._gsteps(step)
         row, code = self.cells.row[kept], owned(self.code[kept])
         names = [points.names[name] for name in self.keys.names]
@@ -119,9 +125,11 @@ class _Batch:
         if np.isfinite(value).all():
             frame = frame.with_columns(value_class=pl.lit("finite"))
         points.out.rows("metrics", frame)
-        self._odd_values(rest, text, (step, t_ns, attempt, shared["epoch"].astype(np.float64), gsteps))
+        self._odd_values(rest, (step, t_ns, attempt, shared["epoch"].astype(np.float64), gsteps))
+        found: list[int] = attempt.tolist()
+        return found
 
-    def _odd_values(self, rest: Ints, text: bytearray, shared: tuple[Ints, Ints, Ints, Floats, Ints]) -> None:
+    def _odd_values(self, rest: Ints, shared: tuple[Ints, Ints, Ints, Floats, Ints]) -> None:
         """Points that stand in strings and objects, and nulls."""
         step, t_ns, attempt, epoch, gsteps = shared
         for n in rest.tolist():
@@ -131,8 +139,13 @@ class _Batch:
             place = Place(
                 byte, int(attempt[row]), self.history.rank, byte, int(step[row]), own_epoch, int(t_ns[row]) or None
             )
-            for name, number in numbers_of(self.keys.names[int(self.code[n])], bytes(text[at : at + size])):
+            for name, number in numbers_of(self.keys.names[int(self.code[n])], bytes(self.text[at : at + size])):
                 self.history.points.add(place, int(gsteps[n]), name, number)
+
+    def _may_hold(self, among: NDArray[np.bool_]) -> Ints:
+        """Which of these items are no numbers but may hold some."""
+        rest = np.flatnonzero(among & ~self.is_number)
+        return rest[_MAY_HOLD[np.frombuffer(self.text, np.uint8)[self.cells.value_at[rest]]]]
 
     def _attempts(self, step: Ints) -> Ints:
         see = self.history.attempts.see

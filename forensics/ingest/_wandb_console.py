@@ -21,12 +21,25 @@ class Console:
     """One stream. Feed the pieces of its text as they come, then `close`."""
 
     __slots__ = (
-        *("_at", "_bounds", "_fed_line", "_files", "_line", "_lines", "_offsets", "_out", "_rank", "_reader"),
+        *(
+            "_at",
+            "_bounds",
+            "_fed_line",
+            "_files",
+            "_line",
+            "_lines",
+            "_offsets",
+            "_out",
+            "_rank",
+            "_piece_bytes",
+            "_reader",
+        ),
         *("_text", "_times", "dialects"),
     )
 
-    def __init__(self, out: Out, bounds: Bounds, rank: int | None) -> None:
-        """Write to `out`; `rank` is that of the file."""
+    def __init__(self, out: Out, bounds: Bounds, rank: int | None, piece_bytes: int = _PIECE_BYTES) -> None:
+        """Write to `out`; `rank` is that of the file, `piece_bytes` at most are read at once."""
+        self._piece_bytes = min(piece_bytes, _PIECE_BYTES)
         self._out = out
         self._bounds = bounds
         self._rank = rank
@@ -49,7 +62,7 @@ class Console:
         self._lines.append(self._fed_line)
         self._fed_line += text.count(b"\n")
         self._text += text
-        if len(self._text) >= _PIECE_BYTES:
+        if len(self._text) >= self._piece_bytes:
             self._read(self._text.rfind(b"\n") + 1 or len(self._text))
 
     def close(self) -> int:

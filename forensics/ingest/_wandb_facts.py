@@ -30,6 +30,8 @@ SLURM_KEYS = re.compile(
 _SECRET = re.compile(r"(?i)(--?[\w.-]*(?:key|token|secret|passw)[\w.-]*)(=.*)?\Z", re.DOTALL)
 _MOST, _CHARS = 20_000, 10_000
 _FLOAT64 = struct.Struct("<d")
+#: Keys that a config or summary record deletes.
+_REMOVE = 2
 
 
 @dataclass(slots=True)
@@ -38,6 +40,7 @@ class Facts:
 
     known: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     version: str = ""
+    _summary: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
 
     def put(self, family: str, key: str, value: object) -> None:
         """Note one value, as JSON."""
@@ -50,16 +53,24 @@ class Facts:
             self._setting(name.decode("utf-8", "replace"), value)
 
     def summary(self, data: bytes, at: int, end: int) -> None:
-        """Note the values of a summary record, less what the writer adds for itself."""
-        for name, value in items(data, at, end):
-            key = name.decode("utf-8", "replace")
-            if key.startswith("_") or len(value) > _CHARS:
-                continue
+        """Take the values of a summary record, less what the writer adds for itself; a later one replaces a whole key.
+
+        Raises:
+            WireError: when the bytes are no such message.
+        """
+        for key, value in items(data, at, end):
+            if not key.startswith(b"_") and (key in self._summary or len(self._summary) < _MOST):
+                self._summary[key] = value if len(value) <= _CHARS else b""
+        for key, _ in items(data, at, end, _REMOVE):
+            self._summary.pop(key, None)
+
+    def _summed_up(self) -> None:
+        for key, value in self._summary.items():
             try:
                 document = loads(value)
             except InputError:
                 continue
-            for inner, cell in flat(f"summary.{key}", document):
+            for inner, cell in flat(f"summary.{key.decode('utf-8', 'replace')}", document):
                 if not isinstance(cell, list):
                     self.put("progress", inner, cell)
 
@@ -201,6 +212,7 @@ class Facts:
 
     def write(self, out: Out) -> None:
         """Hand everything to the sink."""
+        self._summed_up()
         if self.known:
             families, keys, values = zip(*_rows(self.known), strict=True)
             out.rows("facts", {"key": keys, "value": values, "family": families})

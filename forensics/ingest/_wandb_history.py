@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import isnan
 
+from forensics.dialects.spec import Name
 from forensics.ingest._attempts import Attempts
 from forensics.ingest._metric_rows import int64, nanoseconds
 from forensics.ingest._tf_wire import BYTES, VARINT, WireError, fields, signed, varint
@@ -12,6 +13,7 @@ from forensics.ingest._wandb_define import StepAxes
 from forensics.ingest._wandb_items import items, numbers_of, plain_number
 from forensics.ingest._wandb_points import Place, Points
 from forensics.io.leveldb_log import Batch
+from forensics.io.limits import DEFAULT, Limits
 
 #: Rows that are decoded at once: few enough to stay in the cache, many enough to pay for the calls.
 BATCH_RECORDS, BATCH_BYTES, FEWEST_RECORDS = 2048, 4 << 20, 64
@@ -41,6 +43,7 @@ class History:
     attempts: Attempts
     rank: int | None
     many: bool
+    limits: Limits = DEFAULT
     axes: StepAxes = field(default_factory=StepAxes)
     t_ns: int | None = None
     odd: list[tuple[int, int, str]] = field(default_factory=list[tuple[int, int, str]])
@@ -48,6 +51,9 @@ class History:
     _waiting: list[Row] = field(default_factory=list[Row])
     _waiting_bytes: int = 0
     _keys: object = None
+    _beside: list[tuple[int, Place, list[tuple[str, float, Name]]]] = field(
+        default_factory=list[tuple[int, Place, list[tuple[str, float, Name]]]]
+    )
 
     def feed(self, rows: list[Row]) -> None:
         """Take rows in their order."""
@@ -57,17 +63,33 @@ class History:
             return
         self._waiting += rows
         self._waiting_bytes += sum([end - at for _, _, _, at, end in rows])
-        if len(self._waiting) >= BATCH_RECORDS or self._waiting_bytes >= BATCH_BYTES:
+        if len(self._waiting) >= self._most_rows or self._waiting_bytes >= min(BATCH_BYTES, self.limits.block_bytes):
+            self.flush()
+
+    @property
+    def _most_rows(self) -> int:
+        return min(BATCH_RECORDS, self.limits.batch_rows)
+
+    def beside(self, place: Place, points: list[tuple[str, float, Name]]) -> None:
+        """Take points that belong to the attempt of the row before them: printed name, value, meaning."""
+        self._beside.append((len(self._waiting), place, points))
+        if not self._waiting or len(self._beside) >= self._most_rows:
             self.flush()
 
     def flush(self) -> None:
-        """Decode what waits; needed before a record that changes how rows are read."""
-        rows, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        if len(rows) < FEWEST_RECORDS or not self._together(rows):
-            for row in rows:
-                self._one(row)
+        """Decode what waits; needed before a record that changes how rows are read, or asks for the time."""
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        beside, self._beside = self._beside, []
+        attempts = [self.attempts.current]
+        for begin in range(0, len(waiting), self._most_rows):
+            rows = waiting[begin : begin + self._most_rows]
+            found = self._together(rows) if len(rows) >= FEWEST_RECORDS else None
+            attempts += [self._one(row) for row in rows] if found is None else found
+        for count, place, points in beside:
+            for raw, value, name in points:
+                self.points.add(place._replace(attempt=attempts[count]), None, raw, value, name)
 
-    def _together(self, rows: list[Row]) -> bool:
+    def _together(self, rows: list[Row]) -> list[int] | None:
         from forensics.ingest import _wandb_batch, _wandb_cut  # noqa: PLC0415 - numpy is loaded for large logs only
 
         if self._keys is None:
@@ -75,11 +97,12 @@ class History:
         assert isinstance(self._keys, _wandb_cut.Keys)
         return _wandb_batch.decode(self, rows, self._keys)
 
-    def _one(self, row: Row) -> None:
+    def _one(self, row: Row) -> int:
         try:
             self._read(row)
         except WireError as error:
             self.odd.append((row[0], row[1], str(error)))
+        return self.attempts.current
 
     def _read(self, row: Row) -> None:  # noqa: C901 - one branch for each kind of key
         _, byte, held, at, end = row

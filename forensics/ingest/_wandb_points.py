@@ -45,6 +45,7 @@ class Points:
     """Collects points; `close` hands over the rest and judges the nulls."""
 
     out: Out
+    batch_rows: int = _BATCH
     numeric: set[str] = field(default_factory=set[str])
     _rows: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
     _held: list[tuple[Place, int | None, str]] = field(default_factory=list[tuple[Place, int | None, str]])
@@ -64,7 +65,7 @@ class Points:
         if name.scale != 1:
             value *= name.scale
         self._rows.append((*at, gstep, name.canonical, raw, value, class_of(value)))
-        if len(self._rows) >= _BATCH:
+        if len(self._rows) >= min(self.batch_rows, _BATCH):
             self.flush()
 
     def close(self, version: str) -> None:

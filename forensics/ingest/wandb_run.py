@@ -9,10 +9,10 @@ names the byte of the file at which it stands, and that is also the order of his
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from forensics.dialects.spec import Name
 from forensics.errors import NotMine
 from forensics.ingest._attempts import Attempts
 from forensics.ingest._out import Out
@@ -24,6 +24,7 @@ from forensics.ingest._wandb_history import History, Row, row_of
 from forensics.ingest._wandb_items import items, plain_number
 from forensics.ingest._wandb_marks import Marks, exit_code, stamp_ns
 from forensics.ingest._wandb_points import Place, Points
+from forensics.ingest._wandb_summaries import Summaries
 from forensics.ingest._wandb_system import PREFIX, system_name
 from forensics.ingest._wandb_usual import HISTORY, SUMMARY, usual_of
 from forensics.io import leveldb_log
@@ -46,8 +47,6 @@ _WHY = {
 }
 #: Above this size rows are decoded together; numpy then pays for its import.
 _MANY_BYTES = 256 << 10
-#: A summary repeats the last values; newer writers write two for each row, so only the last ones are read.
-_SUMMARIES, _SUMMARY_BYTES = 32, 1 << 20
 
 
 @dataclass(slots=True)
@@ -58,11 +57,9 @@ class _State:
     year: int
     history: History
     marks: Marks
-    facts: Facts = field(default_factory=Facts)
+    facts: Facts
+    summaries: Summaries
     consoles: dict[tuple[int, int], Console] = field(default_factory=dict[tuple[int, int], Console])
-    summaries: deque[tuple[bytes, int, int]] = field(
-        default_factory=lambda: deque[tuple[bytes, int, int]](maxlen=_SUMMARIES)
-    )
     console_ns: int = 0
     exits: int = 0
 
@@ -115,9 +112,11 @@ def _lost(item: Damage, out: Out) -> int:
 def _state(opened: Opened, out: Out, limits: Limits) -> _State:
     source = opened.source
     year = time.gmtime(source.mtime_ns / 1e9).tm_year if source.mtime_ns else 1970
-    many = opened.size_bytes > _MANY_BYTES
-    history = History(Points(out), Attempts(source.attempt or 0), source.rank, many)
-    return _State(out, limits, source.rank, year, history, Marks(out, source.rank, limits.quote_chars))
+    many = opened.size_bytes > min(_MANY_BYTES, limits.block_bytes)
+    history = History(Points(out, limits.batch_rows), Attempts(source.attempt or 0), source.rank, many, limits)
+    facts = Facts()
+    marks = Marks(out, source.rank, limits.quote_chars)
+    return _State(out, limits, source.rank, year, history, marks, facts, Summaries(facts, many, limits))
 
 
 def _not_a_record(number: int, byte: int, why: str, out: Out) -> None:
@@ -133,11 +132,7 @@ def _finish(state: _State) -> None:
     for _, console in sorted(state.consoles.items()):
         console.close()
         dialects += [name for name in console.dialects if name not in dialects]
-    for summary in state.summaries:
-        try:
-            state.facts.summary(*summary)
-        except WireError:
-            continue
+    state.summaries.write()
     if not state.exits:
         state.facts.put("exit", "exit_record", value=False)
     state.facts.write(state.out)
@@ -146,31 +141,25 @@ def _finish(state: _State) -> None:
 
 def _records(batch: Batch, view: memoryview, state: _State) -> None:
     kinds, places = usual_of(batch, view, together=state.history.many)
-    rows: list[Row] = []
-    summaries: list[int] = []
+    rows: dict[int, list[Row]] = {HISTORY: [], SUMMARY: []}
     for n, kind in enumerate(kinds):
-        if kind == HISTORY:
-            rows.append(row_of(batch, n, places[n], view))
-        elif kind == SUMMARY:
-            summaries.append(n)
-        else:
-            state.history.feed(rows)
-            _summaries(batch, summaries, places, view, state)
-            rows, summaries = [], []
-            record = batch.record(n, view)
-            try:
-                _record(record, state)
-            except WireError as error:
-                _not_a_record(record.number, record.byte, str(error), state.out)
-    state.history.feed(rows)
-    _summaries(batch, summaries, places, view, state)
-
-
-def _summaries(batch: Batch, met: list[int], places: list[int], view: memoryview, state: _State) -> None:
-    """Keep the last of these."""
-    for n in met[-_SUMMARIES:]:
+        if kind:
+            rows[kind].append(row_of(batch, n, places[n], view))
+            continue
+        _fed(rows, state)
         record = batch.record(n, view)
-        _summary(record, places[n], len(record.payload), state)
+        try:
+            _record(record, state)
+        except WireError as error:
+            _not_a_record(record.number, record.byte, str(error), state.out)
+    _fed(rows, state)
+
+
+def _fed(rows: dict[int, list[Row]], state: _State) -> None:
+    """Pass on what was collected."""
+    state.history.feed(rows[HISTORY])
+    state.summaries.feed(rows[SUMMARY])
+    rows[HISTORY], rows[SUMMARY] = [], []
 
 
 def _record(record: Record, state: _State) -> None:
@@ -180,23 +169,18 @@ def _record(record: Record, state: _State) -> None:
             act(record, at, end, state)
 
 
-def _summary(record: Record, at: int, end: int, state: _State) -> None:
-    if end - at <= _SUMMARY_BYTES:
-        state.summaries.append((record.payload, at, end))
-
-
 def _stats(record: Record, at: int, end: int, state: _State) -> None:
     data, t_ns = record.payload, 0
     for number, kind, start, stop in fields(data, at, end):
         if number == 2 and kind == BYTES:
             t_ns = stamp_ns(data, start, stop)
-    place = Place(record.byte, state.history.attempts.current, state.rank, record.byte, t_ns=t_ns or None)
+    points: list[tuple[str, float, Name]] = []
     for key, value in items(data, at, end, 3):
         number = plain_number(value)
         if number is not None:
             name = key.decode("utf-8", "replace")
-            known = system_name(name, state.facts.version)
-            state.history.points.add(place, None, PREFIX + name, number, known)
+            points.append((PREFIX + name, number, system_name(name, state.facts.version)))
+    state.history.beside(Place(record.byte, 0, state.rank, record.byte, t_ns=t_ns or None), points)
 
 
 def _metric(record: Record, at: int, end: int, state: _State) -> None:
@@ -223,13 +207,18 @@ def _console(record: Record, at: int, end: int, state: _State, *, kind_of: int) 
         if kind_of == _OUTPUT and (_RAW, stream) in state.consoles:
             return
         console = Console(
-            state.out, bounds(state.limits.quote_chars, state.limits.traceback_lines, state.year), state.rank
+            state.out,
+            bounds(state.limits.quote_chars, state.limits.traceback_lines, state.year),
+            state.rank,
+            state.limits.block_bytes,
         )
         state.consoles[kind_of, stream] = console
     console.feed(data[line[0] : line[1]], record.file_byte(line[0]), t_ns)
 
 
 def _run(record: Record, at: int, end: int, state: _State) -> None:
+    state.history.flush()
+    state.summaries.write()  # the run may bring a summary of its own
     step, how = state.facts.run(record.payload, at, end)
     if how:
         state.marks.begun(record.byte, state.t_ns, step, how)
@@ -248,6 +237,11 @@ def _closing(name: str, record: Record, at: int, end: int, state: _State) -> Non
     state.facts.put("exit", name, value=True)
 
 
+def _alert(record: Record, at: int, end: int, state: _State) -> None:
+    state.history.flush()
+    state.marks.alert(record.payload, at, end, byte=record.byte, t_ns=state.t_ns)
+
+
 def _preempting(record: Record, at: int, end: int, state: _State) -> None:
     del at, end
     state.history.flush()
@@ -258,13 +252,13 @@ def _preempting(record: Record, at: int, end: int, state: _State) -> None:
 _Act = Callable[[Record, int, int, _State], None]
 _ACTS: dict[int, _Act] = {
     HISTORY: lambda record, at, end, state: state.history.feed([(record.number, record.byte, record.payload, at, end)]),
-    SUMMARY: _summary,
+    SUMMARY: lambda record, at, end, state: state.summaries.feed(
+        [(record.number, record.byte, record.payload, at, end)]
+    ),
     _OUTPUT: lambda record, at, end, state: _console(record, at, end, state, kind_of=_OUTPUT),
     _CONFIG: lambda record, at, end, state: state.facts.config(record.payload, at, end),
     _STATS: _stats,
-    _ALERT: lambda record, at, end, state: state.marks.alert(
-        record.payload, at, end, byte=record.byte, t_ns=state.t_ns
-    ),
+    _ALERT: _alert,
     _TELEMETRY: lambda record, at, end, state: state.facts.telemetry(record.payload, at, end),
     _METRIC: _metric,
     _RAW: lambda record, at, end, state: _console(record, at, end, state, kind_of=_RAW),
