@@ -78,24 +78,26 @@ def walk(
 ) -> Iterator[Read | tfrecord.Damage]:
     """All points of a file, in order, and its damage; what no quick route understands is given to `one`.
 
-    Memory stays within a few windows.
+    Memory stays within a few windows, none of them above `limits.block_bytes`.
     """
-    at = tfrecord.begin(data, limits, _PROBE_BYTES)
+    probe_bytes, most_bytes = (min(size, limits.block_bytes) for size in (_PROBE_BYTES, tfrecord.WINDOW_BYTES))
+    worth_bytes = min(_WORTH_BYTES, limits.block_bytes)
+    at = tfrecord.begin(data, limits, probe_bytes)
     templates = Templates(tags)
     while at.at < len(data):
         chain = tfrecord.chain_at(data, at, limits)
         taken = 0
         if routes.stride and len(chain.starts) > 1 and (plan := plan_of(chain, tags)):
-            while found := take(data, at.at, at.index, plan):
+            while found := take(data, at.at, at.index, plan, limits.block_bytes):
                 at.at, at.index, taken = at.at + found.size_bytes, at.index + found.records, taken + found.size_bytes
                 yield Read(found.batch, found.records, found.size_bytes)
                 if not found.whole:
                     break
-            if taken >= _WORTH_BYTES:
-                at.window_bytes = _PROBE_BYTES
+            if taken >= worth_bytes:
+                at.window_bytes = probe_bytes
             if taken:
                 chain = tfrecord.chain_at(data, at, limits)
-        at.window_bytes = min(2 * at.window_bytes, tfrecord.WINDOW_BYTES)
+        at.window_bytes = min(2 * at.window_bytes, most_bytes)
         if at.at < len(data):
             for item in tfrecord.step(data, chain, at, limits):
                 if isinstance(item, tfrecord.Damage):

@@ -36,12 +36,15 @@ class Taken:
     whole: bool
 
 
-def take(data: mmap.mmap | bytes, at: int, index: int, plan: Plan) -> Taken | None:
-    """Points of the rows from byte `at` on, where frame number `index` begins; None when not one row fits."""
+def take(data: mmap.mmap | bytes, at: int, index: int, plan: Plan, most_bytes: int = _WINDOW_BYTES) -> Taken | None:
+    """Points of the rows from byte `at` on, where frame number `index` begins; None when not one row fits.
+
+    A window has `most_bytes` at most, or one row.
+    """
     import numpy as np  # noqa: PLC0415 - only runs with event files pay for it
 
     size = len(plan.row)
-    count = min(len(data) - at, max(_WINDOW_BYTES, size)) // size
+    count = min(len(data) - at, max(min(_WINDOW_BYTES, most_bytes), size)) // size
     fits = _equal_rows(np.ndarray((count, size), np.uint8, data, at), plan) if count else 0
     if not fits:
         return None
