@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -37,14 +38,24 @@ _GLOBS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Bytes that are matched at once, and of the smallest log that a sieve is made for; both change speed only."""
+
+    piece_bytes: int = PIECE_BYTES
+    sieve_from_bytes: int = SIEVE_FROM_BYTES
+
+
 @ingester(
     "text_log",
     version=1,
     sniff=Sniff(glob=_GLOBS, fallback=True),
     emits=("metrics", "events", "checkpoints", "collectives", "facts"),
 )
-def read(opened: Opened, out: Out, limits: Limits = DEFAULT) -> None:
-    """Read one log; memory is bounded by a few blocks and, for dialects that need other lines, 200,000 matches.
+def read(opened: Opened, out: Out, limits: Limits = DEFAULT, sizes: Sizes | None = None) -> None:
+    """Read one log, with the sizes of this module unless others are given.
+
+    Memory is bounded by a few blocks and, for dialects that need other lines, 200,000 matches.
 
     Raises:
         NotMine: for binary content and for program text.
@@ -58,7 +69,8 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT) -> None:
     sample, ranks = _sniff.bare(raw, tasks=tasks)
     dialects = choose(registry.load("dialects").dialects, sample, year, ranks)
     out.format("+".join(d.name for d in dialects) or "text")
-    large = opened.size_bytes >= SIEVE_FROM_BYTES
+    sizes = sizes or Sizes()
+    large = opened.size_bytes >= sizes.sieve_from_bytes
     lines = "\n".join(raw.to_list()).encode() if large else None
     if large:
         keep_freed_blocks()
@@ -66,7 +78,7 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT) -> None:
     base = opened.source.attempt or 0
     said = set[tuple[str, str]]()
     for block in opened.blocks():
-        for piece in pieces(block):
+        for piece in pieces(block, sizes.piece_bytes):
             write_settings(out, piece, said)
             for tables in reader.feed(piece.data, offset=piece.offset, first_line=piece.first_line):
                 _write(out, tables, opened.source.rank, base)
@@ -83,10 +95,10 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT) -> None:
     )
 
 
-def pieces(block: Block) -> Iterator[Block]:
-    """A block in parts of whole lines, about `PIECE_BYTES` each: tables of fewer rows, so less memory at once."""
+def pieces(block: Block, piece_bytes: int = PIECE_BYTES) -> Iterator[Block]:
+    """A block in parts of whole lines, about `piece_bytes` each: tables of fewer rows, so less memory at once."""
     data, begin, line = block.data, 0, block.first_line
-    while len(data) - begin > 3 * PIECE_BYTES // 2 and (end := data.rfind(b"\n", begin, begin + PIECE_BYTES) + 1):
+    while len(data) - begin > 3 * piece_bytes // 2 and (end := data.rfind(b"\n", begin, begin + piece_bytes) + 1):
         part = data[begin:end]
         yield Block(part, block.offset + begin, line)
         line += count_lines(part)
