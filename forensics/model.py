@@ -183,6 +183,10 @@ class Issue:
     count: int = 1
 
 
+#: How the reason of a file begins that may not, or can no longer, be read.
+UNREADABLE = "unreadable"
+
+
 class FileStatus(StrEnum):
     """What became of a file."""
 
@@ -222,6 +226,11 @@ class FileCoverage:
     format: str = ""
 
 
+def _is_lost(file: FileCoverage) -> bool:
+    """Whether bytes are missing that an ingester claimed, or that may not be read; what nobody knows is not lost."""
+    return file.reason.startswith(UNREADABLE) or (file.status is FileStatus.PARTIAL and file.skipped_bytes > 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Coverage:
     """Every file of the run, and the kinds of evidence that were absent, so what could not be checked."""
@@ -233,6 +242,12 @@ class Coverage:
     def lost_bytes(self) -> int:
         """Bytes of files that an ingester claimed but could not understand."""
         return sum(f.skipped_bytes for f in self.files if f.status is FileStatus.PARTIAL)
+
+    @property
+    def lost(self) -> tuple[FileCoverage, ...]:
+        """Files that were not read whole although they should have been, the largest loss first."""
+        found = (f for f in self.files if _is_lost(f))
+        return tuple(sorted(found, key=lambda f: -f.skipped_bytes))
 
 
 @dataclass(frozen=True, slots=True)

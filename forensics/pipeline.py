@@ -18,7 +18,7 @@ from forensics.io.reading import Opened, open_source, opened_bytes, opened_strea
 from forensics.model import FileCoverage, Finding, Issue, Report, Shape, Source
 from forensics.store import disk
 from forensics.store.fill import fill, held_bytes
-from forensics.store.gather import coverage_of, issues_frame, issues_of, run_from, sources_frame
+from forensics.store.gather import Rows, coverage_of, issues_frame, issues_of, run_from, sources_frame
 from forensics.store.run import Run
 from forensics.verdict import decide
 
@@ -52,22 +52,28 @@ class Defaults:
 
 @dataclass
 class _Gathered:
-    frames: dict[str, list[pl.LazyFrame]] = field(default_factory=dict[str, list[pl.LazyFrame]])
+    tables: dict[str, Rows] = field(default_factory=dict[str, Rows])
     files: list[FileCoverage] = field(default_factory=list[FileCoverage])
     issues: list[Issue] = field(default_factory=list[Issue])
 
-    def add(self, tables: Mapping[str, pl.LazyFrame], file: FileCoverage, issues: Iterable[Issue]) -> None:
+    def add(
+        self,
+        tables: Mapping[str, pl.LazyFrame] | Mapping[str, pl.DataFrame],
+        file: FileCoverage,
+        issues: Iterable[Issue],
+    ) -> None:
         for table, frame in tables.items():
-            self.frames.setdefault(table, []).append(frame)
+            self.tables.setdefault(table, Rows()).add(frame)
         self.files.append(file)
         self.issues.extend(issues)
 
     def run(self, name: str, sources: Iterable[Source]) -> Run:
         by_path = {s.path: s for s in sources}
         files = sorted(self.files, key=lambda f: f.source)
-        self.frames["sources"] = [sources_frame(files, by_path).lazy()]
-        self.frames["issues"] = [issues_frame(self.issues).lazy()]
-        return run_from(name, self.frames)
+        for table, frame in (("sources", sources_frame(files, by_path)), ("issues", issues_frame(self.issues))):
+            self.tables[table] = Rows()
+            self.tables[table].add(frame)
+        return run_from(name, self.tables)
 
 
 @dataclass
@@ -129,7 +135,7 @@ def ingest_run(
         return gathered.run(str(path), found.sources)
     for source in found.sources:
         sink, file = fill(open_source(found.root, source, limits), source, ingesters, limits)
-        gathered.add({t: f.lazy() for t, f in sink.frames().items()}, file, sink.issues)
+        gathered.add(sink.frames(), file, sink.issues)
         told.done(source)
     return gathered.run(str(path), found.sources)
 
@@ -153,7 +159,7 @@ def _ingest_opened(opened: Opened, limits: Limits) -> Run:
     ingesters = registry.load("ingesters").ingesters
     sink, file = fill(contextlib.nullcontext(opened), opened.source, ingesters, limits)
     gathered = _Gathered()
-    gathered.add({t: f.lazy() for t, f in sink.frames().items()}, file, sink.issues)
+    gathered.add(sink.frames(), file, sink.issues)
     return gathered.run(opened.source.path, [opened.source])
 
 

@@ -27,9 +27,10 @@ class Answer:
 
 def losses(coverage: Coverage) -> tuple[str, ...]:
     """Give a note for a command that shows no account of its input: nothing where nothing was lost."""
-    if not coverage.lost_bytes:
+    if not coverage.lost:
         return ()
-    return (f"{coverage.lost_bytes} bytes of the run could not be read: forensics ingest -v shows where",)
+    size_bytes = sum(file.skipped_bytes for file in coverage.lost)
+    return (f"{size_bytes} bytes of the run could not be read: forensics ingest -v shows where",)
 
 
 def lines(parts: Iterable[str]) -> str:

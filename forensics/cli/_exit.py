@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forensics.errors import ExitCode
-from forensics.model import Causal, Coverage, FileStatus, Finding, Outcome, Report, Severity
+from forensics.model import Causal, Coverage, Finding, Outcome, Report, Severity
 
 _NEVER = "never"
 
@@ -23,7 +23,7 @@ class Gate:
         """Apply `--strict` and `--exit-zero` to the code of a command that ran to its end."""
         if self.exit_zero:
             return ExitCode.OK
-        if self.strict and code in {ExitCode.OK, ExitCode.FINDINGS} and any(lost(c) for c in coverages):
+        if self.strict and any(lost(c) for c in coverages):
             return ExitCode.INPUT_LOST
         return code
 
@@ -48,8 +48,7 @@ class Gate:
 
 def lost(coverage: Coverage) -> bool:
     """Whether bytes of a file that was recognised could not be understood, or a file could not be read."""
-    unread = any(f.status is FileStatus.SKIPPED and "permission" in f.reason.lower() for f in coverage.files)
-    return coverage.lost_bytes > 0 or unread
+    return bool(coverage.lost)
 
 
 def _counted(report: Report) -> Sequence[Finding]:

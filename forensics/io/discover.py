@@ -13,7 +13,7 @@ from forensics.io.limits import DEFAULT, Limits
 from forensics.io.local_ranks import with_global_ranks
 from forensics.io.opening import kind_of, open_regular
 from forensics.io.path_rank import attempt_of, rank_of
-from forensics.model import FileCoverage, FileStatus, Issue, Source
+from forensics.model import UNREADABLE, FileCoverage, FileStatus, Issue, Source
 
 #: First line of a pointer file, from the git-lfs specification, which also bounds it to 1,024 bytes.
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -41,7 +41,7 @@ class _Found:
 
 
 def _why(error: OSError) -> str:
-    return f"unreadable: {error.strerror or type(error).__name__}"
+    return f"{UNREADABLE}: {error.strerror or type(error).__name__}"
 
 
 def _link_reason(path: str, top: str) -> str:
@@ -114,11 +114,11 @@ def _reason(path: str, seen: os.stat_result, *, follow: bool = False) -> str:
     if seen.st_size == 0:
         return "empty"
     if not os.access(path, os.R_OK):
-        return "unreadable: Permission denied"
+        return f"{UNREADABLE}: Permission denied"
     try:
         return "git-lfs pointer" if _is_pointer(path, seen.st_size, follow=follow) else ""
     except InputError as error:
-        return f"unreadable: {error.message}"
+        return f"{UNREADABLE}: {error.message}"
     except OSError as error:
         return _why(error)
 

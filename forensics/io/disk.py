@@ -5,11 +5,29 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from forensics.errors import InputError
 from forensics.model import Issue
+
+#: A copy up to this size is held in memory, a larger one in a temporary file; a run above it is spilled to disk, too.
+_HELD_BYTES = 256 << 20
+#: A hole of this size ends a copy: preallocated space that no writer reached, and it would cost its size to look at.
+_HOLE_BYTES = 8 << 20
+_COPY_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """From which byte on a file could not be read, and why: `shrank`, `read-error` or `hole`."""
+
+    code: str
+    byte: int
+    why: str
 
 
 class Disk(Protocol):
@@ -20,29 +38,48 @@ class Disk(Protocol):
         """How many bytes there are."""
         ...
 
+    @property
+    def lost(self) -> Lost | None:
+        """What could not be read so far; None when every byte that was asked for was there."""
+        ...
+
     def pread(self, count: int, offset: int) -> bytes:
-        """Up to `count` bytes from `offset`; nothing at the end."""
+        """Up to `count` bytes from `offset`; fewer only at the end, or where the file has become shorter."""
         ...
 
     def next_data(self, offset: int) -> int:
         """The first position from `offset` on that is not in a hole of a sparse file; the size when there is none."""
         ...
 
-    def map(self) -> mmap.mmap | bytes:
-        """All bytes without a copy."""
+    def copied(self) -> mmap.mmap | bytes:
+        """All bytes that can be read, in memory that no change of the file can reach."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OpenFile:
-    """A regular file by its descriptor."""
+    """A regular file by its descriptor; whatever happens to it meanwhile, what it gives is bytes or a stated loss.
+
+    It is never mapped: touching a mapped file that somebody has truncated kills the process.
+    """
 
     fd: int
     size_bytes: int
+    lost: Lost | None = None
 
     def pread(self, count: int, offset: int) -> bytes:
         """Read without moving a file position; never past the size at opening, so a growing file stays one value."""
-        return os.pread(self.fd, max(min(count, self.size_bytes - offset), 0), offset)
+        wanted = max(min(count, self.size_bytes - offset), 0)
+        try:
+            data = os.pread(self.fd, wanted, offset)
+            while 0 < len(data) < wanted and (more := os.pread(self.fd, wanted - len(data), offset + len(data))):
+                data += more
+        except OSError as error:
+            self._lose("read-error", offset, f"the disk refused to read on: {error.strerror}")
+            raise
+        if len(data) < wanted:
+            self._lose("shrank", offset + len(data), "the file became shorter while it was read")
+        return data
 
     def next_data(self, offset: int) -> int:
         """Ask the file system for the end of a hole."""
@@ -55,15 +92,76 @@ class OpenFile:
                 return self.size_bytes  # nothing but a hole follows
             return offset  # the file became shorter, or its file system does not know holes
 
-    def map(self) -> mmap.mmap | bytes:
-        """Map the file for reading; a file that shrinks while mapped can kill the process, so prefer `pread`."""
-        if self.size_bytes == 0:
-            return b""
+    def copied(self) -> mmap.mmap | bytes:
+        """Copy the file, up to its first large hole or to where it cannot be read; the rest is `lost`.
+
+        Raises:
+            InputError: when there is no memory, or no temporary space, for it.
+        """
+        end = self._data_end()
         try:
-            return mmap.mmap(self.fd, self.size_bytes, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            msg = f"cannot be mapped: {error}"
+            held = _room(end)
+            have = self._fill(held, end)
+        except (OSError, ValueError, MemoryError, OverflowError) as error:
+            msg = f"{end:,} bytes cannot be held: {getattr(error, 'strerror', None) or error or 'no memory'}"
             raise InputError(msg) from error
+        if not have:
+            return b""
+        if have < end and isinstance(held, mmap.mmap):
+            held.resize(have)
+        return held
+
+    def _fill(self, held: mmap.mmap | bytes, end: int) -> int:
+        """How many bytes could be copied."""
+        at = 0
+        with memoryview(held) as view:
+            while at < end:
+                try:
+                    count = os.preadv(self.fd, [view[at : min(at + _COPY_BYTES, end)]], at)
+                except OSError as error:
+                    self._lose("read-error", at, f"the disk refused to read on: {error.strerror}")
+                    return at
+                if not count:
+                    self._lose("shrank", at, "the file became shorter while it was read")
+                    return at
+                at += count
+        return at
+
+    def _data_end(self) -> int:
+        """Where the first large hole begins, or the size."""
+        for begin, end in self._holes():
+            if end - begin >= _HOLE_BYTES:
+                self._lose("hole", begin, f"{end - begin:,} bytes from here on were never written")
+                return begin
+        return self.size_bytes
+
+    def _holes(self) -> Iterator[tuple[int, int]]:
+        at = 0
+        while at < self.size_bytes and hasattr(os, "SEEK_HOLE"):
+            data = self.next_data(at)
+            if data > at:
+                yield at, data
+            try:
+                at = os.lseek(self.fd, data, os.SEEK_HOLE)
+            except OSError:  # it became shorter, or its file system does not know holes
+                return
+
+    def _lose(self, code: str, byte: int, why: str) -> None:
+        if self.lost is None or byte < self.lost.byte:
+            self.lost = Lost(code, byte, why)
+
+
+def _room(size_bytes: int) -> mmap.mmap | bytes:
+    """Memory of this size that is nobody else's: anonymous, or a file without a name where it is large."""
+    if size_bytes <= 0:
+        return b""
+    if size_bytes <= _HELD_BYTES:
+        return mmap.mmap(-1, size_bytes)
+    with tempfile.TemporaryFile() as own:
+        with suppress(AttributeError):  # a full disk must be told now: a map over missing blocks would kill us later
+            os.posix_fallocate(own.fileno(), 0, size_bytes)
+        own.truncate(size_bytes)
+        return mmap.mmap(own.fileno(), size_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +169,7 @@ class HeldBytes:
     """Bytes already in memory."""
 
     data: bytes
+    lost: Lost | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -85,7 +184,7 @@ class HeldBytes:
         """Memory has no holes."""
         return offset
 
-    def map(self) -> bytes:
+    def copied(self) -> bytes:
         """The bytes themselves."""
         return self.data
 

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from forensics.errors import InputError
+from forensics.errors import EXHAUSTED, InputError, PlaceError
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _NOATIME: int = getattr(os, "O_NOATIME", 0)
@@ -40,10 +40,13 @@ def open_regular(path: str, *, follow: bool = False) -> tuple[int, os.stat_resul
 
     Raises:
         InputError: when it is gone, unreadable, or anything but a regular file.
+        PlaceError: when the system lets this program open no more files.
     """
     try:
         fd = _open(path, _FLAGS if follow else _FLAGS | os.O_NOFOLLOW)
     except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) in EXHAUSTED:
+            raise PlaceError(path, error) from error
         msg = f"cannot be opened: {getattr(error, 'strerror', None) or error}"
         raise InputError(msg) from error
     found = os.fstat(fd)

@@ -19,7 +19,7 @@ from forensics.errors import InputError, LimitExceeded
 from forensics.io.blocks import Block, cut_blocks
 from forensics.io.budget import Budget
 from forensics.io.decompress import compression_of, expanded, plain
-from forensics.io.disk import Disk, HeldBytes, Ledger, OpenFile, Piece
+from forensics.io.disk import Disk, HeldBytes, Ledger, Lost, OpenFile, Piece
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.opening import inside, open_regular
 from forensics.io.text_stream import as_utf8, gathered
@@ -92,14 +92,21 @@ class Opened:
         return self._disk.next_data(offset)
 
     def raw(self) -> mmap.mmap | bytes:
-        """All bytes on disk without a copy, valid while the source is open; `b""` for an empty file.
+        """All bytes on disk as one copy of our own, valid while the source is open; `b""` for an empty file.
+
+        It ends where the file has become shorter, cannot be read, or has a large hole; `lost` then says so.
 
         Raises:
-            InputError: when the file cannot be mapped.
+            InputError: when there is no room for it.
         """
         if self._map is None:
-            self._map = self._disk.map()
+            self._map = self._disk.copied()
         return self._map
+
+    @property
+    def lost(self) -> Lost | None:
+        """From which byte on the file could not be read, whatever the way it was read in."""
+        return self._disk.lost
 
     def text_head(self, n: int) -> bytes:
         """The first `n` bytes of the decoded stream: what `blocks` would give, whole lines or not."""
@@ -154,7 +161,7 @@ class Opened:
         return max(self._ledger.decoded_bytes, 1)
 
     def close(self) -> None:
-        """Let go of the mapping; a view that is still held keeps it alive."""
+        """Let go of the copy; a view that is still held keeps it alive."""
         if isinstance(self._map, mmap.mmap):
             with suppress(BufferError):
                 self._map.close()

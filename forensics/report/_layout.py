@@ -10,6 +10,7 @@ from typing import Generic, Protocol, TypeVar
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, Evidence, Issue
 from forensics.report import _phrases as say
+from forensics.report._losses import told, words
 from forensics.report._payload import Payload, read_payload, tool
 from forensics.report._style import LABEL_CHARS, PLAIN, Style
 from forensics.report.json_v1 import encoded
@@ -49,7 +50,11 @@ class Layout(Generic[P]):
         """Write the page as text, JSON, Markdown or one of `more`; a form of another name is a KeyError."""
         if form == "json":
             yield encoded(self.payload(page))
-        elif form == "text":
+        else:
+            yield from told(self._page(page, form, style), form, words(page.coverage), style)
+
+    def _page(self, page: P, form: str, style: Style) -> Iterator[str]:
+        if form == "text":
             yield from self.text(page, style)
             yield from account(page, style)
         elif form == "markdown":

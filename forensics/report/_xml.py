@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from html import escape
 
 from forensics.io.safe_text import printable
 
@@ -18,3 +19,8 @@ def xml_line(text: str) -> str:
 def xml_lines(lines: Iterable[str]) -> str:
     """Several lines in the same way."""
     return "\n".join(xml_line(line) for line in lines)
+
+
+def xml_attribute(text: str) -> str:
+    """A value of an attribute, quoted; `xml.sax.saxutils` would do the same, and load a network client."""
+    return f'"{escape(xml_line(text))}"'

@@ -14,6 +14,7 @@ from forensics.model import Evidence, Finding, Outcome, Report, Severity
 from forensics.registry import renderer
 from forensics.report import _phrases as say
 from forensics.report._diff_github import MOST, joined
+from forensics.report._losses import told, words
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
@@ -27,6 +28,11 @@ def render_many(reports: Sequence[Report]) -> Iterator[str]:
 @renderer("github", many=render_many)
 def render(report: Report) -> Iterator[str]:
     """Write one command per finding, that of the verdict first; one notice when there is none."""
+    said = words(report.coverage)
+    yield from islice(told(_commands(report), "github", said), MOST)
+
+
+def _commands(report: Report) -> Iterator[str]:
     lead = say.lead(report)
     told = sorted(report.findings, key=lambda f: (f is not lead, -f.severity.rank, -f.confidence.rank))
     if not told or report.verdict.outcome is Outcome.CANNOT_SAY:

@@ -10,6 +10,7 @@ import polars as pl
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, FileStatus, Issue
 from forensics.report import _phrases as say
+from forensics.report._losses import field, words
 from forensics.report._payload import read_payload, tool
 from forensics.report._style import LABEL_CHARS, PLAIN, Style
 from forensics.report.json_v1 import encoded
@@ -47,6 +48,9 @@ def render(summary: Summary, form: str, style: Style = PLAIN) -> Iterator[str]:
         head = {"schema": "forensics.ingest/1", "tool": tool(), "run": summary.run, "store": summary.place}
         yield encoded({**head, "tables": summary.rows, **read_payload(summary.coverage, summary.issues)})
     elif form == "markdown":
+        if said := words(summary.coverage):
+            yield f"**Lost:** {for_markdown(said)}"
+            yield ""
         yield "| table | rows |"
         yield "|---|---|"
         yield from (f"| {table} | {count} |" for table, count in summary.rows.items())
@@ -57,6 +61,7 @@ def render(summary: Summary, form: str, style: Style = PLAIN) -> Iterator[str]:
 
 
 def _text(summary: Summary, style: Style) -> Iterator[str]:
+    yield from field(words(summary.coverage), style)
     files = summary.coverage.files
     for file in files if style.verbose else files[:_FILES_SHOWN]:
         what = file.format or file.ingester or file.reason or "not recognised"

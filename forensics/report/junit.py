@@ -8,6 +8,7 @@ from html import escape
 from forensics.model import Finding, Outcome, Report, Severity
 from forensics.registry import renderer
 from forensics.report import _phrases as say
+from forensics.report._losses import told, words
 from forensics.report._xml import xml_line, xml_lines
 
 
@@ -29,6 +30,10 @@ def render(report: Report) -> Iterator[str]:
 
 def suite(report: Report) -> Iterator[str]:
     """Write one run as a test suite: the verdict, then the findings."""
+    yield from told(_suite(report), "junit", words(report.coverage))
+
+
+def _suite(report: Report) -> Iterator[str]:
     failed = report.verdict.outcome is Outcome.FAILED
     unsure = report.verdict.outcome is Outcome.CANNOT_SAY
     failures = failed + sum(f.severity is Severity.ERROR for f in report.findings)

@@ -9,12 +9,17 @@ from forensics.model import Finding, Report
 from forensics.registry import renderer
 from forensics.report import _many
 from forensics.report import _phrases as say
+from forensics.report._losses import of_runs, told, words
 
 _EVIDENCE_SHOWN = 5
 
 
 def render_many(reports: Sequence[Report]) -> Iterator[str]:
     """Write a table by shape, one by failure, and one over all runs."""
+    yield from told(_fleet(reports), "markdown", of_runs(reports))
+
+
+def _fleet(reports: Sequence[Report]) -> Iterator[str]:
     yield f"## {_many.tally(reports)}"
     yield ""
     yield f"| {' | '.join(_many.SHAPE_HEAD)} |"
@@ -48,6 +53,10 @@ def _runs(group: _many.Group) -> str:
 @renderer("markdown", many=render_many)
 def render(report: Report) -> Iterator[str]:
     """Write the report as Markdown lines."""
+    yield from told(_page(report), "markdown", words(report.coverage))
+
+
+def _page(report: Report) -> Iterator[str]:
     verdict = report.verdict
     shape = f" ({verdict.shape.value})" if verdict.shape else ""
     yield f"## {verdict.outcome.value.replace('_', ' ').capitalize()}{shape}"

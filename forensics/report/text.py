@@ -10,7 +10,7 @@ from itertools import chain, islice
 from forensics.io.safe_text import printable
 from forensics.model import Evidence, Finding, Outcome, Report
 from forensics.registry import renderer
-from forensics.report import _many
+from forensics.report import _losses, _many
 from forensics.report import _phrases as say
 from forensics.report._style import LABEL_CHARS, PLAIN, Paint, Style
 
@@ -35,17 +35,19 @@ class _Room:
     link: int = 2
     other: int = 2
     unseen: int = 3
+    lost: int = 3
     step: int = 2
 
 
 #: With the parts that are always one line these make 25 at most.
-_TIGHT = _Room(headline=2, why=2, evidence=2, links=3, link=1, other=1, unseen=3, step=1)
+_TIGHT = _Room(headline=2, why=2, evidence=2, links=3, link=1, other=1, unseen=3, lost=1, step=1)
 _STEPS = 3
 
 
 def render_many(reports: Sequence[Report], style: Style = PLAIN) -> Iterator[str]:
     """Write the count of each shape, one headline for each group, and below it one line for each run."""
     yield style.paint(_many.tally(reports), "bold")
+    yield from _losses.field(_losses.of_runs(reports), style)
     yield from _shapes(reports, style)
     for group in _many.groups(reports):
         lead = group.lead.verdict
@@ -103,6 +105,7 @@ def _head(report: Report, style: Style, room: _Room) -> Iterator[str]:
     shape = f"  {verdict.shape.value}" if verdict.shape else ""
     yield f"{paint_outcome(verdict.outcome, style)}{shape}  {printable(report.run)}"
     yield from style.field("", printable(verdict.headline), "bold", most=room.headline)
+    yield from _losses.field(_losses.words(report.coverage), style, room.lost)
     if where := say.onset(verdict.onset):
         yield from style.field("onset", where)
     if verdict.culprits:
@@ -157,7 +160,7 @@ def _doubts(report: Report, style: Style, room: _Room) -> Iterator[str]:
         yield style.paint(f"{'against':<{LABEL_CHARS}}", "dim") + f"{place} {quote}"
     yield from style.field("seen", printable(say.seen(report.coverage)), most=1)
     if unseen := say.unseen(report):
-        yield from style.field("not seen", printable("; ".join(unseen)), most=room.unseen)
+        yield from style.field("not seen", printable("; ".join(unseen)), most=room.unseen - bool(report.coverage.lost))
     for index, step in enumerate(islice(say.next_steps(report), _STEPS)):
         yield from _step("next" if not index else "", step, style, room)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import polars as pl
 
-from forensics.errors import InputError, NotMine
+from forensics.errors import InputError, NotMine, PlaceError
 from forensics.io.budget import WorkExceeded
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
-from forensics.model import FileCoverage, FileStatus, Source
+from forensics.model import UNREADABLE, FileCoverage, FileStatus, Source
 from forensics.registry import Ingester
 from forensics.store.sink import SourceSink
 
@@ -21,6 +21,9 @@ _COMPRESSED = (".gz", ".zst")
 _HEAD_BYTES = 64
 #: Smaller files count as they are: runs of 100,000 of them are not asked for their names twice.
 _SMALL_BYTES = 64 << 10
+_WORD_CHARS = 300
+#: What hostile input, its disk or a bug of a reader may raise; a panic of polars is no Exception.
+_FAULTS = (Exception, pl.exceptions.PanicException)
 
 
 def candidates(source: Source, head: bytes, ingesters: Sequence[Ingester]) -> Iterator[Ingester]:
@@ -60,36 +63,68 @@ def fill(
 ) -> tuple[SourceSink, FileCoverage]:
     """Read one source into a sink with the first ingester that does not answer `NotMine`.
 
-    Nothing that an input contains may end the program: what an ingester raises becomes an issue row and lost bytes.
+    It is the boundary of a source: whatever is wrong with the file, its disk or its reader costs this file alone, as an
+    issue and as bytes that count as lost. A reader that did not come to its end never gives a file that is `read`.
+
+    Raises:
+        PlaceError: when the machine refuses the place that rows are written to, or any further file.
     """
     try:
         with opening as opened:
-            for one in candidates(source, opened.head(_HEAD_BYTES), ingesters):
-                sink = SourceSink(source, limits, folder=folder, budget=opened.budget)
-                if _attempt(one, opened, sink, limits):
-                    return sink, sink.coverage(one.name)
-    except (OSError, InputError) as error:
+            return _read(opened, ingesters, limits, folder)
+    except (PlaceError, KeyboardInterrupt, SystemExit):
+        raise
+    except _FAULTS as error:
         sink = SourceSink(source, limits)
-        sink.issue("unreadable", f"{type(error).__name__}: {error}")
-        return sink, _skipped(source, f"cannot be opened: {type(error).__name__}")
-    return SourceSink(source, limits), _skipped(source, "no ingester knows this content")
+        sink.issue("unreadable", _words(error))
+        return sink, _skipped(source, f"{UNREADABLE}: {_words(error)}")
 
 
-def _attempt(one: Ingester, opened: Opened, sink: SourceSink, limits: Limits) -> bool:
+def _read(
+    opened: Opened, ingesters: Sequence[Ingester], limits: Limits, folder: Path | None
+) -> tuple[SourceSink, FileCoverage]:
+    for one in candidates(opened.source, opened.head(_HEAD_BYTES), ingesters):
+        sink = SourceSink(opened.source, limits, folder=folder, budget=opened.budget)
+        try:
+            failed = _attempt(one, opened, sink)
+        except NotMine:
+            continue
+        if (lost := opened.lost) is not None and all(issue.code != lost.code for issue in sink.issues):
+            sink.issue(lost.code, lost.why, byte=lost.byte)
+        return sink, sink.coverage(one.name, failed=failed, lost=lost)
+    if opened.lost is not None:
+        raise InputError(opened.lost.why)
+    return SourceSink(opened.source, limits), _skipped(opened.source, "no ingester knows this content")
+
+
+def _attempt(one: Ingester, opened: Opened, sink: SourceSink) -> str:
+    """Why the reader did not come to its end; nothing where it did.
+
+    Raises:
+        NotMine: when the content is another format.
+    """
     try:
-        one.read(opened, sink, limits)
-    except NotMine:
-        return False
-    except (KeyboardInterrupt, SystemExit):
+        one.read(opened, sink, sink.limits)
+    except (NotMine, PlaceError, KeyboardInterrupt, SystemExit):
         raise
     except WorkExceeded:
         pass  # stated below, with those that a reader caught
     except InputError as error:
         sink.issue("damaged", error.message)
-    except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001 - hostile input must not end the triage
-        sink.issue("ingester-failed", f"{one.name}: {type(error).__name__}: {str(error)[:300]}")
-    sink.settle_work()
-    return True
+        return error.message
+    except _FAULTS as error:
+        why = f"{one.name} failed: {_words(error)}"
+        sink.issue("ingester-failed", why)
+        return why
+    finally:
+        sink.settle_work()
+    return ""
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, InputError):
+        return error.message
+    return f"{type(error).__name__}: {str(error)[:_WORD_CHARS]}"
 
 
 def _skipped(source: Source, reason: str) -> FileCoverage:

@@ -52,9 +52,53 @@ def issues_frame(issues: Iterable[Issue]) -> pl.DataFrame:
     return conform("issues", pl.DataFrame(rows, infer_schema_length=None) if rows else _empty("issues"))
 
 
-def run_from(name: str, frames: Mapping[str, list[pl.LazyFrame]]) -> Run:
-    """Concatenate the parts of each table, in the order of the sources."""
-    return Run(name, {table: pl.concat(parts) for table, parts in frames.items() if parts})
+#: So many frames wait before they become one: a frame of five rows costs 20 kB and a plan of its own in every query.
+_BATCH_FRAMES = 256
+
+
+class Rows:
+    """The rows of one table, as sources give them: in memory they are few large frames, whatever the number of files.
+
+    Joining goes by levels, as a binary counter does, so each row is copied a few times only.
+    """
+
+    __slots__ = ("_levels", "_parts")
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._levels: list[list[pl.DataFrame]] = [[]]
+        self._parts: list[pl.LazyFrame] = []
+
+    def add(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
+        """Add the rows of one more source behind the others; a lazy frame is a part on disk and stays there."""
+        if isinstance(frame, pl.LazyFrame):
+            self._settle()
+            self._parts.append(frame)
+            return
+        self._levels[0].append(frame)
+        for at, level in enumerate(self._levels):
+            if len(level) < _BATCH_FRAMES:
+                return
+            if at + 1 == len(self._levels):
+                self._levels.append([])
+            self._levels[at + 1].append(pl.concat(level, rechunk=True))
+            level.clear()
+
+    def whole(self) -> pl.LazyFrame:
+        """Give all rows in the order in which they came."""
+        self._settle()
+        return self._parts[0] if len(self._parts) == 1 else pl.concat(self._parts)
+
+    def _settle(self) -> None:
+        held = [frame for level in reversed(self._levels) for frame in level]
+        self._levels = [[]]
+        if held:
+            self._parts.append(pl.concat(held, rechunk=True).lazy())
+
+
+def run_from(name: str, tables: Mapping[str, Rows]) -> Run:
+    """Give the run whose tables these are."""
+    return Run(name, {table: rows.whole() for table, rows in tables.items()})
 
 
 def coverage_of(run: Run) -> Coverage:

@@ -9,8 +9,10 @@ from typing import Any
 
 import polars as pl
 
+from forensics.errors import PlaceError, errno_of
 from forensics.ingest._secrets import without_forms
 from forensics.io.budget import TEXT_CHARS, Budget
+from forensics.io.disk import Lost
 from forensics.io.limits import DEFAULT, Limits
 from forensics.model import FileCoverage, FileStatus, Issue, Source
 from forensics.store._masking import without_secrets
@@ -48,6 +50,7 @@ class SourceSink:
         self._frames: dict[str, list[pl.DataFrame]] = {}
         self._buffered: dict[str, int] = {}
         self._read = self._skipped = self._records = 0
+        self._read_by_rows = 0
         self._reasons: dict[str, int] = {}
 
     def rows(self, table: str, columns: Mapping[str, Sequence[Any]] | pl.DataFrame) -> None:
@@ -71,6 +74,7 @@ class SourceSink:
             frame = pl.DataFrame({n: pl.Series(n, v, dtype=known.get(n), strict=False) for n, v in columns.items()})
         frame = without_secrets(table, conform(table, frame.with_columns(source=pl.lit(self.source.path))))
         self._frames.setdefault(table, []).append(frame)
+        self._read_by_rows = self._read
         self._buffered[table] = self._buffered.get(table, 0) + frame.height
         if self.folder is not None and self._buffered[table] >= self.limits.part_rows:
             self._flush(table)
@@ -112,17 +116,25 @@ class SourceSink:
         """Name the variant that was recognised."""
         self.variant = name
 
-    def coverage(self, ingester: str) -> FileCoverage:
-        """Balance the account: read + skipped is the size of the file, the unaccounted is skipped and says so."""
+    def coverage(self, ingester: str, *, failed: str = "", lost: Lost | None = None) -> FileCoverage:
+        """Balance the account: read + skipped is the size of the file, the unaccounted is skipped and says so.
+
+        `failed` is why the reader did not come to its end: then only bytes count as read whose rows were handed over.
+        From `lost` on the file could not be read. Of both the file is never `read`, whatever the reader accounted for.
+        """
         size = self.source.size_bytes
-        read = min(self._read, size)
+        read = min(self._read, size, lost.byte if lost else size)
+        if failed:
+            read = min(read, self._read_by_rows)
+            read = read if read < size else 0  # accounted for before it was looked at: nothing of it is proven
         skipped = size - read
-        reasons = dict(self._reasons)
+        reasons = dict.fromkeys(filter(None, (failed, lost.why if lost else "")), 0) | self._reasons
         unexplained = skipped - sum(reasons.values())
-        if unexplained > 0:
+        if unexplained > 0 and not failed and not lost:
             reasons["not accounted for"] = unexplained
-        incomplete = FileStatus.PARTIAL if read else FileStatus.SKIPPED
-        status = FileStatus.READ if skipped == 0 else incomplete
+        broken = bool(failed or lost)
+        incomplete = FileStatus.PARTIAL if read or broken else FileStatus.SKIPPED
+        status = FileStatus.READ if skipped == 0 and not broken else incomplete
         return FileCoverage(
             source=self.source.path,
             size_bytes=size,
@@ -152,7 +164,13 @@ class SourceSink:
         number = sum(1 for name, _, _ in self.parts if name == table)
         path = self.folder / f"{table}-{number:04d}.parquet"
         frame = pl.concat(frames)
-        frame.write_parquet(path, compression="zstd", compression_level=COMPRESSION_LEVEL, statistics=False)
+        try:
+            frame.write_parquet(path, compression="zstd", compression_level=COMPRESSION_LEVEL, statistics=False)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            if errno_of(error) is None:
+                raise
+            place = f"the store in {self.folder}"
+            raise PlaceError(place, error) from error
         self.parts.append((table, path, frame.height))
 
 

@@ -67,11 +67,13 @@ def test_what_was_found_decides(gate: Gate, severity: Severity | None, outcome: 
     assert gate.of_reports([report(severity, outcome)]) == code
 
 
-def test_strict_speaks_up_when_bytes_were_lost_but_not_in_place_of_cannot_say() -> None:
+def test_strict_speaks_up_when_bytes_were_lost_whatever_was_found() -> None:
     strict = Gate(strict=True)
     assert strict.of_reports([report(ERROR, FAILED, lost_bytes=3)]) == ExitCode.INPUT_LOST
     assert strict.of_reports([report(None, HEALTHY, lost_bytes=3)]) == ExitCode.INPUT_LOST
-    assert strict.of_reports([report(None, CANNOT, lost_bytes=3)]) == ExitCode.CANNOT_SAY
+    assert strict.of_reports([report(None, CANNOT, lost_bytes=3)]) == ExitCode.INPUT_LOST
+    assert strict.of_reports([report(None, CANNOT)]) == ExitCode.CANNOT_SAY
+    assert Gate(strict=True, exit_zero=True).of_reports([report(None, CANNOT, lost_bytes=3)]) == ExitCode.OK
     assert strict.of_reports([report(ERROR, FAILED)]) == ExitCode.FINDINGS
 
 
@@ -80,7 +82,7 @@ def test_noise_around_a_run_that_ended_well_does_not_fail_the_caller() -> None:
 
 
 def test_a_file_that_may_not_be_read_is_lost() -> None:
-    assert lost(Coverage((FileCoverage("a", 9, 0, 9, FileStatus.SKIPPED, reason="permission denied"),)))
+    assert lost(Coverage((FileCoverage("a", 9, 0, 9, FileStatus.SKIPPED, reason="unreadable: Permission denied"),)))
     assert not lost(Coverage((FileCoverage("a", 9, 0, 9, FileStatus.SKIPPED, reason="weights, not read"),)))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from forensics.model import Report
 from forensics.report import _phrases as say
+from forensics.report._losses import words
 from forensics.report.html._elements import Markup, join, tag
 from forensics.report.html._section import Section, Shown
 
@@ -18,9 +19,11 @@ def verdict(shown: Shown) -> Markup:
     found = report.verdict
     shape = f" {found.shape.value.replace('_', ' ')}" if found.shape else ""
     word = tag("span", _WORDS[found.outcome.value] + shape, class_=f"outcome {found.outcome.value}")
+    said = words(report.coverage)
+    gap = tag("p", tag("strong", "Lost: "), said) if said else ""
     facts = [join(tag("dt", label), tag("dd", value)) for label, value in _facts(report)]
     return join(
-        tag("p", word, " ", tag("span", report.run, class_="run")), tag(level, found.headline), tag("dl", facts)
+        tag("p", word, " ", tag("span", report.run, class_="run")), tag(level, found.headline), gap, tag("dl", facts)
     )
 
 
