@@ -11,7 +11,6 @@ ForensicsError                 carries `help`, the next command to run
 from __future__ import annotations
 
 import errno
-import re
 from enum import IntEnum
 
 
@@ -70,7 +69,7 @@ _SAID: dict[int, tuple[str, str]] = {
 #: Faults of the machine that hit every file alike; of the file that was to be opened they say nothing.
 EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE})
 #: How a library in Rust writes an error of the system.
-_OS_ERROR = re.compile(r"\(os error (\d+)\)")
+_OS_ERROR = r"\(os error (\d+)\)"
 
 
 def errno_of(error: BaseException) -> int | None:
@@ -78,7 +77,9 @@ def errno_of(error: BaseException) -> int | None:
     number: object = getattr(error, "errno", None)
     if isinstance(number, int):
         return number
-    found = _OS_ERROR.search(str(error))
+    import re  # noqa: PLC0415 - only for an error; `--help` shall not pay for it
+
+    found = re.search(_OS_ERROR, str(error))
     return int(found[1]) if found is not None else None
 
 

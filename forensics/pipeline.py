@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol
 import polars as pl
 
 from forensics import registry
-from forensics.errors import ForensicsError, UsageError
+from forensics.errors import ForensicsError, PlaceError, UsageError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.reading import Opened, open_source, opened_bytes, opened_stream
@@ -118,6 +118,7 @@ def ingest_run(
 
     Raises:
         UsageError: when the path does not exist.
+        PlaceError: when the machine refuses the store, or the run as a whole.
     """
     if not path.exists():
         message = f"no such file or directory: {path}"
@@ -130,8 +131,12 @@ def ingest_run(
     if store is not None or sum(held_bytes(s, ingesters, limits) for s in found.sources) > IN_MEMORY_BYTES:
         where = store if store is not None else disk.default_place()
         job = disk.Job(found.root, found.sources, ingesters, limits, told.done)
-        for tables, file, issues in disk.ingest_to_disk(job, where, path):
-            gathered.add(tables, file, issues)
+        try:
+            for tables, file, issues in disk.ingest_to_disk(job, where, path):
+                gathered.add(tables, file, issues)
+        except OSError as error:
+            place = f"the store in {where}"
+            raise PlaceError(place, error) from error
         return gathered.run(str(path), found.sources)
     for source in found.sources:
         sink, file = fill(open_source(found.root, source, limits), source, ingesters, limits)

@@ -27,7 +27,7 @@ Options:
 Exit codes:
   0 ran, nothing at or above --fail-on   1 ran, findings   2 usage error
   3 cannot say   4 input was lost (--strict)   70 a bug of forensics
-  130 interrupted   141 closed pipe
+  130 interrupted   141 closed pipe   143 ended by SIGTERM
 """
 
 

@@ -9,7 +9,8 @@ import warnings
 
 from forensics import cli
 from forensics.cli import _overview
-from forensics.errors import ExitCode, ForensicsError, InputError, UsageError
+from forensics.cli._streams import let_go_of_output, made_whole, refused_output, tell
+from forensics.errors import ExitCode, ForensicsError, InputError, PlaceError, UsageError, errno_of
 
 TYPE_CHECKING = False  # typing itself would cost a fifth of what --help may
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from forensics.cli._answer import Answer
 
 _GC_THRESHOLD = 200_000  # modules and frames are no garbage: Python's 700 looks at them again and again at start
+_LESS_MEMORY = "forensics COMMAND RUN --store DIR holds less in memory; ulimit -v shows what is allowed"
 _COMPLETE = "_FORENSICS_COMPLETE"
 _PIPE_MARK = "PacifyFlushWrapper"  # what Typer puts in place of stdout once its reader has gone
 
@@ -33,24 +35,63 @@ def run(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(_GC_THRESHOLD)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads for matrices wake up, spin and find no work
     try:
-        _tolerant_streams()
+        if argv is None:
+            _end_in_order()
+        made_whole()
         code = _answered(args)
         sys.stdout.flush()
     except BrokenPipeError:
-        code = _pipe_closed()
+        let_go_of_output()
+        code = ExitCode.CLOSED_PIPE
     except ForensicsError as error:
         code = _refused(error)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
+    except _TerminatedError:
+        tell("error: ended by SIGTERM; no verdict was reached\n  help: run the same command again\n")
+        code = ExitCode.TERMINATED
     except BaseException as error:  # noqa: BLE001 - the boundary: polars panics are no Exception
-        code = _bug(error, args)
+        refusal = _refusal(error)
+        code = _refused(refusal) if refusal is not None else _bug(error, args)
     return int(code)
 
 
-def _tolerant_streams() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # a test may replace the stream
+class _TerminatedError(BaseException):
+    """The system asked the program to end: what it holds is cleaned up on the way out."""
+
+
+def _end_in_order() -> None:
+    import signal  # noqa: PLC0415 - only a process of our own listens
+
+    def end(_number: int, _frame: object) -> None:
+        raise _TerminatedError
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def _refusal(error: BaseException) -> ForensicsError | None:
+    """What the machine refused, in words: a place, a stream or memory; None for a bug of ours."""
+    if isinstance(error, MemoryError):
+        return UsageError("the memory of this machine, or what is allowed of it, is used up", help=_LESS_MEMORY)
+    known = isinstance(error, OSError) or type(error).__module__.startswith("polars")
+    if not known or errno_of(error) is None:
+        return None
+    name: object = getattr(error, "filename", None)
+    if isinstance(name, str | bytes) and name:
+        return PlaceError(os.fsdecode(name), error)
+    if (refused := refused_output()) is not None:
+        return PlaceError("standard output", refused)
+    if not _has_folder():
+        return UsageError("the working folder has been removed", help="cd to a folder that exists, then run it again")
+    return PlaceError(str(error) or "a file", error)
+
+
+def _has_folder() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib costs more than --help may
+    except OSError:
+        return False
+    return True
 
 
 def _answered(args: list[str]) -> int:
@@ -63,6 +104,7 @@ def _answered(args: list[str]) -> int:
     if not args:
         sys.stderr.write(_overview.page(list(cli.__path__)))
         return ExitCode.USAGE
+    _check(args)
     answer = _parsed(args)
     if answer is None or isinstance(answer, int):  # an exit of Typer's own: --help of a command, completion
         return answer or ExitCode.OK
@@ -105,6 +147,23 @@ def app(named: str = "") -> typer.Typer:
     return built
 
 
+def _check(args: list[str]) -> None:
+    """Refuse what no path, name or number can be: an unset variable must not mean the working folder.
+
+    Raises:
+        UsageError: for an argument that is empty, or that holds a zero byte.
+    """
+    for before, arg in zip(["", *args], args, strict=False):
+        option, equals, value = arg.partition("=")
+        if not arg or (equals and not value and option.startswith("--")):
+            what = option or (before if before.startswith("-") else "an argument")
+            message = f"{what} is empty: is a variable not set?"
+            raise UsageError(message, help=_help_for(args))
+        if "\0" in arg:
+            message = f"{arg!r}: no name holds a zero byte"
+            raise UsageError(message, help=_help_for(args))
+
+
 def _help_for(args: list[str]) -> str:
     name = args[0] if args and args[0] in _overview.names(list(cli.__path__)) else ""
     return f"forensics {name} --help" if name else "forensics --help"
@@ -112,42 +171,48 @@ def _help_for(args: list[str]) -> str:
 
 def _delivered(answer: Answer) -> int:
     for note in answer.notes:
-        sys.stderr.write(f"note: {note}\n")
+        tell(f"note: {note}\n")
     for path, text in answer.also:
         _written(path, text, force=answer.force)
     if answer.out is None:
-        sys.stdout.write(answer.text)
+        _print(answer.text)
     else:
         _written(answer.out, answer.text, force=answer.force)
     return answer.code
+
+
+def _print(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        let_go_of_output()
+        place = "standard output"
+        raise PlaceError(place, error) from error
 
 
 def _written(path: Path, text: str, *, force: bool) -> None:
     from forensics.io.atomic import write_atomic  # noqa: PLC0415 - only with a file to write
 
     write_atomic(path, text.encode("utf-8", "backslashreplace"), force=force)
-    sys.stderr.write(f"Wrote {path}\n")
+    tell(f"Wrote {path}\n")
 
 
 def _refused(error: ForensicsError) -> ExitCode:
     from forensics.io.safe_text import printable  # noqa: PLC0415 - not on the path of --help
 
-    sys.stderr.write(f"error: {printable(error.message)}\n  help: {printable(error.help)}\n")
+    tell(f"error: {printable(error.message)}\n  help: {printable(error.help)}\n")
     return ExitCode.CANNOT_SAY if isinstance(error, InputError) else ExitCode.USAGE
-
-
-def _pipe_closed() -> ExitCode:
-    # what is still buffered has no reader; without this the interpreter would complain at exit
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
-    return ExitCode.CLOSED_PIPE
 
 
 def _bug(error: BaseException, args: list[str]) -> ExitCode:
     from forensics.cli._crash import write_crash_file  # noqa: PLC0415 - a bug is rare
 
     where = write_crash_file(error, args)
-    sys.stderr.write(f"error: a bug of forensics ({type(error).__name__}); no verdict was reached\n")
-    sys.stderr.write(f"  file: {where}\n  help: report it with that file; forensics doctor shows the set-up\n")
+    tell(f"error: a bug of forensics ({type(error).__name__}); no verdict was reached\n")
+    tell(f"  file: {where}\n  help: report it with that file; forensics doctor shows the set-up\n")
     return ExitCode.BUG
 
 

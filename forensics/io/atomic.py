@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from forensics.errors import UsageError
+from forensics.errors import PlaceError, UsageError
 
 
 def _refuse(path: Path, why: str, help_line: str) -> UsageError:
@@ -83,5 +83,6 @@ def write_atomic(path: Path, data: bytes, *, force: bool) -> None:
         finally:
             temporary.unlink(missing_ok=True)
         _sync_folder(path.parent)
-    except OSError as error:
-        raise _refuse(path, f"cannot be written: {error.strerror or error}", "forensics … -o PATH") from error
+    except (OSError, ValueError) as error:
+        place = f"{os.fspath(path)!r} cannot be written"
+        raise PlaceError(place, error) from error

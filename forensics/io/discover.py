@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from forensics.errors import InputError, UsageError
+from forensics.errors import EXHAUSTED, InputError, PlaceError, UsageError
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.local_ranks import with_global_ranks
 from forensics.io.opening import kind_of, open_regular
@@ -80,7 +80,9 @@ def _walk(root: Path, limits: Limits) -> _Found:
             with os.scandir(f"{top}/{folder}") as entries:
                 names = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            found.skip(folder or ".", 0, _why(error))
+            if not folder or error.errno in EXHAUSTED:
+                raise PlaceError(os.fspath(root), error) from error
+            found.skip(folder, 0, _why(error))
             continue
         below: list[tuple[str, int]] = []
         for entry in names:
@@ -165,6 +167,7 @@ def discover(root: Path, limits: Limits = DEFAULT) -> Discovery:
 
     Raises:
         UsageError: when `root` does not exist or cannot be looked at.
+        PlaceError: when its entries cannot be listed.
     """
     try:
         seen = root.stat()

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from forensics.errors import UsageError
+from forensics.errors import PlaceError, UsageError
 
 
 def write_folder(place: Path, files: Mapping[str, bytes], marker: str, *, force: bool) -> None:
@@ -39,8 +39,8 @@ def write_folder(place: Path, files: Mapping[str, bytes], marker: str, *, force:
             shutil.rmtree(work, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        message = f"{os.fspath(place)!r}: cannot be written: {error.strerror or error}"
-        raise UsageError(message, help="forensics … -o PLACE") from error
+        refused = f"{os.fspath(place)!r} cannot be written"
+        raise PlaceError(refused, error) from error
 
 
 def _check(place: Path, marker: str, *, force: bool) -> None:

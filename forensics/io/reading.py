@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from forensics.errors import InputError, LimitExceeded
+from forensics.errors import InputError, LimitExceeded, PlaceError
 from forensics.io.blocks import Block, cut_blocks
 from forensics.io.budget import Budget
 from forensics.io.decompress import compression_of, expanded, plain
@@ -237,12 +237,35 @@ def opened_stream(name: str, stream: BinaryIO, limits: Limits = DEFAULT) -> Gene
 
     Raises:
         LimitExceeded: when the pipe gives more than `limits.expanded_bytes`.
+        PlaceError: when it cannot be read, or there is no temporary space for it.
     """
-    with tempfile.TemporaryFile() as held:
-        while data := stream.read(1 << 20):
-            held.write(data)
+    with _refusing("a temporary file (TMPDIR)"):
+        spool = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed below
+    with spool as held:
+        while data := _next(stream):
+            with _refusing(f"the temporary folder {tempfile.gettempdir()}"):
+                _write_all(held, data)
             if held.tell() > limits.expanded_bytes:
                 raise LimitExceeded("bytes of a pipe", limit=limits.expanded_bytes, actual=held.tell())
-        held.flush()
         with _opened_fd(held.fileno(), Source(name, held.tell()), limits) as opened:
             yield opened
+
+
+def _write_all(held: BinaryIO, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[held.write(rest) :]
+
+
+def _next(stream: BinaryIO) -> bytes:
+    with _refusing("standard input"):
+        return stream.read(1 << 20)
+
+
+@contextmanager
+def _refusing(place: str) -> Generator[None, None, None]:
+    """Say which place the machine refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise PlaceError(place, error) from error
