@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from forensics.errors import EXHAUSTED, InputError, PlaceError, UsageError
 from forensics.io.limits import DEFAULT, Limits
@@ -30,9 +31,22 @@ class Discovery:
     issues: tuple[Issue, ...] = ()
 
 
+class _Seen(NamedTuple):
+    """What is kept of a file's `stat`, whose own value takes 600 bytes a file; `node` only where it has two names."""
+
+    path: str
+    size_bytes: int
+    mtime_ns: int
+    node: tuple[int, int] | None
+
+
+def _seen(path: str, found: os.stat_result) -> _Seen:
+    return _Seen(path, found.st_size, found.st_mtime_ns, (found.st_dev, found.st_ino) if found.st_nlink > 1 else None)
+
+
 @dataclass(slots=True)
 class _Found:
-    files: list[tuple[str, os.stat_result]] = field(default_factory=list[tuple[str, os.stat_result]])
+    files: list[_Seen] = field(default_factory=list[_Seen])
     skipped: list[FileCoverage] = field(default_factory=list[FileCoverage])
     issues: list[Issue] = field(default_factory=list[Issue])
 
@@ -66,7 +80,7 @@ def _look_at(entry: os.DirEntry[str], path: str, top: str, found: _Found) -> boo
     elif not stat.S_ISREG(seen.st_mode):
         found.skip(path, 0, kind_of(seen.st_mode))
     else:
-        found.files.append((path, seen))
+        found.files.append(_seen(path, seen))
     return False
 
 
@@ -111,14 +125,14 @@ def _is_pointer(path: str, size_bytes: int, *, follow: bool) -> bool:
         os.close(fd)
 
 
-def _reason(path: str, seen: os.stat_result, *, follow: bool = False) -> str:
+def _reason(path: str, size_bytes: int, *, follow: bool = False) -> str:
     """Why a regular file is passed over, or nothing."""
-    if seen.st_size == 0:
+    if size_bytes == 0:
         return "empty"
     if not os.access(path, os.R_OK):
         return f"{UNREADABLE}: Permission denied"
     try:
-        return "git-lfs pointer" if _is_pointer(path, seen.st_size, follow=follow) else ""
+        return "git-lfs pointer" if _is_pointer(path, size_bytes, follow=follow) else ""
     except InputError as error:
         return f"{UNREADABLE}: {error.message}"
     except OSError as error:
@@ -130,31 +144,31 @@ def _unicode(path: str) -> str:
     return os.fsencode(path).decode("utf-8", errors="backslashreplace")
 
 
-def _source(path: str, seen: os.stat_result) -> Source:
+def _source(seen: _Seen) -> Source:
+    path = seen.path
     name = _unicode(path)
     disk_path = path if path != name else None
-    return Source(name, seen.st_size, seen.st_mtime_ns, rank_of(path), attempt_of(path), disk_path)
+    return Source(name, seen.size_bytes, seen.mtime_ns, rank_of(path), attempt_of(path), disk_path)
 
 
-def _once(files: Iterable[tuple[str, os.stat_result]], found: _Found) -> Iterator[tuple[str, os.stat_result]]:
+def _once(files: Iterable[_Seen], found: _Found) -> Iterator[_Seen]:
     """Each file once: a second name of the same file would count its records twice."""
     seen_as: dict[tuple[int, int], str] = {}
-    for path, seen in files:
-        key = (seen.st_dev, seen.st_ino)
-        if seen.st_nlink > 1 and seen_as.setdefault(key, path) != path:
-            found.skip(path, seen.st_size, "link")
+    for seen in files:
+        if seen.node is not None and seen_as.setdefault(seen.node, seen.path) != seen.path:
+            found.skip(seen.path, seen.size_bytes, "link")
         else:
-            yield path, seen
+            yield seen
 
 
 def _discover_file(root: Path, seen: os.stat_result) -> Discovery:
     found = _Found()
     if not stat.S_ISREG(seen.st_mode):
         found.skip(root.name, 0, kind_of(seen.st_mode))
-    elif reason := _reason(os.fspath(root), seen, follow=True):
+    elif reason := _reason(os.fspath(root), seen.st_size, follow=True):
         found.skip(root.name, seen.st_size, reason)
     else:
-        return Discovery(root, (_source(root.name, seen),))
+        return Discovery(root, (_source(_seen(root.name, seen)),))
     return Discovery(root, (), tuple(found.skipped))
 
 
@@ -180,10 +194,11 @@ def discover(root: Path, limits: Limits = DEFAULT) -> Discovery:
     found = _walk(root, limits)
     top = os.path.realpath(root)
     sources: list[Source] = []
-    for path, stats in _once(sorted(found.files, key=lambda pair: pair[0]), found):
-        if reason := _reason(f"{top}/{path}", stats):
-            found.skip(path, stats.st_size, reason)
+    found.files.sort(key=lambda seen: seen.path)
+    for seen_file in _once(found.files, found):
+        if reason := _reason(f"{top}/{seen_file.path}", seen_file.size_bytes):
+            found.skip(seen_file.path, seen_file.size_bytes, reason)
         else:
-            sources.append(_source(path, stats))
+            sources.append(_source(seen_file))
     skipped = sorted(found.skipped, key=lambda row: row.source)
     return Discovery(root, tuple(with_global_ranks(top, sources)), tuple(skipped), tuple(found.issues))

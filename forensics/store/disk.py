@@ -16,13 +16,13 @@ from pathlib import Path
 
 import polars as pl
 
-from forensics.errors import InputError, UsageError
+from forensics.errors import InputError, PlaceError
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened, open_source
 from forensics.model import FileCoverage, FileStatus, Issue, Source
 from forensics.registry import Ingester
 from forensics.store import manifest, parts, shelf
-from forensics.store.fill import fill
+from forensics.store.fill import fill, lasting
 from forensics.store.manifest import Entry
 from forensics.store.schema import VERSION
 from forensics.store.shelf import AGES, Ages
@@ -68,13 +68,13 @@ def ingest_to_disk(
     """Bring the store of `run` under `place` up to date, then give each source's tables, coverage and issues.
 
     Raises:
-        UsageError: when the place cannot be written to.
+        PlaceError: when the place cannot be written to.
     """
     try:
         folder, read = _up_to_date(job, place / run_key(run, device_only=job.limits.device_only), ages)
     except OSError as error:  # what a source raises became its issue: this is the store's
-        message = f"the store {os.fspath(place)!r} cannot be used: {error.strerror or error}"
-        raise UsageError(message, help="--store DIR names another place") from error
+        named = f"the store {os.fspath(place)!r}"
+        raise PlaceError(named, error) from error
     for index, one in enumerate(read):
         yield parts.scanned(folder, index, one.entry), one.entry.coverage, (*one.entry.issues, *one.notes)
 
@@ -143,8 +143,8 @@ def _one(job: Job, known: _Known, source: Source, folder: Path) -> _Read:
         except InputError as error:
             notes = (_unusable(source.path, error),)
     entry = _read(job, source, folder, digest)
-    if not _is_as_found(job, source):  # the rows may not be those of the content that was hashed
-        return _Read(replace(entry, sha256=""))
+    if not (_is_as_found(job, source) and lasting(entry.issues)):  # the rows may not be those of what was hashed
+        return _Read(replace(entry, sha256=""), notes=notes)
     return _Read(entry, notes=notes)
 
 
@@ -226,7 +226,7 @@ def _read(job: Job, source: Source, folder: Path, digest: str) -> Entry:
     try:
         sink, coverage = fill(open_source(job.root, source, job.limits), source, job.ingesters, job.limits, folder)
         sink.flush()
-    except OSError:  # of the store: what a source raises is an issue already
+    except (OSError, PlaceError):  # of the store: what a source raises is an issue already
         raise
     except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001 - one file must not end the run
         why = f"{type(error).__name__}: {str(error)[:300]}"

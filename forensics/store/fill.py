@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -13,7 +13,7 @@ from forensics.errors import InputError, NotMine, PlaceError
 from forensics.io.budget import WorkExceeded
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
-from forensics.model import UNREADABLE, FileCoverage, FileStatus, Source
+from forensics.model import UNREADABLE, FileCoverage, FileStatus, Issue, Source
 from forensics.registry import Ingester
 from forensics.store.sink import SourceSink
 
@@ -22,6 +22,8 @@ _HEAD_BYTES = 64
 #: Smaller files count as they are: runs of 100,000 of them are not asked for their names twice.
 _SMALL_BYTES = 64 << 10
 _WORD_CHARS = 300
+#: Issues of a source that may be gone when it is read again.
+_PASSING = frozenset({"ingester-failed", "unreadable", "read-error", "shrank"})
 #: What hostile input, its disk or a bug of a reader may raise; a panic of polars is no Exception.
 _FAULTS = (Exception, pl.exceptions.PanicException)
 
@@ -119,6 +121,11 @@ def _attempt(one: Ingester, opened: Opened, sink: SourceSink) -> str:
     finally:
         sink.settle_work()
     return ""
+
+
+def lasting(issues: Iterable[Issue]) -> bool:
+    """Whether the same bytes would give the same rows again: not where the disk, the machine or a bug ended it."""
+    return not any(issue.code in _PASSING for issue in issues)
 
 
 def _words(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import polars as pl
 
@@ -23,33 +24,37 @@ EVIDENCE = {
 
 def sources_frame(files: Iterable[FileCoverage], sources: Mapping[str, Source]) -> pl.DataFrame:
     """One row per file: what it was taken for, and how much of it was understood."""
-    rows = [
-        {
-            "source": f.source,
-            "path": f.source,
-            "format": f.format,
-            "ingester": f.ingester,
-            "size": f.size_bytes,
-            "read": f.read_bytes,
-            "records": f.records,
-            "status": f.status.value,
-            "reason": f.reason,
-            "mtime_ns": sources[f.source].mtime_ns if f.source in sources else None,
-            "rank": sources[f.source].rank if f.source in sources else None,
-            "attempt": sources[f.source].attempt if f.source in sources else None,
-        }
-        for f in files
-    ]
-    return conform("sources", pl.DataFrame(rows, infer_schema_length=None) if rows else _empty("sources"))
+    every = list(files)
+    found = [sources.get(f.source) for f in every]
+    columns = {
+        "source": [f.source for f in every],
+        "path": [f.source for f in every],
+        "format": [f.format for f in every],
+        "ingester": [f.ingester for f in every],
+        "size": [f.size_bytes for f in every],
+        "read": [f.read_bytes for f in every],
+        "records": [f.records for f in every],
+        "status": [f.status.value for f in every],
+        "reason": [f.reason for f in every],
+        "mtime_ns": [s.mtime_ns if s else None for s in found],
+        "rank": [s.rank if s else None for s in found],
+        "attempt": [s.attempt if s else None for s in found],
+    }
+    return _frame("sources", columns)
 
 
 def issues_frame(issues: Iterable[Issue]) -> pl.DataFrame:
     """One row per loss."""
-    rows = [
-        {"source": i.source, "byte": i.byte, "line": i.line, "code": i.code, "message": i.message, "count": i.count}
-        for i in issues
-    ]
-    return conform("issues", pl.DataFrame(rows, infer_schema_length=None) if rows else _empty("issues"))
+    every = list(issues)
+    columns = {
+        "source": [i.source for i in every],
+        "byte": [i.byte for i in every],
+        "line": [i.line for i in every],
+        "code": [i.code for i in every],
+        "message": [i.message for i in every],
+        "count": [i.count for i in every],
+    }
+    return _frame("issues", columns)
 
 
 #: So many frames wait before they become one: a frame of five rows costs 20 kB and a plan of its own in every query.
@@ -129,5 +134,6 @@ def issues_of(run: Run) -> tuple[Issue, ...]:
     )
 
 
-def _empty(table: str) -> pl.DataFrame:
-    return pl.DataFrame(schema=dict(TABLES[table]))
+def _frame(table: str, columns: Mapping[str, list[Any]]) -> pl.DataFrame:
+    known = TABLES[table]
+    return conform(table, pl.DataFrame({n: pl.Series(n, v, dtype=known[n]) for n, v in columns.items()}))
