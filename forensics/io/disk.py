@@ -156,7 +156,8 @@ def _room(size_bytes: int) -> mmap.mmap | bytes:
     if size_bytes <= 0:
         return b""
     if size_bytes <= _HELD_BYTES:
-        return mmap.mmap(-1, size_bytes)
+        # private, so that a reader that gives pages back frees them; it must not look at them again
+        return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with tempfile.TemporaryFile() as own:
         with suppress(AttributeError):  # a full disk must be told now: a map over missing blocks would kill us later
             os.posix_fallocate(own.fileno(), 0, size_bytes)

@@ -10,6 +10,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from mmap import PAGESIZE
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,10 @@ import pytest
 from forensics import registry
 from forensics.cli._exit import lost
 from forensics.errors import InputError, PlaceError
+from forensics.ingest import _snap_stream
 from forensics.io import disk as bytes_on_disk
 from forensics.io.limits import DEFAULT
-from forensics.io.reading import Opened, open_source
+from forensics.io.reading import Opened, open_source, opened_bytes
 from forensics.model import Coverage, FileCoverage, FileStatus, Issue, Source
 from forensics.pipeline import ingest_run, report_of
 from forensics.store.fill import fill, lasting
@@ -162,6 +165,24 @@ def test_a_disk_that_fails_ends_a_copy_where_it_fails(
         assert opened.raw()[:] == DATA[:5000]
         assert opened.lost is not None
         assert (opened.lost.code, opened.lost.byte) == ("read-error", 5000)
+
+
+def test_a_reader_that_gives_pages_back_never_looks_at_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = fixture_file("memory_snapshot/ok-protocol2/*.pickle")
+    assert path.stat().st_size > 4 * PAGESIZE
+    given: list[int] = []
+    give_back = _snap_stream._give_back
+    monkeypatch.setattr(_snap_stream, "_DROP_BYTES", 1)
+    monkeypatch.setattr(_snap_stream, "_give_back", lambda m, read: given.append(m.p) or give_back(m, read))
+    source = Source(path.name, path.stat().st_size)
+    readers = [one for one in registry.load("ingesters").ingesters if one.name == "memory_snapshot"]
+    of_file, file = fill(open_source(path.parent, source), source, readers, DEFAULT)
+    assert len(given) > 1
+    of_bytes, same = fill(nullcontext(opened_bytes(path.name, path.read_bytes())), source, readers, DEFAULT)
+    assert file == same
+    assert {t: f.to_dicts() for t, f in of_file.frames().items()} == {
+        t: f.to_dicts() for t, f in of_bytes.frames().items()
+    }
 
 
 def sparse(path: Path, head: bytes, size: int) -> Path:
