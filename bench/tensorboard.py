@@ -4,7 +4,8 @@
 
 Data is made up (seeded). Each reader runs in a process of its own with one thread where that can be chosen; CPU time is
 that of the process after its imports, of the data server that of its load. Beside ours: tensorboard's accumulator with
-every scalar kept, and its data server, which keeps a thousand points of a tag, with `--checksum`.
+every scalar kept, and its data server, which keeps a thousand points of a tag, with `--checksum`. Points, steps and
+values of each tag must be the same in all readers but the data server.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import checksums
+import polars as pl
 from generate_tfevents import write
 
 from forensics import registry
+from forensics.dialects.names import canonical
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import open_source
 from forensics.model import Source
@@ -39,11 +43,14 @@ class Counted(SourceSink):
     """Takes columns and keeps none: the cost of reading alone."""
 
     points = 0
+    kept: list[pl.DataFrame] | None = None
 
     def rows(self, table: str, columns: Any) -> None:  # noqa: ANN401 - the sink's own
-        """Count."""
+        """Count, and keep where somebody asks for the rows."""
         if table == "metrics":
             self.points += columns.height
+            if self.kept is not None:
+                self.kept.append(columns)
 
 
 def ours_columns(folder: Path) -> dict[str, Any]:
@@ -56,7 +63,18 @@ def ours_columns(folder: Path) -> dict[str, Any]:
         with open_source(path, source) as opened:
             read(opened, sink, DEFAULT)
         points += sink.points
-    return {"points": points}
+    return {"points": points, "sums": lambda: checksums.joined([_sums(*one) for one in sources(folder)])}
+
+
+def _sums(path: Path, source: Source) -> checksums.Sums:
+    """Checksums of one file, read once more."""
+    from forensics.ingest.tfevents import read  # noqa: PLC0415 - a worker imports its own reader
+
+    sink = Counted(source)
+    sink.kept = []
+    with open_source(path, source) as opened:
+        read(opened, sink, DEFAULT)
+    return checksums.of(pl.concat([frame.select("raw_name", "step", "value") for frame in sink.kept]))
 
 
 def ours_parquet(folder: Path) -> dict[str, Any]:
@@ -71,17 +89,29 @@ def ours_parquet(folder: Path) -> dict[str, Any]:
             sink.flush()
             points += sum(rows for table, _, rows in sink.parts if table == "metrics")
         used = cpu_s() - started
-    return {"points": points, "cpu_s": used}
+        sums = [checksums.of(pl.read_parquet(part)) for part in sorted(Path(store).rglob("metrics-*.parquet"))]
+    return {"points": points, "cpu_s": used, "sums": lambda: checksums.joined(sums)}
 
 
 def accumulator(folder: Path) -> dict[str, Any]:
     """Every scalar with tensorboard's own reader."""
     module: Any = importlib.import_module("tensorboard.backend.event_processing.event_accumulator")
     points, started = 0, cpu_s()
+    every: list[Any] = []
     for path, _ in sources(folder):
         found = module.EventAccumulator(str(path), size_guidance={"scalars": 0}).Reload()
         points += sum(len(found.Scalars(tag)) for tag in found.Tags()["scalars"])
-    return {"points": points, "cpu_s": cpu_s() - started}
+        every.append(found)
+    used = cpu_s() - started
+    return {"points": points, "cpu_s": used, "sums": lambda: checksums.joined([_peer_sums(one) for one in every])}
+
+
+def _peer_sums(found: Any) -> checksums.Sums:  # noqa: ANN401 - the peer's own
+    """Checksums of what the accumulator holds, in our units."""
+    rows = [
+        (tag, p.step, p.value * canonical(tag).scale) for tag in found.Tags()["scalars"] for p in found.Scalars(tag)
+    ]
+    return checksums.of(pl.DataFrame(rows, schema=["raw_name", "step", "value"], orient="row"))
 
 
 def data_server(folder: Path) -> dict[str, Any]:
@@ -140,7 +170,8 @@ def worker(name: str, folder: Path) -> None:
     used = cpu_s() - started
     done.set()
     watcher.join()
-    print(json.dumps({"cpu_s": used, "grown_mb": max(peak[0] - before, 0), **said}))
+    sums = said.pop("sums", dict)()
+    print(json.dumps({"cpu_s": used, "grown_mb": max(peak[0] - before, 0), **said, "sums": sums}))
 
 
 def compare(title: str, folder: Path, names: list[str]) -> None:
@@ -148,6 +179,7 @@ def compare(title: str, folder: Path, names: list[str]) -> None:
     size = sum(source.size_bytes for _, source in sources(folder)) / 1e6
     print(f"{title}: {size:.0f} MB in {len(sources(folder))} files")
     figures: dict[str, float] = {}
+    first: checksums.Sums = {}
     points = 0
     for name in names:
         command = [sys.executable, __file__, "--worker", name, str(folder)]
@@ -156,6 +188,9 @@ def compare(title: str, folder: Path, names: list[str]) -> None:
             subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment).stdout
         )
         points = points or said["points"]
+        first = first or said["sums"]
+        told = checksums.differences(first, said["sums"]) if said["sums"] else []
+        assert not told, f"{name} and {names[0]} read different values of {told}"
         figures[name] = said["cpu_s"]
         memory = f"{said['grown_mb']:6.0f} MB grown" if said["points"] is not None else ""
         each = said["cpu_s"] / points * 1e6

@@ -22,6 +22,9 @@ import tempfile
 import threading
 from pathlib import Path
 
+import polars as pl
+from checksums import Sums, joined, of
+
 from forensics import registry
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import open_source
@@ -95,18 +98,38 @@ def ours(path: Path) -> dict[str, object]:
         started = cpu_s()
         sink, coverage = fill(open_source(path, source), source, text, DEFAULT, Path(folder))
         sink.flush()
+        used = cpu_s() - started
         rows = {}
         for table, _, height in sink.parts:
             rows[table] = rows.get(table, 0) + height
-    return {"rows": rows, "read_bytes": coverage.read_bytes, "dialects": coverage.format, "work_s": cpu_s() - started}
+        metrics = [part for table, part, _ in sink.parts if table == "metrics"]
+        sums = joined([of(pl.read_parquet(part).filter(pl.col("raw_name") == "loss")) for part in metrics])
+    return {
+        "rows": rows,
+        "read_bytes": coverage.read_bytes,
+        "dialects": coverage.format,
+        "work_s": used,
+        "sums": sums,
+    }
 
 
 def python_re(path: Path) -> dict[str, object]:
     """One compiled pattern for each line, as most scripts do."""
     pattern = re.compile(rb"\[step (\d+)\] loss=(\S+)|Error|Traceback|out of memory")
+    started = cpu_s()
     with path.open("rb") as lines:
         hits = sum(1 for line in lines if pattern.search(line))
-    return {"rows": {"lines": hits}}
+    used = cpu_s() - started
+    return {"rows": {"lines": hits}, "work_s": used, "sums": losses(path)}
+
+
+def losses(path: Path) -> Sums:
+    """Checksums of steps and losses, line by line."""
+    pattern = re.compile(rb"(?:\[step (\d+)\] loss=|iter (\d+): loss )([\d.naif-]+)")
+    with path.open("rb") as lines:
+        found = [match.groups() for line in lines if (match := pattern.search(line))]
+    cells = [("loss", int(one or other), float(value)) for one, other, value in found]
+    return of(pl.DataFrame(cells, schema=["raw_name", "step", "value"], orient="row"))
 
 
 def cpu_s() -> float:
@@ -138,8 +161,8 @@ def worker(name: str, path: Path) -> None:
         subprocess.run(
             [*name.split(), str(path)], stdout=subprocess.PIPE, check=False
         )  # grep stops early for the null device
-        said = {}
-    used = cpu_s() - started
+        said: dict[str, object] = {}
+    used = said.get("work_s", cpu_s() - started)  # checksums are taken afterwards
     done.set()
     watcher.join()
     print(json.dumps({"cpu_s": used, "peak_anonymous_mb": round(peak[0]), **said}))
@@ -164,6 +187,7 @@ def main() -> None:
             if not path.exists():
                 write_log(path, kind, args.mb * 1_000_000)
             figures: dict[str, float] = {}
+            read: list[Sums] = []
             for name in (search, "ours", "python_re"):
                 if args.only not in name:
                     continue
@@ -175,6 +199,8 @@ def main() -> None:
                 }
                 run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
                 said = json.loads(run.stdout)
+                read += [said.pop("sums")] if "sums" in said else []
+                assert all(sums == read[0] for sums in read), f"{name} reads other steps or losses"
                 figures[name] = path.stat().st_size / 1e6 / said["cpu_s"]
                 ratio = figures[name] / figures.get(search, float("nan"))
                 print(f"{kind:6s} {name:12s} {figures[name]:7.0f} MB/s  {ratio:6.3f} of `{search}`  {said}", flush=True)

@@ -4,7 +4,8 @@
 
 One made-up log (seeded) as newer writers leave it: each step one history row, one summary of the same size and a small
 one. `peer` decodes every record and keeps (name, step, value) in memory; `columns` keeps typed rows in memory, as a run
-of usual size is read; `parquet` writes them to the store, which the peer does not. Then many small logs of 1 MB. Each
+of usual size is read; `parquet` writes them to the store, which the peer does not. Points, steps and values of each
+metric must be those of the peer. Then many small logs of 1 MB. Each
 reader runs in a process of its own with one thread; CPU time and peak anonymous memory are those of that process.
 """
 
@@ -32,6 +33,8 @@ from typing import Any, BinaryIO
 
 BLOCK, HEADER = 32_768, b":W&B\xe1\xbe\x00"
 _CHUNK = struct.Struct("<IHB")
+#: Figures of a reader, and what gives its checksums afterwards.
+Read = tuple[dict[str, object], Callable[[], dict[str, list[int]]]]
 
 
 def varint(value: int) -> bytes:
@@ -105,7 +108,7 @@ def write_log(path: Path, size_bytes: int, metrics: int) -> None:
         log.record(18, b"")
 
 
-def ours(paths: list[Path], *, spill: bool) -> dict[str, object]:
+def ours(paths: list[Path], folder: Path, *, spill: bool) -> Read:
     """Ingest to rows in memory, or to Parquet parts; count the points."""
     from forensics import registry  # noqa: PLC0415 - the peer must not pay for it
     from forensics.io.limits import DEFAULT  # noqa: PLC0415
@@ -115,19 +118,29 @@ def ours(paths: list[Path], *, spill: bool) -> dict[str, object]:
 
     readers = [i for i in registry.load("ingesters").ingesters if i.name == "wandb_run"]
     gc.set_threshold(200_000)  # as the command line does
-    rows, started = 0, cpu_s()
-    with tempfile.TemporaryDirectory() as folder:
-        for number, path in enumerate(paths):
-            source = Source(path.name, path.stat().st_size)
-            place = Path(folder) / str(number)
-            place.mkdir()
-            sink, coverage = fill(open_source(path, source), source, readers, DEFAULT, place if spill else None)
-            if spill:
-                sink.flush()
-            kept = [frame.height for table, frame in sink.frames().items() if table == "metrics"]
-            rows += sum(kept) + sum(height for table, _, height in sink.parts if table == "metrics")
-            assert coverage.skipped_bytes == 0
-    return {"points": rows, "work_s": cpu_s() - started}
+    rows, sinks, started = 0, [], cpu_s()
+    for number, path in enumerate(paths):
+        source = Source(path.name, path.stat().st_size)
+        place = folder / str(number)
+        place.mkdir()
+        sink, coverage = fill(open_source(path, source), source, readers, DEFAULT, place if spill else None)
+        if spill:
+            sink.flush()
+        kept = [frame.height for table, frame in sink.frames().items() if table == "metrics"]
+        rows += sum(kept) + sum(height for table, _, height in sink.parts if table == "metrics")
+        assert coverage.skipped_bytes == 0
+        sinks.append(sink)
+    used = cpu_s() - started
+
+    def sums() -> dict[str, list[int]]:
+        import polars as pl  # noqa: PLC0415
+        from checksums import joined, of  # noqa: PLC0415
+
+        held = [sink.frames()["metrics"] for sink in sinks if "metrics" in sink.frames()]
+        parts = [part for sink in sinks for table, part, _ in sink.parts if table == "metrics"]
+        return joined([*map(of, held), *(of(pl.read_parquet(part)) for part in parts)])
+
+    return {"points": rows, "work_s": used}, sums
 
 
 def message_classes() -> Any:  # noqa: ANN401 - a module that a checker cannot see
@@ -162,10 +175,12 @@ def framed(data: bytes) -> Iterator[bytes]:
             held = b""
 
 
-def peer(paths: list[Path]) -> dict[str, object]:
+def peer(paths: list[Path], folder: Path) -> Read:
     """Decode every record, then every item of a history row; keep the numbers."""
+    del folder
     pb = message_classes()
     points, started = 0, cpu_s()
+    logs: list[list[tuple[str, int, float]]] = []
     for path in paths:
         kept: list[tuple[str, int, float]] = []
         for payload in framed(path.read_bytes()):
@@ -178,12 +193,29 @@ def peer(paths: list[Path]) -> dict[str, object]:
                 (k, row["_step"], v) for k, v in row.items() if not k.startswith("_") and isinstance(v, float | int)
             ]
         points += len(kept)
-    return {"points": points, "work_s": cpu_s() - started}
+        logs.append(kept)
+    used = cpu_s() - started
+
+    def sums() -> dict[str, list[int]]:
+        import polars as pl  # noqa: PLC0415
+        from checksums import joined, of  # noqa: PLC0415
+
+        from forensics.dialects.names import canonical  # noqa: PLC0415
+
+        found: list[dict[str, list[int]]] = []
+        for kept in logs:
+            names, steps, values = zip(*kept, strict=True)
+            units = {name: float(canonical(name).scale) for name in set(names)}
+            scaled = [float(value) * units[name] for name, value in zip(names, values, strict=True)]
+            found.append(of(pl.DataFrame({"raw_name": names, "step": steps, "value": scaled})))
+        return joined(found)
+
+    return {"points": points, "work_s": used}, sums
 
 
-READERS: dict[str, Callable[[list[Path]], dict[str, object]]] = {
-    "columns": lambda paths: ours(paths, spill=False),
-    "parquet": lambda paths: ours(paths, spill=True),
+READERS: dict[str, Callable[[list[Path], Path], Read]] = {
+    "columns": lambda paths, folder: ours(paths, folder, spill=False),
+    "parquet": lambda paths, folder: ours(paths, folder, spill=True),
     "peer": peer,
 }
 
@@ -209,11 +241,14 @@ def worker(name: str, paths: list[Path]) -> None:
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
-    said = READERS[name](paths)
-    done.set()
-    watcher.join()
-    whole = resource.getrusage(resource.RUSAGE_SELF)
-    print(json.dumps({"cpu_s": whole.ru_utime + whole.ru_stime, "peak_anonymous_mb": round(peak[0]), **said}))
+    with tempfile.TemporaryDirectory() as folder:
+        said, sums = READERS[name](paths, Path(folder))
+        done.set()
+        watcher.join()
+        whole = resource.getrusage(resource.RUSAGE_SELF)
+        figures = {"cpu_s": whole.ru_utime + whole.ru_stime, "peak_anonymous_mb": round(peak[0]), **said}
+        sys.path.append(str(Path(__file__).parent))  # behind the packages: this file has the name of one
+        print(json.dumps(figures | {"sums": sums()}))
 
 
 def measured(name: str, paths: list[Path]) -> dict[str, Any]:
@@ -229,6 +264,7 @@ def compare(title: str, paths: list[Path]) -> None:
     size = sum(path.stat().st_size for path in paths)
     figures = {name: measured(name, paths) for name in READERS}
     for name, said in figures.items():
+        assert said["sums"] == figures["peer"]["sums"], f"{name} and the peer read different values"
         us = said["work_s"] / said["points"] * 1e6
         held = said["peak_anonymous_mb"]
         print(

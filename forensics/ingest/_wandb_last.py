@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forensics.ingest._wandb_chain import chained
 from forensics.ingest._wandb_varints import PAD, OddError
+from forensics.ingest._wandb_wire import cells_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,22 +29,20 @@ def last_of(rows: list[Row]) -> tuple[dict[bytes | int, int], list[int]]:
     sizes = np.fromiter(map(len, bodies), np.int64, len(bodies))
     text = np.frombuffer(bytearray().join((*bodies, PAD)), np.uint8)
     try:
-        (row, key_at, key_len, value_at, value_len), rest = chained(text, sizes)
+        cells = cells_of(text, sizes)
     except OddError:
         return {}, list(range(len(rows)))
-    others: list[int] = rest.tolist()
-    if not len(row):
-        return {}, others
-    # behind the last item stand keys to delete
-    final = np.flatnonzero(np.diff(row, append=-1))
-    ends = np.cumsum(sizes)
-    others += row[final][value_at[final] + value_len[final] < ends[row[final]]].tolist()
-    hashes = _hashes(text, key_at, key_len)
-    last = np.zeros(1 << _SLOT_BITS, np.int64)
+    row = cells.row
+    # behind the last value stand keys to delete, or alone
+    reached = np.zeros(len(rows), np.int64)
+    reached[row] = cells.value_at + cells.value_len
+    others: list[int] = np.flatnonzero(reached != np.cumsum(sizes)).tolist()
+    hashes = _hashes(text, cells.key_at, cells.key_len)
+    last = np.full(1 << _SLOT_BITS, -1)
     slot = (hashes >> np.uint64(64 - _SLOT_BITS)).astype(np.int64)
     last[slot] = np.arange(len(slot))
     missed = np.flatnonzero(hashes[last[slot]] != hashes)
-    places = np.unique(last[slot])
+    places = last[last >= 0]
     found = dict(zip(hashes[missed].tolist(), row[missed].tolist(), strict=True))
     found.update(zip(hashes[places].tolist(), row[places].tolist(), strict=True))
     return found, others

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from forensics.ingest._tf_wire import WireError
 from forensics.ingest._wandb_facts import Facts
-from forensics.ingest._wandb_history import BATCH_BYTES, BATCH_RECORDS, Row
+from forensics.ingest._wandb_history import BATCH_BYTES, BATCH_RECORDS, FEWEST_RECORDS, Row
 from forensics.ingest._wandb_items import items
 from forensics.io.limits import DEFAULT, Limits
 
@@ -35,14 +35,16 @@ class Summaries:
 
     def feed(self, rows: list[Row]) -> None:
         """Take records in their order."""
-        most_records, most_bytes = min(BATCH_RECORDS, self.limits.batch_rows), min(BATCH_BYTES, self.limits.block_bytes)
-        for row in rows:
-            size_bytes = row[4] - row[3]
-            if size_bytes <= MOST_BYTES:
-                self._waiting.append(row)
-                self._waiting_bytes += size_bytes
-            if len(self._waiting) >= most_records or self._waiting_bytes >= most_bytes:
-                self._look()
+        rows = [row for row in rows if row[4] - row[3] <= MOST_BYTES]
+        self._waiting += rows
+        self._waiting_bytes += sum([end - at for _, _, _, at, end in rows])
+        most_bytes = min(BATCH_BYTES, self.limits.block_bytes)
+        if len(self._waiting) >= self._most_rows or self._waiting_bytes >= most_bytes:
+            self._look()
+
+    @property
+    def _most_rows(self) -> int:
+        return min(BATCH_RECORDS, self.limits.batch_rows)
 
     def write(self) -> None:
         """Note the last value of each key that was met."""
@@ -57,19 +59,24 @@ class Summaries:
         self._last.clear()
 
     def _look(self) -> None:
-        rows, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        if self.many and rows:
-            from forensics.ingest._wandb_last import last_of  # noqa: PLC0415 - numpy is loaded for large logs only
-
-            found, others = last_of(rows)
-        else:
-            found, others = {}, range(len(rows))
-        held = {n: _held(rows[n]) for n in {*found.values(), *others}}
-        self._last.update((key, held[n]) for key, n in found.items())
-        for n in others:
-            self._last.update(dict.fromkeys(_keys(held[n]), held[n]))
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        for begin in range(0, len(waiting), self._most_rows):
+            rows = waiting[begin : begin + self._most_rows]
+            found, others = self._last_of(rows)
+            held = {n: _held(rows[n]) for n in {*found.values(), *others}}
+            self._last.update((key, held[n]) for key, n in found.items())
+            for n in others:
+                self._last.update(dict.fromkeys(_keys(held[n]), held[n]))
         if len(self._last) > _MOST_KEYS:
             self.write()
+
+    def _last_of(self, rows: list[Row]) -> tuple[dict[bytes | int, int], list[int]]:
+        """Rows by the hash of each key whose last one they are; and those to be looked at one by one."""
+        if not self.many or len(rows) < FEWEST_RECORDS:
+            return {}, list(range(len(rows)))
+        from forensics.ingest._wandb_last import last_of  # noqa: PLC0415 - numpy is loaded for large logs only
+
+        return last_of(rows)
 
 
 def _held(row: Row) -> Row:
