@@ -195,3 +195,18 @@ def columns(data: bytes) -> tuple[pl.DataFrame, int]:
         }
     )
     return frame, len(root["traceEvents"])
+
+
+def tiled(one: bytes, copies: int) -> tuple[pl.DataFrame, int]:
+    """The same of a trace that says a step so many times, each time under its own number."""
+    step, events = columns(one)
+    mark = pl.col("step").is_not_null()
+    parts = (
+        step.with_columns(
+            pl.col("seq") + at * events,
+            step=pl.when(mark).then(pl.lit(at, dtype=pl.Int64)),
+            name=pl.when(mark).then(pl.lit(f"ProfilerStep#{at}")).otherwise("name"),
+        )
+        for at in range(copies)
+    )
+    return pl.concat(parts), events * copies

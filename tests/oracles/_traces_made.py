@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 Event = dict[str, Any]
@@ -277,7 +276,15 @@ LAYOUTS: dict[str, Callable[[Sequence[Event]], bytes]] = {
 }
 
 
-def write_sized(path: Path, layout: Callable[[Sequence[Event]], bytes], size_bytes: int) -> None:
-    """Write the trace of a training job of about this size."""
-    few = [len(layout(list(training(steps)))) for steps in (1, 2)]
-    path.write_bytes(layout(list(training(size_bytes // (few[1] - few[0])))))
+BETWEEN = {"kineto": b",\n\n  ", "several": b",\n  ", "line each": b",\n", "compact": b","}
+
+
+def tiled(layout: str, size_bytes: int) -> tuple[bytes, bytes, int]:
+    """A trace of about this size that says one step again and again under other numbers; that step; how often."""
+    one: bytes = LAYOUTS[layout](list(training(1)))
+    begin = one.index(b"{", one.index(b'"traceEvents"'))
+    end = one.rindex(b"}", 0, one.index(b'"traceName"')) + 1
+    body = one[begin:end]
+    copies = size_bytes // len(body)
+    steps = (body.replace(b"ProfilerStep#0", b"ProfilerStep#%d" % step) for step in range(copies))
+    return one[:begin] + BETWEEN[layout].join(steps) + one[end:], one, copies

@@ -180,9 +180,9 @@ def test_salvage_looks_at_each_byte_a_bounded_number_of_times(
 def test_true_size_every_value_and_what_the_command_prints(layout: str, tmp_path: Path, true_size: None) -> None:
     del true_size
     path = tmp_path / "trace.json"
-    made.write_sized(path, made.LAYOUTS[layout], 300_000_000)
-    data = path.read_bytes()
-    expected, events = oracle.columns(data)
+    data, one, copies = made.tiled(layout, 300_000_000)
+    path.write_bytes(data)
+    expected, events = oracle.tiled(one, copies)
     device = expected.filter(pl.col("category") == "kernel")
     runs = (
         (pipeline.ingest_bytes(path.name, data), expected),
