@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 #: Rows handed over at once, if `Limits.batch_rows` is not fewer.
 _BATCH = 100_000
 _NAMES = 100_000
+#: Text of new names in one batch: names of usual length reach `_BATCH` first, long ones go to the sink's account soon.
+NAME_CHARS = 4 << 20
+#: A longer name is not remembered.
+_LONG_CHARS = 4 << 10
 INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -67,12 +71,18 @@ def unix_ns(stamp: float | None) -> int | None:
 
 
 class Names(dict[str, Name]):
-    """Canonical names of printed ones, each looked up once; beyond a bound they are not remembered."""
+    """Canonical names of printed ones, each looked up once; beyond a bound they are not remembered.
+
+    `chars` counts the text of those that were looked up.
+    """
+
+    chars = 0
 
     def __missing__(self, raw: str) -> Name:
         """Look a name up that is not known yet."""
         found = canonical(raw)
-        if len(self) < _NAMES:
+        self.chars += len(raw)
+        if len(self) < _NAMES and len(raw) <= _LONG_CHARS:
             self[raw] = found
         return found
 
@@ -114,7 +124,7 @@ class MetricRows:
             self._counts.append(1)
         self._codes.append(self._numbers.setdefault((name.canonical, raw_name), len(self._numbers)))
         self._values.append(value)
-        if len(self._values) >= min(_BATCH, self.limits.batch_rows):
+        if len(self._values) >= min(_BATCH, self.limits.batch_rows) or self._names.chars > NAME_CHARS:
             self.close()
 
     def close(self) -> None:
@@ -122,6 +132,7 @@ class MetricRows:
         if not self._values:
             return
         self.out.rows("metrics", self._frame())
+        self._names.chars = 0
         for held in (self._places, self._counts, self._codes, self._values, self._classes, self._numbers):
             held.clear()
 

@@ -15,7 +15,8 @@ _KEY, _NESTED_KEY, _VALUE = 1, 2, 16
 _NUMBER = re.compile(rb"-?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|Infinity)\Z|NaN\Z")
 _VALUE_TAG = b"\x82\x01"
 _NESTING = 4
-_NESTED_CELLS = 10_000
+#: Of one nested value: cells, and characters of their joined names (names of 400 characters reach both at once).
+_NESTED_CELLS, _NESTED_CHARS = 10_000, 4 << 20
 
 
 def items(data: bytes, at: int, end: int, field: int = 1) -> Iterator[tuple[bytes, bytes]]:
@@ -85,10 +86,10 @@ def numbers_of(name: str, value: bytes) -> Iterator[tuple[str, float | None]]:
 
 def flat(name: str, document: object) -> Iterator[tuple[str, object]]:
     """Leaves of a document with dotted names; an object with `_type` is a media value and has none."""
-    left = _NESTED_CELLS
+    cells, chars = _NESTED_CELLS, _NESTED_CHARS
     for key, cell in _leaves(name, document, 0):
-        left -= 1
-        if left < 0:
+        cells, chars = cells - 1, chars - len(key)
+        if cells < 0 or chars < 0:
             return
         yield key, cell
 

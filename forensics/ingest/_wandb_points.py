@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from forensics.dialects.spec import Name
-from forensics.ingest._metric_rows import At, Names, class_of
+from forensics.ingest._metric_rows import NAME_CHARS, At, Names, class_of
 from forensics.ingest._out import Out
 
 _BATCH = 100_000
@@ -65,7 +65,7 @@ class Points:
         if name.scale != 1:
             value *= name.scale
         self._rows.append((*at, gstep, name.canonical, raw, value, class_of(value)))
-        if len(self._rows) >= min(self.batch_rows, _BATCH):
+        if len(self._rows) >= min(self.batch_rows, _BATCH) or self.names.chars > NAME_CHARS:
             self.flush()
 
     def close(self, version: str) -> None:
@@ -81,6 +81,7 @@ class Points:
         if self._rows:
             self.out.rows("metrics", dict(zip(_COLUMNS, zip(*self._rows, strict=True), strict=True)))
             self._rows.clear()
+            self.names.chars = 0
 
     def _null(self, at: Place, gstep: int | None, raw: str, *, suspected: bool) -> None:
         found = "null-suspected-nan" if suspected else "null"

@@ -14,8 +14,8 @@ from forensics.errors import LimitExceeded
 from forensics.io.limits import Limits
 
 T = TypeVar("T")
-#: Characters of text that cost as much as one cell: a polars string and a row of numbers fill 16 bytes a cell.
-TEXT_CHARS = 16
+#: Characters of text that cost as much as one cell, which takes 16 bytes: text is held twice while it becomes a column.
+TEXT_CHARS = 8
 
 
 class WorkExceeded(LimitExceeded):

@@ -223,8 +223,19 @@ def framed(seed: bytes) -> Iterator[tuple[str, bytes]]:
         "tensor-claims",
         log(b"\x10\x07" + _field(5, fill(_field(1, b"\n\x01t" + _field(8, claimed))))),
     )
+    yield from ((f"history-{label}", log(payload)) for label, payload in _histories())
     name = _field(1, b"n" * (SIZE_BYTES // 2)) + b"\x15\0\0\x80?"
     yield "tag", log(b"\x10\x07" + _field(5, _field(1, name)))
+
+
+def _histories() -> Iterator[tuple[str, bytes]]:
+    """Payloads of W&B records whose values are objects with a long key before many."""
+    few = json.dumps({f"k{n}": n for n in range(SIZE_BYTES // 24)}).encode()
+    nulls = json.dumps({f"k{n}": None for n in range(SIZE_BYTES // 30)}).encode()
+    for label, value in (("path", few), ("nulls", nulls)):
+        item = _field(1, b"n" * (SIZE_BYTES // 2)) + b"\x82\x01" + _varint(len(value)) + value
+        for record in (2, 3, 5):
+            yield f"{label}-{record}", _field(record, _field(1, item))
 
 
 def _varint(value: int) -> bytes:

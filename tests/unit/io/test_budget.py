@@ -133,14 +133,14 @@ def test_the_sink_keeps_the_rows_that_fit_and_then_raises(as_frame: bool) -> Non
     columns = {"name": ["a"] * 150, "value": [1.0] * 150, "step": [1] * 150}
     with pytest.raises(WorkExceeded):
         sink.rows("metrics", pl.DataFrame(columns) if as_frame else columns)
-    assert sink.frames()["metrics"].height == 65  # three cells each, and a character in sixteen
-    assert sink.budget.cells == 65 * 3 + 65 // TEXT_CHARS
+    assert sink.frames()["metrics"].height == 64  # three cells each, and text
+    assert sink.budget.cells == 64 * 3 + 64 // TEXT_CHARS == 200
 
 
 @pytest.mark.parametrize("as_frame", [False, True])
 def test_a_long_text_counts_in_every_row_that_repeats_it(as_frame: bool) -> None:
     sink = sink_of(50)
-    columns = {"name": ["n" * 1_600] * 10, "value": [1.0] * 10}
+    columns = {"name": ["n" * 100 * TEXT_CHARS] * 10, "value": [1.0] * 10}
     with pytest.raises(WorkExceeded):
         sink.rows("metrics", pl.DataFrame(columns) if as_frame else columns)
     assert sink.frames()["metrics"].height == 1
