@@ -16,8 +16,8 @@ class Limits:
     everything else of it is counted by kind.
 
     A file may cost `work_units` and `work_units_per_byte` more for each of its bytes, decoded (`io.budget`). Measured:
-    no file of 4 KB or more asks for over 1.47 a byte (GPU samples as CSV), no smaller one for over 3,800 in all. The
-    factor is 12 times the first, so that cells of two bytes each still fit; the base costs about 0.2 s.
+    no file of 4 KB or more asks for over 1.47 a byte (GPU samples as CSV), no smaller one for over 4,200 in all. The
+    factor is 11 times the first, so that cells of two bytes each still fit; the base costs about 0.2 s.
     """
 
     block_bytes: int = 8 << 20
