@@ -6,6 +6,7 @@ Nothing here reads settings of the machine or of the folder it is called in: wha
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -136,12 +137,12 @@ def open_run(path: Place, *, baseline: Place | Sequence[Place] | None = None, st
     `baseline` is a run, or several, to compare with.
 
     Raises:
-        UsageError: when the path does not exist.
+        UsageError: when the path does not exist, or is empty.
     """
-    place = None if store is None else Path(store)
-    run = pipeline.ingest_run(Path(path), store=place)
+    place = None if store is None else _path(store)
+    run = pipeline.ingest_run(_path(path), store=place)
     given = () if baseline is None else (baseline,) if isinstance(baseline, str | PathLike) else tuple(baseline)
-    bases = [pipeline.ingest_run(Path(one), store=place) for one in given]
+    bases = [pipeline.ingest_run(_path(one), store=place) for one in given]
     return OpenRun(against(run, *bases) if bases else run)
 
 
@@ -161,6 +162,14 @@ def triage(  # noqa: PLR0913 - each is a question of its own, by name only
     """
     opened = open_run(path, baseline=baseline, store=store)
     return opened.triage(ignore=ignore, figures=figures, redact=redact)
+
+
+def _path(place: Place) -> Path:
+    """A place as a path; an empty one is refused, as `Path` would take it for the working folder."""
+    if not os.fspath(place):
+        message = "the path is empty: is a variable not set?"
+        raise UsageError(message, help="forensics.triage('RUN_DIR')")
+    return Path(place)
 
 
 def _known(ignore: Iterable[str]) -> tuple[str, ...]:

@@ -1,0 +1,80 @@
+"""Rows of many files are few frames, in the order of the files; a run lets go of them when it is judged."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from forensics import api, pipeline
+from forensics.cli._judge import Asked, judged
+from forensics.errors import UsageError
+from forensics.store import gather
+from forensics.store.gather import Rows, coverage_of, issues_of
+from forensics.store.run import Run
+
+
+def frames(count: int) -> list[pl.DataFrame]:
+    return [pl.DataFrame({"n": [n, n + 1000]}) for n in range(count)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 8, 9, 26, 27, 28, 80])
+def test_rows_keep_their_order_whatever_was_joined_on_the_way(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(gather, "_BATCH_FRAMES", 3)
+    rows = Rows()
+    for frame in frames(count):
+        rows.add(frame)
+        assert all(len(level) < 3 for level in rows._levels)
+    whole = rows.whole().collect()
+    assert whole["n"].to_list() == [m for n in range(count) for m in (n, n + 1000)]
+    assert whole.n_chunks() == 1
+
+
+def test_parts_on_disk_stay_there_and_between_the_rows_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather, "_BATCH_FRAMES", 2)
+    rows = Rows()
+    first, second, third, fourth = frames(4)
+    for frame in (first, second, third.lazy(), fourth):
+        rows.add(frame)
+    assert rows.whole().collect()["n"].to_list() == [0, 1000, 1, 1001, 2, 1002, 3, 1003]
+
+
+def test_a_run_without_a_loss_has_empty_tables_of_the_schema(tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    run = pipeline.ingest_run(tmp_path / "none")
+    assert (coverage_of(run).files, issues_of(run)) == ((), ())
+    assert run.collect("issues").columns == ["source", "byte", "line", "code", "message", "count"]
+
+
+def test_of_many_runs_only_those_in_work_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [tmp_path / f"run-{n}" for n in range(8)]
+    for path in paths:
+        path.mkdir()
+        (path / "metrics.jsonl").write_text("".join(f'{{"step": {n}, "loss": 2.5}}\n' for n in range(1, 40)))
+    read: list[weakref.ref[Run]] = []
+    ingest = pipeline.ingest_run
+
+    def noted(*given: object, **named: object) -> Run:
+        gc.collect()
+        # a cache of the two latest is allowed; it does not grow with the number of runs
+        assert sum(one() is not None for one in read) <= 2
+        run = ingest(*given, **named)  # type: ignore[arg-type] # handed on
+        read.append(weakref.ref(run))
+        return run
+
+    monkeypatch.setattr(pipeline, "ingest_run", noted)
+    _, reports = judged(Asked(tuple(paths)))
+    assert [report.run for report in reports] == list(map(str, paths))
+
+
+def test_an_empty_path_never_means_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for call in (api.open_run, api.triage):
+        with pytest.raises(UsageError, match="is empty"):
+            call("")
+    with pytest.raises(UsageError, match="is empty"):
+        api.open_run(tmp_path, store="")
+    assert list(tmp_path.iterdir()) == []
