@@ -116,9 +116,15 @@ def _curve(rows: pl.DataFrame) -> Curve:
 
 def beside(run: Run, curve: Curve, name: str) -> Curve | None:
     """Give the longest curve of another metric from the same source, attempt and rank; None when there is none."""
-    own = [
-        c
-        for c in curves(run, name)
-        if (c.source, c.attempt) == (curve.source, curve.attempt) and c.rank in {curve.rank, None}
-    ]
-    return max(own, key=len, default=None)
+    near = _by_file(RunKey(run), name).get((curve.source, curve.attempt), ())
+    return max((c for c in near if c.rank in {curve.rank, None}), key=len, default=None)
+
+
+@lru_cache(maxsize=2 * len(_TOGETHER))
+def _by_file(key: RunKey, name: str) -> Mapping[tuple[str, int], tuple[Curve, ...]]:
+    """The curves of each source and attempt: one look at each curve, where each of n would look at n."""
+    found: dict[tuple[str, int], tuple[Curve, ...]] = {}
+    for curve in _curves(key)[name]:
+        place = (curve.source, curve.attempt)
+        found[place] = (*found.get(place, ()), curve)
+    return found
