@@ -61,7 +61,7 @@ STRETCHES = st.lists(
         st.sampled_from([False, False, False, True]),
     ),
     min_size=1,
-    max_size=4,
+    max_size=3,
 )
 
 

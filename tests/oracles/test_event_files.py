@@ -42,7 +42,7 @@ ROUTES = [
 #: A buffer of rows, and the bytes of every window: a file of a few thousand records crosses each of them.
 SIZES = st.builds(
     lambda rows, size: replace(DEFAULT, batch_rows=rows, block_bytes=size),
-    st.sampled_from([31, 64, 1000, 1 << 17]),
+    st.sampled_from([64, 1000, 1 << 17]),
     st.sampled_from([64, 300, 2_000, 16_000, 8 << 20]),
 )
 HITS = st.tuples(st.sampled_from(["flip", "zero", "delete", "cut"]), st.integers(0, 1 << 30), st.integers(1, 700))
@@ -128,7 +128,7 @@ def test_a_file_changes_between_all_routes_and_back_three_times() -> None:
     stretch = Stretch(tags, 0, 200, 1, "plain", shuffled=False, marked=False)
     forms = [("plain", False), ("plain", True), ("tensor", False), ("metadata", False), ("text", False)]
     turns = [
-        replace(stretch, first=1000 * n, form=form, shuffled=shuffled) for n, (form, shuffled) in enumerate(forms * 4)
+        replace(stretch, first=1000 * n, form=form, shuffled=shuffled) for n, (form, shuffled) in enumerate(forms * 3)
     ]
     data = log_of(turns, 5)
     for size in (300, 4_096, 16_384):
