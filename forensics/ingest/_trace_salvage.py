@@ -91,6 +91,9 @@ def _by_braces(data: bytes, layout: Layout | None, found: Salvaged, *, more: boo
     def between(begin: int, end: int) -> None:
         if layout is not None and data[begin:end].strip(_BLANK):
             _by_marks(data, begin, end, layout, found)
+            if found.end is not None and (more or end < len(data)):  # not the array's, which goes on
+                _lose(found, found.end - 1, data[found.end - 1 : end])
+                found.end = None
         else:
             _lose(found, begin, data[begin:end])
 
@@ -104,11 +107,13 @@ def _by_braces(data: bytes, layout: Layout | None, found: Salvaged, *, more: boo
     if objects.end is not None:
         between(reached, objects.end - 1)
         behind = Salvaged()
-        if layout is not None and OPEN.search(data, objects.end) is None:
+        goes_on = layout is not None and OPEN.search(data, objects.end) is None
+        if layout is not None and goes_on:
             _by_marks(data, objects.end, len(data), layout, behind)
-        if behind.events:
+        if behind.events or (goes_on and more):  # no array has ended where one more of its events follows
             _lose(found, objects.end - 1, b"]")
             found.add(behind)
+            found.end = None if more else found.end
         else:
             found.end = objects.end
     elif more and objects.open_at is not None and len(data) - objects.open_at <= _MOST_EVENT_BYTES:

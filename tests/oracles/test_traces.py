@@ -152,8 +152,8 @@ TORN: dict[str, Callable[[bytes], bytes]] = {
     "bare words": lambda data: data.replace(b'"ph"', b'"q":nan,"ph"'),
     "zeros": lambda data: b"".join(data[at : at + 300] + bytes(40) for at in range(0, len(data), 340)),
 }
-#: Bytes looked at by decoders and searches of each byte of a file whatever is wrong in it: 30 is what was measured.
-MOST_LOOKS = 45
+#: Bytes looked at by decoders and searches for each byte of a file, whatever is wrong in it; 20.8 were measured.
+MOST_LOOKS = 25
 
 
 @pytest.mark.parametrize("torn", TORN)
@@ -173,6 +173,8 @@ def test_salvage_looks_at_each_byte_a_bounded_number_of_times(
     data = whole[:begin] + TORN[torn](whole[begin:])
     run = read(data, block_bytes=4096)
     assert run.collect("spans").height > 10
+    if torn == "zeros":  # two of three events are torn, and none of the others is taken for what follows the array
+        assert run.collect("spans").height > 100
     assert work[0] <= MOST_LOOKS * len(data)
 
 
