@@ -29,7 +29,7 @@ _FILLED = {
 }
 #: Classes of a value that only its reader can know.
 _TOLD_CLASSES = ("null-suspected-nan", "filtered-by-writer")
-#: A part of `Limits.part_rows` rows takes some 10 MB; what is far above was not written by forensics.
+#: `Limits.part_rows` metric rows are about 30 MB in memory; what is far above was not written by forensics.
 _MOST_BYTES = 1 << 30
 
 

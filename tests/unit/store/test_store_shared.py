@@ -290,7 +290,7 @@ def test_a_hole_of_fifty_gigabytes_is_hashed_by_its_extent(tmp_path: Path) -> No
     digests = {digest_of(tmp_path, name) for name in "abc"}
     assert len(digests) == 3
     assert "" not in digests
-    assert time.process_time() - start < 5, "its zeros were hashed: that takes 20 s"
+    assert time.process_time() - start < 5, "its zeros were hashed: at 1.6 GB/s that takes 31 s"
 
 
 @pytest.mark.parametrize("block", [1, 7, 1 << 20])
