@@ -85,14 +85,14 @@ def _needles(text: str) -> Iterator[str]:
 
 @cache
 def needles() -> tuple[str, ...]:
-    """Give literals in lower case of which every text with a secret has one, but for the forms of `bare_pattern`."""
+    """Give literals in lower case of which every text with a secret has one, but for the forms of `bare_patterns`."""
     return tuple(dict.fromkeys(needle for form in forms() for needle in form.needles))
 
 
 @cache
-def bare_pattern() -> str:
-    """Give one pattern, also for engines without look-around, of the forms that no literal announces."""
-    return "|".join(form.pattern for form in _of("shape") if not form.needles)
+def bare_patterns() -> tuple[str, ...]:
+    """Give the patterns, also for engines without look-around, of the forms that no literal announces."""
+    return tuple(form.pattern for form in _of("shape") if not form.needles)
 
 
 @cache

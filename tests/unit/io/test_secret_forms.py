@@ -15,7 +15,7 @@ from forensics.io.secrets import (
     LEAST_BITS,
     LEAST_CHARS,
     Form,
-    bare_pattern,
+    bare_patterns,
     forms,
     is_setting,
     looks_random,
@@ -118,7 +118,7 @@ def test_each_needle_is_needed_and_announces_its_form(form: Form) -> None:
         assert all(needle == needle.lower() for needle in form.needles)
     else:
         told = pl.Series([made(example, rng)[0] for example in form.examples])
-        assert told.str.contains(bare_pattern()).all()
+        assert any(told.str.contains(pattern).all() for pattern in bare_patterns())
 
 
 @pytest.mark.parametrize(
