@@ -13,7 +13,7 @@ from forensics.io import sqlite_pages
 from forensics.io.reading import Opened
 from forensics.io.sqlite_orphans import orphans
 from forensics.io.sqlite_pages import Cell, Database, Row, Table
-from forensics.io.sqlite_wal import Log, log_of
+from forensics.io.sqlite_wal import Log, Read, log_of
 
 LOG = "-wal"
 #: What the main table of each tracker is called, and columns that it has.
@@ -29,7 +29,7 @@ def open_tables(opened: Opened, columns: frozenset[str]) -> tuple[Database, Mapp
         NotMine: for any other content.
     """
     try:
-        db = sqlite_pages.database(opened.span, opened.size_bytes, log_beside(opened))
+        db = sqlite_pages.database(*_held(opened), log_beside(opened))
     except InputError as error:
         raise NotMine(error.message) from error
     found = sqlite_pages.tables(db)
@@ -41,7 +41,13 @@ def open_tables(opened: Opened, columns: frozenset[str]) -> tuple[Database, Mapp
 def log_beside(opened: Opened) -> Log | None:
     """The write-ahead log beside a database; None where there is none."""
     beside = opened.beside("", LOG)
-    return log_of(beside.span, beside.size_bytes) if beside is not None else None
+    return log_of(*_held(beside)) if beside is not None else None
+
+
+def _held(opened: Opened) -> tuple[Read, int]:
+    """The bytes of a file by offset and count, and how many there are: as they are now, whatever a writer does."""
+    data = opened.raw()
+    return (lambda offset, count: data[offset : offset + count]), len(data)
 
 
 def variant(name: str, runs: int, db: Database) -> str:

@@ -343,6 +343,6 @@ def test_a_damaged_generation_gets_a_neighbour_and_stays(sound: tuple[Store, Run
 
 def test_a_place_that_cannot_be_written_to_is_a_usage_error(sound: tuple[Store, Run]) -> None:
     run = sound[0].run
-    with pytest.raises(UsageError, match="cannot be used: ") as refused:
+    with pytest.raises(UsageError, match=r"the store .*: a part of the path is a file") as refused:
         ingest_run(run, store=run / "metrics.jsonl" / "x")
-    assert refused.value.help.startswith("--store")
+    assert "--store DIR" in refused.value.help
