@@ -25,7 +25,7 @@ demo: setup ## the verdict of a bundled failed run
 	@$(BIN)/forensics triage fixtures/runs/nan-blowup-kempnerforge --exit-zero
 
 test: setup ## run the test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: setup ## format, lint, types, tests: what CI runs
 	$(BIN)/ruff format --check .
