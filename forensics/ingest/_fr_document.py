@@ -7,7 +7,7 @@ together from its stack.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from forensics.errors import InputError, NotMine
@@ -25,7 +25,8 @@ _NAMES = (b"collective_seq_id", b"seq_id", b"pg_config", b"profiling_name", b"pg
 class Document:
     """What a dump holds; `damage` says why a part is missing, `good_bytes` is where it was understood to.
 
-    `malformed` counts what stands among the entries and is none.
+    `malformed` counts what stands among the entries and is none, `damaged_texts` strings that are no UTF-8, and
+    `misframed` frames of a pickle that are not as long as they say.
     """
 
     top: Mapping[str, Any]
@@ -34,6 +35,8 @@ class Document:
     damage: str = ""
     good_bytes: int = 0
     malformed: int = 0
+    damaged_texts: int = 0
+    misframed: int = 0
 
 
 def parse(data: bytes, limits: Limits) -> Document:
@@ -67,7 +70,8 @@ def _pickled(data: bytes) -> Document:
             pickle_ops.check(machine, {key: value for key, value in fields.items() if key != "entries"})
         except InputError as error:
             damage, top = damage or error.message, {"entries": fields.get("entries")}
-    return _of(cast("object", top), "pickle", damage, good)
+    found = _of(cast("object", top), "pickle", damage, good)
+    return replace(found, damaged_texts=machine.damaged_texts, misframed=machine.misframed)
 
 
 def _folded(stack: list[Any], marks: list[int]) -> Any:  # noqa: ANN401 - plain data of any kind

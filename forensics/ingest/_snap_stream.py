@@ -48,6 +48,8 @@ class Streamed:
     columns: EventColumns
     end: int
     error: InputError | None
+    damaged_texts: int = 0
+    misframed: int = 0
 
 
 def stream(
@@ -63,7 +65,8 @@ def stream(
         run(m, _OPS)
     except InputError as why:
         error = why
-    return Streamed(_document(m), stacks, columns, m.p if m.done else max(m.p - 1, 0), error)
+    end = m.p if m.done else max(m.p - 1, 0)
+    return Streamed(_document(m), stacks, columns, end, error, m.damaged_texts, m.misframed)
 
 
 def _document(m: Machine) -> Any:  # noqa: ANN401 - plain data of any kind

@@ -58,6 +58,10 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if found.damage:
         before = f"; {len(found.entries)} entries before it were read" if found.entries else ""
         out.issue("damaged", f"{found.damage}{before}", byte=found.good_bytes)
+    if found.misframed:
+        out.issue("frame-damaged", "frames of the pickle are not as long as they say", count=found.misframed)
+    if found.damaged_texts:
+        out.issue("text-damaged", "texts that are no UTF-8; what they name is not found", count=found.damaged_texts)
     if found.malformed and not found.damage:
         out.issue("entry-malformed", "entries without an operation or a state", count=found.malformed)
     if kept < len(found.entries):

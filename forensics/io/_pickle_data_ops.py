@@ -35,16 +35,18 @@ def proto(m: Machine) -> None:
 
 
 def frame(m: Machine) -> None:
-    """FRAME: only its length is looked at."""
+    """FRAME: its length is looked at here, and where the next one begins."""
     (length,) = _U8.unpack(m.take(8))
     if length > m.bounds.frame_bytes:
         m.refuse(f"a frame of {length} bytes")
+    m.begin_frame(length)
 
 
 def stop(m: Machine) -> None:
     """STOP."""
     if len(m.stack) != 1 or m.marks:
         m.refuse("the document ends with an open container")
+    m.end_frame(m.p)
     m.done = True
 
 
@@ -187,7 +189,21 @@ def _text(m: Machine, length: int) -> None:
     if length > m.bounds.string_bytes:
         m.refuse(f"a string of {length} bytes")
     m.count()
-    m.push(m.take(length).decode("utf-8", "backslashreplace"))
+    data = m.take(length)
+    try:
+        m.push(data.decode())
+    except UnicodeDecodeError:
+        m.damaged_texts += not _is_written(data)
+        m.push(data.decode("utf-8", "backslashreplace"))
+
+
+def _is_written(data: bytes) -> bool:
+    """Whether a pickler writes these bytes for a string: UTF-8, and lone surrogates as they are."""
+    try:
+        data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def short_text(m: Machine) -> None:

@@ -19,6 +19,11 @@ class PickleCut(InputError):  # noqa: N818 - named for what happened, as its kin
     """The bytes end before the document does."""
 
 
+#: A value of this size or more is written between frames: `_Framer` of CPython's pickle.py, FRAME_SIZE_TARGET.
+_UNFRAMED_BYTES = 64 << 10
+_FRAME_OPCODE_BYTES = 9
+
+
 @dataclass(frozen=True, slots=True)
 class PickleBounds:
     """What a pickle may cost. `nodes` counts containers and strings, `depth` open brackets, `stack` waiting values.
@@ -38,16 +43,34 @@ class PickleBounds:
 class Machine:
     """A place in the bytes, the stack of values, the open marks and the memo."""
 
-    __slots__ = ("bounds", "buf", "done", "extra", "marks", "memo", "nodes", "p", "size", "stack")
+    __slots__ = (
+        "bounds",
+        "buf",
+        "damaged_texts",
+        "done",
+        "extra",
+        "frame_end",
+        "marks",
+        "memo",
+        "misframed",
+        "nodes",
+        "p",
+        "size",
+        "stack",
+    )
 
     def __init__(self, buf: Buffer, bounds: PickleBounds, extra: Any = None) -> None:  # noqa: ANN401 - the caller's own
-        """Stand at the first byte; `extra` is what the caller's own opcodes keep."""
+        """Stand at the first byte; `extra` is what the caller's own opcodes keep.
+
+        `damaged_texts` counts strings whose bytes no pickler writes, `misframed` frames of another length than stated.
+        """
         self.buf = buf
         self.size = len(buf)
         self.bounds = bounds
         self.extra = extra
         self.p = 0
         self.nodes = 0
+        self.damaged_texts = self.misframed = self.frame_end = 0
         self.done = False
         self.stack: list[Any] = []
         self.marks: list[int] = []
@@ -61,6 +84,16 @@ class Machine:
         """
         msg = f"{why} at byte {max(self.p - 1, 0)}"
         raise PickleRefused(msg, help="forensics formats")
+
+    def begin_frame(self, length: int) -> None:
+        """Begin a frame of `length` bytes behind its opcode."""
+        self.end_frame(self.p - _FRAME_OPCODE_BYTES)
+        self.frame_end = self.p + length
+
+    def end_frame(self, at: int) -> None:
+        """Note a frame that does not end `at`: bytes are missing in it, or there are more than were written."""
+        if self.frame_end and at != self.frame_end and at - self.frame_end < _UNFRAMED_BYTES:
+            self.misframed += 1
 
     def take(self, count: int) -> bytes:
         """Give the next `count` bytes.

@@ -229,9 +229,9 @@ def test_damage_keeps_what_stands_before_it_and_is_always_told(seed: int, protoc
     told = bool(sink.issues) or coverage.skipped_bytes > 0
     if document is None:
         assert told
-    rows, expected = events_read(sink.frames()), events_true(pickle.loads(whole))
-    if not told:
-        assert len(rows) == len(expected)
+    if not told:  # then it is a sound pickle of other values, and each event that it holds is read
+        traces = document.get("device_traces") if isinstance(document, dict) else None
+        assert len(events_read(sink.frames())) == sum(map(len, traces or []))
 
 
 def test_the_template_is_what_reads_most_events(monkeypatch: pytest.MonkeyPatch) -> None:
