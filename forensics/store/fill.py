@@ -91,6 +91,7 @@ def _read(
             failed = _attempt(one, opened, sink)
         except NotMine:
             continue
+        failed = failed or _settled(one, sink)
         if (lost := opened.lost) is not None and all(issue.code != lost.code for issue in sink.issues):
             sink.issue(lost.code, lost.why, byte=lost.byte)
         return sink, sink.coverage(one.name, failed=failed, lost=lost)
@@ -126,6 +127,20 @@ def _attempt(one: Ingester, opened: Opened, sink: SourceSink) -> str:
 def lasting(issues: Iterable[Issue]) -> bool:
     """Whether the same bytes would give the same rows again: not where the disk, the machine or a bug ended it."""
     return not any(issue.code in _PASSING for issue in issues)
+
+
+def _settled(one: Ingester, sink: SourceSink) -> str:
+    """Why the last rows of a reader cannot be rows of their tables; nothing where they all are."""
+    why = ""
+    for table in sink.waiting:
+        try:
+            sink.settle(table)
+        except PlaceError:
+            raise
+        except _FAULTS as error:
+            why = f"{one.name} failed: {_words(error)}"
+            sink.issue("ingester-failed", why)
+    return why
 
 
 def _words(error: BaseException) -> str:

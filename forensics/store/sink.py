@@ -66,17 +66,18 @@ class SourceSink:
         fitting = self.budget.fitting(height, lambda rows: _cells(columns, rows))
         if fitting:
             self._add(table, columns if fitting == height else _first(columns, fitting))
+            self._read_by_rows = self._read
         if fitting < height:
             self.budget.end(self.budget.ended)
 
     def _add(self, table: str, columns: Mapping[str, Sequence[Any]] | pl.DataFrame) -> None:
         """Make a frame of the rows; a few rows wait for others with the same columns."""
         if isinstance(columns, pl.DataFrame) or max(map(len, columns.values())) >= FEWEST_ROWS:
-            self._settle(table)
+            self.settle(table)
             self._convert(table, columns)
             return
         if table in self._waiting and self._waiting[table].keys() != columns.keys():
-            self._settle(table)
+            self.settle(table)
         waiting = self._waiting.get(table)
         if waiting is None:
             self._waiting[table] = {name: list(values) for name, values in columns.items()}
@@ -84,12 +85,17 @@ class SourceSink:
             for name, values in columns.items():
                 waiting[name] += values
             if max(map(len, waiting.values())) >= FEWEST_ROWS:
-                self._settle(table)
+                self.settle(table)
 
-    def _settle(self, *tables: str) -> None:
-        for table in tables or tuple(self._waiting):
-            if (waiting := self._waiting.pop(table, None)) is not None:
-                self._convert(table, waiting)
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Tables of which a few rows wait to become a frame; they are no rows of the source until `settle`."""
+        return tuple(self._waiting)
+
+    def settle(self, table: str) -> None:
+        """Make a frame of the waiting rows of a table; what they hold may be no value of their columns, and raise."""
+        if (waiting := self._waiting.pop(table, None)) is not None:
+            self._convert(table, waiting)
 
     def _convert(self, table: str, columns: Mapping[str, Sequence[Any]] | pl.DataFrame) -> None:
         if isinstance(columns, pl.DataFrame):
@@ -99,7 +105,6 @@ class SourceSink:
             frame = pl.DataFrame({n: pl.Series(n, v, dtype=known.get(n), strict=False) for n, v in columns.items()})
         frame = without_secrets(table, conform(table, frame.with_columns(source=pl.lit(self.source.path))))
         self._frames.setdefault(table, []).append(frame)
-        self._read_by_rows = self._read
         self._buffered[table] = self._buffered.get(table, 0) + frame.height
         if self.folder is not None and self._buffered[table] >= self.limits.part_rows:
             self._flush(table)
@@ -174,12 +179,14 @@ class SourceSink:
 
     def frames(self) -> dict[str, pl.DataFrame]:
         """Give what is still in memory, one frame per table."""
-        self._settle()
+        for table in self.waiting:
+            self.settle(table)
         return {table: pl.concat(frames) for table, frames in self._frames.items() if frames}
 
     def flush(self) -> None:
         """Write all that is buffered to parts; needs a folder."""
-        self._settle()
+        for table in self.waiting:
+            self.settle(table)
         for table in list(self._frames):
             self._flush(table)
 

@@ -88,8 +88,8 @@ def test_strict_tells_of_input_that_was_lost_whatever_else_was_found(call: Call,
     assert call("hang", run).code == 1
     assert call("hang", run, "--strict").code == 4
     assert call("hang", run, "--strict", "--exit-zero").code == 0
-    assert call("hang", FIXTURES / "flight_recorder/broken-cut-json").code == 3
-    assert call("hang", FIXTURES / "flight_recorder/broken-cut-json", "--strict").code == 4
+    assert call("hang", FIXTURES / "flight_recorder/broken-cut").code == 3
+    assert call("hang", FIXTURES / "flight_recorder/broken-cut", "--strict").code == 4
 
 
 def test_the_tables_are_kept_where_that_was_asked(call: Call, tmp_path: Path) -> None:

@@ -195,6 +195,23 @@ def test_rows_before_the_failure_are_kept_and_only_their_bytes_count(
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs links and modes")
+def test_last_rows_that_are_no_rows_of_their_table_cost_their_file(
+    call: Call, nan_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(opened: Opened, out: Out, limits: Limits) -> None:
+        assert limits.batch_rows
+        out.rows("metrics", {"name": ["loss"], "no_such_column": [1]})
+        out.account(read_bytes=opened.size_bytes)
+
+    load = registry.load
+    (reader,) = (one for one in load("ingesters").ingesters if one.name == "text_log")
+    own = dataclasses.replace(reader, read=read)
+    monkeypatch.setattr(registry, "load", lambda *k: dataclasses.replace(load(*k), ingesters=(own,)))
+    done = call("ingest", nan_run, "--format", "json")
+    assert {file["status"] for file in done.document["coverage"]["files"]} == {"partial"}
+    assert {issue["code"] for issue in done.document["issues"]} == {"ingester-failed"}
+
+
 def test_a_file_that_cannot_be_opened_any_more_is_lost(
     call: Call, nan_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
