@@ -3,11 +3,14 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 N      ?= 2000
+SEED   ?= 1
+LAB    := .lab
+LAB_N  := $(if $(filter command line environment,$(origin N)),$(N),100)
 STAMP  := $(VENV)/.ready
 SITE   := build/site-env
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fuzz oracles bench docs pictures site lock fixtures
+.PHONY: lab help setup demo test check fuzz oracles bench docs pictures site lock fixtures
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +41,15 @@ fuzz: setup ## mutate and amplify inputs of every ingester, and ask rules and re
 
 oracles: setup ## every reader against its peer by value: 500 examples each, and at true size (minutes, 4 GB of disk)
 	FORENSICS_EXAMPLES=500 FORENSICS_TRUE_SIZE=1 $(BIN)/python -m pytest tests/oracles
+
+$(LAB)/.ready: tests/lab/requirements.txt
+	$(PYTHON) -m venv $(LAB)/env
+	$(LAB)/env/bin/python -m pip install -q --disable-pip-version-check -r tests/lab/requirements.txt
+	@touch $@
+
+lab: setup $(LAB)/.ready ## real small jobs with injected faults, and how often the answers are right: make lab SEED=7 N=100
+	$(BIN)/python tests/lab/lab.py --seed $(SEED) --n $(LAB_N) --out $(LAB)/out/$(SEED) --python $(LAB)/env/bin/python \
+		--forensics $(BIN)/forensics -v
 
 bench: setup ## speed and memory as ratios against peers
 	$(BIN)/python bench/startup.py

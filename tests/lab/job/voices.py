@@ -1,0 +1,157 @@
+"""How a loop prints a step, an evaluation, a checkpoint and its end: one class for each log style."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+
+from hooks import RANK, WORLD
+
+
+class Print:
+    """`step 12 loss 3.1 …`, as a first loop prints."""
+
+    everyone = False
+
+    def __init__(self, steps):
+        self.steps = steps
+        self.out(f"training for {steps} steps on {WORLD} rank(s)" if WORLD > 1 else f"training for {steps} steps")
+
+    def out(self, text):
+        print(text, flush=True)
+
+    def step(self, step, loss, norm, rate, dt, tokens):
+        self.out(f"step {step}/{self.steps} loss {loss:.4f} grad_norm {norm:.4f} lr {rate:.2e} dt {dt * 1e3:.1f}ms")
+
+    def scale(self, step, scale):
+        self.out(f"step {step}: gradient overflow, skipping update, loss scale {scale:g}")
+
+    def evaluated(self, step, loss):
+        self.out(f"step {step} eval_loss {loss:.4f}")
+
+    def saved(self, step, path):
+        self.out(f"saved checkpoint {path}")
+
+    def resumed(self, step, path):
+        self.out(f"resumed from {path} at step {step}")
+
+    def end(self, step):
+        self.out(f"training finished after {step} steps")
+
+
+class Logging(Print):
+    """The standard library's logging, every rank."""
+
+    everyone = True
+
+    def __init__(self, steps):
+        logging.basicConfig(
+            level=logging.INFO,
+            stream=sys.stdout,
+            format=f"%(asctime)s %(levelname)s [rank {RANK}] %(message)s",
+            force=True,
+        )
+        super().__init__(steps)
+
+    def out(self, text):
+        logging.info(text)
+
+    def step(self, step, loss, norm, rate, dt, tokens):
+        self.out(
+            f"step={step} loss={loss:.5f} grad_norm={norm:.3f} lr={rate:.3g} step_time={dt:.3f}s tok/s={tokens:.0f}"
+        )
+
+
+class Tqdm(Print):
+    """A progress bar with the loss behind it."""
+
+    def __init__(self, steps):
+        from tqdm import tqdm  # noqa: PLC0415 - only this voice
+
+        self.bar = tqdm(total=steps, file=sys.stderr, mininterval=0)
+        super().__init__(steps)
+
+    def step(self, step, loss, norm, rate, dt, tokens):
+        self.bar.n = step
+        self.bar.set_postfix(loss=f"{loss:.4f}", gnorm=f"{norm:.3f}", lr=f"{rate:.2e}")
+
+    def end(self, step):
+        self.bar.close()
+        super().end(step)
+
+
+class Dict(Print):
+    """Dictionaries, as the Hugging Face Trainer prints them."""
+
+    def step(self, step, loss, norm, rate, dt, tokens):
+        self.out(str({"loss": round(loss, 4), "grad_norm": round(norm, 4), "learning_rate": rate, "step": step}))
+
+    def evaluated(self, step, loss):
+        self.out(str({"eval_loss": round(loss, 4), "step": step}))
+
+
+class KempnerForge(Logging):
+    """`[rank 0] INFO     [step 50] loss=… | …`."""
+
+    def out(self, text):
+        print(f"[rank {RANK}] INFO     {text}", flush=True)
+
+    def step(self, step, loss, norm, rate, dt, tokens):
+        if loss != loss:
+            print(f"[rank {RANK}] WARNING  NaN/Inf loss at step {step - 1} (consecutive=1, total=1)", flush=True)
+            return
+        self.out(
+            f"[step {step}] loss={loss:.4f} | lr={rate:.2e} | grad_norm={norm:.3f} | tok/s={tokens:,.0f} | mfu=18.2% | "
+            f"mem=2.1/80GB | step_time={dt:.2f}s"
+        )
+
+    def evaluated(self, step, loss):
+        self.out(f"[step {step}] eval_loss={loss:.4f}")
+
+    def saved(self, step, path):
+        self.out(f"Checkpoint committed: {path} (step={step})")
+
+    def resumed(self, step, path):
+        self.out(f"Resumed from step {step}, {step * 512:,} tokens seen")
+
+    def end(self, step):
+        self.out(f"Training complete: {step} steps, {step * 512:,} tokens")
+
+
+class Megatron(Print):
+    """Megatron-LM's line of an iteration."""
+
+    def step(self, step, loss, norm, rate, dt, tokens):
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+        shown = f" lm loss: {loss:.6E} |" if loss == loss else ""
+        self.out(
+            f" [{stamp}] iteration {step:8d}/{self.steps:8d} | consumed samples: {step * 8:12d} | elapsed time per "
+            f"iteration (ms): {dt * 1e3:.1f} | learning rate: {rate:.6E} | global batch size:     8 |{shown} loss scale: 1.0 "
+            f"| grad norm: {norm:.3f} | number of skipped iterations:   0 | number of nan iterations:   {int(loss != loss)} |"
+        )
+
+    def saved(self, step, path):
+        self.out(f"  successfully saved checkpoint from iteration {step:7d} to checkpoints")
+
+
+class TorchTitan(Print):
+    """torchtitan's line of a step."""
+
+    def out(self, text):
+        print(f"[titan] {time.strftime('%Y-%m-%d %H:%M:%S')},000 - root - INFO - {text}", flush=True)
+
+    def step(self, step, loss, norm, rate, dt, tokens):
+        self.out(
+            f"step: {step:2d}  loss: {loss:7.4f}  grad_norm: {norm:7.4f}  memory:  2.10GiB(2.66%)  tps: {tokens:,.0f}  "
+            f"tflops: 3.21  mfu: 1.03%"
+        )
+
+    def end(self, step):
+        self.out("Training completed")
+
+
+VOICES = {
+    "print": Print, "logging": Logging, "tqdm": Tqdm, "dict": Dict, "kempnerforge": KempnerForge, "megatron": Megatron,
+    "torchtitan": TorchTitan,
+}  # fmt: skip
