@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,9 +156,28 @@ def _code(held: FunctionType, value: FunctionType) -> Iterator[tuple[Any, str, A
             setattr(held, name, getattr(value, name))
 
 
-def killed_by(kept: dict[str, Any], read: dict[str, Run]) -> str:
-    """The golden run that notices, or nothing."""
+def entered(read: dict[str, Run]) -> dict[str, set[str]]:
+    """For each file of ours, the golden runs whose diagnosis enters a function of it."""
+    seen: dict[str, set[str]] = {}
     for name, run in read.items():
+
+        def call(frame: FrameType, event: str, _arg: object, name: str = name) -> None:
+            if event == "call":
+                seen.setdefault(frame.f_code.co_filename, set()).add(name)
+
+        sys.setprofile(call)
+        try:
+            runs.diagnosis(pipeline.report_of(Run(run.name, run.frames)))
+        finally:
+            sys.setprofile(None)
+    return seen
+
+
+def killed_by(kept: dict[str, Any], read: dict[str, Run], near: set[str]) -> str:
+    """The golden run that notices, or nothing; only those that enter the module can."""
+    for name, run in read.items():
+        if name not in near:
+            continue
         try:
             now = runs.diagnosis(pipeline.report_of(Run(run.name, run.frames)))
         except Exception as error:  # noqa: BLE001 - a mutant may do anything
@@ -186,16 +205,17 @@ def main() -> int:
         }
         kept = {name: runs.diagnosis(pipeline.report_of(Run(run.name, run.frames))) for name, run in read.items()}
         ends: Counter[str] = Counter()
+        near = entered(read)
         for mutant in chosen[part::parts]:
             undo = put_in(mutant)
-            killer = killed_by(kept, read)
+            killer = killed_by(kept, read, near.get(str(importlib.import_module(mutant.module).__file__), set()))
             for place, name, value in reversed(undo):
                 setattr(place, name, value)
             ends["killed" if killer else "survived"] += 1
             if killer:  # what killed one of this module probably kills the next
                 read = {killer.split(":")[0]: read[killer.split(":")[0]], **read}
-            else:
-                print(f"survived {mutant.path.relative_to(ROOT)}:{mutant.line} {mutant.words}", flush=True)
+            end = f"killed by {killer}" if killer else "survived"
+            print(f"{end}: {mutant.path.relative_to(ROOT)}:{mutant.line} {mutant.words}", flush=True)
     print(f"{ends['killed']} of {ends.total()} killed")
     return 0
 
