@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.ready
 SITE   := build/site-env
 
 .DEFAULT_GOAL := help
-.PHONY: lab help setup demo test check fuzz oracles bench docs pictures site lock fixtures
+.PHONY: help setup demo test check fuzz oracles lab golden mutants bench docs pictures site lock fixtures
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,12 @@ $(LAB)/.ready: tests/lab/requirements.txt
 lab: setup $(LAB)/.ready ## real small jobs with injected faults, and how often the answers are right: make lab SEED=7 N=100
 	$(BIN)/python tests/lab/lab.py --seed $(SEED) --n $(LAB_N) --out $(LAB)/out/$(SEED) --python $(LAB)/env/bin/python \
 		--forensics $(BIN)/forensics -v
+
+golden: setup ## the golden runs whose diagnosis changed
+	$(BIN)/python tests/golden/runs.py
+
+mutants: setup ## change what decides, one number or operator at a time: do the golden runs notice?
+	$(BIN)/python tests/mutants/mutate.py --n 200
 
 bench: setup ## speed and memory as ratios against peers
 	$(BIN)/python bench/startup.py
