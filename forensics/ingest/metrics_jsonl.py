@@ -8,6 +8,7 @@ epoch, the fall of the step with a rising epoch is no restart.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -74,18 +75,20 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     _sniff(opened)
     rows = MetricRows(out, limits)
     state = _State(opened.source.rank, opened.budget, rows, Attempts(opened.source.attempt or 0))
-    for line in lines_of(opened):
-        record = record_of(line.text)
-        if record is None:
-            if line.text.strip():
-                _complain(line, out)
-                state.lost_bytes += len(line.text)
-            continue
-        _add(record, line, state)
-        state.most = next((found for key in _MAX_STEPS if (found := number(record.get(key))) is not None), state.most)
-        state.config = state.config or dict(islice(_config(record, opened.budget), _FACTS))
-        state.seq += 1
-    state.rows.close()
+    with closing(state.rows):  # what was read before a budget ends is kept
+        for line in lines_of(opened):
+            record = record_of(line.text)
+            if record is None:
+                if line.text.strip():
+                    _complain(line, out)
+                    state.lost_bytes += len(line.text)
+                continue
+            _add(record, line, state)
+            state.most = next(
+                (found for key in _MAX_STEPS if (found := number(record.get(key))) is not None), state.most
+            )
+            state.config = state.config or dict(islice(_config(record, opened.budget), _FACTS))
+            state.seq += 1
     _facts(state, out)
     out.format("json lines")
     settle(opened, out, records=state.seq, lost_bytes=state.lost_bytes, reason="lines that are no JSON object")

@@ -8,7 +8,9 @@ gives 500 sampled rows unless asked for more, and a file with exactly that many 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from operator import itemgetter
 from typing import cast
 
 from forensics.errors import NotMine
@@ -80,6 +82,11 @@ def _cells(record: Record, *, bare_nan: bool, prefix: str = "", depth: int = 0) 
             yield f"{prefix}{key}", value
 
 
+def _charged(opened: Opened, cells: Iterable[tuple[str, float | None]]) -> Iterator[tuple[str, float | None]]:
+    """Charge each cell by its joined name: a long one before many values would make them as long."""
+    return opened.budget.each(cells, itemgetter(0))
+
+
 def _list(opened: Opened, out: Out, limits: Limits) -> None:
     data = document(opened, limits)
     where = places(data)
@@ -87,20 +94,20 @@ def _list(opened: Opened, out: Out, limits: Limits) -> None:
         raise NotMine("a list without objects")
     history = _history(opened, out, limits)
     lost, reached = 0, 0
-    for begin, end in where.spans:
-        lost += len(data[reached:begin].translate(None, _BETWEEN + b"\xef\xbb\xbf"))
-        reached = end
-        record = record_of(data[begin:end])
-        if record is None:
-            out.issue("damaged", "a record is no JSON object", byte=begin, line=where.line(begin))
-            lost += end - begin
-            continue
-        history.add(_cells(record, bare_nan=False), where.line(begin), begin)
-    rest = data[reached:].strip()
-    if rest != b"]":
-        out.issue("damaged", f"the list is cut; {history.count} records before it were read", byte=reached)
-        lost += len(rest)
-    history.close()
+    with closing(history):
+        for begin, end in where.spans:
+            lost += len(data[reached:begin].translate(None, _BETWEEN + b"\xef\xbb\xbf"))
+            reached = end
+            record = record_of(data[begin:end])
+            if record is None:
+                out.issue("damaged", "a record is no JSON object", byte=begin, line=where.line(begin))
+                lost += end - begin
+                continue
+            history.add(_charged(opened, _cells(record, bare_nan=False)), where.line(begin), begin)
+        rest = data[reached:].strip()
+        if rest != b"]":
+            out.issue("damaged", f"the list is cut; {history.count} records before it were read", byte=reached)
+            lost += len(rest)
     out.format("W&B history json")
     settle_document(opened, out, records=history.count, lost_bytes=lost)
 
@@ -108,19 +115,19 @@ def _list(opened: Opened, out: Out, limits: Limits) -> None:
 def _read_lines(opened: Opened, out: Out, limits: Limits) -> None:
     history = _history(opened, out, limits)
     lost = 0
-    for line in lines_of(opened):
-        if not line.text.strip():
-            continue
-        record = record_of(line.text)
-        if record is None:
-            code, what = (
-                ("line-not-json", "is no JSON object") if line.ended else ("row-cut", "is cut and was not read")
-            )
-            out.issue(code, f"a line {what}", byte=line.byte, line=line.number)
-            lost += len(line.text)
-            continue
-        history.add(_cells(record, bare_nan=True), line.number, line.byte)
-    history.close()
+    with closing(history):
+        for line in lines_of(opened):
+            if not line.text.strip():
+                continue
+            record = record_of(line.text)
+            if record is None:
+                code, what = (
+                    ("line-not-json", "is no JSON object") if line.ended else ("row-cut", "is cut and was not read")
+                )
+                out.issue(code, f"a line {what}", byte=line.byte, line=line.number)
+                lost += len(line.text)
+                continue
+            history.add(_charged(opened, _cells(record, bare_nan=True)), line.number, line.byte)
     out.format("W&B history json lines")
     settle(opened, out, records=history.count, lost_bytes=lost, reason="lines that are no JSON object")
 
@@ -136,9 +143,9 @@ def _object(opened: Opened, out: Out, limits: Limits) -> None:
         return
     names = list(columns)
     history = _history(opened, out, limits)
-    for row in zip(*columns.values(), strict=True):
-        history.add(_cells(dict(zip(names, row, strict=True)), bare_nan=False), None, None)
-    history.close()
+    with closing(history):
+        for row in zip(*columns.values(), strict=True):
+            history.add(_charged(opened, _cells(dict(zip(names, row, strict=True)), bare_nan=False)), None, None)
     out.format("W&B history json by column")
     settle_document(opened, out, records=history.count)
 

@@ -121,6 +121,11 @@ def _assigned() -> tuple[re.Pattern[str], re.Pattern[str]]:
     )
 
 
+#: A name of a secret ends in one of the table's, which have 40 characters or fewer with what may follow them; the
+#: search for one takes the square of the length.
+_NAME_END_CHARS = 80
+
+
 @cache
 def _keys() -> tuple[re.Pattern[str], re.Pattern[str]]:
     return (
@@ -142,7 +147,7 @@ def looks_random(value: str) -> bool:
 
 def names_a_secret(key: str) -> bool:
     """Whether whatever is given to this name, one part of a dotted key, is a secret."""
-    return _keys()[0].match(key) is not None
+    return _keys()[0].match(key[-_NAME_END_CHARS:]) is not None
 
 
 def is_setting(key: str) -> bool:

@@ -235,3 +235,16 @@ def test_real_files_ask_for_a_tenth_of_what_they_may(name: str) -> None:
         if opened.budget.size_bytes >= SMALL_BYTES:
             assert asked * MARGIN <= opened.budget.size_bytes * DEFAULT.work_units_per_byte, path
         assert asked * MARGIN <= opened.budget.limit, path
+
+
+@pytest.mark.parametrize("step", ["step", "_step"])
+def test_rows_before_the_end_of_a_budget_are_kept(step: str) -> None:
+    rows = "".join(f'{{"{step}": {n}, "_runtime": {n}, "loss": {n}.5}}\n' for n in range(1, 6))
+    inside = ", ".join(f'"k{n}": {n}' for n in range(9_000))
+    data = f'{rows}{{"{step}": 6, "_runtime": 6, "{"n" * 20_000}": {{{inside}}}}}\n'.encode()
+    readers = registry.load("ingesters").ingesters
+    opened = opened_bytes("history.jsonl", data)
+    sink, coverage = fill(contextlib.nullcontext(opened), opened.source, readers, DEFAULT)
+    assert {WORK_ISSUE} == {issue.code for issue in sink.issues}
+    assert sink.frames()["metrics"].filter(pl.col("name") == "loss")["value"].to_list() == [1.5, 2.5, 3.5, 4.5, 5.5]
+    assert coverage.status is FileStatus.PARTIAL
