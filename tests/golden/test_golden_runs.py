@@ -1,7 +1,8 @@
-"""Nobody changes a diagnosis unseen: every golden run gets the one that is kept, word by word."""
+"""Nobody changes an answer unseen: every golden run gets the answers that are kept, word by word."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -9,9 +10,14 @@ import pytest
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-import runs  # noqa: E402 - the folder is no package
+import answers  # noqa: E402 - the folder is no package
+import make  # noqa: E402 - same
+import runs  # noqa: E402 - same
 
-DIAGNOSES, LABELS = runs.kept(runs.DIAGNOSES), runs.kept(runs.LABELS)
+LABELS, ANSWERS = runs.kept(runs.LABELS), runs.kept(runs.ANSWERS)
+TEXTS = dict(
+    page.split(" <==\n", 1) for page in ("\n" + runs.TEXTS.read_text(encoding="utf-8")).split("\n==> ") if page
+)
 
 
 @pytest.fixture(scope="module")
@@ -19,11 +25,34 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {path.name: path for path in runs.unpacked(tmp_path_factory.mktemp("golden"))}
 
 
-def test_every_packed_run_has_a_label_and_a_diagnosis(places: dict[str, Path]) -> None:
-    assert set(places) == set(LABELS) == set(DIAGNOSES)
+def test_every_packed_run_has_a_label_and_answers(places: dict[str, Path]) -> None:
+    assert set(places) == set(LABELS["runs"]) == set(ANSWERS["runs"]) == set(TEXTS)
 
 
-@pytest.mark.parametrize("name", sorted(DIAGNOSES))
-def test_a_golden_run_gets_the_diagnosis_that_is_kept(name: str, places: dict[str, Path]) -> None:
-    now = dict(runs.diagnosed([places[name]]))
-    assert now == {name: DIAGNOSES[name]}, "\n".join(runs.difference({name: DIAGNOSES[name]}, now))
+def test_the_pack_is_small_enough_for_every_clone() -> None:
+    assert runs.PACK.stat().st_size <= runs.MOST_PACKED_BYTES
+
+
+@pytest.mark.parametrize("name", sorted(ANSWERS["runs"]))
+def test_a_golden_run_gets_the_answers_that_are_kept(name: str, places: dict[str, Path]) -> None:
+    now = runs.told(places[name])
+    kept = {"answers": ANSWERS["runs"][name], "text": TEXTS[name].rstrip("\n")}
+    found = {"answers": now.answers, "text": now.text.rstrip("\n")}
+    both = (json.dumps(one["answers"], indent=1, sort_keys=True) + one["text"] for one in (kept, found))
+    assert found == kept, "\n".join(runs.difference(*both, name))
+
+
+@pytest.mark.parametrize("name", sorted(LABELS["pairs"]))
+def test_a_golden_pair_gets_the_comparison_that_is_kept(name: str, places: dict[str, Path]) -> None:
+    pair = LABELS["pairs"][name]
+    now = answers.compared([answers.read(places[base]) for base in pair["base"]], answers.read(places[pair["cand"]]))
+    assert now == ANSWERS["pairs"][name]
+
+
+def test_makers_give_the_runs_that_are_packed_byte_for_byte(places: dict[str, Path]) -> None:
+    for one in make.made():
+        packed = {
+            str(p.relative_to(places[one.name])): p.read_bytes() for p in places[one.name].rglob("*") if p.is_file()
+        }
+        made = {path: data if isinstance(data, bytes) else data.encode() for path, data in one.files.items()}
+        assert packed == made, one.name

@@ -1,90 +1,185 @@
-"""An answer against the truth: outcome, shape, onset, culprits, cause, first action, and how sure it was."""
+"""An answer against the truth: outcome, shape, onset, culprits, cause, checkpoint, first action, and how sure it was."""
 
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import subprocess
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-FIELDS = ("outcome", "shape", "onset", "culprits", "cause", "action")
+FIELDS = ("outcome", "shape", "onset", "culprits", "cause", "checkpoint", "action")
+#: Fields of a truth or a label that are judged or counted by; the rest of a truth file says how the job went.
+TRUTH = ("outcome", "shape", "causes", "onset", "within", "culprits", "checkpoint", "says", "fault", "trainer", "ranks")
+#: Shapes that say how well a run worked: `suspect` says them as well as `failed` does.
+SOFT = frozenset(("learning", "slowdown", "bad_eval"))
+#: Without these the answer is wrong: they are what "all right" means.
+DECISIVE = ("outcome", "shape", "onset", "culprits")
+_TIMEOUT_S = 120
+#: Two-sided 95 % of a normal distribution.
+_Z = 1.96
 
 
-def scored(name: str, place: Path, truth: dict[str, Any], program: str) -> dict[str, Any]:
-    """Ask `forensics triage` and compare; a field that the truth leaves open is None."""
-    command = [*shlex.split(program), "triage", str(place), "--format", "json", "--exit-zero"]
-    answer = subprocess.run(command, capture_output=True, timeout=120, check=False)
+def scored(name: str, place: Path, truth: Mapping[str, Any], program: str) -> dict[str, Any]:
+    """Ask `forensics triage` of a run and judge its answer; no answer is wrong in every field that is open."""
+    document = _asked(program, "triage", place)
+    said = of_document(document) if document else None
+    if said is not None and "nan" in str(truth["shape"]) and said["checkpoint"] is None:
+        said["checkpoint"] = (_asked(program, "nan-origin", place) or {}).get("last_clean_checkpoint")
+    return {"name": name, "truth": {key: truth.get(key) for key in TRUTH}, "said": said, "right": judged(truth, said)}
+
+
+def _asked(program: str, command: str, place: Path) -> dict[str, Any] | None:
+    line = [*shlex.split(program), command, str(place), "--format", "json", "--exit-zero"]
     try:
-        document = json.loads(answer.stdout)
-    except json.JSONDecodeError:
-        return {"name": name, "truth": truth, "verdict": None, "right": dict.fromkeys(FIELDS, False)}
-    verdict = document.get("verdict") or document["runs"][-1]["verdict"]
-    return {"name": name, "truth": truth, "verdict": verdict, "right": _right(truth, verdict, document)}
+        return json.loads(subprocess.run(line, capture_output=True, timeout=_TIMEOUT_S, check=False).stdout)
+    except (json.JSONDecodeError, subprocess.TimeoutExpired):
+        return None
 
 
-def _right(truth: dict[str, Any], verdict: dict[str, Any], document: dict[str, Any]) -> dict[str, bool | None]:
-    outcome, shape = (
-        verdict["outcome"] in truth["outcome"].split("|"),
-        str(verdict["shape"]).lower() in truth["shape"].split("|"),
-    )
-    onset = (verdict.get("onset") or {}).get("step")
-    failed = truth["outcome"].split("|")[0] == "failed"
-    actions = verdict.get("actions") or [
-        {"text": " ".join(f["next"])} for f in document.get("findings", []) if f["shape"] == verdict["shape"]
-    ]
-    first = actions[0]["text"].lower() if actions else ""
+def of_document(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What a `forensics.report/1` document says, the last run's where there are several."""
+    one = document["runs"][-1] if "runs" in document else document
+    verdict = one["verdict"]
+    leads = [f for f in one["findings"] if (f["shape"], f["cause"]) == (verdict["shape"], verdict["cause"])]
+    actions = [action["text"] for action in verdict.get("actions", ())] or (leads[0]["next"] if leads else [])
+    return said_of(verdict, (verdict.get("onset") or {}).get("step"), actions)
+
+
+def of_triage(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """What a golden answer says, laid out as `of_document` does."""
+    return said_of(answer, answer["onset"][0], answer["actions"])
+
+
+def said_of(verdict: Mapping[str, Any], onset: int | None, actions: Sequence[str]) -> dict[str, Any]:
+    """The judged fields of a verdict."""
     return {
-        "outcome": outcome,
-        "shape": shape if failed else (shape or outcome),
-        "onset": abs(onset - truth["onset"]) <= truth["within"] if truth["onset"] is not None and onset is not None
-        else (False if truth["onset"] is not None else None),
-        "culprits": verdict["culprits"] == truth["culprits"] if truth["culprits"] is not None else None,
-        "cause": verdict["cause"] in truth["causes"] if failed and truth["causes"] else None,
-        "action": any(word in first for word in truth["says"]) if failed and truth["says"] else None,
-    }  # fmt: skip
+        "outcome": verdict["outcome"],
+        "shape": verdict["shape"] or "none",
+        "onset": onset,
+        "culprits": verdict["culprits"],
+        "cause": verdict["cause"],
+        "confidence": verdict["confidence"],
+        "checkpoint": verdict.get("checkpoint"),
+        "has_checkpoint": "checkpoint" in verdict,
+        "action": actions[0] if actions else "",
+    }
 
 
-def table(rows: list[dict[str, Any]], *, verbose: bool = False) -> str:
-    """Shares by field, by fault, by trainer, and what each confidence is worth."""
-    lines = []
-    if verbose:
-        for row in rows:
-            missed = [name for name in FIELDS if row["right"][name] is False]
-            if missed:
-                verdict = row["verdict"] or {}
-                lines.append(
-                    f"{row['name']} {row['truth']['fault']} {row['truth']['trainer']} x{row['truth']['ranks']}: missed {', '.join(missed)}; "
-                    f"said {verdict.get('outcome')} {verdict.get('shape')} {verdict.get('cause')} onset {(verdict.get('onset') or {}).get('step')} "
-                    f"culprits {verdict.get('culprits')}; truth {truth_words(row['truth'])}"
-                )
-    lines.append(f"{len(rows)} jobs")
+def judged(truth: Mapping[str, Any], said: Mapping[str, Any] | None) -> dict[str, bool | None]:
+    """Whether each field is right; None where the truth leaves it open."""
+    failed = truth["outcome"].split("|")[0] == "failed"
+    shapes = truth["shape"].split("|")
+    open_fields = {
+        "outcome": True,
+        "shape": True,
+        "onset": truth["onset"] is not None,
+        "culprits": truth["culprits"] is not None,
+        "cause": failed and bool(truth["causes"]),
+        "checkpoint": truth.get("checkpoint") is not None,
+        "action": failed and bool(truth["says"]),
+    }
+    if said is None:
+        return {name: False if is_open else None for name, is_open in open_fields.items()}
+    outcomes = truth["outcome"].split("|")
+    soft = said["outcome"] in {"failed", "suspect"} and {"failed", "suspect"} & set(outcomes) and SOFT & set(shapes)
+    tests: dict[str, Callable[[], bool]] = {
+        "outcome": lambda: said["outcome"] in outcomes or bool(soft),
+        "shape": lambda: said["shape"] in shapes,
+        "onset": lambda: said["onset"] is not None and abs(said["onset"] - truth["onset"]) <= truth["within"],
+        "culprits": lambda: sorted(said["culprits"]) == sorted(truth["culprits"]),
+        "cause": lambda: said["cause"] in truth["causes"],
+        "checkpoint": lambda: (said["checkpoint"] or {}).get("step") == truth["checkpoint"],
+        "action": lambda: any(word in said["action"].lower() for word in truth["says"]),
+    }
+    asked_checkpoint = said["has_checkpoint"] or said["checkpoint"] is not None or "nan" in shapes
+    open_fields["checkpoint"] = open_fields["checkpoint"] and asked_checkpoint
+    return {name: tests[name]() if is_open else None for name, is_open in open_fields.items()}
+
+
+def all_right(row: Mapping[str, Any]) -> bool:
+    """Whether outcome, shape, onset and culprits are right, each as far as the truth says it."""
+    return all(row["right"][name] is not False for name in DECISIVE)
+
+
+def answered(row: Mapping[str, Any]) -> bool:
+    """Whether outcome and shape are right."""
+    return bool(row["right"]["outcome"] and row["right"]["shape"])
+
+
+def shares(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
+    """For each field, and for all of the decisive ones together: right answers of judged ones."""
+    found = {}
     for name in FIELDS:
         told = [row["right"][name] for row in rows if row["right"][name] is not None]
-        lines.append(f"  {name:9} {_share(told)}")
-    lines.append(
-        f"  all right {_share([all(v is not False for k, v in row['right'].items() if k not in {'cause', 'action'}) for row in rows])}"
-    )
-    for key in ("fault", "trainer"):
-        groups: dict[str, list[bool]] = defaultdict(list)
-        for row in rows:
-            groups[row["truth"][key]].append(bool(row["right"]["outcome"] and row["right"]["shape"]))
-        lines.append(f"by {key} (outcome and shape)")
-        lines += [f"  {name:16} {_share(told)}" for name, told in sorted(groups.items())]
-    sure: dict[str, Counter[bool]] = defaultdict(Counter)
+        found[name] = (sum(told), len(told))
+    return found | {"all right": (sum(map(all_right, rows)), len(rows))}
+
+
+def grouped(rows: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], str]) -> dict[str, tuple[int, int]]:
+    """Jobs with the right outcome and shape, by a key of each, in the order of the key."""
+    groups: dict[str, list[bool]] = defaultdict(list)
     for row in rows:
-        sure[(row["verdict"] or {}).get("confidence", "none")][
-            bool(row["right"]["outcome"] and row["right"]["shape"])
-        ] += 1
-    lines += ["by confidence", *(f"  {name:16} {c[True]}/{c.total()}" for name, c in sorted(sure.items()))]
+        groups[key(row)].append(answered(row))
+    return {name: (sum(told), len(told)) for name, told in sorted(groups.items())}
+
+
+def by_fault(row: Mapping[str, Any]) -> str:
+    """Key: the fault that was injected."""
+    return row["truth"]["fault"]
+
+
+def by_trainer(row: Mapping[str, Any]) -> str:
+    """Key: what trained."""
+    return row["truth"]["trainer"]
+
+
+def by_confidence(row: Mapping[str, Any]) -> str:
+    """Key: how sure the answer was."""
+    return (row["said"] or {}).get("confidence", "no answer")
+
+
+def interval(right: int, of: int) -> tuple[float, float]:
+    """The 95 % interval of a share: Wilson, J. Am. Stat. Assoc. 22 (1927) 209."""
+    if not of:
+        return 0.0, 1.0
+    share, spread = right / of, _Z * _Z / of
+    middle = (share + spread / 2) / (1 + spread)
+    half = _Z * math.sqrt(share * (1 - share) / of + spread / (4 * of)) / (1 + spread)
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+def missed(row: Mapping[str, Any]) -> str:
+    """One line of a job whose answer is wrong somewhere; empty where all is right."""
+    wrong = [name for name in FIELDS if row["right"][name] is False]
+    if not wrong:
+        return ""
+    said, truth = row["said"] or {}, row["truth"]
+    return (
+        f"{row['name']} {truth['fault']} {truth['trainer']} x{truth['ranks']}: missed {', '.join(wrong)}; "
+        f"said {said.get('outcome')} {said.get('shape')} {said.get('cause')} onset {said.get('onset')} "
+        f"culprits {said.get('culprits')}; truth {truth['outcome']} {truth['shape']} onset {truth['onset']} "
+        f"culprits {truth['culprits']}"
+    )
+
+
+def table(rows: Sequence[Mapping[str, Any]], *, verbose: bool = False) -> str:
+    """Shares by field, by fault, by trainer, and what each confidence is worth."""
+    lines = [line for line in map(missed, rows) if line] if verbose else []
+    lines += [f"{len(rows)} jobs", *_lines(shares(rows))]
+    for title, key in (("fault", by_fault), ("trainer", by_trainer), ("confidence", by_confidence)):
+        lines += [f"by {title} (outcome and shape)", *_lines(grouped(rows, key))]
     return "\n".join(lines)
 
 
-def truth_words(truth: dict[str, Any]) -> str:
-    """One line of the truth."""
-    return f"{truth['outcome']} {truth['shape']} onset {truth['onset']} culprits {truth['culprits']}"
+def _lines(found: Mapping[str, tuple[int, int]]) -> list[str]:
+    return [f"  {name:18} {share(*told)}" for name, told in found.items()]
 
 
-def _share(told: list[bool]) -> str:
-    return f"{sum(told)}/{len(told)}" + (f" = {100 * sum(told) / len(told):.0f} %" if told else "")
+def share(right: int, of: int) -> str:
+    """`12/16 = 75 % (51-90)`; only the counts where there is nothing to divide by."""
+    low, high = interval(right, of)
+    return f"{right}/{of}" + (f" = {100 * right / of:.0f} % ({100 * low:.0f}-{100 * high:.0f})" if of else "")

@@ -1,0 +1,128 @@
+"""What the program answers of a run that was read: the one place here that knows how each command is asked.
+
+Answers are plain values: places in files, numbers to four digits, no path of this machine. `triage` gives the verdict
+and every finding, `nan_origin`, `memory`, `hang` and `kernels` what their commands give, `diff` what two runs give.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from forensics import pipeline
+from forensics.compare._model import Options
+from forensics.compare._sections import diff
+from forensics.hang import picture
+from forensics.memory import memory_of
+from forensics.model import Coverage, Finding, Report
+from forensics.nan_origin import origin
+from forensics.report import diff as diff_page
+from forensics.report import hang as hang_page
+from forensics.report import memory as memory_page
+from forensics.report import nan_origin as nan_page
+from forensics.report import text as text_page
+from forensics.store.gather import coverage_of
+from forensics.store.run import Run
+
+#: Fields that repeat the input or change with a release of the program.
+_LEFT_OUT = frozenset(("schema", "tool", "run", "coverage", "issues", "evidence", "checkpoints", "verdict"))
+_DIGITS = 4
+
+
+def read(place: Path) -> Run:
+    """Read a run, and hold its tables in memory under the name of its folder."""
+    run = pipeline.ingest_run(place)
+    return Run(place.name, {table: frame.collect().lazy() for table, frame in run.frames.items()})
+
+
+def again(run: Run) -> Run:
+    """The same tables without anything that was derived from them."""
+    return Run(run.name, run.frames)
+
+
+def triage(report: Report) -> dict[str, Any]:
+    """The verdict, and each finding with its onset, its numbers and its first place."""
+    verdict = report.verdict
+    return {
+        "outcome": verdict.outcome.value,
+        "shape": verdict.shape.value if verdict.shape else None,
+        "headline": verdict.headline,
+        "onset": [verdict.onset.step, verdict.onset.rank],
+        "culprits": list(verdict.culprits),
+        "cause": verdict.cause,
+        "confidence": verdict.confidence.value,
+        "chain": list(verdict.chain),
+        "runner_up": verdict.runner_up,
+        "actions": list(_lead(report).next) if report.findings else [],
+        "findings": sorted(_finding(one) for one in report.findings),
+    }
+
+
+def _lead(report: Report) -> Finding:
+    """The finding that the verdict speaks of, else the first."""
+    verdict = report.verdict
+    return next(
+        (f for f in report.findings if (f.shape, f.cause) == (verdict.shape, verdict.cause)), report.findings[0]
+    )
+
+
+def _finding(one: Finding) -> str:
+    numbers = " ".join(f"{name}={_plain(value)}" for name, value in one.numbers.items())
+    return (
+        f"{one.rule} {one.severity.value} {one.confidence.value} @{one.onset.step} {one.evidence[0].place}: {one.title}"
+        f" [{one.cause}; {numbers}]"
+    )
+
+
+def answers(run: Run) -> dict[str, Any]:
+    """What every command that takes one run says of it; each begins with nothing derived."""
+    report = pipeline.report_of(again(run))
+    found = {"triage": triage(report)}
+    coverage = Coverage(())
+    nan = nan_page.LAYOUT.payload(nan_page.Page(origin(again(run)), run.name, coverage))
+    if nan["kind"] not in {"none", "unknown"} or nan["first_bad_step"] is not None:
+        found["nan_origin"] = _kept(nan)
+    memory = memory_of(again(run))
+    if not memory.empty:
+        found["memory"] = _kept(memory_page.LAYOUT.payload(memory_page.Page(memory, coverage)))
+    waits = pipeline.report_of(again(run), shapes=hang_page.SHAPES)
+    page = hang_page.Page(picture(again(run)), waits.verdict, run.name, coverage)
+    if hang_page.is_hang(page):
+        found["hang"] = _kept(hang_page.LAYOUT.payload(page))
+    return found
+
+
+def compared(base: Sequence[Run], cand: Run) -> dict[str, Any]:
+    """What `forensics diff` says of a candidate beside its baselines."""
+    found = diff([again(one) for one in base], again(cand), Options())
+    return _kept(diff_page.LAYOUT.payload(diff_page.Page(found, Coverage(())))) | {"verdict": found.answer.value}
+
+
+def text(run: Run) -> str:
+    """What `forensics triage` prints of it, without colours, 80 columns wide."""
+    report = pipeline.report_of(again(run))
+    return "\n".join(text_page.render(replace(report, run=run.name))) + "\n"
+
+
+def formats(run: Run) -> set[str]:
+    """Names of the formats that the files of a run were read as."""
+    return {file.format for file in coverage_of(run).files if file.format}
+
+
+def _kept(document: Mapping[str, Any]) -> dict[str, Any]:
+    return json.loads(
+        json.dumps({name: _plain(value) for name, value in document.items() if name not in _LEFT_OUT}, sort_keys=True)
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value
