@@ -2,8 +2,9 @@
 
     python tests/lab/lab.py --seed 7 --n 100 --out DIR [--python LAB_PYTHON] [--forensics PROGRAM] [--jobs 2]
 
-`DIR/runs/<job>` is what the job left, `DIR/truth/<job>.json` what happened. Both are kept: a second call with the same
-seed and folder runs only what is not there, and scores anew. A job that did not show its fault on disk is dropped here.
+`DIR/runs/<job>` is what the job left, `DIR/truth/<job>.json` what happened, `DIR/scores.json` what was said of each.
+Runs and truths are kept: a second call with the same seed and folder runs only what is not there, and scores anew. A
+job that did not show its fault on disk is dropped here.
 """
 
 from __future__ import annotations
@@ -11,26 +12,28 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import math
 import os
+import random
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import trainers
 from faults import BY_NAME
-from plan import LIBRARIES, Job, jobs
+from faults.row import Facts, Fault, last, of
+from plan import Job, jobs
 from score import scored, table
 
 HERE = Path(__file__).resolve().parent
+#: No job takes longer; its processes are asked to end, and ended.
 MOST_S = 60
-#: A slowdown shows when its steps take this much longer on average, with so many records on both sides of its onset.
-SLOWER, FEWEST = 1.25, 8
-_SCRIPTS = {"hf": "hf.py", "lightning": "lightning_job.py"}
+_GRACE_S = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,53 +48,40 @@ class Paths:
 
 def run(job: Job, out: Path, python: str) -> dict[str, Any]:
     """Run one job to its end, by itself or by its limit of 60 s; gives its truth."""
-    place, truth = out / "runs" / job.name, out / "truth" / f"{job.name}.json"
-    if truth.exists():
-        return json.loads(truth.read_text())
+    place, truth_file = out / "runs" / job.name, out / "truth" / f"{job.name}.json"
+    if truth_file.exists():
+        return json.loads(truth_file.read_text())
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     notes = out / "truth" / f"{job.name}.notes"
-    for old in notes.parent.glob(f"{job.name}.notes*"):
+    for old in notes.parent.glob(f"{job.name}.[0-9]*"):
         old.unlink()
     paths = Paths(place, out / "src", out / "truth" / f"{job.name}.job", notes)
     paths.asked.write_text(json.dumps(job.document()))
     begin = time.monotonic()
-    codes = [_process(job, paths, python, 0)]
-    resumed_at = job.at // job.save_every * job.save_every
-    again = 3 if job.fault == "resume-loop" else job.fault == "fine-resumed" or job.fault.startswith("resume-")
-    codes += [_process(job, paths, python, resumed_at) for _ in range(again if resumed_at else 0)]
-    found = _truth(job, notes, codes) | {"seconds": round(time.monotonic() - begin, 1)}
-    truth.write_text(json.dumps(found))
-    return found
+    starts = BY_NAME[job.fault].starts if job.resumes_at else 1
+    codes = [_process(job, paths, python, start, MOST_S - (time.monotonic() - begin)) for start in range(starts)]
+    truth = _truth(job, paths, codes) | {"seconds": round(time.monotonic() - begin, 1)}
+    truth_file.write_text(json.dumps(truth, indent=1))
+    return truth
 
 
-def _process(job: Job, paths: Paths, python: str, start: int) -> int:
-    place = paths.place
-    script = paths.scripts / _SCRIPTS.get(job.trainer, "train.py")
+def _process(job: Job, paths: Paths, python: str, start: int, most_s: float) -> int:
+    """Run the job's process number `start` in its place; gives its exit code."""
+    script = paths.scripts / trainers.BY_NAME[job.trainer].script
     environment = os.environ | {
-        "LAB_JOB": str(paths.asked), "LAB_NOTES": str(paths.notes), "LAB_START": str(start), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1",
+        "LAB_JOB": str(paths.asked), "LAB_NOTES": str(paths.notes), "LAB_START": str(start),
+        "LAB_STARTED_AT": str(job.resumes_at if start else 0), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1",
         "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(paths.scripts),
     }  # fmt: skip
-    command = [python, str(script)]
-    if job.ranks > 1:
-        port = str(20_000 + (job.seed * 977 + job.number * 13) % 30_000)
-        command = [
-            python,
-            "-m",
-            "torch.distributed.run",
-            f"--nproc-per-node={job.ranks}",
-            f"--master-port={port}",
-            str(script),
-        ]
-        if job.number % 3 == 0:
-            command[3:3] = ["--log-dir=logs", "--redirects=3"]
+    # logs as SLURM names them, in pairs or not; every process of a place appends to the same
     pair = job.number % 2 == 0
-    log = place / (f"slurm-{4000 + job.number}.out" if pair else "train.log")
-    err = place / f"slurm-{4000 + job.number}.err" if pair else None
+    log = paths.place / (f"slurm-{4000 + job.number}.out" if pair else "train.log")
+    err = paths.place / f"slurm-{4000 + job.number}.err" if pair else None
     with log.open("ab") as stdout, err.open("ab") if err else Path(os.devnull).open("wb") as stderr:
         child = subprocess.Popen(
-            command,
-            cwd=place,
+            _command(job, python, script),
+            cwd=paths.place,
             env=environment,
             stdout=stdout,
             stderr=stderr if err else stdout,
@@ -99,11 +89,11 @@ def _process(job: Job, paths: Paths, python: str, start: int) -> int:
             start_new_session=True,
         )
         try:
-            code = child.wait(MOST_S)
+            code = child.wait(max(most_s, 1))
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, 15)
             try:
-                code = child.wait(5)
+                code = child.wait(_GRACE_S)
             except subprocess.TimeoutExpired:
                 code = -9
         with contextlib.suppress(ProcessLookupError):
@@ -111,69 +101,56 @@ def _process(job: Job, paths: Paths, python: str, start: int) -> int:
     return code
 
 
-def _truth(job: Job, notes: Path, codes: list[int]) -> dict[str, Any]:
+def _command(job: Job, python: str, script: Path) -> list[str]:
+    if job.ranks == 1:
+        return [python, str(script)]
+    port = 20_000 + (job.seed * 977 + job.number * 13) % 30_000
+    torchrun = [python, "-m", "torch.distributed.run", f"--nproc-per-node={job.ranks}", f"--master-port={port}"]
+    own_logs = ["--log-dir=logs", "--redirects=3"] if job.number % 3 == 0 else []
+    return [*torchrun, *own_logs, str(script)]
+
+
+def _truth(job: Job, paths: Paths, codes: Sequence[int]) -> dict[str, Any]:
     fault = BY_NAME[job.fault]
-    said = [
+    facts = [
         json.loads(line)
-        for path in sorted(notes.parent.glob(notes.name.replace(".notes", "") + ".[0-9]*"))
+        for path in sorted(paths.notes.parent.glob(f"{job.name}.[0-9]*"))
         for line in path.read_text().splitlines()
     ]
-    onsets = [one["onset"] for one in said if "onset" in one]
-    shown = [one for one in said if "shown" in one]
-    found = {
+    onsets = [one["onset"] for one in of(facts, "onset")]
+    onset = (min(onsets) if onsets else job.at) if fault.onset and fault.shape != "none" else None
+    saved = [one["saved"] for one in of(facts, "saved") if onset is None or one["saved"] < onset]
+    failed = fault.outcome == "failed"
+    truth = {
         "outcome": fault.outcome,
         "shape": fault.shape,
         "causes": fault.causes,
         "says": fault.says,
-        "onset": min(onsets) if fault.onset and onsets else (job.at if fault.onset and fault.shape != "none" else None),
+        "onset": onset,
         "within": job.log_every,
         "culprits": [job.rank] if fault.culprit else None,
+        "checkpoint": max(saved) if saved and failed else None,
         "fault": job.fault,
         "trainer": job.trainer,
         "ranks": job.ranks,
+        "stores": job.stores,
         "codes": codes,
-        "last_shown": max((one["shown"] for one in shown), default=None),
+        "last_shown": max((one["shown"] for one in of(facts, "shown")), default=None),
     }
-    return found | {"dropped": _missing(job, shown, said, codes)}
+    if fault.after:
+        truth |= fault.after(job, paths.place, random.Random(f"after-{job.name}"))
+    return truth | {"dropped": _not_shown(job, fault, facts, list(codes))}
 
 
-def _missing(job: Job, shown: list[dict[str, Any]], said: list[dict[str, Any]], codes: list[int]) -> str:
-    """Why the fault did not show on disk, or nothing."""
-    kind, ended = job.fault.split("-")[0], any("ended" in one for one in said)
-    if not shown:
+def _not_shown(job: Job, fault: Fault, facts: Facts, codes: list[int]) -> str:
+    """Why the fault does not show on disk, or nothing."""
+    if not of(facts, "shown"):
         return "nothing was logged"
-    wrong_end = {
-        "fine": not ended or codes[-1] != 0,
-        "resume": len(codes) < 2,
-        "learn": not ended,
-        "hang": ended,
-        "crash": codes[-1] == 0,
-        "mem": codes[-1] == 0,
-        "stop": codes[-1] == 0,
-    }
-    if wrong_end.get(kind, False):
-        return f"a job of this kind does not end so: {codes}, ended {ended}"
-    return {"nan": _no_nan, "slow": _not_slower}.get(kind, lambda *_: "")(job, shown)
-
-
-def _no_nan(job: Job, shown: list[dict[str, Any]]) -> str:
-    norms = [float(one["norm"]) for one in shown if one["norm"] != "None"]
-    numbers = (
-        norms
-        if job.fault in {"nan-hidden", "nan-scale"} or job.trainer == "hf"
-        else [float(one["loss"]) for one in shown]
-    )
-    return "" if any(not math.isfinite(number) for number in numbers) else "every number that was logged is finite"
-
-
-def _not_slower(job: Job, shown: list[dict[str, Any]]) -> str:
-    if job.fault == "slow-saves" or job.trainer in LIBRARIES:
-        return ""
-    before = [one["dt"] for one in shown if one["shown"] <= job.at][2:]
-    after = [one["dt"] for one in shown if one["shown"] > job.at]
-    if min(len(before), len(after)) < FEWEST:
-        return f"fewer than {FEWEST} records on one side of the onset"
-    return "" if sum(after) / len(after) > SLOWER * sum(before) / len(before) else "the steps did not become slower"
+    done = last(facts, "ended") is not None and codes[-1] == 0
+    wrong = {"done": not done, "failed": codes[-1] == 0, "unfinished": done, "": False}[fault.ends]
+    if wrong or (len(codes) < fault.starts):
+        return f"a job of this kind does not end so: {codes}, done {done}"
+    return fault.shown(job, facts, codes)
 
 
 def main() -> int:
@@ -185,23 +162,24 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--forensics", default="forensics")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="faults or trainers whose name holds this")
     parser.add_argument("-v", action="store_true")
     given = parser.parse_args()
     out = given.out.resolve()
-    for name in ("runs", "truth", "src"):
+    for name in ("runs", "truth"):
         (out / name).mkdir(parents=True, exist_ok=True)
-    for path in (HERE / "job").glob("*.py"):
-        shutil.copy(path, out / "src" / path.name)
-    chosen = [job for job in jobs(given.seed, given.n) if given.only in job.fault]
+    shutil.copytree(HERE / "job", out / "src", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    chosen = [job for job in jobs(given.seed, given.n) if given.only in f"{job.fault} {job.trainer} {job.stores}"]
     with ThreadPoolExecutor(given.jobs) as pool:
         truths = list(pool.map(lambda job: run(job, out, given.python), chosen))
-    rows = []
+        kept = [(job, truth) for job, truth in zip(chosen, truths, strict=True) if not truth["dropped"]]
+        rows = list(
+            pool.map(lambda both: scored(both[0].name, out / "runs" / both[0].name, both[1], given.forensics), kept)
+        )
     for job, truth in zip(chosen, truths, strict=True):
         if truth["dropped"]:
             print(f"dropped {job.name} {job.fault} {job.trainer}: {truth['dropped']}")
-            continue
-        rows.append(scored(job.name, out / "runs" / job.name, truth, given.forensics))
+    (out / "scores.json").write_text(json.dumps({"seed": given.seed, "planned": len(chosen), "rows": rows}, indent=1))
     print(table(rows, verbose=given.v))
     return 0
 

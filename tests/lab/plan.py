@@ -9,19 +9,18 @@ import random
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from faults import CONTROLS, FAULTS, Fault
+from faults import CONTROLS, FAULTS
+from faults.row import Fault
+from trainers import BY_NAME, ROWS, Trainer
 
 #: At least one job in four has no fault, so that a false alarm costs as much as a miss.
 CONTROL_SHARE = 0.27
-TRAINERS = ("print", "logging", "tqdm", "dict", "kempnerforge", "megatron", "torchtitan", "hf", "lightning")
-#: Trainers whose loop is a library's own: they run alone and take a fault only through its batches, rates and hooks.
-LIBRARIES = ("hf", "lightning")
-STORES = ((), (), ("tensorboard",), ("csv",), ("jsonl",), ("tensorboard", "csv"))
+_MOST_STORES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One training job; `fault` names a row of `faults.py`, `at` and `rank` where it begins."""
+    """One training job; `fault` names a row of `faults`, `at` and `rank` where it begins."""
 
     number: int
     seed: int
@@ -42,6 +41,11 @@ class Job:
         """A folder name that says nothing of the fault."""
         return f"job-{self.seed}-{self.number:03d}"
 
+    @property
+    def resumes_at(self) -> int:
+        """The last checkpoint before the fault: where a second process goes on."""
+        return self.at // self.save_every * self.save_every
+
     def document(self) -> dict[str, Any]:
         """What the job's own process reads."""
         return asdict(self)
@@ -53,25 +57,36 @@ def jobs(seed: int, count: int) -> list[Job]:
     return [_job(number, seed, random.Random(rng.getrandbits(64))) for number in range(count)]
 
 
+def takes(trainer: Trainer, fault: Fault) -> bool:
+    """Whether a trainer calls what a fault needs, in a world that the fault can have, and leaves what it needs."""
+    return (
+        fault.needs <= trainer.hooks and set(fault.leaves) <= trainer.stores and (not trainer.alone or 1 in fault.ranks)
+    )
+
+
 def _job(number: int, seed: int, rng: random.Random) -> Job:
-    fault: Fault = rng.choice(CONTROLS if rng.random() < CONTROL_SHARE else FAULTS)
-    trainer = rng.choice([t for t in TRAINERS if t not in LIBRARIES or fault.in_libraries])
-    ranks = rng.choice(fault.ranks) if trainer not in LIBRARIES else 1
+    fault = rng.choice(CONTROLS if rng.random() < CONTROL_SHARE else FAULTS)
+    trainer = BY_NAME[rng.choice([row.name for row in ROWS if takes(row, fault)])]
+    ranks = 1 if trainer.alone else rng.choice(fault.ranks)
     steps = rng.randrange(*fault.steps)
-    log_every = rng.choice([1, 1, 2, 5] if steps < 200 else [1, 2, 5, 10])
-    at = int(steps * rng.uniform(*fault.begins))
+    save_every = rng.choice([20, 40, 50])
+    at = max(int(steps * rng.uniform(*fault.begins)), 1)
+    if fault.starts > 1:
+        at = max(at, save_every + 1)
+    others = sorted(trainer.stores - set(fault.leaves))
+    stores = rng.sample(others, min(rng.randrange(_MOST_STORES + 1), len(others)))
     return Job(
         number=number,
         seed=seed,
-        trainer=trainer,
+        trainer=trainer.name,
         fault=fault.name,
         steps=steps,
-        log_every=log_every,
+        log_every=rng.choice([1, 1, 2, 5]),
         ranks=ranks,
-        at=max(at, 1),
+        at=at,
         rank=rng.randrange(ranks),
-        save_every=rng.choice([20, 40, 50]),
-        eval_every=rng.choice([0, 0, 25, 50]),
-        stores=rng.choice(STORES) if trainer not in LIBRARIES else (),
+        save_every=save_every,
+        eval_every=rng.choice(fault.eval_every),
+        stores=(*fault.leaves, *sorted(stores)),
         numbers={name: round(rng.uniform(*span), 4) for name, span in fault.numbers.items()},
     )

@@ -5,12 +5,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 import faults  # noqa: E402 - the lab is no package
-import plan  # noqa: E402
+import plan  # noqa: E402 - same
+import score  # noqa: E402 - same
+import trainers  # noqa: E402 - same
 
-HOOKS = (HERE / "job" / "hooks.py").read_text() + (HERE / "job" / "train.py").read_text()
+INJECTED = {path.stem: path.read_text() for path in (HERE / "job" / "inject").glob("*.py")}
+SCRIPTS = {path.name: path.read_text() for path in (HERE / "job").glob("*.py")}
+STORES = {path.stem for path in (HERE / "job" / "stores").glob("[!_]*.py")}
 
 
 def test_a_seed_gives_the_same_jobs_and_another_seed_others() -> None:
@@ -19,19 +25,37 @@ def test_a_seed_gives_the_same_jobs_and_another_seed_others() -> None:
     assert plan.jobs(7, 10) == plan.jobs(7, 40)[:10]
 
 
-def test_at_least_one_job_in_five_has_no_fault() -> None:
+def test_at_least_one_job_in_four_has_no_fault() -> None:
     controls = {one.name for one in faults.CONTROLS}
-    assert sum(job.fault in controls for job in plan.jobs(3, 1000)) >= 200
+    assert sum(job.fault in controls for job in plan.jobs(3, 2000)) >= 500
 
 
-def test_every_fault_and_every_trainer_comes_up() -> None:
-    made = plan.jobs(5, 3000)
+def test_every_fault_every_trainer_and_every_store_comes_up() -> None:
+    made = plan.jobs(5, 6000)
     assert {job.fault for job in made} == set(faults.BY_NAME)
-    assert {job.trainer for job in made} == set(plan.TRAINERS)
+    assert {job.trainer for job in made} == set(trainers.BY_NAME)
+    assert {store for job in made for store in job.stores} == STORES
 
 
-def test_every_fault_but_the_plain_run_is_injected_somewhere() -> None:
-    assert [name for name in faults.BY_NAME if f'"{name}"' not in HOOKS] == ["fine"]
+@pytest.mark.parametrize("row", faults.ROWS, ids=lambda row: row.name)
+def test_a_fault_is_injected_by_the_module_of_its_kind(row: faults.Fault) -> None:
+    kind = row.name.split("-")[0]
+    assert row.name == kind or row.name in INJECTED[kind] or row.after is not None
+
+
+@pytest.mark.parametrize("row", trainers.ROWS, ids=lambda row: row.name)
+def test_a_trainer_calls_every_hook_that_it_offers(row: trainers.Trainer) -> None:
+    script = SCRIPTS[row.script] + SCRIPTS["common.py"]
+    assert not [hook for hook in row.hooks if f"hooks.{hook}(" not in script]
+
+
+@pytest.mark.parametrize("row", faults.ROWS, ids=lambda row: row.name)
+def test_a_job_takes_only_a_fault_that_its_trainer_can_show(row: faults.Fault) -> None:
+    for job in (job for job in plan.jobs(13, 2000) if job.fault == row.name):
+        trainer = trainers.BY_NAME[job.trainer]
+        assert row.needs <= trainer.hooks
+        assert set(job.stores) <= trainer.stores
+        assert job.ranks == 1 or not trainer.alone
 
 
 def test_the_name_of_a_job_says_nothing_of_its_fault() -> None:
@@ -43,3 +67,51 @@ def test_a_fault_begins_within_the_run_and_on_a_rank_that_there_is() -> None:
     for job in plan.jobs(11, 500):
         assert 1 <= job.at < job.steps
         assert 0 <= job.rank < job.ranks
+
+
+TRUTH = {
+    "outcome": "failed", "shape": "nan", "causes": ["bad_sample"], "onset": 40, "within": 2, "culprits": [1],
+    "checkpoint": 20, "says": ["batch"],
+}  # fmt: skip
+SAID = {
+    "outcome": "failed", "shape": "nan", "onset": 42, "culprits": [1], "cause": "bad_sample", "confidence": "high",
+    "checkpoint": {"step": 20, "path": None}, "has_checkpoint": True, "action": "Inspect the batch of step 40",
+}  # fmt: skip
+
+
+def test_an_answer_that_agrees_with_the_truth_is_right_in_every_field() -> None:
+    assert score.judged(TRUTH, SAID) == dict.fromkeys(score.FIELDS, True)
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("outcome", {"outcome": "suspect"}),
+        ("shape", {"shape": "crash"}),
+        ("onset", {"onset": 43}),
+        ("onset", {"onset": None}),
+        ("culprits", {"culprits": [0, 1]}),
+        ("cause", {"cause": "other"}),
+        ("checkpoint", {"checkpoint": {"step": 40}}),
+        ("action", {"action": "lower the learning rate"}),
+    ],
+)
+def test_one_wrong_part_of_an_answer_is_one_wrong_field(field: str, wrong: dict[str, object]) -> None:
+    assert score.judged(TRUTH, SAID | wrong) == dict.fromkeys(score.FIELDS, True) | {field: False}
+
+
+def test_no_answer_is_wrong_in_every_field_that_the_truth_decides() -> None:
+    assert set(score.judged(TRUTH, None).values()) == {False}
+
+
+def test_a_soft_shape_may_be_failed_or_suspect_and_a_hard_one_may_not() -> None:
+    slow = TRUTH | {"outcome": "failed|suspect", "shape": "slowdown"}
+    said = SAID | {"outcome": "suspect", "shape": "slowdown"}
+    assert score.judged(slow, said)["outcome"] is True
+    assert score.judged(TRUTH, SAID | {"outcome": "suspect"})["outcome"] is False
+
+
+def test_a_share_of_few_jobs_has_a_wide_interval() -> None:
+    low, high = score.interval(8, 10)
+    assert (round(low, 3), round(high, 3)) == (0.490, 0.943)  # Wilson's interval of 8 of 10
+    assert score.interval(0, 0) == (0.0, 1.0)

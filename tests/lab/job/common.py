@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import hooks
 import torch
 from torch import nn
@@ -50,6 +52,15 @@ def rate(step, steps):
     """Warm-up, then a cosine down to a tenth."""
     if step < WARMUP:
         return BASE_LR * (step + 1) / WARMUP
-    import math  # noqa: PLC0415 - beside its one use
-
     return BASE_LR * (0.55 + 0.45 * math.cos(math.pi * (step - WARMUP) / max(steps - WARMUP, 1)))
+
+
+class Rows(torch.utils.data.Dataset):
+    """One whole batch an item, of its step: what a library's loader reads."""
+
+    def __len__(self):
+        return hooks.JOB["steps"]
+
+    def __getitem__(self, at):
+        inputs, labels = chain(torch.Generator().manual_seed(hooks.JOB["seed"] * 1000 + at))
+        return hooks.batch(at + 1, inputs, labels)

@@ -11,17 +11,6 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 JOB = hooks.JOB
 
 
-class Rows(torch.utils.data.Dataset):
-    """One whole batch an item: the loader only passes it on."""
-
-    def __len__(self):
-        return JOB["steps"]
-
-    def __getitem__(self, at):
-        inputs, labels = common.chain(torch.Generator().manual_seed(JOB["seed"] * 1000 + at))
-        return hooks.batch(at + 1, inputs, labels)
-
-
 class Model(torch.nn.Module):
     """What the Trainer expects: a loss with the logits."""
 
@@ -40,6 +29,9 @@ class Steps(TrainerCallback):
     def on_step_begin(self, args, state, control, model=None, **_):
         model.net.at = state.global_step + 1
         hooks.before(state.global_step + 1)
+
+    def on_save(self, args, state, control, **_):
+        hooks.note(saved=state.global_step)
 
     def on_log(self, args, state, control, logs=None, **_):
         if "loss" in logs:
@@ -67,12 +59,12 @@ def main():
     trainer = Trainer(
         model=model,
         args=arguments,
-        train_dataset=Rows(),
+        train_dataset=common.Rows(),
         data_collator=collate,
         optimizers=(optimizer, schedule),
         callbacks=[Steps()],
     )
-    trainer._get_train_sampler = lambda *_: sampler(Rows())
+    trainer._get_train_sampler = lambda *_: sampler(common.Rows())
     trainer.train()
     hooks.note(ended=JOB["steps"])
 

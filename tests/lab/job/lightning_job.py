@@ -12,17 +12,6 @@ from lightning.pytorch.loggers import CSVLogger
 JOB = hooks.JOB
 
 
-class Rows(torch.utils.data.Dataset):
-    """One whole batch an item."""
-
-    def __len__(self):
-        return JOB["steps"]
-
-    def __getitem__(self, at):
-        inputs, labels = common.chain(torch.Generator().manual_seed(JOB["seed"] * 1000 + at))
-        return hooks.batch(at + 1, inputs, labels)
-
-
 class Module(lightning.LightningModule):
     """The net, with its schedule and what it logs."""
 
@@ -51,7 +40,7 @@ class Module(lightning.LightningModule):
 
 def main():
     lightning.seed_everything(JOB["seed"])
-    loader = torch.utils.data.DataLoader(Rows(), batch_size=None, shuffle=False)
+    loader = torch.utils.data.DataLoader(common.Rows(), batch_size=None, shuffle=False)
     trainer = lightning.Trainer(
         max_steps=JOB["steps"], accelerator="cpu", log_every_n_steps=JOB["log_every"], logger=CSVLogger("."),
         callbacks=[ModelCheckpoint("checkpoints", every_n_train_steps=JOB["save_every"], save_top_k=-1)],

@@ -16,6 +16,8 @@ from stores import Stores
 from voices import VOICES
 
 JOB = hooks.JOB
+#: An fp16 scale is printed while it halves down to the first of these, and is given up at the second.
+_SILENT_SCALE, _LEAST_SCALE = 0.2, 1e-4
 
 
 def averaged(net):
@@ -43,22 +45,24 @@ def main():
     optimizer = torch.optim.AdamW(net.parameters(), lr=common.BASE_LR)
     voice_of = VOICES[JOB["trainer"]]
     voice = voice_of(steps) if hooks.RANK == 0 or voice_of.everyone else None
-    stores = Stores(JOB["stores"] if hooks.RANK == 0 else ())
-    if begin and voice:
+    stores = Stores({"steps": steps, "lr": common.BASE_LR, "warmup_steps": common.WARMUP, "batch_size": common.BATCH})
+    generator = torch.Generator().manual_seed(JOB["seed"] * 1000 + hooks.RANK)
+    if begin:
         path = f"checkpoints/step_{begin}"
         state = torch.load(f"{path}/model.pt")
-        if JOB["fault"] != "resume-weights":
+        if hooks.restore("net"):
             net.load_state_dict(state["net"])
+        if hooks.restore("optimizer"):
             optimizer.load_state_dict(state["optimizer"])
-        voice.resumed(begin, path)
-        if JOB["fault"] != "fine-resumed":
-            hooks.note(onset=hooks.AT if JOB["fault"] == "resume-loop" else begin + 1)
-    generator = torch.Generator().manual_seed(JOB["seed"] * 1000 + hooks.RANK)
-    for _ in range(begin):
+        if voice:
+            voice.resumed(begin, path)
+        begin = begin if hooks.restore("step") else 0
+    for _ in range(begin if hooks.restore("data") else 0):
         common.chain(generator)
     hooks.start()
     scale, first_bad, last, clock = 65536.0, None, begin, time.perf_counter()
     for step in range(begin + 1, steps + 1):
+        stores.begin(step)
         hooks.before(step)
         net.at = step
         now = hooks.lr(step, common.rate(hooks.schedule_step(step), steps))
@@ -71,15 +75,12 @@ def main():
         if hooks.WORLD > 1 and not hooks.skips(step):
             averaged(net)
         norm = float(torch.nn.utils.clip_grad_norm_(net.parameters(), math.inf))
-        if hooks.skips(step):
-            hooks.note(onset=step)
         shown = value.item()
-        if JOB["fault"] == "nan-scale" and step >= JOB["at"]:
+        if hooks.scale(step):
             scale, norm = scale / 2, math.inf
-            hooks.note(onset=step)
-            if voice and step < JOB["at"] + 18:
+            if voice and scale > _SILENT_SCALE:
                 voice.scale(step, scale)
-            if scale < 1e-4:
+            if scale < _LEAST_SCALE:
                 raise RuntimeError(
                     "Current loss scale already at minimum - cannot decrease scale anymore. Exiting run."
                 )
@@ -110,8 +111,13 @@ def main():
             hooks.saving(step)
             torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict()}, path / "model.pt")
             voice.saved(step, path)
+            hooks.note(saved=step)
+        stores.end(step)
         if hooks.leaves(step):
-            voice.out("received preemption notice, checkpoint saved, leaving")
+            if hooks.WORLD > 1:
+                dist.barrier()
+            if voice:
+                voice.out("received preemption notice, checkpoint saved, leaving")
             stores.close()
             os._exit(0)
     stores.close()

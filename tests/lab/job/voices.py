@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 
-from hooks import RANK, WORLD
+from facts import RANK, WORLD
 
 
 class Print:

@@ -1,0 +1,36 @@
+"""Slowdowns: steps take longer from one on, or time is lost beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from faults.row import SOFT, Facts, Fault, needs, of
+
+#: A slowdown shows when its steps take this much longer on average, with so many records on both sides of its onset.
+SLOWER, FEWEST = 1.25, 8
+
+
+def slower(job: Any, facts: Facts, _codes: list[int]) -> str:
+    """A slowdown shows in the times that were logged; trainers that log none show it in their time stamps."""
+    logged = [one for one in of(facts, "shown") if one["dt"] is not None]
+    if not logged:
+        return ""
+    before = [one["dt"] for one in logged if one["shown"] <= job.at][2:]
+    after = [one["dt"] for one in logged if one["shown"] > job.at]
+    if min(len(before), len(after)) < FEWEST:
+        return f"fewer than {FEWEST} records on one side of the onset"
+    return "" if sum(after) / len(after) > SLOWER * sum(before) / len(before) else "the steps did not become slower"
+
+
+ROWS = (
+    Fault("slow-loader", SOFT, "slowdown", ("slow_steps", "dataloader"), ("data", "loader", "input", "profile"), ranks=(1, 1, 2), ends="done",
+          numbers={"times": (2.2, 4.0)}, shown=slower),
+    Fault("slow-pauses", SOFT, "slowdown", ("stalls", "periodic_pauses"), ("pause", "stall", "checkpoint", "loader", "garbage"), ends="done",
+          numbers={"every": (7, 13), "seconds": (0.25, 0.5)}, shown=slower),
+    Fault("slow-ramp", SOFT, "slowdown", ("slow_ramp", "slow_steps"), ("grow", "cache", "list", "profile", "data"), ends="done",
+          numbers={"times": (2.5, 4.0)}, shown=slower),
+    Fault("slow-straggler", SOFT, "slowdown", ("straggler",), ("rank", "host", "device"), ranks=(2, 4), culprit=True, ends="done",
+          numbers={"times": (2.5, 4.0)}, shown=slower),
+    Fault("slow-saves", SOFT, "slowdown", ("periodic_pauses", "stalls"), ("checkpoint", "save"), needs("saving"), onset=False, ends="done",
+          numbers={"seconds": (0.8, 1.4)}),
+)  # fmt: skip

@@ -1,0 +1,22 @@
+"""What this process knows of its job, and how it tells the truth file, outside of the run, what happened."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+JOB = json.loads(Path(os.environ["LAB_JOB"]).read_text())
+NOTES = Path(os.environ["LAB_NOTES"])
+RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+KIND, AT, NUMBERS = JOB["fault"], JOB["at"], JOB["numbers"]
+#: Whether this is the rank that the fault is about.
+HERE = JOB["rank"] == RANK
+#: The step of the checkpoint that this process goes on from; the number of this process in its place.
+STARTED_AT, START = int(os.environ.get("LAB_STARTED_AT", "0")), int(os.environ.get("LAB_START", "0"))
+
+
+def note(**facts):
+    """Tell the truth file what happened: `onset`, `shown` with what was logged, `saved`, `ended`."""
+    with NOTES.with_suffix(f".{RANK}").open("a") as out:
+        out.write(json.dumps(facts) + "\n")

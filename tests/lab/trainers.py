@@ -1,0 +1,35 @@
+"""What trains: a script for each, the hooks that it calls, the worlds that it runs in, and the stores that it can fill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Every hook of `job/hooks.py` that a loop of our own calls.
+ALL = frozenset(
+    ("lr", "schedule_step", "batch", "hidden", "loss", "before", "restore", "skips", "hides", "interval", "saving",
+     "evaluating", "scale")
+)  # fmt: skip
+_OWN_STORES = frozenset(("tensorboard", "csv", "jsonl"))
+
+
+@dataclass(frozen=True, slots=True)
+class Trainer:
+    """One row: `alone` where it does not run as ranks of torchrun."""
+
+    name: str
+    script: str
+    hooks: frozenset[str]
+    stores: frozenset[str] = frozenset()
+    alone: bool = False
+
+
+def _voice(name: str) -> Trainer:
+    return Trainer(name, "train.py", ALL, _OWN_STORES)
+
+
+ROWS = (
+    *map(_voice, ("print", "logging", "tqdm", "dict", "kempnerforge", "megatron", "torchtitan")),
+    Trainer("hf", "hf.py", frozenset(("lr", "batch", "hidden", "before")), alone=True),
+    Trainer("lightning", "lightning_job.py", frozenset(("lr", "batch", "hidden", "before")), alone=True),
+)
+BY_NAME = {row.name: row for row in ROWS}
