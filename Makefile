@@ -5,12 +5,13 @@ BIN    := $(VENV)/bin
 N      ?= 2000
 SEED   ?= 1
 LAB    := .lab
+SEEDS  ?= 101 102 103
 LAB_N  := $(if $(filter command line environment,$(origin N)),$(N),100)
 STAMP  := $(VENV)/.ready
 SITE   := build/site-env
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fuzz oracles lab golden mutants bench docs pictures site lock fixtures
+.PHONY: help setup demo test check fuzz oracles coverage lab accuracy golden mutants bench docs pictures site lock fixtures
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,6 +30,9 @@ demo: setup ## the verdict of a bundled failed run
 
 test: setup ## run the test suite
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+coverage: setup ## the suite, and the share of lines and branches that it runs
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov=forensics --cov-branch --cov-report=term:skip-covered
 
 check: setup ## format, lint, types, tests: what CI runs
 	$(BIN)/ruff format --check .
@@ -50,6 +54,10 @@ $(LAB)/.ready: tests/lab/requirements.txt
 lab: setup $(LAB)/.ready ## real small jobs with injected faults, and how often the answers are right: make lab SEED=7 N=100
 	$(BIN)/python tests/lab/lab.py --seed $(SEED) --n $(LAB_N) --out $(LAB)/out/$(SEED) --python $(LAB)/env/bin/python \
 		--forensics $(BIN)/forensics -v
+
+accuracy: setup $(LAB)/.ready ## score some seeds, and write the page that says how often answers are right
+	for seed in $(SEEDS); do $(MAKE) lab SEED=$$seed N=$(LAB_N) || exit 1; done
+	$(BIN)/python tests/lab/accuracy.py $(SEEDS:%=$(LAB)/out/%) > docs/explanation/accuracy.md
 
 golden: setup ## the golden runs whose diagnosis changed
 	$(BIN)/python tests/golden/runs.py
