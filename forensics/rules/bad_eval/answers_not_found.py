@@ -18,7 +18,7 @@ Example:
     7,gsm8k,exact_match,strict-match,0.002,0.001
     9,gsm8k,exact_match,flexible-extract,0.46,0.014
     ```
-    => EVL019 warning
+    => EVL019 warning confidence=high cause=answers_not_found strict=0.002000 other=0.4600
 Not this:
     ```evals line,task,metric,filter,value,stderr
     7,gsm8k,exact_match,strict-match,0.44,0.014

@@ -21,7 +21,7 @@ Example:
     11,piqa,acc,0.497,0.012
     15,winogrande,acc,0.508,0.014
     ```
-    => EVL012 warning
+    => EVL012 warning confidence=medium cause=at_chance causal=symptom value=0.2510 chance=0.2500
 Not this:
     ```evals line,task,metric,value,stderr
     7,arc_easy,acc,0.43,0.01

@@ -24,7 +24,7 @@ Example:
     300,val/loss,1.6
     300,val/loss_ema,4.6
     ```
-    => EVL023 warning step=300
+    => EVL023 warning confidence=medium step=300 cause=averaged_weights averaged=4.600 plain=1.600
 Not this:
     ```metrics step,name,value
     100,val/loss,2.0

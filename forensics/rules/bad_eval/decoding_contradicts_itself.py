@@ -20,13 +20,13 @@ Example:
     generation_config.json,3,do_sample,true,generation
     generation_config.json,5,temperature,0.0,generation
     ```
-    => EVL004 warning cause=zero_temperature
+    => EVL004 warning confidence=medium cause=zero_temperature causal=context temperature=0.0
 Example: ignored
     ```facts source,line,key,value,family
     generation_config.json,3,do_sample,false,generation
     generation_config.json,5,temperature,0.6,generation
     ```
-    => EVL004 info cause=ignored_temperature
+    => EVL004 info confidence=low cause=ignored_temperature causal=context temperature=0.6
 Not this:
     ```facts source,line,key,value,family
     generation_config.json,3,do_sample,true,generation

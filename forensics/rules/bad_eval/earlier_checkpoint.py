@@ -21,7 +21,7 @@ Example:
     train.log,1,2000,out/checkpoint-2000
     train.log,2,8000,out/checkpoint-8000
     ```
-    => EVL025 warning step=2000
+    => EVL025 warning confidence=medium step=2000 cause=earlier_checkpoint causal=context evaluated=2000 last=8000
 Not this:
     ```evals source,line,task,metric,value,stderr,step
     results.json,7,arc_easy,acc,0.55,0.01,8000

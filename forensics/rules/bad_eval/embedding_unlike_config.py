@@ -21,13 +21,13 @@ Example:
     out/config.json,9,vocab_size,8064,config
     out/model.safetensors,,weights.model.embed_tokens.weight.rows,8000,weights
     ```
-    => EVL005 warning cause=embedding_mismatch
+    => EVL005 warning confidence=high cause=embedding_mismatch embeddings=8000 stated=8064
 Example: rows that are never used
     ```facts source,line,key,value,family
     out/config.json,9,vocab_size,8000,config
     out/model.safetensors,,weights.model.embed_tokens.weight.rows,8064,weights
     ```
-    => EVL005 info cause=embedding_padded
+    => EVL005 info confidence=high cause=embedding_padded causal=context embeddings=8064 stated=8000
 Not this:
     ```facts source,line,key,value,family
     out/config.json,9,vocab_size,8064,config

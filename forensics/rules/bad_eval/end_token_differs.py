@@ -20,7 +20,7 @@ Example:
     tokenizer_config.json,7,tokenizer.eos_token,</end>,tokenizer
     tokenizer_config.json,,tokenizer.special.9,</end>,tokenizer
     ```
-    => EVL003 warning cause=end_token
+    => EVL003 warning confidence=low cause=end_token tokenizer=9 generation=2
 Not this:
     ```facts source,line,key,value,family
     generation_config.json,4,eos_token_id.0,2,generation

@@ -26,7 +26,7 @@ Example:
     a.log,4,4,20,eval_loss,eval_loss,nan
     a.log,5,5,30,loss,loss,2.3
     ```
-    => EVL027 error step=10 cause=eval_loss_nan
+    => EVL027 error confidence=high step=10 cause=eval_loss_nan evaluations=2 not_finite=2
 Example: it was finite again
     ```metrics source,line,seq,step,name,raw_name,value
     a.log,1,1,10,loss,loss,2.5
@@ -35,7 +35,7 @@ Example: it was finite again
     a.log,4,4,20,eval_loss,eval_loss,2.6
     a.log,5,5,30,loss,loss,2.3
     ```
-    => EVL027 warning step=10 cause=eval_loss_nan
+    => EVL027 warning confidence=medium step=10 cause=eval_loss_nan evaluations=2 not_finite=1
 Not this: training is lost too
     ```metrics source,line,seq,step,name,raw_name,value
     a.log,1,1,10,loss,loss,2.5

@@ -30,7 +30,7 @@ Example:
     1990,loss,2.11
     2000,loss,2.10
     ```
-    => EVL013 error step=2000
+    => EVL013 error confidence=medium step=2000 step_lo=1000 cause=eval_falls best=0.6100 errors=6.364
 Not this:
     ```evals source,line,task,metric,value,stderr,step
     a.json,7,arc_easy,acc,0.61,0.010,1000

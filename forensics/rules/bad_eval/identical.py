@@ -38,7 +38,7 @@ Example:
     b.json,9,t8,acc,0.599,200
     b.json,10,t9,acc,0.611,200
     ```
-    => EVL017 warning step=200
+    => EVL017 warning confidence=high step=200 step_lo=100 cause=identical_results metrics=10
 Not this:
     ```evals source,line,task,metric,value,step
     a.json,1,t0,acc,0.511,100

@@ -18,7 +18,7 @@ Example:
     ```evals line,task,metric,value,stderr,n,settings
     7,arc_easy,acc,0.52,0.071,50,"{""limit"":50.0,""n_original"":2400}"
     ```
-    => EVL011 warning
+    => EVL011 warning confidence=high cause=evaluation_limited causal=context tasks=1 documents=50
 Not this:
     ```evals line,task,metric,value,stderr,n,settings
     7,arc_easy,acc,0.52,0.010,2400,"{""limit"":""none"",""n_original"":2400}"

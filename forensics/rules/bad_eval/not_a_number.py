@@ -19,7 +19,7 @@ Example:
     7,arc_easy,acc,nan,
     11,piqa,acc,0.61,0.011
     ```
-    => EVL010 warning
+    => EVL010 warning confidence=high cause=score_not_a_number causal=context scores=1
 Not this:
     ```evals line,task,metric,value,stderr
     7,arc_easy,acc,0.43,0.012

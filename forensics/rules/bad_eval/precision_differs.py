@@ -23,7 +23,7 @@ Example:
     ```facts source,line,key,value,family
     train.yaml,3,bf16,true,config
     ```
-    => EVL024 warning cause=quantised
+    => EVL024 warning confidence=medium cause=quantised causal=context
 Example: float16
     ```evals source,line,task,metric,value,stderr,settings
     results.json,7,arc_easy,acc,0.55,0.01,"{""model_args.dtype"":""float16""}"
@@ -31,7 +31,7 @@ Example: float16
     ```facts source,line,key,value,family
     train.yaml,3,bf16,true,config
     ```
-    => EVL024 info cause=float16
+    => EVL024 info confidence=medium cause=float16 causal=context
 Not this:
     ```evals source,line,task,metric,value,stderr,settings
     results.json,7,arc_easy,acc,0.55,0.01,"{""model_args.dtype"":""bfloat16""}"

@@ -31,7 +31,7 @@ Example:
     600,loss,1.0
     600,eval/accuracy,0.44
     ```
-    => EVL022 warning step=300
+    => EVL022 warning confidence=medium step=300 cause=overfitting best=0.6800 last=0.4400
 Not this: it rises to the end
     ```metrics step,name,value
     100,loss,2.0

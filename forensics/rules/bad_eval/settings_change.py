@@ -20,7 +20,7 @@ Example:
     a.json,7,arc_easy,1,acc,0.55,0.010,0,1000
     b.json,7,arc_easy,1,acc,0.60,0.010,5,2000
     ```
-    => EVL014 warning step=2000
+    => EVL014 warning confidence=high step=2000 step_lo=1000 cause=eval_settings_change causal=context tasks=1
 Not this:
     ```evals source,line,task,task_version,metric,value,stderr,fewshot,step
     a.json,7,arc_easy,1,acc,0.55,0.010,5,1000

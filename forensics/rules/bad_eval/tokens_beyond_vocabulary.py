@@ -21,14 +21,14 @@ Example:
     tokenizer.json,,tokenizer.max_base_id,9599,tokenizer
     tokenizer.json,,tokenizer.max_id,9601,tokenizer
     ```
-    => EVL001 warning cause=tokenizer_mismatch
+    => EVL001 warning confidence=medium cause=tokenizer_mismatch embeddings=8000 highest_id=9601
 Example: only added tokens
     ```facts source,line,key,value,family
     config.json,9,vocab_size,8000,config
     tokenizer.json,,tokenizer.max_base_id,7999,tokenizer
     tokenizer.json,,tokenizer.max_id,8000,tokenizer
     ```
-    => EVL001 info cause=added_tokens
+    => EVL001 info confidence=medium cause=added_tokens causal=context embeddings=8000 highest_id=8000
 Not this:
     ```facts source,line,key,value,family
     config.json,9,vocab_size,8064,config

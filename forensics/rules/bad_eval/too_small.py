@@ -17,7 +17,7 @@ Example:
     ```evals line,task,metric,value,stderr,n
     7,arc_easy,acc,0.55,0.05,100
     ```
-    => EVL016 info
+    => EVL016 info confidence=high cause=too_few_documents causal=context scores=1 stderr=0.05000
 Not this:
     ```evals line,task,metric,value,stderr,n
     7,arc_easy,acc,0.55,0.01,2400

@@ -23,7 +23,7 @@ Example:
     train.yaml,3,data.datasets.0.path,shore/tide_quiz,config
     train.yaml,4,data.datasets.0.split,test,config
     ```
-    => EVL026 warning
+    => EVL026 warning confidence=medium cause=leakage causal=context
 Example: the split for training
     ```evals source,line,task,metric,value,stderr,settings
     results.json,7,tide_quiz,acc,0.95,0.01,"{""task.dataset_path"":""shore/tide_quiz""}"
@@ -31,7 +31,7 @@ Example: the split for training
     ```facts source,line,key,value,family
     train.yaml,3,dataset_name,shore/tide_quiz,config
     ```
-    => EVL026 info
+    => EVL026 info confidence=low cause=leakage causal=context
 Not this:
     ```evals source,line,task,metric,value,stderr,settings
     results.json,7,tide_quiz,acc,0.95,0.01,"{""task.dataset_path"":""shore/tide_quiz""}"

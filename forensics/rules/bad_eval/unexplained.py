@@ -21,7 +21,7 @@ Example:
     a.json,7,arc_easy,acc,0.55,0.01,tiny,1000
     b.json,7,arc_easy,acc,0.42,0.01,tiny,1000
     ```
-    => EVL018 warning step=1000
+    => EVL018 warning confidence=medium step=1000 cause=cause_not_recorded errors=9.192 pairs=1
 Not this:
     ```evals source,line,task,metric,value,stderr,model,step
     a.json,7,arc_easy,acc,0.55,0.01,tiny,1000

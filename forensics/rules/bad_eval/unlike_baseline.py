@@ -18,7 +18,7 @@ Example:
     ```comparisons line,task,metric,value,base_source,base_line,base_value,blocks
     7,arc_easy,acc,0.52,good/a.json,7,0.61,few-shot examples 5 → 0
     ```
-    => EVL021 warning
+    => EVL021 warning confidence=high cause=evaluations_unlike causal=context metrics=1
 Not this:
     ```comparisons line,task,metric,value,base_source,base_line,base_value,p,worse
     7,arc_easy,acc,0.60,good/a.json,7,0.61,0.45,true

@@ -19,7 +19,7 @@ Example:
     config.json,9,vocab_size,96000,config
     tokenizer.json,,tokenizer.n_tokens,32002,tokenizer
     ```
-    => EVL002 warning cause=tokenizer_mismatch
+    => EVL002 warning confidence=low cause=tokenizer_mismatch embeddings=96000 tokens=32002
 Not this:
     ```facts source,line,key,value,family
     config.json,9,vocab_size,34816,config

@@ -21,7 +21,7 @@ Example:
     7,arc_easy,acc,0.52,good/a.json,7,0.61,0.0001,true,tokenizer and vocabulary,vocab_size 320 → 384,config.json,4
     11,piqa,acc,0.60,good/a.json,11,0.605,0.8,true,,,,
     ```
-    => EVL020 error cause=worse_than_baseline
+    => EVL020 error confidence=high cause=worse_than_baseline value=0.5200 p=0.0001000
 Not this:
     ```comparisons line,task,metric,value,base_source,base_line,base_value,p,worse
     7,arc_easy,acc,0.60,good/a.json,7,0.61,0.45,true

@@ -17,7 +17,7 @@ Example:
     ```evals source,line,task,metric,value,stderr,step,settings
     evals/step2000/results.json,7,arc_easy,acc,0.55,0.01,1000,"{""model_args.pretrained"":""out/checkpoint-1000""}"
     ```
-    => EVL015 warning step=1000
+    => EVL015 warning confidence=medium step=1000 cause=wrong_checkpoint filed=2000 evaluated=1000
 Not this:
     ```evals source,line,task,metric,value,stderr,step,settings
     evals/step2000/results.json,7,arc_easy,acc,0.55,0.01,2000,"{""model_args.pretrained"":""out/checkpoint-2000""}"

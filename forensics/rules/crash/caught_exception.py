@@ -27,7 +27,7 @@ Example:
     ```events source,line,code,text,attrs
     a.log,5,traceback,ValueError: bad record,"{""role"":""root"",""exc"":""ValueError"",""message"":""bad record""}"
     ```
-    => CRH005 info cause=caught_exception
+    => CRH005 info confidence=high step=10 step_lo=10 cause=caught_exception causal=context exceptions=1 kinds=1
 Not this: an exception that ended the run
     ```metrics source,line,seq,step,name,value
     a.log,1,1,10,loss,2.5

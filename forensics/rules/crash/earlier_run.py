@@ -27,7 +27,7 @@ Example:
     ```events source,line,code,text,attrs
     a.log,4,traceback,ValueError: bad width,"{""role"":""root"",""exc"":""ValueError"",""message"":""bad width""}"
     ```
-    => CRH006 info step=40 cause=earlier_run_failed
+    => CRH006 info confidence=high step=40 step_lo=40 cause=earlier_run_failed causal=context failures=1
 Not this: an exception that was caught
     ```metrics source,line,seq,step,name,value
     a.log,1,1,10,loss,2.5

@@ -18,7 +18,7 @@ Example:
     ```events source,line,rank,code,text,attrs
     a.log,9,1,nccl-remote-error,remote exited,"{""role"":""symptom"",""shape"":""hang"",""cause"":""peer_gone""}"
     ```
-    => CRH003 error
+    => CRH003 error confidence=low onset_rank=1 cause=peer_gone causal=symptom reports=1
 Not this:
     ```events source,line,code,text,attrs
     a.log,5,success,training complete,"{""role"":""context""}"

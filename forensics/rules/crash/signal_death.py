@@ -18,7 +18,7 @@ Example:
     ```events source,line,rank,code,text,attrs
     train.log,9,3,exit139,rank 3 exited with code 139,"{""role"":""root"",""shape"":""crash""}"
     ```
-    => CRH002 error
+    => CRH002 error confidence=medium rank=3 cause=silent_death_segv
 Not this:
     ```events source,line,code,text,attrs
     train.log,9,pg-not-destroyed,process group has NOT been destroyed,"{""role"":""benign"",""shape"":""crash""}"

@@ -19,7 +19,7 @@ Example:
     ```events source,line,code,text,attrs
     train.log,9,traceback,ValueError: bad width,"{""role"":""root"",""exc"":""ValueError"",""message"":""bad width""}"
     ```
-    => CRH001 error
+    => CRH001 error confidence=high cause=uncaught_exception errors=1
 Not this:
     ```events source,line,code,text,attrs
     train.log,9,traceback,KeyboardInterrupt,"{""role"":""root"",""exc"":""KeyboardInterrupt""}"

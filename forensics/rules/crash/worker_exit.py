@@ -21,7 +21,7 @@ Example:
     ```events source,line,code,text,attrs
     job.log,9,elastic-exitcode,failed (exitcode: 3) local_rank: 2 (pid: 77) of binary: python3,"{""role"":""context""}"
     ```
-    => CRH004 error rank=2 cause=exit_nonzero
+    => CRH004 error confidence=medium rank=2 cause=exit_nonzero causal=symptom exit_code=3 ends_of_groups=1
 Not this:
     ```events source,line,code,text,attrs
     job.log,5,traceback,ValueError: bad width,"{""role"":""root"",""exc"":""ValueError"",""message"":""bad width""}"

@@ -21,7 +21,7 @@ Example:
     b.log,9,1,gloo-timeout,Timed out,"{""role"":""symptom"",""shape"":""hang""}"
     c.log,3,2,last_line,step 5,"{""role"":""context""}"
     ```
-    => HNG003 error rank=2 cause=never_entered
+    => HNG003 error confidence=low rank=2 cause=never_entered decides=true clues=1 kinds=1
 Not this:
     ```events source,line,rank,code,text,attrs
     a.log,5,0,success,training finished,"{""role"":""benign""}"

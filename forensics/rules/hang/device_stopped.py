@@ -22,7 +22,7 @@ Example:
     1,5,"[0, 1, 2]",8,all_reduce,[[8]],Float,scheduled,{}
     2,5,"[0, 1, 2]",8,all_reduce,[[8]],Float,completed,{}
     ```
-    => HNG006 info rank=1 cause=device_stall
+    => HNG006 info confidence=medium rank=1 cause=device_stall causal=context weight=6
 Not this:
     ```collectives rank,group,ranks,seq,op,in_sizes,dtype,state,attrs
     0,5,"[0, 1]",7,all_reduce,[[8]],Float,completed,{}

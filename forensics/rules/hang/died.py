@@ -21,7 +21,7 @@ Example:
     job.log,10,4,elastic-rank,  rank      : 4 (local_rank: 4),"{""role"":""context""}"
     job.log,11,,exit139,  exitcode  : -11 (pid: 812)  (SIGSEGV),"{""role"":""context""}"
     ```
-    => HNG011 info rank=4 cause=silent_death_segv
+    => HNG011 info confidence=medium rank=4 cause=silent_death_segv causal=context weight=6
 Not this:
     ```events source,line,rank,code,text,attrs
     job.log,10,4,elastic-rank,  rank      : 4 (local_rank: 4),"{""role"":""context""}"

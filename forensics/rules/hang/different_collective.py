@@ -22,7 +22,7 @@ Example:
     1,0(default_pg),"[0, 1, 2]",7,all_gather,[[8]],Float,scheduled,{}
     2,0(default_pg),"[0, 1, 2]",7,all_reduce,[[8]],Float,scheduled,{}
     ```
-    => HNG005 info rank=1 cause=collective_mismatch_op
+    => HNG005 info confidence=medium rank=1 cause=collective_mismatch_op causal=context weight=6
 Not this:
     ```collectives rank,group,ranks,seq,op,in_sizes,dtype,state,attrs
     0,0(default_pg),"[0, 1]",7,all_to_all,[[8]],Float,scheduled,{}

@@ -19,7 +19,7 @@ Example:
     b.log,1,1,collective-mismatch,"Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint(SequenceNumber=7, OpType=ALLREDUCE, TensorShape=[4], TensorDtypes=Float), but Rank 0","{""role"":""root""}"
     c.log,1,2,collective-mismatch,"Detected mismatch between collectives on ranks. Rank 2 is running collective: CollectiveFingerPrint(SequenceNumber=7, OpType=ALLREDUCE, TensorShape=[5], TensorDtypes=Float), but Rank 1","{""role"":""root""}"
     ```
-    => HNG010 info rank=1 cause=collective_mismatch_size
+    => HNG010 info confidence=medium rank=1 cause=collective_mismatch_size causal=context weight=8
 Not this:
     ```events source,line,rank,code,text,attrs
     a.log,1,0,note,Rank 0 is running collective: all_reduce,"{""role"":""context""}"

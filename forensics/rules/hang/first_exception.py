@@ -18,7 +18,7 @@ Example:
     b.log,9,1,gloo-closed,Connection closed by peer,"{""role"":""symptom"",""shape"":""hang"",""cause"":""peer_gone""}"
     c.log,7,2,traceback,ValueError: bad width,"{""role"":""root"",""exc"":""ValueError"",""message"":""bad width""}"
     ```
-    => HNG013 info rank=2 cause=exception_one_rank
+    => HNG013 info confidence=medium rank=2 cause=exception_one_rank causal=context weight=7
 Not this:
     ```events source,line,rank,code,text,attrs
     a.log,9,0,traceback,ValueError: bad width,"{""role"":""root"",""exc"":""ValueError"",""message"":""bad width""}"

@@ -17,7 +17,7 @@ Example:
     ```events source,line,rank,code,text,attrs
     p3.txt,1,3,proc-state,"process 812: T (stopped), in do_signal_stop","{""role"":""context"",""state"":""T"",""pid"":""812""}"
     ```
-    => HNG015 info rank=3 cause=frozen_process
+    => HNG015 info confidence=medium rank=3 cause=frozen_process causal=context weight=6
 Not this:
     ```events source,line,rank,code,text,attrs
     p3.txt,1,3,proc-state,process 812: S (sleeping),"{""role"":""context"",""state"":""S"",""pid"":""812""}"

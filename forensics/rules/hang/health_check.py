@@ -19,7 +19,7 @@ Example:
     ```events source,line,step,code,text,attrs
     t.log,40,70,health-check,NCCL health check failed at step 70,"{""role"":""context""}"
     ```
-    => HNG019 error step=70 cause=partial_participation
+    => HNG019 error confidence=medium step=70 cause=partial_participation
 Not this:
     ```metrics step,name,value,source,seq,line
     71,loss,2.5,t.log,1,41

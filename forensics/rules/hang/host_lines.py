@@ -19,7 +19,7 @@ Example:
     ```events source,line,rank,code,text,attrs
     r3.log,9,3,xid,"NVRM: Xid (PCI:0000:1a:00): 79, pid=812, GPU has fallen off the bus.","{""role"":""context""}"
     ```
-    => HNG017 info rank=3 cause=device_error
+    => HNG017 info confidence=low rank=3 cause=device_error causal=context weight=3
 Not this:
     ```events source,line,rank,code,text,attrs
     r3.log,9,3,xid,"NVRM: Xid (PCI:0000:1a:00): 45, pid=812, Ch 00000008","{""role"":""context""}"

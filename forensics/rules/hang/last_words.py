@@ -18,7 +18,7 @@ Example:
     ```events source,line,rank,code,text,attrs
     r0.log,30,0,last_line,saving checkpoint to /data/out/step_90,"{""role"":""context""}"
     ```
-    => HNG016 info rank=0 cause=slow_storage_checkpoint
+    => HNG016 info confidence=low rank=0 cause=slow_storage_checkpoint causal=context weight=2
 Not this:
     ```events source,line,rank,code,text,attrs
     r0.log,30,0,last_line,step 90 loss 2.5,"{""role"":""context""}"

@@ -22,7 +22,7 @@ Example:
     train.log,10,1,nccl-watchdog,Watchdog caught collective timeout,"{""role"":""symptom"",""shape"":""hang""}"
     train.log,3,2,last_line,step 5,"{""role"":""context""}"
     ```
-    => HNG001 error
+    => HNG001 error confidence=medium onset_rank=0 rank=2 cause=never_entered causal=symptom reports=2 ranks_silent=1
 Not this:
     ```events source,line,code,text,attrs
     train.log,9,fsdp-prefetch-hang,async_prefetch: true,"{""role"":""context"",""shape"":""hang""}"

@@ -25,7 +25,7 @@ Example:
     ```events source,line,code,text,t_ns,attrs
     job.out,9,slurm-timelimit,CANCELLED DUE TO TIME LIMIT,9040000000000,"{""role"":""root"",""shape"":""stopped""}"
     ```
-    => HNG018 error step=4
+    => HNG018 error confidence=medium step=4 step_lo=4 t_ns=40000000000 cause=silent_stall gap_s=9000 usual_s=10.00
 Not this:
     ```metrics step,name,value,source,seq,line,t_ns
     1,loss,2.5,job.out,1,1,10000000000

@@ -19,7 +19,7 @@ Example:
     fr/trace_rank_0,0,0,"[0, 1, 2]",7,all_reduce,scheduled,{}
     fr/trace_rank_1,1,0,"[0, 1, 2]",7,all_reduce,scheduled,{}
     ```
-    => HNG007 info rank=2
+    => HNG007 info confidence=low rank=2 cause=no_dump causal=context weight=3
 Not this:
     ```collectives source,rank,group,ranks,seq,op,state,attrs
     fr/trace_rank_0,0,0,"[0, 1]",7,all_reduce,scheduled,{}

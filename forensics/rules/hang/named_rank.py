@@ -21,7 +21,7 @@ Example:
     ```events source,line,rank,code,text,attrs
     a.log,9,0,monitored-barrier,[Rank 0]: Rank 5 failed to pass monitoredBarrier in 9000 ms,"{""role"":""root"",""shape"":""hang""}"
     ```
-    => HNG009 info rank=5 cause=never_entered
+    => HNG009 info confidence=medium rank=5 cause=never_entered causal=context weight=6
 Not this:
     ```events source,line,rank,code,text,attrs
     a.log,9,4,monitored-barrier,"Rank 4 successfully reached monitoredBarrier, but received errors while waiting","{""role"":""root"",""shape"":""hang""}"

@@ -19,7 +19,7 @@ Example:
     ```events source,line,rank,code,text,attrs
     a.log,9,0,nccl-watchdog,Watchdog caught it,"{""role"":""symptom"",""shape"":""hang""}"
     ```
-    => HNG020 info
+    => HNG020 info confidence=medium causal=context
 Not this:
     ```facts key,value,family
     train.nccl_health_check_interval,100,config

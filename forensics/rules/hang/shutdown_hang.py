@@ -23,7 +23,7 @@ Example:
     job.out,8,srun-exit,srun: error: n01: tasks 1-3: Aborted,"{""role"":""symptom"",""shape"":""crash""}"
     job.out,9,srun-exit,srun: error: n01: task 0: Terminated,"{""role"":""symptom"",""shape"":""crash""}"
     ```
-    => HNG002 error
+    => HNG002 error confidence=medium rank=0 cause=shutdown_hang messages=2
 Not this:
     ```events source,line,code,text,attrs
     job.out,5,success,training finished,"{""role"":""benign""}"

@@ -21,7 +21,7 @@ Example:
     b.log,9,1,nccl-watchdog,Watchdog caught it,"{""role"":""symptom"",""shape"":""hang""}"
     c.log,3,2,last_line,step 5,"{""role"":""context""}"
     ```
-    => HNG012 info rank=2 cause=never_entered
+    => HNG012 info confidence=low rank=2 cause=never_entered causal=context weight=3
 Not this:
     ```events source,line,rank,code,text,attrs
     a.log,9,0,nccl-watchdog,Watchdog caught it,"{""role"":""symptom"",""shape"":""hang""}"

@@ -21,7 +21,7 @@ Example:
     s/rank1.txt,1,MainThread,0,0,read_shard,loader.py,31,python,idle
     s/rank2.txt,2,MainThread,0,0,all_reduce,torch/distributed/distributed_c10d.py,2810,python,idle
     ```
-    => HNG008 info rank=1 cause=slow_storage_read
+    => HNG008 info confidence=medium rank=1 cause=slow_storage_read causal=context weight=6
 Not this:
     ```stack_frames source,rank,thread_name,seq,depth,function,file,line,kind,state
     s/rank0.txt,0,MainThread,0,0,all_reduce,torch/distributed/distributed_c10d.py,2810,python,idle

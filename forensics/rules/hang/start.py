@@ -18,7 +18,7 @@ Example:
     a.log,9,0,store-timeout,"wait timeout after 9000ms, keys: /default_pg/0//cpu//0/3","{""role"":""symptom"",""shape"":""hang"",""cause"":""store_timeout""}"
     b.log,9,1,store-timeout,"wait timeout after 9000ms, keys: /default_pg/0//cpu//0/3","{""role"":""symptom"",""shape"":""hang"",""cause"":""store_timeout""}"
     ```
-    => HNG014 info rank=3 cause=init_hang
+    => HNG014 info confidence=medium rank=3 cause=init_hang causal=context weight=6
 Not this:
     ```events source,line,rank,code,text,attrs
     a.log,9,0,note,waiting for clients,"{""role"":""context""}"

@@ -20,7 +20,7 @@ Example:
     1,0(default_pg),"[0, 1, 2]",7,all_reduce,[[8]],Float,scheduled,{}
     2,0(default_pg),"[0, 1, 2]",6,all_reduce,[[8]],Float,completed,{}
     ```
-    => HNG004 info rank=2 cause=never_entered
+    => HNG004 info confidence=medium rank=2 cause=never_entered causal=context weight=5
 Not this:
     ```collectives rank,group,ranks,seq,op,in_sizes,dtype,state,attrs
     0,0(default_pg),"[0, 1]",7,all_reduce,[[8]],Float,scheduled,{}

@@ -34,7 +34,7 @@ Example:
     run-a1.wandb,4,4,loss,train/loss,4.136094
     run-a1.wandb,5,5,loss,train/loss,4.028341
     ```
-    => HST002 info cause=many_stores
+    => HST002 info confidence=high cause=many_stores causal=context step_factor=10.00 step_offset=10.00
 Not this: two ranks that print one averaged loss
     ```metrics source,seq,rank,step,name,value
     rank0.log,0,0,10,loss,4.9312

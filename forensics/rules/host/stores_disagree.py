@@ -35,7 +35,7 @@ Example:
     metrics.csv,5,60,loss,nan
     metrics.csv,6,70,loss,nan
     ```
-    => HST001 warning step=60 cause=hidden_in_one_store
+    => HST001 warning confidence=high shape=nan step=60 cause=hidden_in_one_store causal=context records=2 aligned=7
 Not this: the same values, printed with fewer digits
     ```metrics source,seq,step,name,value
     train.log,0,10,loss,4.93

@@ -24,7 +24,7 @@ Example:
     ```facts key,value,family
     vocab_size,32768,config
     ```
-    => LRN016 info step=1
+    => LRN016 info confidence=low step=1 cause=bad_initialisation causal=context value=412.5
 Not this:
     ```metrics step,name,value
     1,loss,10.5

@@ -37,7 +37,7 @@ Example:
     11,loss,9.25
     12,loss,9.25
     ```
-    => LRN001 error step=2
+    => LRN001 error confidence=medium step=2 step_lo=1 cause=frozen_loss best=2.500 final=9.250
 Not this:
     ```metrics step,name,value
     1,loss,6.5

@@ -82,7 +82,7 @@ Example:
     ```facts key,value,family
     vocab_size,50000,config
     ```
-    => LRN006 warning
+    => LRN006 warning confidence=medium step=80 cause=plateau causal=symptom level=7.079 late_fall=0.004370
 Not this: a plateau at the end of a decayed learning rate
     ```metrics step,name,value
     10,loss,5.096

@@ -60,7 +60,7 @@ Example:
     190,lr,0
     200,lr,0
     ```
-    => LRN014 error
+    => LRN014 error confidence=high step=10 cause=frozen_loss value=6.217 records=20
 Example: a loss that died after a few large steps
     ```metrics step,name,value
     0,loss,0.7012
@@ -90,7 +90,7 @@ Example: a loss that died after a few large steps
     24,loss,0.7031
     25,loss,0.7031
     ```
-    => LRN014 warning
+    => LRN014 warning confidence=medium step=4 cause=frozen_loss value=0.7031 records=22
 Not this: a loss that rounds to the same digits now and then
     ```metrics step,name,value
     10,loss,4.293

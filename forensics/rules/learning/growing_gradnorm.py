@@ -73,7 +73,7 @@ Example:
     250,grad_norm,19.75
     260,grad_norm,22.83
     ```
-    => LRN013 warning
+    => LRN013 warning confidence=medium step=130 cause=growing_gradients causal=context low=0.4914 ratio=17.67
 Not this:
     ```metrics step,name,value
     10,loss,4.991

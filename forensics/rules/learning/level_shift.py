@@ -80,7 +80,7 @@ Example:
     590,loss,2.254
     600,loss,2.226
     ```
-    => LRN004 warning step=410
+    => LRN004 warning confidence=medium step=410 step_lo=400 cause=level_shift size=1.152 net=1.084
 Not this: a spike that decays
     ```metrics step,name,value
     10,loss,4.991

@@ -80,7 +80,7 @@ Example:
     590,loss,2.041
     600,loss,2.002
     ```
-    => LRN003 info step=400
+    => LRN003 info confidence=high step=400 step_lo=390 cause=loss_spike causal=context spikes=1 peak=2.38498
 Not this: a single outlier of a loss that has as deep ones downwards
     ```metrics step,name,value
     10,loss,4.991

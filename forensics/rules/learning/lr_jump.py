@@ -59,7 +59,7 @@ Example:
     390,lr,0.001
     400,lr,0.001
     ```
-    => LRN009 warning step=310
+    => LRN009 warning confidence=medium step=310 step_lo=300 cause=lr_jump before=0.0002000 after=0.001000
 Not this: warm-up and decay
     ```metrics step,name,value
     10,lr,4e-05

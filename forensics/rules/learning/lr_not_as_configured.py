@@ -37,7 +37,7 @@ Example:
     learning_rate,0.0002,config
     warmup_steps,50,config
     ```
-    => LRN010 warning cause=warmup_missing
+    => LRN010 warning confidence=medium step=1 cause=warmup_missing causal=context logged=0.0002000 configured=50.00
 Example: no decay
     ```metrics step,name,value
     10,lr,0.0002
@@ -57,7 +57,7 @@ Example: no decay
     lr_scheduler_type,cosine,config
     max_steps,120,config
     ```
-    => LRN010 warning cause=decay_missing
+    => LRN010 warning confidence=medium step=120 cause=decay_missing causal=context logged=0.0002000 configured=cosine
 Not this:
     ```metrics step,name,value
     10,lr,4e-05

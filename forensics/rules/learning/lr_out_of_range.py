@@ -21,7 +21,7 @@ Example:
     learning_rate,2e-06,config
     weight_decay,0.3,config
     ```
-    => LRN017 info
+    => LRN017 info confidence=low cause=finetune_settings causal=context
 Not this:
     ```facts key,value,family
     adapter,lora,config

@@ -62,7 +62,7 @@ Example:
     190,lr,0
     200,lr,0
     ```
-    => LRN008 error
+    => LRN008 error confidence=high step=10 cause=lr_zero zeros=1.000 peak=0.000
 Not this: a loss that falls: the number was printed with too few digits
     ```metrics step,name,value
     10,loss,4.293

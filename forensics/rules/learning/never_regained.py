@@ -30,7 +30,7 @@ Example:
     50,eval_loss,0.53
     50,eval_wer,31.0
     ```
-    => LRN019 error step=20
+    => LRN019 error confidence=medium step=20 step_lo=10 cause=never_regained best=0.3000 score=31.00
 Not this: the loss rises while the score improves
     ```metrics step,name,value
     10,eval_loss,0.30

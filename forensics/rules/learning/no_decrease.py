@@ -42,7 +42,7 @@ Example:
     190,loss,4.317
     200,loss,4.265
     ```
-    => LRN005 info
+    => LRN005 info confidence=low step=10 cause=not_learning causal=symptom first=4.295 last=4.291
 Not this: a slow but steady fall
     ```metrics step,name,value
     10,loss,4.293

@@ -30,7 +30,7 @@ Example:
     50,loss,0.0625
     50,eval_loss,2.0
     ```
-    => LRN002 error step=20
+    => LRN002 error confidence=medium step=20 step_lo=10 cause=overfit best=1.000 last=2.000
 Not this:
     ```metrics step,name,value
     10,loss,1.5

@@ -53,7 +53,7 @@ Example:
     160,0,loss,2.839
     160,1,loss,3.123
     ```
-    => LRN015 warning step=130 rank=1
+    => LRN015 warning confidence=medium step=130 rank=1 cause=ranks_parted ranks=2 steps=16
 Not this: local losses, which differ by their data
     ```metrics step,rank,name,value
     10,0,loss,5.219

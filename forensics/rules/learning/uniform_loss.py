@@ -42,7 +42,7 @@ Example:
     ```facts key,value,family
     vocab_size,32768,config
     ```
-    => LRN007 warning
+    => LRN007 warning confidence=low step=10 cause=uniform_loss level=10.39 ln_vocab=10.40
 Not this: a model that begins there and learns
     ```metrics step,name,value
     10,loss,10.4

@@ -73,7 +73,7 @@ Example:
     250,grad_norm,0.004605
     260,grad_norm,0.003229
     ```
-    => LRN012 warning
+    => LRN012 warning confidence=medium step=110 cause=vanishing_gradients first=1.281 last=0.003917
 Not this: a loss that goes to nothing together with its gradients
     ```metrics step,name,value
     10,loss,4.997

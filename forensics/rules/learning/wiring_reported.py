@@ -18,7 +18,7 @@ Example:
     ```events code,text
     no-trainable-params,trainable params: 0 || all params: 1234567890 || trainable%: 0.0
     ```
-    => LRN018 warning
+    => LRN018 warning confidence=medium cause=not_wired
 Not this:
     ```events code,text
     success,Training finished successfully.

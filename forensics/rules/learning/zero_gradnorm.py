@@ -59,7 +59,7 @@ Example:
     190,grad_norm,0
     200,grad_norm,0
     ```
-    => LRN011 error
+    => LRN011 error confidence=high step=10 cause=no_gradients zeros=1.000 records=20
 Not this: a loss that falls
     ```metrics step,name,value
     10,loss,4.293

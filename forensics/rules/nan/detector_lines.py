@@ -23,7 +23,7 @@ Example:
     run.log,4,38,mytrainer.nan,loss is not finite
     run.log,5,39,mytrainer.nan,loss is not finite
     ```
-    => NAN007 info step=37
+    => NAN007 info confidence=high step=37 cause=detector causal=context lines=3
 Not this:
     ```events source,line,step,code,text
     run.log,3,0,mytrainer.started,the NaN detector is on

@@ -28,7 +28,7 @@ Example:
     4,40,loss,0.0
     4,40,grad_norm,nan
     ```
-    => NAN006 error step=30
+    => NAN006 error confidence=high step=30 step_lo=20 cause=filtered_by_writer
 Not this:
     ```metrics seq,step,name,value
     1,10,loss,0.12

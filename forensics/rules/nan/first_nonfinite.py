@@ -25,7 +25,7 @@ Example:
     11,0,loss,nan
     12,0,loss,nan
     ```
-    => NAN001 error step=11
+    => NAN001 error confidence=high step=11 step_lo=10 onset_rank=0 cause=unknown bad_records=2 records=3
 Example:
     ```metrics source,step,line,name,value
     run.log,20,4,loss,3.5
@@ -35,7 +35,7 @@ Example:
     ```events source,line,step,code,text
     run.log,7,44,mytrainer.nan,loss is not finite
     ```
-    => NAN001 error step=44
+    => NAN001 error confidence=high step=44 step_lo=40 cause=unknown bad_records=1 records=4
 Example:
     ```metrics seq,step,name,value
     1,10,loss,2.9
@@ -45,7 +45,7 @@ Example:
     3,30,loss,0.0
     3,30,grad_norm,nan
     ```
-    => NAN001 error step=20
+    => NAN001 error confidence=high step=20 step_lo=10 cause=filtered_by_writer bad_records=2 records=3
 Not this:
     ```metrics seq,step,name,value
     1,10,loss,2.31

@@ -31,7 +31,7 @@ Example:
     8,8,loss,nan
     9,9,loss,nan
     ```
-    => NAN003 error step=8
+    => NAN003 error confidence=medium step=8 step_lo=7 cause=data_or_numerics z=0.002229 ratio=1.000
 Not this:
     ```metrics seq,step,name,value
     5,5,loss,3.8

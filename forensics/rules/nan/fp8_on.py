@@ -23,7 +23,7 @@ Example:
     ```facts source,line,key,value,family
     config.toml,4,train.fp8,true,config
     ```
-    => NAN008 warning step=1
+    => NAN008 warning confidence=medium step=1 cause=fp8 causal=context
 Not this:
     ```metrics seq,step,name,value
     1,1,loss,nan

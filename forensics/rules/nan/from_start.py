@@ -21,7 +21,7 @@ Example:
     2,1,loss,nan
     3,2,loss,nan
     ```
-    => NAN004 error step=1
+    => NAN004 error confidence=high step=1 step_lo=0 cause=from_start finite_losses_before=1
 Not this:
     ```metrics seq,step,name,value
     1,10,loss,4.1

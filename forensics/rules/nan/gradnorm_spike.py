@@ -39,7 +39,7 @@ Example:
     9,9,loss,nan
     10,10,loss,nan
     ```
-    => NAN002 error step=9
+    => NAN002 error confidence=high step=9 step_lo=8 cause=optimization_blowup ratio=9.307 z=111.5
 Not this:
     ```metrics seq,step,name,value
     1,1,grad_norm,1.00

@@ -26,7 +26,7 @@ Example:
     4,4,loss,nan
     4,4,grad_norm,nan
     ```
-    => NAN013 info step=2
+    => NAN013 info confidence=medium step=2 cause=large_gradnorm causal=context grad_norm=530.0 records=2
 Not this:
     ```metrics seq,step,name,value
     1,1,loss,9.1

@@ -31,7 +31,7 @@ Example:
     9,180,loss_scale,1
     10,190,loss_scale,1
     ```
-    => NAN005 error step=120
+    => NAN005 error confidence=medium step=120 cause=loss_scale_collapse
 Not this:
     ```metrics seq,step,name,value
     1,1,loss_scale,65536

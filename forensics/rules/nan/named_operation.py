@@ -20,7 +20,7 @@ Example:
     ```events source,line,step,code,text,attrs
     run.log,9,41,anomaly-nan,Function 'LogBackward0' returned nan values in its 0th output.,"{""shape"":""nan""}"
     ```
-    => NAN011 error step=41
+    => NAN011 error confidence=high step=41 cause=data_or_numerics name=LogBackward0
 Not this:
     ```events source,line,step,code,text,attrs
     run.log,9,41,mytrainer.nan,loss is not finite,{}

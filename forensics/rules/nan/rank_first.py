@@ -26,7 +26,7 @@ Example:
     r1.log,1,3,7,loss,nan
     r1.log,1,4,8,loss,nan
     ```
-    => NAN010 warning step=6
+    => NAN010 warning confidence=high step=6 step_lo=5 rank=1 cause=rank_first ranks=2 ranks_bad=2
 Not this:
     ```metrics source,rank,seq,step,name,value
     r0.log,0,1,5,loss,2.0

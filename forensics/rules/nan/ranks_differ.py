@@ -37,7 +37,7 @@ Example:
     19,10,0,loss,nan
     20,10,1,loss,nan
     ```
-    => NAN014 info step=6
+    => NAN014 info confidence=medium step=6 onset_rank=1 cause=ranks_differ causal=context ranks=2
 Not this:
     ```metrics seq,step,rank,name,value
     1,1,0,grad_norm,1.5

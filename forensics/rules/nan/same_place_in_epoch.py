@@ -28,7 +28,7 @@ Example:
     9,9,2.25,loss,2.4
     10,10,2.5,loss,2.4
     ```
-    => NAN015 info step=3
+    => NAN015 info confidence=medium step=3 cause=bad_sample causal=context epochs=2 place_in_epoch=0.7500
 Not this:
     ```metrics seq,step,epoch,name,value
     1,1,0.25,loss,3.0

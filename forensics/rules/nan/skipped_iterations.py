@@ -25,7 +25,7 @@ Example:
     4,40,loss_scale,4096
     5,50,loss_scale,4096
     ```
-    => NAN009 error step=30
+    => NAN009 error confidence=medium step=30 step_lo=20 cause=loss_column_gone causal=symptom records_without_loss=3
 Not this:
     ```metrics seq,step,name,value
     1,10,loss_scale,65536

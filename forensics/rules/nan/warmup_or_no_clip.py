@@ -28,7 +28,7 @@ Example:
     4,40,loss,nan
     5,50,loss,nan
     ```
-    => NAN012 info step=40
+    => NAN012 info confidence=low step=40 step_lo=30 cause=learning_rate_or_clip causal=context
 Not this:
     ```metrics seq,step,name,value
     1,10,lr,0.0004

@@ -28,7 +28,7 @@ Example:
     ```events source,line,code,text,attrs
     train.log,12,cuda-oom,CUDA out of memory. Tried to allocate 512.00 MiB,"{""role"":""root"",""shape"":""oom""}"
     ```
-    => OOM012 warning cause=oom_after_resume
+    => OOM012 warning confidence=medium step=50 cause=oom_after_resume causal=context
 Not this: the error in the first life
     ```metrics step,name,value,source,attempt,seq,line
     10,loss,2.5,train.log,0,1,1

@@ -19,7 +19,7 @@ Example:
     ```events source,line,code,text,attrs
     train.log,90,traceback,torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.,"{""role"":""root"",""exc"":""torch.OutOfMemoryError"",""message"":""CUDA out of memory. Tried to allocate 2.00 GiB."",""frame"":""tools/train.py:88 evaluate""}"
     ```
-    => OOM005 warning cause=oom_in_evaluation
+    => OOM005 warning confidence=medium cause=oom_in_evaluation causal=context
 Not this: the same error in the backward pass
     ```events source,line,code,text,attrs
     train.log,90,traceback,torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.,"{""role"":""root"",""exc"":""torch.OutOfMemoryError"",""message"":""CUDA out of memory. Tried to allocate 2.00 GiB."",""frame"":""torch/autograd/graph.py:88 backward""}"

@@ -47,7 +47,7 @@ Example:
     120,mem_allocated_gib,20.02,12
     120,mem_reserved_gib,26.52,12
     ```
-    => OOM004 warning cause=fragmentation
+    => OOM004 warning confidence=medium step=20 step_lo=10 cause=fragmentation gap_first_gib=1.010 gap_last_gib=6.500
 Not this: a wide gap that stays as it is
     ```metrics step,name,value,seq
     10,mem_allocated_gib,20.01,1

@@ -20,7 +20,7 @@ Example:
     ```events source,line,code,text,attrs
     train.log,40,cuda-oom,CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 39.50 GiB of which 750.25 MiB is free. Including non-PyTorch memory this process has 38.75 GiB memory in use. Of the allocated memory 29.25 GiB is allocated by PyTorch and 8.75 GiB is reserved by PyTorch but unallocated.,"{""role"":""root"",""shape"":""oom""}"
     ```
-    => OOM013 warning cause=fragmentation
+    => OOM013 warning confidence=medium cause=fragmentation causal=context unallocated_bytes=9395240960
 Not this: a device that is full
     ```events source,line,code,text,attrs
     train.log,40,cuda-oom,CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 39.50 GiB of which 750.25 MiB is free. Including non-PyTorch memory this process has 38.75 GiB memory in use. Of the allocated memory 37.25 GiB is allocated by PyTorch and 350.75 MiB is reserved by PyTorch but unallocated.,"{""role"":""root"",""shape"":""oom""}"

@@ -42,7 +42,7 @@ Example:
     190,process_rss_gib,56.03
     200,process_rss_gib,58.01
     ```
-    => OOM009 warning cause=host_leak
+    => OOM009 warning confidence=medium step=20 step_lo=10 cause=host_leak rise_gib=38.00 gib_per_step=0.2000
 Not this: memory that rose while the first epoch was cached
     ```metrics step,name,value
     10,process_rss_gib,20.01

@@ -20,7 +20,7 @@ Example:
     ```events source,line,code,text,attrs
     train.log,12,exitcode-9,failed (exitcode: -9) local_rank: 3 (pid: 811),"{""role"":""symptom"",""shape"":""crash"",""cause"":""killed_by_sigkill""}"
     ```
-    => OOM014 info cause=sigkill_unknown
+    => OOM014 info confidence=low cause=sigkill_unknown causal=context
 Not this: an error of its own
     ```events source,line,code,text,attrs
     train.log,12,cuda-oom,CUDA out of memory. Tried to allocate 96.00 MiB,"{""role"":""root"",""shape"":""oom"",""cause"":""gpu_out_of_memory""}"

@@ -26,7 +26,7 @@ Example:
     config.json,per_device_train_batch_size,8,config
     config.json,gradient_accumulation_steps,1,config
     ```
-    => OOM017 info cause=unused_levers
+    => OOM017 info confidence=low cause=unused_levers causal=context
 Not this: a configuration that uses them
     ```events source,line,code,text,attrs
     train.log,14,cuda-oom,CUDA out of memory. Tried to allocate 9.25 GiB,"{""role"":""root"",""shape"":""oom""}"

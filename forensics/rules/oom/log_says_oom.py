@@ -22,7 +22,7 @@ Example:
     ```events source,line,code,text,attrs
     train.log,9,cuda-oom,CUDA out of memory. Tried to allocate 1.25 GiB,"{""role"":""root"",""shape"":""oom""}"
     ```
-    => OOM001 error
+    => OOM001 error confidence=high step=40 step_lo=40 cause=gpu_out_of_memory messages=1
 Not this:
     ```metrics step,name,value,source,seq,line
     41,loss,2.75,train.log,1,10

@@ -25,7 +25,7 @@ Example:
     config.json,max_seq_length,4096,config
     config.json,vocab_size,128000,config
     ```
-    => OOM018 warning cause=logits_too_large
+    => OOM018 warning confidence=medium cause=logits_too_large causal=context expected_bytes=16777216000
 Not this: a request of another size
     ```events source,line,code,text,attrs
     train.log,14,cuda-oom,CUDA out of memory. Tried to allocate 1.12 GiB,"{""role"":""root"",""shape"":""oom""}"

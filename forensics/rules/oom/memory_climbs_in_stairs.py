@@ -38,7 +38,7 @@ Example:
     150,mem_allocated_gib,21.5
     160,mem_allocated_gib,21.5
     ```
-    => OOM003 warning step=50 cause=leak_periodic
+    => OOM003 warning confidence=high step=50 step_lo=40 cause=leak_periodic rise_gib=1.500 height_gib=0.5000
 Not this: one rise, when a second phase began
     ```metrics step,name,value
     10,mem_allocated_gib,20

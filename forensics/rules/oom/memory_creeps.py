@@ -35,7 +35,7 @@ Example:
     110,mem_allocated_gib,22.49
     120,mem_allocated_gib,22.77
     ```
-    => OOM002 warning cause=leak_per_step
+    => OOM002 warning confidence=medium step=10 cause=leak_per_step rise_gib=2.750 gib_per_step=0.02500
 Not this: memory that rises while the first steps run, and then stays
     ```metrics step,name,value
     10,mem_allocated_gib,12.01

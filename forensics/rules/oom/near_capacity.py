@@ -26,7 +26,7 @@ Example:
     70,gpu_mem_used_pct,97.1
     80,gpu_mem_used_pct,97.2
     ```
-    => OOM007 info cause=near_capacity
+    => OOM007 info confidence=high step=20 cause=near_capacity causal=context share=0.9720
 Not this: level, with room
     ```metrics step,name,value
     10,gpu_mem_used_pct,71.1

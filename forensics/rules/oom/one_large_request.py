@@ -32,7 +32,7 @@ Example:
     ```events source,line,code,text,attrs
     train.log,14,cuda-oom,CUDA out of memory. Tried to allocate 9.25 GiB,"{""role"":""root"",""shape"":""oom""}"
     ```
-    => OOM016 warning cause=one_large_request
+    => OOM016 warning confidence=medium step=120 cause=one_large_request causal=context tried_bytes=9932111872
 Not this: the same series in a run that went on
     ```metrics step,name,value,source,seq,line
     10,mem_allocated_gib,20.01,train.log,1,1

@@ -28,7 +28,7 @@ Example:
     10,3,mem_allocated_gib,21.5
     20,3,mem_allocated_gib,21.5
     ```
-    => OOM008 info rank=0 cause=memory_imbalance
+    => OOM008 info confidence=medium rank=0 cause=memory_imbalance causal=context ratio=1.419 median_gib=21.50
 Not this: ranks that differ a little
     ```metrics step,rank,name,value
     10,0,mem_allocated_gib,22.5

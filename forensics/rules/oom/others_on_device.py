@@ -19,7 +19,7 @@ Example:
     ```events source,line,code,text,attrs
     train.log,40,cuda-oom,CUDA out of memory. Tried to allocate 96.00 MiB. GPU 1 has a total capacity of 31.25 GiB of which 12.50 MiB is free. Process 811 has 22.75 GiB memory in use. Including non-PyTorch memory this process has 8.25 GiB memory in use. Of the allocated memory 7.25 GiB is allocated by PyTorch and 120.50 MiB is reserved by PyTorch but unallocated.,"{""role"":""root"",""shape"":""oom""}"
     ```
-    => OOM011 warning cause=others_on_device
+    => OOM011 warning confidence=high cause=others_on_device causal=context others_bytes=24427626496
 Not this: the run's own process under the number that the driver knows it by
     ```events source,line,code,text,attrs
     train.log,40,cuda-oom,CUDA out of memory. Tried to allocate 96.00 MiB. GPU 1 has a total capacity of 31.25 GiB of which 12.50 MiB is free. Process 811 has 31.00 GiB memory in use. Of the allocated memory 30.25 GiB is allocated by PyTorch and 120.50 MiB is reserved by PyTorch but unallocated.,"{""role"":""root"",""shape"":""oom""}"

@@ -22,7 +22,7 @@ Example:
     ```events source,line,code,text,attrs
     train.log,40,cuda-oom,CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 39.50 GiB of which 750.25 MiB is free. Including non-PyTorch memory this process has 38.75 GiB memory in use. Of the allocated memory 29.25 GiB is allocated by PyTorch and 1.25 GiB is reserved by PyTorch but unallocated.,"{""role"":""root"",""shape"":""oom""}"
     ```
-    => OOM015 warning cause=outside_allocator
+    => OOM015 warning confidence=medium cause=outside_allocator causal=context outside_bytes=8858370048
 
 Example: the driver counts more than the allocator, in a run that goes on
     ```metrics step,name,value,source,seq
@@ -31,7 +31,7 @@ Example: the driver counts more than the allocator, in a run that goes on
     20,mem_reserved_gib,41.75,m.csv,2
     20,gpu_mem_used_gib,47.75,m.csv,2
     ```
-    => OOM015 info cause=outside_allocator
+    => OOM015 info confidence=low step=20 cause=outside_allocator causal=context outside_bytes=6442450944
 Not this: a context and a communicator
     ```events source,line,code,text,attrs
     train.log,40,cuda-oom,CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 39.50 GiB of which 750.25 MiB is free. Including non-PyTorch memory this process has 38.75 GiB memory in use. Of the allocated memory 37.25 GiB is allocated by PyTorch and 350.75 MiB is reserved by PyTorch but unallocated.,"{""role"":""root"",""shape"":""oom""}"

@@ -19,7 +19,7 @@ Example:
     ```events source,line,code,text,attrs
     train.log,12,dl-bus-error,RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error.,"{""role"":""root"",""shape"":""crash"",""family"":""shared_memory"",""cause"":""shared_memory_exhausted""}"
     ```
-    => OOM010 warning cause=shared_memory_exhausted
+    => OOM010 warning confidence=medium cause=shared_memory_exhausted causal=context
 Not this: a worker that was killed
     ```events source,line,code,text,attrs
     train.log,12,dl-killed,RuntimeError: DataLoader worker (pid 71) is killed by signal: Killed.,"{""role"":""root"",""shape"":""oom"",""family"":""host_memory"",""cause"":""host_out_of_memory""}"

@@ -31,7 +31,7 @@ Example:
     1,900000000,260000000,260000000,active_allocated,0
     1,1160000000,240000000,0,inactive,0
     ```
-    => OOM022 warning
+    => OOM022 warning confidence=high cause=fragmentation fragmentation=0.4900 scatter=0.4898
 Not this: whole segments are free
     ```allocs action,addr,size,device_free
     oom,,900000000,1000000

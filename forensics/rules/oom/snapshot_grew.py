@@ -39,7 +39,7 @@ Example:
     step_2.pickle,0,0,0
     step_3.pickle,0,0,0
     ```
-    => OOM023 warning
+    => OOM023 warning confidence=medium cause=leak bytes=40000000 snapshots=3
 Not this: it comes and goes
     ```segments source,addr,total_size,allocated_size,active_size,device
     step_1.pickle,4096,90000000,10000000,10000000,0

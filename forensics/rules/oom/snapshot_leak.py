@@ -54,7 +54,7 @@ Example:
     1,0,1
     2,0,2
     ```
-    => OOM020 warning
+    => OOM020 warning confidence=medium cause=leak per_step=2000000 spread=0.4000
 Not this: weights, made once
     ```allocs action,addr,size,stack
     alloc,90000000,2000000,1

@@ -33,7 +33,7 @@ Example:
     0,0,0
     1,0,1
     ```
-    => OOM021 error
+    => OOM021 error confidence=high cause=gpu_out_of_memory asked_bytes=400000000 free_bytes=90000000
 Not this: no such event
     ```allocs action,addr,size,stack,device_free
     alloc,4096,700000000,0,

@@ -24,7 +24,7 @@ Example:
     1,900000000,1000000,1000000,active_allocated,0
     1,901000000,399000000,0,inactive,0
     ```
-    => OOM025 info
+    => OOM025 info confidence=medium cause=private_pools causal=context pools=1 idle_bytes=399000000
 Not this: free memory of the default pool
     ```segments addr,total_size,allocated_size,active_size,device,pool_owner,pool
     4096,500000000,500000000,500000000,0,0,0

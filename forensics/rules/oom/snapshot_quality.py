@@ -22,7 +22,7 @@ Example:
     ```blocks segment,addr,size,requested_size,state,device
     0,4096,90000000,90000000,active_allocated,0
     ```
-    => OOM024 info
+    => OOM024 info confidence=high cause=snapshot_quality causal=context snapshots=1 events=0
 Not this: a recording with stacks from the beginning
     ```allocs action,addr,size,stack
     segment_alloc,4096,90000000,0

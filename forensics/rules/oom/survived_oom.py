@@ -25,7 +25,7 @@ Example:
     ```events source,line,code,text,attrs
     train.log,3,cuda-oom,CUDA out of memory. Tried to allocate 512.00 MiB,"{""role"":""root"",""shape"":""oom""}"
     ```
-    => OOM019 info cause=oom_survived
+    => OOM019 info confidence=high step=10 cause=oom_survived causal=context times=1
 Not this: an error that ended the run
     ```metrics step,name,value,source,seq,line
     10,loss,2.5,train.log,1,1

@@ -21,7 +21,7 @@ Example:
     ```events source,line,code,text,attrs
     train.log,30,traceback,torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 768.00 MiB.,"{""role"":""root"",""exc"":""torch.OutOfMemoryError"",""message"":""CUDA out of memory. Tried to allocate 768.00 MiB."",""frame"":""torch/optim/adamw.py:160 _init_group""}"
     ```
-    => OOM006 warning cause=too_big_optimizer
+    => OOM006 warning confidence=medium cause=too_big_optimizer causal=context
 Not this: the same after some hundred steps
     ```metrics step,name,value,source,seq,line
     400,loss,2.5,train.log,1,20

@@ -53,7 +53,7 @@ Example:
     17,1,15,loss,1.83
     17,1,15,num_samples,384
     ```
-    => RSM005 warning step=10
+    => RSM005 warning confidence=high step=10 cause=data_position_lost before=640.0 after=64.00
 Not this:
     ```metrics seq,attempt,step,name,value
     0,0,0,loss,2.02

@@ -57,7 +57,7 @@ Example:
     ```checkpoints seq,step,path,kind
     1,20,ckpt/step-20,saved
     ```
-    => RSM002 warning step=0
+    => RSM002 warning confidence=medium step=0 cause=restarted_from_scratch first=7.510 after=7.490
 Not this:
     ```metrics seq,attempt,step,name,value
     0,0,0,loss,8.02

@@ -54,7 +54,7 @@ Example:
     34,1,26,loss,1.73
     35,1,27,loss,1.73
     ```
-    => RSM007 info step=16
+    => RSM007 info confidence=medium step=16 cause=other_data causal=context median_difference=0.01300 noise=0.02000
 Not this:
     ```metrics seq,attempt,step,name,value
     0,0,0,loss,2.02

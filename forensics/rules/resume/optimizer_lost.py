@@ -67,7 +67,7 @@ Example:
     43,1,39,loss,1.868
     44,1,40,loss,1.881
     ```
-    => RSM001 warning step=20
+    => RSM001 warning confidence=medium step=20 cause=optimizer_lost jump=0.08400 standard_errors=6.825
 Not this:
     ```metrics seq,attempt,step,name,value
     0,0,0,loss,2.02

@@ -74,7 +74,7 @@ Example:
     ```checkpoints seq,step,path,kind
     1,100,ckpt/step-100,saved
     ```
-    => RSM008 info step=110
+    => RSM008 info confidence=medium step=110 step_lo=100 cause=rare_checkpoints causal=context steps_lost=190
 Not this:
     ```metrics seq,attempt,step,name,value
     0,0,0,loss,2.0

@@ -53,7 +53,7 @@ Example:
     34,1,30,loss,1.71
     35,1,31,loss,1.68
     ```
-    => RSM006 info step=20
+    => RSM006 info confidence=high step=20 cause=replayed_steps causal=context restarts=1 replayed_steps=4
 Not this:
     ```metrics seq,attempt,step,name,value
     0,0,0,loss,2.02

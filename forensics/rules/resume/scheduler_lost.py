@@ -54,7 +54,7 @@ Example:
     32,1,28,lr,0.0009
     33,1,29,lr,0.001
     ```
-    => RSM003 warning step=20 cause=warmup_again
+    => RSM003 warning confidence=high step=20 cause=warmup_again expected=0.0006670 after=0.0001000
 Not this:
     ```metrics seq,attempt,step,name,value
     0,0,0,lr,0.001

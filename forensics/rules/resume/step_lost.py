@@ -54,7 +54,7 @@ Example:
     17,1,5,loss,1.83
     17,1,5,num_samples,1152
     ```
-    => RSM004 warning step=0
+    => RSM004 warning confidence=high step=0 cause=step_lost last_step=11 first_step=0
 Not this:
     ```metrics seq,attempt,step,name,value
     0,0,0,loss,2.02

@@ -25,7 +25,7 @@ Example:
     6,70,frac_reward_zero_std,0.25
     7,80,frac_reward_zero_std,0.25
     ```
-    => RLX011 info step=10
+    => RLX011 info confidence=medium step=10 cause=coarse_logging steps_per_record=10.00
 Not this:
     ```metrics seq,step,name,value
     0,1,frac_reward_zero_std,0.25

@@ -77,7 +77,7 @@ Example:
     27,28,entropy,0.004
     27,28,reward,0.125
     ```
-    => RLX003 error step=5
+    => RLX003 error confidence=medium step=5 step_lo=4 cause=entropy_collapse first=0.5000 last=0.004000
 Not this:
     ```metrics seq,step,name,value
     0,1,completions/mean_length,200

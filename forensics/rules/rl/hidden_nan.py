@@ -36,7 +36,7 @@ Example:
     7,8,frac_reward_zero_std,0.25
     7,8,frac_non_finite_loss,0.5
     ```
-    => RLX010 warning step=4
+    => RLX010 warning confidence=medium step=4 step_lo=3 cause=filtered_by_writer last=0.5000 share=0.6250
 Example:
     ```metrics seq,step,name,value
     0,1,frac_reward_zero_std,0.25
@@ -64,7 +64,7 @@ Example:
     7,8,loss,0.01
     7,8,grad_norm,nan
     ```
-    => RLX010 warning step=6
+    => RLX010 warning confidence=medium step=6 step_lo=5 cause=filtered_by_writer first=0.5000 last=NaN
 Not this:
     ```metrics seq,step,name,value
     0,1,frac_reward_zero_std,0.25

@@ -76,7 +76,7 @@ Example:
     27,28,kl,5.875
     27,28,reward,0.125
     ```
-    => RLX004 error step=4
+    => RLX004 error confidence=medium step=4 step_lo=3 cause=kl_divergence first=0.1250 last=5.625
 Not this:
     ```metrics seq,step,name,value
     0,1,completions/mean_length,200

@@ -98,7 +98,7 @@ Example:
     39,40,completions/mean_length,248
     39,40,completions/max_length,256
     ```
-    => RLX006 warning step=1 cause=length_growth
+    => RLX006 warning confidence=medium step=1 cause=length_growth first=114.0 last=238.0
 Not this:
     ```metrics seq,step,name,value
     0,1,completions/mean_length,100

@@ -40,7 +40,7 @@ Example:
     19,20,frac_reward_zero_std,1.0
     20,21,frac_reward_zero_std,1.0
     ```
-    => RLX002 warning step=1
+    => RLX002 warning confidence=medium step=1 cause=no_advantage first=1.000 last=1.000
 Not this:
     ```metrics seq,step,name,value
     0,1,frac_reward_zero_std,0.25

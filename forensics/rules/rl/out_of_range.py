@@ -48,7 +48,7 @@ Example:
     26,27,grad_norm,14.0
     27,28,grad_norm,14.0
     ```
-    => RLX008 warning step=5 cause=grad_norm
+    => RLX008 warning confidence=medium step=5 step_lo=4 cause=grad_norm first=0.5000 last=14.00
 Not this:
     ```metrics seq,step,name,value
     0,1,completions/mean_length,200

@@ -99,7 +99,7 @@ Example:
     78,158,reward,0.214
     79,160,reward,0.201
     ```
-    => RLX009 warning cause=reward_falls
+    => RLX009 warning confidence=medium step=82 step_lo=80 cause=reward_falls first=0.5625 last=0.2425
 Not this:
     ```metrics seq,step,name,value
     0,2,completions/mean_length,200

@@ -43,7 +43,7 @@ Example:
     19,20,rewards/exact/mean,0.0
     20,21,rewards/exact/mean,0.0
     ```
-    => RLX001 error step=1
+    => RLX001 error confidence=high step=1 cause=reward_zero first=0.000 last=0.000
 Not this:
     ```metrics seq,step,name,value
     0,1,rewards/exact/mean,0.0

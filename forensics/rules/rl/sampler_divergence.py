@@ -47,7 +47,7 @@ Example:
     26,27,sampling/sampling_logp_difference/mean,1.5
     27,28,sampling/sampling_logp_difference/mean,1.5
     ```
-    => RLX005 error step=5
+    => RLX005 error confidence=medium step=5 step_lo=4 cause=sampler_divergence first=0.05000 last=1.500
 Example:
     ```metrics seq,step,name,value
     0,1,sampling/importance_sampling_ratio/min,0.5
@@ -79,7 +79,7 @@ Example:
     26,27,sampling/importance_sampling_ratio/min,0.001
     27,28,sampling/importance_sampling_ratio/min,0.001
     ```
-    => RLX005 warning step=5
+    => RLX005 warning confidence=medium step=5 step_lo=4 cause=sampler_divergence first=0.5000 last=0.001000
 Not this:
     ```metrics seq,step,name,value
     0,1,sampling/sampling_logp_difference/mean,0.05

@@ -39,7 +39,7 @@ Example:
     18,19,completions/clipped_ratio,0.875
     19,20,completions/clipped_ratio,0.9375
     ```
-    => RLX007 warning step=1
+    => RLX007 warning confidence=medium step=1 cause=truncated_answers first=0.9062 last=0.9062
 Example:
     ```metrics seq,step,name,value
     0,1,completions/clipped_ratio,0.5
@@ -103,7 +103,7 @@ Example:
     19,20,completions/mean_length,200
     19,20,completions/mean_terminated_length,100
     ```
-    => RLX007 warning step=1 cause=truncation_bias
+    => RLX007 warning confidence=medium step=1 cause=truncation_bias first=0.5000 last=0.5000
 Not this:
     ```metrics seq,step,name,value
     0,1,completions/clipped_ratio,0.125

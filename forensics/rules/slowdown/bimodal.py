@@ -77,7 +77,7 @@ Example:
     59,step_time,0.8967
     60,step_time,0.501
     ```
-    => SLO004 info
+    => SLO004 info confidence=medium step=2 cause=two_step_times causal=context slow_share=0.4407 fast_s=0.5009
 Not this: one mode
     ```metrics step,name,value
     1,step_time,0.5103

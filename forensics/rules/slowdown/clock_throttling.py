@@ -91,7 +91,7 @@ Example:
     23,230000000000,gpu_temp_c,gpu.0.temperature.gpu,88
     23,230000000000,gpu_util_pct,gpu.0.utilization.gpu,98
     ```
-    => SLO007 warning cause=thermal_throttling
+    => SLO007 warning confidence=high t_ns=120000000000 cause=thermal_throttling high_mhz=1980 low_mhz=1080
 Not this: steady clocks
     ```metrics seq,t_ns,name,raw_name,value
     0,0,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980

@@ -42,7 +42,7 @@ Example:
     100,train_time_s,57
     110,train_time_s,66.9
     ```
-    => SLO001 error step=80
+    => SLO001 error confidence=medium step=80 step_lo=70 cause=slow_steps before_s=0.3000 ratio=3.300
 Not this: one slow interval, and pauses for an evaluation
     ```metrics step,name,value
     10,train_time_s,9

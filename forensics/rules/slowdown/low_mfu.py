@@ -26,7 +26,7 @@ Example:
     9,mfu,0.029
     10,mfu,0.03
     ```
-    => SLO008 info
+    => SLO008 info confidence=low step=2 cause=low_mfu causal=context mfu=0.03000 records=9
 Not this: a usual value, in percent
     ```metrics step,name,value
     1,mfu,41

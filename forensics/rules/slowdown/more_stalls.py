@@ -168,7 +168,7 @@ Example:
     149,step_time,2.992
     150,step_time,0.498
     ```
-    => SLO030 error
+    => SLO030 error confidence=medium step=78 step_lo=77 cause=stalls added=1.418 z=5.317
 Not this: as many stalls from the beginning on
     ```metrics step,name,value
     1,step_time,0.5014

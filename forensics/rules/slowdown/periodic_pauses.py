@@ -109,7 +109,7 @@ Example:
     89,step_time,0.4999
     90,step_time,2.5006
     ```
-    => SLO005 warning step=10
+    => SLO005 warning confidence=medium step=10 cause=periodic_pauses causal=context share=0.2881 period_steps=10
 Not this: the same pauses are so short that they cost little
     ```metrics step,name,value
     1,step_time,0.4954

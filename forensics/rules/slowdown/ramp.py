@@ -84,7 +84,7 @@ Example:
     65,step_time,0.9479
     66,step_time,0.9585
     ```
-    => SLO003 error
+    => SLO003 error confidence=medium step=21 step_lo=20 cause=slow_ramp ratio=1.768 z=16.88
 Not this: a level without a trend
     ```metrics step,name,value
     1,step_time,0.5005

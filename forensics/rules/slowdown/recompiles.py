@@ -19,7 +19,7 @@ Example:
     ```events line,step,level,code,text
     12,40,info,dynamo-recompile-limit,torch._dynamo hit config.recompile_limit (8)
     ```
-    => SLO009 info step=40
+    => SLO009 info confidence=high step=40 cause=recompiles causal=context recompilations=1
 Not this: two recompilations at the start
     ```events line,step,level,code,text
     3,1,info,dynamo-recompile,Recompiling function forward in /app/net.py:9

@@ -115,7 +115,7 @@ Example:
     24,2,forward_time,0.257
     24,3,forward_time,0.2028
     ```
-    => SLO006 error rank=2
+    => SLO006 error confidence=high step=1 rank=2 cause=straggler excess=0.2969 z=98.97
 Not this: all ranks alike
     ```metrics step,rank,name,value
     1,0,forward_time,0.1969

@@ -57,7 +57,7 @@ Example:
     39,step_time,0.3
     40,step_time,0.3
     ```
-    => SLO031 info
+    => SLO031 info confidence=high cause=coarse_times causal=context resolution=0.3333 records=38
 Not this: enough digits
     ```metrics step,name,value
     1,step_time,0.5048

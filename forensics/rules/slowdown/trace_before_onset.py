@@ -31,7 +31,7 @@ Example:
     100,train_time_s,57
     110,train_time_s,66.9
     ```
-    => SLO019 info cause=trace_before_onset
+    => SLO019 info confidence=medium step=80 step_lo=12 cause=trace_before_onset last_traced_step=12 onset_step=80
 Not this: a trace of the slow phase
     ```spans step,category,name,start_ns,dur_ns,thread
     102,user_annotation,ProfilerStep#102,0,1000000,1/1

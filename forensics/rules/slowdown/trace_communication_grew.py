@@ -24,7 +24,7 @@ Example:
     b.json,,kernel,gemm_a,90000000,900000
     b.json,,kernel,ncclDevKernel_AllReduce_Sum,90850000,500000
     ```
-    => SLO015 warning step=500 cause=communication_grew
+    => SLO015 warning confidence=medium step=500 step_lo=10 cause=communication_grew after_share=0.3333
 Not this: the same share in both
     ```spans source,step,category,name,start_ns,dur_ns
     a.json,10,user_annotation,ProfilerStep#10,0,1000000

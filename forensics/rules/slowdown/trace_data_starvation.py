@@ -27,7 +27,7 @@ Example:
     ,cuda_runtime,cudaLaunchKernel,620000,2000,2,1/1
     ,kernel,gemm_a,625000,90000,2,
     ```
-    => SLO010 warning step=5 cause=dataloader
+    => SLO010 warning confidence=medium step=5 t_ns=110000 cause=dataloader lost_share=0.7447 wait_s=0.0005000
 Not this: the loader is called while the device works
     ```spans step,category,name,start_ns,dur_ns,correlation,thread
     5,user_annotation,ProfilerStep#5,1000,900000,,1/1

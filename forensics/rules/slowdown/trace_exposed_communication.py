@@ -25,7 +25,7 @@ Example:
     kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),700000,100000
     kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),800000,100000
     ```
-    => SLO013 warning cause=communication
+    => SLO013 warning confidence=medium t_ns=500000 cause=communication exposed_share=0.3333 overlap_share=0.2500
 Not this: the same collectives under computation
     ```spans category,name,start_ns,dur_ns
     kernel,gemm_a,0,900000

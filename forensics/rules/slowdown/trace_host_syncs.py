@@ -28,7 +28,7 @@ Example:
     ,cuda_runtime,cudaLaunchKernel,140000,2000,3,1/1
     ,kernel,gemm_a,145000,90000,3,
     ```
-    => SLO011 warning step=7 cause=host_sync
+    => SLO011 warning confidence=medium step=7 t_ns=9000 cause=host_sync idle_share=0.2000 wait_s=0.00009300
 Not this: one wait at the end of the step
     ```spans step,category,name,start_ns,dur_ns,correlation,thread
     7,user_annotation,ProfilerStep#7,0,400000,,1/1

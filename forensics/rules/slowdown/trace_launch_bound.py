@@ -43,7 +43,7 @@ Example:
     ,cuda_runtime,cudaLaunchKernel,405000,4000,11,1/1
     ,kernel,add,410000,3000,11,
     ```
-    => SLO012 warning step=3 cause=launch_bound
+    => SLO012 warning confidence=low step=3 t_ns=13000 cause=launch_bound lost_share=0.9181 short_share=1.000
 Not this: short kernels that were queued in time
     ```spans step,category,name,start_ns,dur_ns,correlation,thread
     3,user_annotation,ProfilerStep#3,0,200000,,1/1

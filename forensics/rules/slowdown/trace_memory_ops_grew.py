@@ -23,7 +23,7 @@ Example:
     b.json,,kernel,gemm_a,90000000,900000
     b.json,,gpu_memcpy,Memcpy DtoH (Device -> Pageable),90900000,90000
     ```
-    => SLO016 warning step=500 cause=memory_ops_grew
+    => SLO016 warning confidence=medium step=500 step_lo=10 cause=memory_ops_grew after_share=0.09091
 Not this: the same share in both
     ```spans source,step,category,name,start_ns,dur_ns
     a.json,10,user_annotation,ProfilerStep#10,0,1000000

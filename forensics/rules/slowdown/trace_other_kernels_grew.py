@@ -23,7 +23,7 @@ Example:
     b.json,,kernel,ampere_sgemm_128x64_nn,90000000,900000
     b.json,,kernel,some_custom_kernel,90900000,190000
     ```
-    => SLO017 warning step=500 cause=other_kernels_grew
+    => SLO017 warning confidence=medium step=500 step_lo=10 cause=other_kernels_grew after_share=0.1743
 Not this: the same share in both
     ```spans source,step,category,name,start_ns,dur_ns
     a.json,10,user_annotation,ProfilerStep#10,0,1000000

@@ -22,7 +22,7 @@ Example:
     41,user_annotation,ProfilerStep#41,1000000,1000000,1/1
     ,cpu_op,_compile.compile_inner (dynamo_timed),1100000,400000,1/1
     ```
-    => SLO018 warning step=40 cause=recompiles
+    => SLO018 warning confidence=medium step=40 t_ns=100000 cause=recompiles share=0.4000 compile_s=0.0008000
 Not this: compiled once
     ```spans step,category,name,start_ns,dur_ns,thread
     40,user_annotation,ProfilerStep#40,0,1000000,1/1

@@ -41,7 +41,7 @@ Example:
     r4.json,4,kernel,ncclDevKernel_AllReduce_Sum,42000,8000
     r4.json,4,kernel,ncclDevKernel_AllReduce_Sum,62000,8000
     ```
-    => SLO014 warning rank=1 cause=straggler
+    => SLO014 warning confidence=medium t_ns=9000 rank=1 cause=straggler lost_share=0.4118 chance=0.008000
 Not this: each rank is late once
     ```spans source,rank,category,name,start_ns,dur_ns
     r0.json,0,kernel,ncclDevKernel_AllReduce_Sum,9000,1000

@@ -100,7 +100,7 @@ Example:
     79,step_time,0.4991
     80,step_time,0.4956
     ```
-    => SLO002 warning step=31
+    => SLO002 warning confidence=low step=31 step_lo=30 cause=temporary_slowdown causal=context ratio=1.595 share=0.3165
 Not this: three single slow records
     ```metrics step,name,value
     1,step_time,0.5104

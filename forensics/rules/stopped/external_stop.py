@@ -19,7 +19,7 @@ Example:
     ```events source,line,code,text,attrs
     job.out,9,slurm-timelimit,CANCELLED AT 2031-02-03 DUE TO TIME LIMIT,"{""role"":""root"",""shape"":""stopped""}"
     ```
-    => STP001 error
+    => STP001 error confidence=high cause=time_limit messages=1
 Not this:
     ```events source,line,code,text,attrs
     job.out,5,success,training finished,"{""role"":""context""}"
