@@ -1,4 +1,4 @@
-"""Makers of golden runs: each module here but `base` gives runs that the lab cannot leave, and pairs for `diff`."""
+"""Makers of golden runs: each module here but `base` and those whose name begins with `_` gives runs that the lab cannot leave, and pairs for `diff`."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def pairs() -> Iterator[Pair]:
 
 
 def _modules() -> list[ModuleType]:
-    names = sorted(one.name for one in pkgutil.iter_modules(__path__) if one.name != "base")
+    names = sorted(one.name for one in pkgutil.iter_modules(__path__) if one.name != "base" and one.name[0] != "_")
     return [importlib.import_module(f"{__name__}.{name}") for name in names]
