@@ -57,6 +57,7 @@ class Job:
     every: int = 1
     first: int = 1
     total: int = 0
+    began: datetime = BEGAN
 
     @property
     def steps(self) -> list[int]:
@@ -66,7 +67,7 @@ class Job:
     @property
     def times(self) -> list[datetime]:
         """When each record was written."""
-        now, found = BEGAN, list[datetime]()
+        now, found = self.began, list[datetime]()
         for sec in self.sec:
             now += timedelta(seconds=sec * self.every)
             found.append(now)
@@ -75,6 +76,18 @@ class Job:
     def cut(self, count: int) -> Job:
         """Its first so many records."""
         return replace(self, loss=self.loss[:count], grad=self.grad[:count], lr=self.lr[:count], sec=self.sec[:count])
+
+    def resumed(self, at: int, *, pause_s: float = 600.0) -> Job:
+        """The same from a record on, begun anew some time after the record before."""
+        return replace(
+            self,
+            loss=self.loss[at:],
+            grad=self.grad[at:],
+            lr=self.lr[at:],
+            sec=self.sec[at:],
+            first=self.steps[at],
+            began=self.times[at] + timedelta(seconds=pause_s),
+        )
 
     def bad(self, at: int) -> Job:
         """The same with NaN from a record on; the gradient norm is infinite in that one."""

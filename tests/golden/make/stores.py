@@ -14,6 +14,8 @@ from make.base import NAN, Label, Made, Noise, Series, decay, line
 _WANDB = "wandb/run-20250615_150640-q7w2e9rt"
 _TB = "events.out.tfevents.1750000000.node-a.4242.0"
 _DONE = "training complete\n"
+#: How JSON writers without a NaN spell what is not finite.
+_WORDS = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 _CONFIG = {"max_steps": 120, "lr": 3e-4, "batch_size": 32, "seed": 3}
 
 
@@ -70,15 +72,15 @@ def _tensorboard() -> Iterator[Made]:
         Label("healthy"),
         {f"logs/train/{_TB}": maker.head() + notes + scalars, "fit.out": "Training finished.\n"},
     )
-    restarted = job(60, seed=16, total=120), job(80, seed=17, total=120)
-    second = Job(*(series[20:] for series in (restarted[1].loss, restarted[1].grad, restarted[1].lr, restarted[1].sec)), first=41, total=120)  # fmt: skip
+    whole = job(120, seed=16)
+    before, after = whole.cut(45), whole.resumed(40)
     yield _run(
         "tensorboard-resumed",
         Label("healthy"),
         {
-            f"tb/{_TB}": restarted[0].cut(45).events(),
-            f"tb/{_TB.replace('1750000000', '1750009000').replace('4242', '5151')}": second.events(),
-            "out.log": restarted[0].cut(45).log() + "resumed from checkpoints/step_40\n" + second.log() + _DONE,
+            f"tb/{_TB}": before.events(),
+            f"tb/{_TB.replace('1750000000', '1750009000').replace('4242', '5151')}": after.events(),
+            "out.log": before.log() + "resumed from checkpoints/step_40\n" + after.log() + _DONE,
             **checkpoints(40, 80),
         },
     )
@@ -152,10 +154,7 @@ def _exports() -> Iterator[Made]:
         {"history.csv": table(rows(risen))},
     )
     bad = rows(job(seed=32).bad(70))
-    words = [
-        {name: "NaN" if value != value else "Infinity" if value == math.inf else value for name, value in row.items()}
-        for row in bad
-    ]  # noqa: PLR0124 - NaN is unlike itself
+    words = [{name: _WORDS.get(str(value), value) for name, value in row.items()} for row in bad]
     summary = json.dumps({"_step": 120, "train/loss": NAN})
     label = Label("failed", "nan", onset=71)
     yield _run("export-json-nan", label, {"history.json": json.dumps(words, indent=1), "run_summary.json": summary})
@@ -271,14 +270,12 @@ def _trackio() -> Iterator[Made]:
 
 
 def _trackio_filled(maker: Any, one: Job) -> Callable[[sqlite3.Connection], None]:
-    words = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
-
     def fill(connection: sqlite3.Connection) -> None:
         maker.trackio(connection)
         for name in ("metrics", "system_metrics"):
             connection.execute(f"DELETE FROM {name}")
         for row in one.rows():
-            cells = {name: words.get(str(row[name]), row[name]) for name in ("loss", "grad", "lr")}
+            cells = {name: _WORDS.get(str(row[name]), row[name]) for name in ("loss", "grad", "lr")}
             record = json.dumps({"loss": cells["loss"], "train": {"grad_norm": cells["grad"]}, "lr": cells["lr"]})
             when = f"{row['t']:%Y-%m-%dT%H:%M:%S}.{row['ms']:03d}000+00:00"
             connection.execute(
