@@ -30,6 +30,7 @@ from forensics.store.run import Run
 #: Fields that repeat the input or change with a release of the program.
 _LEFT_OUT = frozenset(("schema", "tool", "run", "coverage", "issues", "evidence", "checkpoints", "verdict"))
 _DIGITS = 4
+_LOGS = "text_log"
 
 
 def read(place: Path) -> Run:
@@ -78,9 +79,9 @@ def _finding(one: Finding) -> str:
 
 
 def answers(run: Run) -> dict[str, Any]:
-    """What every command that takes one run says of it; each begins with nothing derived."""
+    """What read the run, and what every command that takes one run says of it; each begins with nothing derived."""
     report = pipeline.report_of(again(run))
-    found = {"triage": triage(report)}
+    found = {"read": read_as(run), "triage": triage(report)}
     coverage = Coverage(())
     nan = nan_page.LAYOUT.payload(nan_page.Page(origin(again(run)), run.name, coverage))
     if nan["kind"] not in {"none", "unknown"} or nan["first_bad_step"] is not None:
@@ -107,9 +108,13 @@ def text(run: Run) -> str:
     return "\n".join(text_page.render(replace(report, run=run.name))) + "\n"
 
 
-def formats(run: Run) -> set[str]:
-    """Names of the formats that the files of a run were read as."""
-    return {file.format for file in coverage_of(run).files if file.format}
+def read_as(run: Run) -> list[str]:
+    """Readers of the files of a run, logs with each dialect that they speak: `tfevents`, `text_log megatron`."""
+    found = set[str]()
+    for file in coverage_of(run).files:
+        dialects = file.format.split("+") if file.ingester == _LOGS else [""]
+        found |= {f"{file.ingester} {dialect}".strip() for dialect in dialects}
+    return sorted(found - {""})
 
 
 def _kept(document: Mapping[str, Any]) -> dict[str, Any]:
