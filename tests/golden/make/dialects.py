@@ -29,49 +29,82 @@ _ONSET = 0.6
 _SLOWER = 1.9
 Values = dict[str, Any]
 
-CRASHES = (
+_CODE = ("uncaught_exception", "crash_all_ranks", "bad_config"), ("code", "line", "frame", "key")
+CRASHES: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
     (
-        'File "/home/ann/train.py", line 214, in <module>\n    main()',
-        'File "/home/ann/train.py", line 131, in main\n    labels = batch["labels"]',
-        "KeyError: 'labels'",
+        *_CODE,
+        (
+            'File "/home/ann/train.py", line 214, in <module>\n    main()',
+            'File "/home/ann/train.py", line 131, in main\n    labels = batch["labels"]',
+            "KeyError: 'labels'",
+        ),
     ),
     (
-        'File "/home/ann/train.py", line 88, in train_step\n    logits = model(ids)',
-        'File "/home/ann/model.py", line 57, in forward\n    return self.head(x)',
-        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2048x768 and 1024x50304)",
+        *_CODE,
+        (
+            'File "/home/ann/train.py", line 88, in train_step\n    logits = model(ids)',
+            'File "/home/ann/model.py", line 57, in forward\n    return self.head(x)',
+            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2048x768 and 1024x50304)",
+        ),
     ),
     (
-        'File "/home/ann/train.py", line 240, in main\n    torch.save(state, path)',
-        'File "/opt/py/lib/python3.11/site-packages/torch/serialization.py", line 944, in save\n    _save(obj, zip_file)',
-        "OSError: [Errno 28] No space left on device: 'out/state.pt'",
+        ("disk_full",),
+        ("disk", "space"),
+        (
+            'File "/home/ann/train.py", line 240, in main\n    torch.save(state, path)',
+            'File "/opt/py/lib/python3.11/site-packages/torch/serialization.py", line 944, in save\n    _save(obj, zip_file)',
+            "OSError: [Errno 28] No space left on device: 'out/state.pt'",
+        ),
     ),
     (
-        'File "/home/ann/train.py", line 97, in main\n    for batch in loader:',
-        'File "/home/ann/data.py", line 33, in __getitem__\n    return decode(self.paths[i])',
-        "FileNotFoundError: [Errno 2] No such file or directory: '/data/shards/part-00131.tar'",
+        ("file_missing",),
+        ("path", "file"),
+        (
+            'File "/home/ann/train.py", line 97, in main\n    for batch in loader:',
+            'File "/home/ann/data.py", line 33, in __getitem__\n    return decode(self.paths[i])',
+            "FileNotFoundError: [Errno 2] No such file or directory: '/data/shards/part-00131.tar'",
+        ),
     ),
     (
-        'File "/home/ann/train.py", line 305, in <module>\n    run(cfg)',
-        'File "/home/ann/train.py", line 290, in run\n    assert tokens.max() < cfg.vocab_size',
-        "AssertionError",
+        *_CODE,
+        (
+            'File "/home/ann/train.py", line 305, in <module>\n    run(cfg)',
+            'File "/home/ann/train.py", line 290, in run\n    assert tokens.max() < cfg.vocab_size',
+            "AssertionError",
+        ),
     ),
     (
-        'File "/home/ann/train.py", line 142, in main\n    reward = score(prompt, answer)',
-        'File "/home/ann/score.py", line 12, in score\n    raise Exception("verifier gave no answer for prompt 771")',
-        "Exception: verifier gave no answer for prompt 771",
+        *_CODE,
+        (
+            'File "/home/ann/train.py", line 142, in main\n    reward = score(prompt, answer)',
+            'File "/home/ann/score.py", line 12, in score\n    raise Exception("verifier gave no answer for prompt 771")',
+            "Exception: verifier gave no answer for prompt 771",
+        ),
     ),
     (
-        'File "/home/ann/train.py", line 166, in main\n    loss.backward()',
-        'File "/opt/py/lib/python3.11/site-packages/torch/_tensor.py", line 626, in backward\n    torch.autograd.backward(self)',
-        "RuntimeError: CUDA error: an illegal memory access was encountered",
+        ("illegal_memory_access",),
+        ("blocking", "sanitizer", "kernel"),
+        (
+            'File "/home/ann/train.py", line 166, in main\n    loss.backward()',
+            'File "/opt/py/lib/python3.11/site-packages/torch/_tensor.py", line 626, in backward\n    torch.autograd.backward(self)',
+            "RuntimeError: CUDA error: an illegal memory access was encountered",
+        ),
     ),
 )
+_KILLED = "slurmstepd: error: *** JOB 73310{} ON node017 CANCELLED AT <t:%Y-%m-%dT%H:%M:%S>{} ***\n"
+_RESUME = ("resume", "restart", "requeue", "time")
 STOPS = (
-    "slurmstepd: error: *** JOB 733101 ON node017 CANCELLED AT <t:%Y-%m-%dT%H:%M:%S> DUE TO TIME LIMIT ***\n",
-    "slurmstepd: error: *** JOB 733102 ON node004 CANCELLED AT <t:%Y-%m-%dT%H:%M:%S> DUE TO PREEMPTION ***\n",
-    "slurmstepd: error: *** JOB 733103 ON node009 CANCELLED AT <t:%Y-%m-%dT%H:%M:%S> ***\n",
-    "Received SIGTERM, leaving the loop\nTerminated\n",
-    'Traceback (most recent call last):\n  File "/home/ann/train.py", line 150, in main\n    batch = next(batches)\nKeyboardInterrupt\n',
+    (("time_limit",), _KILLED.format(1, " DUE TO TIME LIMIT")),
+    (("preempted",), _KILLED.format(2, " DUE TO PREEMPTION")),
+    (("cancelled",), _KILLED.format(3, "")),
+    (("external_termination",), "Received SIGTERM, leaving the loop\nTerminated\n"),
+    (
+        ("interrupted_by_user",),
+        (
+            'Traceback (most recent call last):\n  File "/home/ann/train.py", line 150, in main\n    batch = next(batches)\n'
+            "KeyboardInterrupt\n"
+        ),
+    ),
 )
 _TORCH_OOM = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.37 GiB. GPU 0 has a total capacity of 79.15 GiB of"
@@ -162,17 +195,24 @@ class Printed:
 
     def label(self) -> Label:
         """What is right to say of it."""
-        every, onset = self.about["every"], self.rows[min(self.trainer.onset, len(self.rows) - 1)]["step"]
+        every, turn = self.about["every"], self.trainer.turn
+        onset, last = self.rows[min(self.trainer.onset, len(self.rows) - 1)]["step"], self.rows[-1]["step"]
+        crash, stop = CRASHES[turn % len(CRASHES)], STOPS[turn % len(STOPS)]
         return {
             "healthy": Label("healthy"),
-            "nan": Label("failed", "nan", onset=onset, within=every),
-            "diverge": Label("failed|suspect", "learning", onset=onset, within=6 * every),
-            "slow": Label("suspect", "slowdown", onset=onset, within=3 * every),
-            "crash": Label("failed", "crash"),
-            "oom": Label("failed", "oom"),
-            "stopped": Label("failed", "stopped"),
+            "nan": Label("failed", "nan", (), onset, every),
+            "diverge": Label(
+                "failed|suspect", "learning", ("diverged", "never_regained", "level_shift"), onset, 6 * every,
+                says=("learning rate", "clip", "checkpoint", "data"),
+            ),
+            "slow": Label(
+                "suspect", "slowdown", ("slow_steps",), onset, 3 * every, says=("host", "clock", "profile", "loader", "data")
+            ),
+            "crash": Label("failed", "crash", crash[0], last, every, says=crash[1]),
+            "oom": Label("failed", "oom", ("gpu_out_of_memory",), last, every, says=("batch", "sequence", "memory", "shard")),
+            "stopped": Label("failed", "stopped", stop[0], last, every, says=_RESUME),
             "cut": Label("cannot_say"),
-        }[self.trainer.fault]
+        }[self.trainer.fault]  # fmt: skip
 
     def files(self) -> dict[str, str]:
         """The log, and a file beside it where the trainer's end is printed elsewhere."""
@@ -203,9 +243,9 @@ class Printed:
         if fault == "cut":
             return ""
         if fault == "stopped":
-            return _filled(STOPS[turn % len(STOPS)], last)
+            return _filled(STOPS[turn % len(STOPS)][1], last)
         if fault == "crash":
-            return _traceback(*CRASHES[turn % len(CRASHES)])
+            return _traceback(*CRASHES[turn % len(CRASHES)][2])
         if fault == "oom":
             where = 'File "/home/ann/train.py", line 166, in step\n    loss, grads = run(params, batch)'
             return _traceback(where, OUT_OF_MEMORY[self.about.get("family", "torch")])
