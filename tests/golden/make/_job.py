@@ -7,7 +7,7 @@ import json
 import math
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -164,14 +164,19 @@ def job(count: int = 120, *, seed: int = 1, start: float = 6.2, end: float = 2.6
     planned = total or count * every
     at = [(n + 1) * every / planned for n in range(count)]
     return Job(
-        loss=Noise(noise.share, seed).on(decay(start, end, count, count / 6)),
-        grad=Noise(0.08, seed + 1).on([0.9] * count),
-        lr=[peak * (a / 0.05 if a < 0.05 else 0.55 + 0.45 * math.cos(math.pi * a)) for a in at],
-        sec=Noise(0.02, seed + 2).on([sec] * count),
+        loss=_rounded(Noise(noise.share, seed).on(decay(start, end, count, count / 6))),
+        grad=_rounded(Noise(0.08, seed + 1).on([0.9] * count)),
+        lr=_rounded(peak * (a / 0.05 if a < 0.05 else 0.55 + 0.45 * math.cos(math.pi * a)) for a in at),
+        sec=_rounded(Noise(0.02, seed + 2).on([sec] * count)),
         every=every,
         first=every,
         total=planned,
     )
+
+
+def _rounded(values: Iterable[float]) -> Series:
+    """Seven digits: mathematical libraries differ in the last of sixteen."""
+    return [float(f"{value:.7g}") for value in values]
 
 
 def checkpoints(
@@ -189,7 +194,7 @@ def settings(**values: Any) -> str:
 def noise(seed: int, share: float, count: int, level: float) -> Series:
     """A level with noise."""
     rng = random.Random(seed)
-    return [level * (1 + rng.gauss(0, share)) for _ in range(count)]
+    return _rounded(level * (1 + rng.gauss(0, share)) for _ in range(count))
 
 
 def _run_record(maker: Any, config: dict[str, Any]) -> bytes:

@@ -171,6 +171,8 @@ class Trainer:
             found = [rng.gauss(0, one) for one in level]
         else:
             found = [one * (1 + rng.gauss(0, share)) for one in level]
+        # mathematical libraries differ in the last of sixteen digits
+        found = [round(one, 6) for one in found]
         if self.fault == "nan":
             return [NAN if at >= self.onset else one for at, one in enumerate(found)]
         if self.fault == "diverge":
@@ -262,9 +264,9 @@ def _rows(trainer: Trainer) -> list[Values]:
     losses, now, mean = trainer.loss(rng), 0.0, 0.0
     found: list[Values] = []
     for record in range(trainer.records):
-        step, loss, rate = trainer.step(record), losses[record], trainer.rate(record)
+        step, loss, rate = trainer.step(record), losses[record], float(f"{trainer.rate(record):.8g}")
         slow = _SLOWER if trainer.fault == "slow" and record >= trainer.onset else 1.0
-        sec = about["sec"] * slow * (1 + rng.gauss(0, 0.015))
+        sec = round(about["sec"] * slow * (1 + rng.gauss(0, 0.015)), 9)
         window = sec * about["every"]
         now += window
         mean = loss if not record else 0.9 * mean + 0.1 * loss

@@ -14,6 +14,7 @@ from make._job import BEGAN, KEY_ERROR, Job, checkpoints, fixture, job, noise, s
 from make.base import Label, Made, Noise, line
 
 _DONE = "training complete\n"
+_CAUSES, _CODE = ("uncaught_exception", "crash_all_ranks", "bad_config"), ("code", "line", "frame", "key")
 _T0_NS = 1_790_000_000_000_000_000
 Files = dict[str, str | bytes]
 
@@ -65,13 +66,20 @@ def _hangs() -> Iterator[Made]:
     one = job(60, seed=101, total=400)
     logs: Files = {f"logs/rank_{rank}.log": one.log() + ("" if rank == 2 else _watchdog(rank, 13)) for rank in range(4)}
     dumps: Files = {f"fr/nccl_trace_rank_{rank}": _dump(rank == 2) for rank in range(4)}
-    label = Label("failed", "hang", culprits=(2,))
+    waits = ("never_entered", "skipped_collective", "uneven_data", "data_stall")
+    label = Label("failed", "hang", waits, onset=60, within=1, culprits=(2,))
+    reads = replace(
+        label,
+        causes=("slow_storage_read", "data_stall", "host_stall_loop"),
+        says=("storage", "loader", "data", "shard"),
+    )
+    frozen = replace(label, causes=("frozen_process",), says=("signal", "stopped", "continue", "host", "cont"))
     yield _run("recorder-hang", label, {**logs, **dumps, "config.yaml": settings(max_steps=400, world_size=4)})
     stacks: Files = {
         f"stacks/pyspy_rank{rank}.txt": _stack(rank, *(_LOADING if rank == 2 else _WAITING)) for rank in range(4)
     }
-    yield _run("pyspy-hang", label, {**logs, **stacks})
-    yield _run("recorder-pyspy-hang", label, {**logs, **dumps, **stacks, **checkpoints(40)})
+    yield _run("pyspy-hang", reads, {**logs, **stacks})
+    yield _run("recorder-pyspy-hang", reads, {**logs, **dumps, **stacks, **checkpoints(40)})
     frames = {
         False: [
             ("all_reduce", "/opt/py/site-packages/torch/distributed/distributed_c10d.py", 2810),
@@ -88,7 +96,7 @@ def _hangs() -> Iterator[Made]:
             "frames": [{"name": name, "filename": file, "line": at} for name, file, at in frames[rank == 2]],
         }  # fmt: skip
         printed[f"stacks/pyspy_rank{rank}.json"] = json.dumps([thread], indent=1)
-    yield _run("pyspy-json-hang", label, {**logs, **printed})
+    yield _run("pyspy-json-hang", reads, {**logs, **printed})
     quiet: Files = {f"logs/rank_{rank}.log": one.log() for rank in range(4)}
     faults: Files = {}
     for rank in range(4):
@@ -101,18 +109,18 @@ def _hangs() -> Iterator[Made]:
             f'Timeout (0:10:00)!\nThread 0x00007f0{rank} (most recent call first):\n  File "{where[0]}", line {where[1]} in {where[2]}\n'
             '  File "/srv/job/train.py", line 118 in train_step\n  File "/srv/job/train.py", line 160 in <module>\n'
         )
-    yield _run("faulthandler-hang", label, {**quiet, **faults})
+    yield _run("faulthandler-hang", reads, {**quiet, **faults})
     status = script("hang_files").STATUS
     states: Files = {
         f"proc/proc_rank{rank}.txt": (status if rank == 2 else status.replace("T (stopped)", "S (sleeping)").replace("do_signal_stop", "futex_wait_queue"))
         .replace("4711", str(4700 + rank)) for rank in range(4)
     }  # fmt: skip
-    yield _run("proc-stopped-hang", label, {**logs, **states})
+    yield _run("proc-stopped-hang", frozen, {**logs, **states})
     gloo: Files = {f"fr/trace_rank_{rank}": _dump(rank == 0, backend="gloo", world=2) for rank in range(2)}
     words = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation to complete\n"
     yield _run(
         "gloo-hang",
-        Label("failed", "hang", culprits=(0,)),
+        Label("failed", "hang", waits, onset=60, culprits=(0,)),
         {
             "logs/rank_0.log": one.log(),
             "logs/rank_1.log": one.log()
@@ -151,14 +159,14 @@ def _launchers() -> Iterator[Made]:
         "Root Cause (first observed failure):\n[0]:\n  time      : 2025-06-15_15:08:00\n  host      : node-7\n  rank      : 2 (local_rank: 2)\n  exitcode  : 1 (pid: 4702)\n"
         f"  error_file: {home}/2/error.json\n============================================================\n"
     )
-    label = Label("failed", "crash", culprits=(2,))
+    label = Label("failed", "crash", ("exception_one_rank",), culprits=(2,), says=_CODE)
     yield _run("error-file-crash", label, {**files, f"{home}/2/error.json": error, "slurm-4711.err": block})
     silent = dict.fromkeys((f"{home}/{rank}/stderr.log" for rank in range(4)), "")
     yield _run("error-file-alone", label, {**files, **silent, f"{home}/2/error.json": error})
     limit = f"slurmstepd: error: *** JOB 4712 ON node-7 CANCELLED AT {one.times[-1]:%Y-%m-%dT%H:%M:%S} DUE TO TIME LIMIT ***\n"
     yield _run(
         "batch-script-time-limit",
-        Label("failed", "stopped"),
+        Label("failed", "stopped", ("time_limit",), onset=70, says=("time", "resume")),
         {
             "job.sbatch": fixture("command_files/ok-batch/job.sbatch"),
             "slurm-4712.out": one.log(),
@@ -169,7 +177,7 @@ def _launchers() -> Iterator[Made]:
     )
     yield _run(
         "hydra-crash",
-        Label("failed", "crash"),
+        Label("failed", "crash", _CAUSES, onset=70, says=_CODE),
         {
             ".hydra/config.yaml": fixture("config_files/ok-hydra/.hydra/config.yaml"),
             ".hydra/overrides.yaml": fixture("command_files/ok-hydra/.hydra/overrides.yaml"),
@@ -179,7 +187,13 @@ def _launchers() -> Iterator[Made]:
     killed = "train.sh: line 12:  4711 Segmentation fault      (core dumped) python3 train.py\n"
     yield _run(
         "core-dump-crash",
-        Label("failed", "crash"),
+        Label(
+            "failed",
+            "crash",
+            ("segmentation_fault", "silent_death_segv"),
+            onset=70,
+            says=("core", "gdb", "faulthandler", "segmentation"),
+        ),
         {
             "train.out": one.log() + killed,
             "core.4711": fixture("not_read/ok-core/core.4711"),
@@ -215,7 +229,9 @@ def _memory() -> Iterator[Made]:
 
     one = job(80, seed=121, total=300)
     flat = noise(122, 0.003, 80, 31.0)
-    label = Label("failed", "oom")
+    label = Label("failed", "oom", onset=80, within=80, says=("memory", "batch", "leak", "detach", "snapshot"))
+    leaks = replace(label, causes=("leak_per_step", "leak"))
+    steps = replace(label, causes=("leak_periodic", "leak"), says=("16", "evaluation", "memory", "steps"))
     yield _run(
         "snapshot-oom",
         label,
@@ -226,11 +242,11 @@ def _memory() -> Iterator[Made]:
     )
     slope = Noise(0.002, 123).on(line(12.0, 0.32, 80))
     leak = maker.pickled(maker.made(maker.Plan(schema="2.12", leak_every=1, steps=6, annotate=False))[0])
-    yield _run("snapshot-leak", label, {"train.log": climbing(one, slope) + trace + oom, "memory.pickle": leak})
+    yield _run("snapshot-leak", leaks, {"train.log": climbing(one, slope) + trace + oom, "memory.pickle": leak})
     stairs = [14 + 5.1 * (at // 16) + mem - 31 for at, mem in enumerate(flat)]
     yield _run(
         "memory-stairs",
-        label,
+        steps,
         {"train.log": climbing(one, stairs) + trace + oom, "config.yaml": settings(max_steps=300, eval_every=16)},
     )
     good = job(100, seed=124)
@@ -257,7 +273,7 @@ def _memory() -> Iterator[Made]:
     cluster = "slurmstepd: error: Detected 1 oom_kill event in StepId=4714.0. Some of the step tasks have been OOM Killed.\nsrun: error: node-7: task 3: Out Of Memory\n"
     yield _run(
         "cluster-killer",
-        Label("failed", "oom", culprits=(3,)),
+        Label("failed", "oom", ("host_out_of_memory",), culprits=(3,), says=("memory", "host")),
         {"slurm-4714.out": one.log(), "slurm-4714.err": cluster},
     )
 
@@ -292,13 +308,20 @@ def _hosts() -> Iterator[Made]:
     xid = "[Sun Jun 15 15:07:19 2025] NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, name=python3, GPU has fallen off the bus.\n"
     yield _run(
         "gpu-lost",
-        Label("failed", "crash"),
+        Label("failed", "crash", ("gpu_fell_off_the_bus", "gpu_lost"), onset=80, says=("node", "gpu", "drain")),
         {"train.log": one.log() + lost, "gpu.csv": _smi(44, lost_from=40), "dmesg.txt": xid},
     )
     hot = job(120, seed=132).slower(60, 1.55)
     yield _run(
         "gpu-throttled",
-        Label("suspect", "slowdown", onset=61, within=4),
+        Label(
+            "suspect",
+            "slowdown",
+            ("slow_steps", "clock_throttling"),
+            onset=61,
+            within=4,
+            says=("clock", "temperature", "throttl"),
+        ),
         {"train.log": hot.log() + _DONE, "nvidia-smi.csv": _smi(76, clock_from=30)},
     )
     good = job(100, seed=133)
@@ -357,7 +380,14 @@ def _traces() -> Iterator[Made]:
     starved: Files = {f"profiler_traces/rank{rank}.pt.trace.json": _trace(rank, wait_us=2400.0) for rank in range(2)}
     yield _run(
         "traces-starved",
-        Label("suspect", "slowdown", onset=71, within=3),
+        Label(
+            "suspect",
+            "slowdown",
+            ("slow_steps", "dataloader", "data_starvation"),
+            onset=71,
+            within=3,
+            says=("loader", "data", "input"),
+        ),
         {"train.log": slow.log(form) + end.format(120), **starved},
     )
     yield _run("traces-alone", Label("cannot_say"), dict(traces))

@@ -14,6 +14,7 @@ from make.base import NAN, Label, Made, Noise, Series, decay, line
 _WANDB = "wandb/run-20250615_150640-q7w2e9rt"
 _TB = "events.out.tfevents.1750000000.node-a.4242.0"
 _DONE = "training complete\n"
+_RAISED, _CODE = ("uncaught_exception", "crash_all_ranks", "bad_config"), ("code", "line", "frame", "key")
 #: How JSON writers without a NaN spell what is not finite.
 _WORDS = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 _CONFIG = {"max_steps": 120, "lr": 3e-4, "batch_size": 32, "seed": 3}
@@ -46,7 +47,7 @@ def _tensorboard() -> Iterator[Made]:
     )
     yield _run(
         "tensorboard-crash",
-        Label("failed", "crash"),
+        Label("failed", "crash", ("crash_all_ranks",), onset=70, says=_CODE),
         four_ranks(job(seed=13).cut(70), KEY_ERROR, 40),
     )
     cut = job(seed=14).cut(48)
@@ -111,13 +112,21 @@ def _wandb() -> Iterator[Made]:
         bytes(killed[f"{_WANDB}/run-q7w2e9rt.wandb"]) + b"\x12\x34\x56\x78\x40\0\x01"
     )  # type: ignore[arg-type]
     yield _run("wandb-no-exit-record", Label("cannot_say"), killed)
-    yield _run("wandb-key-error", Label("failed", "crash"), offline(job(seed=23).cut(64), said=KEY_ERROR, code=1))
+    yield _run(
+        "wandb-key-error",
+        Label("failed", "crash", _RAISED, onset=64, says=_CODE),
+        offline(job(seed=23).cut(64), said=KEY_ERROR, code=1),
+    )
     stop = KEY_ERROR.rsplit("\n", 2)[0] + "\nKeyboardInterrupt\n"
-    yield _run("wandb-interrupted", Label("failed", "stopped"), offline(job(seed=24).cut(64), said=stop, code=255))
+    yield _run(
+        "wandb-interrupted",
+        Label("failed", "stopped", ("interrupted_by_user",), onset=64, says=("resume", "restart")),
+        offline(job(seed=24).cut(64), said=stop, code=255),
+    )
     yield _run("wandb-nan", Label("failed", "nan", onset=86), offline(job(seed=25).bad(85)))
     silent = offline(job(seed=26).cut(40), code=1)
     del silent[f"{_WANDB}/files/output.log"]
-    yield _run("wandb-exit-1-without-words", Label("failed", "crash"), silent)
+    yield _run("wandb-exit-1-without-words", Label("failed", "crash", onset=40), silent)
     old = job(seed=27).bad(90)
     rows = [{"train/loss": row["loss"], "_step": row["step"], "_timestamp": 1.59e9 + row["step"]} for row in old.rows()]
     side = "wandb/run-20200521_101112-a1b2c3d4"
@@ -209,7 +218,7 @@ def _mlflow() -> Iterator[Made]:
     yield _run("mlflow-files-nan", Label("failed", "nan", onset=70), store(job(seed=42).bad(70), 4))
     yield _run(
         "mlflow-files-failed",
-        Label("failed", "crash"),
+        Label("failed", "crash", _RAISED, onset=66, says=_CODE),
         {**store(job(seed=43).cut(66), 4), "train.log": job(seed=43).cut(66).log() + KEY_ERROR},
     )
     yield _run("mlflow-files-killed", Label("failed", "stopped"), store(job(seed=44).cut(58), 5))
@@ -246,7 +255,6 @@ def _mlflow_filled(maker: Any, one: Job, status: str) -> Callable[[sqlite3.Conne
                     int(math.isnan(value)),
                 )
                 connection.execute("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", cells)
-        connection.execute("VACUUM") if not connection.in_transaction else None
 
     return fill
 
