@@ -47,7 +47,7 @@ def _tensorboard() -> Iterator[Made]:
     )
     yield _run(
         "tensorboard-crash",
-        Label("failed", "crash", ("crash_all_ranks",), onset=70, says=_CODE),
+        Label("failed", "crash", _RAISED, onset=70, says=_CODE),
         four_ranks(job(seed=13).cut(70), KEY_ERROR, 40),
     )
     cut = job(seed=14).cut(48)
