@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from make._job import BEGAN, KEY_ERROR, Job, checkpoints, fixture, job, noise, script, settings
-from make.base import Label, Made, Noise, line
+from make.base import NAN, Label, Made, Noise, line
 
 _DONE = "training complete\n"
 _CAUSES, _CODE = ("uncaught_exception", "crash_all_ranks", "bad_config"), ("code", "line", "frame", "key")
@@ -426,6 +426,17 @@ def _evaluations() -> Iterator[Made]:
     yield _run("lm-eval-falls", Label("suspect|failed", "bad_eval"), {**log, **down})
     bare = fixture("lighteval/ok-tasks/results_2031-02-03T04-05-06.789000.json")
     yield _run("lighteval-one-result", Label("healthy"), {**log, "evals/results_2031-02-03T04-05-06.789000.json": bare})
+    steps: Files = {}
+    for step, score in ((1000, 0.36), (3000, 0.41), (5000, 0.27)):
+        document = json.loads(bare)
+        document["config_general"]["model_name"] = f"out/global_step{step}"
+        document["results"]["tides|reefs_easy|5"] |= {"acc": score, "acc_norm": score + 0.02}
+        steps[f"evals/{step}/results_2031-02-03T04-05-0{step // 1000}.789000.json"] = json.dumps(document)
+    yield _run("lighteval-falls", Label("suspect|failed", "bad_eval", onset=5000), {**log, **steps})
+    document = script("evals").version_04(step=5000)
+    document["results"]["reefs_easy"] |= {"acc,none": NAN, "acc_stderr,none": NAN, "acc_norm,none": NAN}
+    unread = {"evals/results_2031-02-06T04-05-06.789000.json": json.dumps(document)}
+    yield _run("lm-eval-not-a-number", Label("suspect|failed", "bad_eval|nan"), {**log, **unread})
     yield _run(
         "results-alone",
         Label("cannot_say"),
