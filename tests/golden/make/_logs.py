@@ -102,6 +102,16 @@ def traceback(last: str, *frames: tuple[str, int, str, str]) -> list[str]:
     return ["Traceback (most recent call last):", *(part for one in shown for part in one.split("\n")), last]
 
 
+def waited(rank: int, seq: int = 981, op: str = "ALLREDUCE", after_s: float = 900) -> str:
+    """The line of NCCL's watchdog on a rank that waited for the others."""
+    at = (_BEGIN + timedelta(seconds=after_s)).strftime("%H:%M:%S")
+    return (
+        f"[rank{rank}]:[E301 {at}.123456789 ProcessGroupNCCL.cpp:685] [Rank {rank}] Watchdog caught collective operation"
+        f" timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn=512, NumelOut=512, Timeout(ms)=600000) ran for 600042"
+        " milliseconds before timing out."
+    )
+
+
 MAIN = ("/srv/job/train.py", 211, "<module>", "main(cfg)")
 STEP = ("/srv/job/train.py", 148, "main", "loss = trainer.step(batch)")
 
