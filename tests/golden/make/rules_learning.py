@@ -168,11 +168,13 @@ def _rates() -> Iterator[Made]:
         _suspect("warmup_missing", "decay_missing"),
     )  # fmt: skip
     tuned = Table({"loss": falling(80, 1.9, 1.4), "learning_rate": [2e-6] * 80}, 5, 5)
-    yield Made(
-        "lora-settings-unusual",
-        {"metrics.jsonl": tuned.jsonl(), "config.yaml": "base_model: tiny\nadapter: lora\nlora_r: 8\nlearning_rate: 2.0e-06\nweight_decay: 0.3\n", "train.log": _ended(80, 5)},
-        Label("healthy|suspect", "none|learning"),
-    )  # fmt: skip
+    for name, more in (
+        ("lora-settings-unusual", ""),
+        ("lora-settings-unusual-with-rank", "lora_r: 8\nlora_alpha: 16\n"),
+    ):
+        config = f"base_model: tiny\nadapter: lora\n{more}learning_rate: 2.0e-06\nweight_decay: 0.3\n"
+        files = {"metrics.jsonl": tuned.jsonl(), "config.yaml": config, "train.log": _ended(80, 5)}
+        yield Made(name, files, Label("healthy|suspect", "none|learning"))
 
 
 def _gradients() -> Iterator[Made]:
