@@ -138,7 +138,7 @@ def _numbers() -> Iterator[Made]:
         "rl-losses-not-finite", Label("failed|suspect", "nan", ("hidden_nan", "filtered_by_writer"), onset=71, within=2), frac_non_finite_loss=bad, loss=[*[0.012] * 70, *[0.0] * 50],
         grad_norm=[*steady(0.4, 70), *[NAN] * 50],
     )  # fmt: skip
-    share = Label("failed|suspect", "nan", ("hidden_nan", "frac_non_finite_loss"), onset=71, within=2)
+    share = Label("failed|suspect", "nan", ("hidden_nan", "filtered_by_writer"), onset=71, within=2)
     yield _run("rl-share-of-losses-not-finite", share, frac_non_finite_loss=bad)
     now_and_then = [math.nan if at in {40, 77} else one for at, one in enumerate(steady(0.4, _COUNT, 0.1))]
     yield _run("rl-norm-not-finite-twice", Label("suspect", "nan", onset=41, within=1), grad_norm=now_and_then)
