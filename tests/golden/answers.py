@@ -15,6 +15,7 @@ from typing import Any
 from forensics import pipeline
 from forensics.compare._model import Options
 from forensics.compare._sections import diff
+from forensics.compare.baseline import against
 from forensics.hang import picture
 from forensics.memory import memory_of
 from forensics.model import Coverage, Finding, Report
@@ -97,9 +98,11 @@ def answers(run: Run) -> dict[str, Any]:
 
 
 def compared(base: Sequence[Run], cand: Run) -> dict[str, Any]:
-    """What `forensics diff` says of a candidate beside its baselines."""
+    """What `forensics diff` says of a candidate beside its baselines, and `triage` with them as `--baseline`."""
     found = diff([again(one) for one in base], again(cand), Options())
-    return _kept(diff_page.LAYOUT.payload(diff_page.Page(found, Coverage(())))) | {"verdict": found.answer.value}
+    beside = triage(pipeline.report_of(against(again(cand), *map(again, base))))
+    page = _kept(diff_page.LAYOUT.payload(diff_page.Page(found, Coverage(()))))
+    return page | {"verdict": found.answer.value, "triage": beside}
 
 
 def text(run: Run) -> str:

@@ -25,7 +25,7 @@ def runs() -> Iterator[Made]:
 
 
 def _suspect(*causes: str, onset: int | None = None, within: int = 1) -> Label:
-    return Label("suspect|failed", "learning", causes, onset=onset, within=within)
+    return Label("suspect", "learning", causes, onset=onset, within=within)
 
 
 def _config(**settings: object) -> str:
@@ -221,7 +221,7 @@ def _told() -> Iterator[Made]:
             {"loss": own, "rank": [rank] * 120}, "{clock} | INFO | rank={rank} | step {step} | loss {loss:.5f}"
         )
         files[f"logs/rank{rank}.log"] = lines(log, done(120))
-    yield Made("learning-ranks-part", files, Label("suspect|failed", "learning", onset=61, within=2, culprits=(3,)))
+    yield Made("learning-ranks-part", files, Label("suspect", "learning", onset=61, within=2, culprits=(3,)))
 
 
 def _fine() -> Iterator[Made]:

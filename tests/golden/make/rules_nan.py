@@ -92,6 +92,35 @@ def _out_of_calm() -> Iterator[Made]:
          "config.yaml": "anomaly_detection: true\nlr: 3.0e-4\nmax_steps: 1000\n"},
         Label("failed", "nan", ("named_operation", "data_or_numerics", "nan_named"), onset=73, says=("log", "operation", "nan", "eps", "layer", "clamp")),
     )  # fmt: skip
+    log = run_log({"loss": [*falling(80), *[NAN] * 6]})
+    log.insert(80, f"{clock(200)} | WARNING | forward hook: NaN values in model.layers.7.attn.softmax")
+    yield Made(
+        "nan-hook-names-a-layer",
+        {"train.log": lines(start(), log)},
+        Label("failed", "nan", ("data_or_numerics",), onset=81, says=("softmax", "clamp", "layer")),
+    )
+    log = run_log({"loss": falling(120)}, KEMPNER, step_s=0.2)
+    hook = "[rank 0] WARNING  NaN/Inf gradient in layers.7.attention.wq.weight at step 120"
+    guard = [
+        f"[rank 0] WARNING  NaN/Inf loss at step {120 + n} (consecutive={n + 1}, total={n + 1}, last_good_loss=4.1013 at step 119)"
+        for n in range(10)
+    ]
+    yield Made(
+        "nan-gradient-of-a-named-weight",
+        {"run.log": lines("[rank 0] INFO     Starting training: 5000 steps, world_size=8", log, hook, guard,
+                          "[rank 0] ERROR    Too many consecutive NaNs (10) - stopping")},
+        Label("failed", "nan", ("data_or_numerics",), onset=121, says=("wq", "clamp", "layer")),
+    )  # fmt: skip
+    stopped = traceback("FloatingPointError: loss is nan", MAIN, STEP)
+    for name, losses in (
+        ("nan-second-record-then-stop", [10.912, NAN]),
+        ("nan-last-record-then-stop", [*falling(90), NAN]),
+    ):
+        log = run_log({"loss": losses, "grad_norm": [*steady(1.0, len(losses) - 1), NAN]})
+        cause = "from_start" if len(losses) < 3 else "data_or_numerics"
+        yield Made(
+            name, {"train.log": lines(start(), log, stopped)}, Label("failed", "nan", (cause,), onset=len(losses))
+        )
     rows = [
         json.dumps({"step": s, "train/loss": v})
         for s, v in zip(range(500, 508), [2.31, 2.29, 2.33, 2.3, *[NAN] * 4], strict=True)

@@ -76,7 +76,7 @@ def _printed(row: Mapping[str, float], step: int) -> list[str]:
 
 
 def _wrong(*causes: str, onset: int | None = None, within: int = 10) -> Label:
-    return Label("suspect|failed", "learning", causes, onset=onset, within=within)
+    return Label("suspect", "learning", causes, onset=onset, within=within)
 
 
 def _rewards() -> Iterator[Made]:
@@ -135,10 +135,10 @@ def _lengths() -> Iterator[Made]:
 def _numbers() -> Iterator[Made]:
     bad = [0.0] * 70 + [0.4 + 0.1 * (at % 3) for at in range(50)]
     yield _run(
-        "rl-losses-not-finite", Label("failed|suspect", "nan", ("hidden_nan", "filtered_by_writer"), onset=71, within=2), frac_non_finite_loss=bad, loss=[*[0.012] * 70, *[0.0] * 50],
+        "rl-losses-not-finite", Label("failed", "nan", ("hidden_nan", "filtered_by_writer"), onset=71, within=2), frac_non_finite_loss=bad, loss=[*[0.012] * 70, *[0.0] * 50],
         grad_norm=[*steady(0.4, 70), *[NAN] * 50],
     )  # fmt: skip
-    share = Label("failed|suspect", "nan", ("hidden_nan", "filtered_by_writer"), onset=71, within=2)
+    share = Label("failed", "nan", ("hidden_nan", "filtered_by_writer"), onset=71, within=2)
     yield _run("rl-share-of-losses-not-finite", share, frac_non_finite_loss=bad)
     now_and_then = [math.nan if at in {40, 77} else one for at, one in enumerate(steady(0.4, _COUNT, 0.1))]
     yield _run("rl-norm-not-finite-twice", Label("suspect", "nan", onset=41, within=1), grad_norm=now_and_then)
