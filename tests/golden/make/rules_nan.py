@@ -111,6 +111,28 @@ def _out_of_calm() -> Iterator[Made]:
                           "[rank 0] ERROR    Too many consecutive NaNs (10) - stopping")},
         Label("failed", "nan", ("data_or_numerics",), onset=121, says=("wq", "clamp", "layer")),
     )  # fmt: skip
+    limit = "slurmstepd: error: *** JOB 91 ON node4 CANCELLED AT 2026-03-01T10:00:41 ***"
+    log = run_log({"loss": [10.912, NAN]}, BARE)
+    yield Made(
+        "nan-second-record-then-cancelled",
+        {"slurm-91.out": lines(start(), log, limit)},
+        Label("failed", "nan", ("from_start",), onset=2),
+    )
+    last = Table({"loss": [*falling(80, 1.9, 0.9), 0.0], "grad_norm": [*steady(1.2, 80), NAN]}, 10, 10)
+    yield Made(
+        "nan-hidden-in-the-last-record",
+        {"metrics.csv": last.csv(), "slurm-91.out": lines(start(), limit)},
+        Label("failed", "nan", ("filtered_by_writer",), onset=810, within=10),
+    )
+    own = traceback(
+        "ValueError: NaN in encoder.layers.4.ffn", MAIN, STEP, ("/srv/job/checks.py", 9, "check", "raise ValueError(")
+    )
+    log = run_log({"loss": falling(90)}, BARE)
+    yield Made(
+        "nan-own-check-names-a-layer",
+        {"train.log": lines(start(), log, own)},
+        Label("failed", "nan", ("data_or_numerics",), onset=91, says=("ffn", "clamp", "layer")),
+    )
     stopped = traceback("FloatingPointError: loss is nan", MAIN, STEP)
     for name, losses in (
         ("nan-second-record-then-stop", [10.912, NAN]),

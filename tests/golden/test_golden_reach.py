@@ -1,0 +1,118 @@
+"""What the golden runs reach: every rule fires in one, every rule that can lead an answer does, no label is rare."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forensics import registry
+from forensics.model import Outcome, Shape
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+import runs  # noqa: E402 - the folder is no package
+
+LABELS, ANSWERS = runs.kept(runs.LABELS), runs.kept(runs.ANSWERS)
+RULES = {rule.id: rule for rule in registry.load().rules}
+#: Rules that are out of reach, in what way, and why: as short as can be.
+UNREACHED = [line.split("\t") for line in (HERE / "unreached.tsv").read_text(encoding="utf-8").splitlines()[1:]]
+#: How many golden runs each shape and each outcome has at least.
+FEWEST = 5
+
+
+@cache
+def _tree(module: str) -> ast.Module:
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    return ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+
+
+def _names_error(node: ast.AST) -> bool:
+    return any(isinstance(one, ast.Attribute) and ast.unparse(one) == "Severity.ERROR" for one in ast.walk(node))
+
+
+def _borrowed(module: str) -> Iterator[tuple[str, str]]:
+    """Names that a module takes from other modules of rules, each with its module."""
+    for node in ast.walk(_tree(module)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("forensics.rules."):
+            yield from ((str(node.module), name.name) for name in node.names)
+
+
+@cache
+def _can_be_an_error(module: str) -> bool:
+    """Whether the module of a rule names the severity of an error, or calls a helper that does."""
+    helpers = (
+        node
+        for source, name in _borrowed(module)
+        for node in _tree(source).body
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    )
+    return _names_error(_tree(module)) or any(map(_names_error, helpers))
+
+
+LEADERS = sorted(rule.id for rule in RULES.values() if _can_be_an_error(rule.origin))
+
+
+def _triages() -> Iterator[dict[str, Any]]:
+    yield from (answer["triage"] for kind in ("runs", "pairs") for answer in ANSWERS[kind].values())
+
+
+FOUND = [finding.split()[:2] for triage in _triages() for finding in triage["findings"]]
+FIRED = {rule for rule, _ in FOUND}
+ERRORS = Counter(rule for rule, severity in FOUND if severity == "error")
+
+
+def _lead(triage: dict[str, Any]) -> set[str]:
+    """Rules of the errors whose title and place are the headline."""
+    title, _, place = triage["headline"].removesuffix(")").rpartition(" (")
+    shown = f" {place}: {title}".casefold()
+    return {one.split()[0] for one in triage["findings"] if one.split()[1] == "error" and shown in one.casefold()}
+
+
+LED = {rule for triage in _triages() if triage["outcome"] == "failed" for rule in _lead(triage)}
+
+
+def test_a_severity_is_named_and_never_made_of_text_so_that_leaders_can_be_listed() -> None:
+    made = [
+        rule.id
+        for rule in RULES.values()
+        for node in ast.walk(_tree(rule.origin))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"Severity", "getattr"}
+    ]
+    assert made == []
+    assert set(ERRORS) <= set(LEADERS)
+    assert len(LEADERS) < len(RULES)
+
+
+@pytest.mark.parametrize("rule", LEADERS)
+def test_every_rule_that_can_be_an_error_is_one_in_a_golden_run(rule: str) -> None:
+    assert ERRORS[rule] > 0
+
+
+@pytest.mark.parametrize(("reached", "way"), [(FIRED, "fires"), (LED | (set(RULES) - set(LEADERS)), "leads")])
+def test_rules_out_of_reach_are_the_reviewed_ones(reached: set[str], way: str) -> None:
+    assert set(RULES) - reached == {rule for rule, what, _ in UNREACHED if what == way}
+
+
+def test_each_rule_out_of_reach_has_one_reason() -> None:
+    assert all(reason.strip() for _, _, reason in UNREACHED)
+    assert len(UNREACHED) == len({(rule, what) for rule, what, _ in UNREACHED})
+
+
+@pytest.mark.parametrize("outcome", [*(one.value for one in Outcome), "suspect"])
+def test_no_outcome_is_rare_among_labels(outcome: str) -> None:
+    assert sum(label["outcome"] == outcome for label in LABELS["runs"].values()) >= FEWEST
+
+
+@pytest.mark.parametrize("shape", [one.value for one in Shape])
+def test_no_shape_is_rare_among_labels(shape: str) -> None:
+    assert sum(label["shape"] == shape for label in LABELS["runs"].values()) >= FEWEST
