@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from make._logs import done, falling, fixtures, run_log, start, steady
-from make.base import Label, Made, lines
+from make.base import Label, Made, Pair, lines
 from make.rules_slowdown import timed
 
 _HOST = (4100, 4100)
@@ -44,6 +44,12 @@ def runs() -> Iterator[Made]:
         {"train.log": timed(slow), "traces/early.pt.trace.json": early},
         Label("suspect", "slowdown", onset=121, within=2),
     )
+
+
+def pairs() -> Iterator[Pair]:
+    """Traces of two runs, of which one waits for what the other does not."""
+    yield Pair("traces-communication", ("trace-busy-device",), "trace-exposed-communication", "regression|inconclusive")
+    yield Pair("traces-loader", ("trace-busy-device",), "trace-loader-starves", "regression|inconclusive")
 
 
 @dataclass
