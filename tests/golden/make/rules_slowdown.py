@@ -27,6 +27,14 @@ def pairs() -> Iterator[Pair]:
     yield Pair("five-percent-slower", ("pair-base", "pair-base-again"), "pair-five-percent-slower", "regression")
     yield Pair("same-speed", ("pair-base",), "pair-base-again", "no_change")
     yield Pair("faster", ("pair-half-speed",), "pair-base", "improvement")
+    yield Pair("slower-than-both", ("pair-base", "pair-base-again"), "pair-half-speed", "regression")
+    yield Pair("slower-than-the-slower", ("pair-base", "pair-five-percent-slower"), "pair-half-speed", "regression")
+    yield Pair(
+        "as-fast-as-the-slower", ("pair-base", "pair-half-speed"), "pair-five-percent-slower", "no_change|inconclusive"
+    )
+    yield Pair("one-change-inside", ("healthy-noisy-step-times",), "slow-step-change-2x", "regression")
+    yield Pair("stalls-inside", ("healthy-noisy-step-times",), "slow-stalls-begin", "regression|inconclusive")
+    yield Pair("nothing-in-common", ("pair-base",), "cannot-say-no-times-no-end", "inconclusive")
     yield Pair("too-few-records", ("pair-base",), "pair-few-records", "inconclusive")
 
 
