@@ -33,6 +33,8 @@ from score import scored, table
 HERE = Path(__file__).resolve().parent
 #: No job takes longer; its processes are asked to end, and ended.
 MOST_S = 60
+#: The exit code of a process that had to be ended, as timeout(1) gives it.
+_LATE = 124
 _GRACE_S = 5
 
 
@@ -59,7 +61,7 @@ def run(job: Job, out: Path, python: str) -> dict[str, Any]:
     paths = Paths(place, out / "src", out / "truth" / f"{job.name}.job", notes)
     paths.asked.write_text(json.dumps(job.document()))
     begin = time.monotonic()
-    starts = BY_NAME[job.fault].starts if job.resumes_at else 1
+    starts = BY_NAME[job.fault].starts if job.resumes_at or BY_NAME[job.fault].beside else 1
     codes = [_process(job, paths, python, start, MOST_S - (time.monotonic() - begin)) for start in range(starts)]
     truth = _truth(job, paths, codes) | {"seconds": round(time.monotonic() - begin, 1)}
     truth_file.write_text(json.dumps(truth, indent=1))
@@ -69,19 +71,22 @@ def run(job: Job, out: Path, python: str) -> dict[str, Any]:
 def _process(job: Job, paths: Paths, python: str, start: int, most_s: float) -> int:
     """Run the job's process number `start` in its place; gives its exit code."""
     script = paths.scripts / trainers.BY_NAME[job.trainer].script
+    beside = BY_NAME[job.fault].beside
     environment = os.environ | {
         "LAB_JOB": str(paths.asked), "LAB_NOTES": str(paths.notes), "LAB_START": str(start),
-        "LAB_STARTED_AT": str(job.resumes_at if start else 0), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1",
+        "LAB_STARTED_AT": str(job.resumes_at if start and not beside else 0), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1",
         "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(paths.scripts),
     }  # fmt: skip
-    # logs as SLURM names them, in pairs or not; every process of a place appends to the same
+    # logs as SLURM names them, in pairs or not; every process of a place appends to the same, a run of its own does not
     pair = job.number % 2 == 0
-    log = paths.place / (f"slurm-{4000 + job.number}.out" if pair else "train.log")
-    err = paths.place / f"slurm-{4000 + job.number}.err" if pair else None
+    place = paths.place / f"seed-{job.seed + start}" if beside else paths.place
+    place.mkdir(exist_ok=True)
+    log = place / (f"slurm-{4000 + job.number}.out" if pair else "train.log")
+    err = place / f"slurm-{4000 + job.number}.err" if pair else None
     with log.open("ab") as stdout, err.open("ab") if err else Path(os.devnull).open("wb") as stderr:
         child = subprocess.Popen(
             _command(job, python, script),
-            cwd=paths.place,
+            cwd=place,
             env=environment,
             stdout=stdout,
             stderr=stderr if err else stdout,
@@ -91,11 +96,10 @@ def _process(job: Job, paths: Paths, python: str, start: int, most_s: float) -> 
         try:
             code = child.wait(max(most_s, 1))
         except subprocess.TimeoutExpired:
+            code = _LATE
             os.killpg(child.pid, 15)
-            try:
-                code = child.wait(_GRACE_S)
-            except subprocess.TimeoutExpired:
-                code = -9
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_GRACE_S)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, 9)
     return code
@@ -128,7 +132,7 @@ def _truth(job: Job, paths: Paths, codes: Sequence[int]) -> dict[str, Any]:
         "says": fault.says,
         "onset": onset,
         "within": job.log_every,
-        "culprits": [job.rank] if fault.culprit else None,
+        "culprits": [job.rank] if fault.culprit and job.ranks > 1 else None,
         "checkpoint": max(saved) if saved and failed else None,
         "fault": job.fault,
         "trainer": job.trainer,
@@ -138,14 +142,16 @@ def _truth(job: Job, paths: Paths, codes: Sequence[int]) -> dict[str, Any]:
         "last_shown": max((one["shown"] for one in of(facts, "shown")), default=None),
     }
     if fault.after:
-        truth |= fault.after(job, paths.place, random.Random(f"after-{job.name}"))
+        truth |= fault.after(job, paths.place, facts, random.Random(f"after-{job.name}"))
     return truth | {"dropped": _not_shown(job, fault, facts, list(codes))}
 
 
 def _not_shown(job: Job, fault: Fault, facts: Facts, codes: list[int]) -> str:
     """Why the fault does not show on disk, or nothing."""
-    if not of(facts, "shown"):
+    if not of(facts, "shown") and not fault.early:
         return "nothing was logged"
+    if _LATE in codes:
+        return f"it took longer than {MOST_S} s"
     done = last(facts, "ended") is not None and codes[-1] == 0
     wrong = {"done": not done, "failed": codes[-1] == 0, "unfinished": done, "": False}[fault.ends]
     if wrong or (len(codes) < fault.starts):

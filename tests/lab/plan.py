@@ -60,7 +60,10 @@ def jobs(seed: int, count: int) -> list[Job]:
 def takes(trainer: Trainer, fault: Fault) -> bool:
     """Whether a trainer calls what a fault needs, in a world that the fault can have, and leaves what it needs."""
     return (
-        fault.needs <= trainer.hooks and set(fault.leaves) <= trainer.stores and (not trainer.alone or 1 in fault.ranks)
+        fault.needs <= trainer.hooks
+        and set(fault.leaves) <= trainer.stores
+        and (not trainer.alone or 1 in fault.ranks)
+        and (not fault.trainers or trainer.name in fault.trainers)
     )
 
 
@@ -73,7 +76,7 @@ def _job(number: int, seed: int, rng: random.Random) -> Job:
     at = max(int(steps * rng.uniform(*fault.begins)), 1)
     if fault.starts > 1:
         at = max(at, save_every + 1)
-    others = sorted(trainer.stores - set(fault.leaves))
+    others = [] if fault.bare else sorted(trainer.stores - set(fault.leaves))
     stores = rng.sample(others, min(rng.randrange(_MOST_STORES + 1), len(others)))
     return Job(
         number=number,

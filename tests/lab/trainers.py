@@ -7,7 +7,8 @@ from dataclasses import dataclass
 #: Every hook of `job/hooks.py` that a loop of our own calls.
 ALL = frozenset(
     ("lr", "schedule_step", "batch", "hidden", "loss", "before", "restore", "skips", "hides", "interval", "saving",
-     "evaluating", "scale")
+     "evaluating", "scale", "joining", "resuming", "parameters", "gradients", "guards", "memory", "position", "evaluated",
+     "stops", "leaving", "busy")
 )  # fmt: skip
 _OWN_STORES = frozenset(("tensorboard", "csv", "jsonl"))
 

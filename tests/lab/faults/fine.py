@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from faults.row import HEALTHY, NONE, Fault, needs
 
+_SHOW_TOKENS = ("logging", "kempnerforge", "torchtitan")
+
+
+def _control(name: str, **more: object) -> Fault:
+    return Fault(name, HEALTHY, NONE, **{"onset": False, "ends": "done"} | more)  # pyright: ignore[reportArgumentType]
+
+
 ROWS = (
-    Fault("fine", HEALTHY, NONE, needs=needs(), ranks=(1, 1, 2, 4), onset=False, ends="done"),
+    _control("fine", needs=needs(), ranks=(1, 1, 2, 4)),
     Fault("fine-spikes", "healthy|suspect", f"{NONE}|learning", needs=needs("loss"), onset=False, ends="done", numbers={"factor": (3, 6)}),
-    Fault("fine-warnings", HEALTHY, NONE, onset=False, ends="done"),
-    Fault("fine-caught", HEALTHY, NONE, ranks=(1, 2), onset=False, ends="done"),
-    Fault("fine-pauses", HEALTHY, NONE, needs=needs("evaluating"), onset=False, eval_every=(25, 50), ends="done", numbers={"seconds": (0.2, 0.4)}),
-    Fault("fine-resumed", HEALTHY, NONE, needs=needs("restore"), onset=False, starts=2, ends="done"),
-    Fault("fine-interval", HEALTHY, NONE, needs=needs("interval"), onset=False, ends="done"),
+    # an fp16 scale that is tried higher now and then, and halves
+    _control("fine-skipped", needs=needs("scale"), ranks=(1, 1, 2)),
+    _control("fine-warnings", ranks=(1, 1, 2)),
+    _control("fine-words", ranks=(1, 1, 2)),
+    _control("fine-caught", ranks=(1, 2)),
+    # one batch did not fit, and was done in halves
+    Fault("fine-retried", "healthy|suspect", f"{NONE}|oom", onset=False, ends="done"),
+    _control("fine-pauses", needs=needs("evaluating"), eval_every=(25, 50), numbers={"seconds": (0.2, 0.4)}),
+    _control("fine-saves", needs=needs("saving"), ranks=(1, 1, 2), numbers={"seconds": (0.1, 0.2)}),
+    _control("fine-resumed", needs=needs("restore"), ranks=(1, 1, 2), starts=2),
+    _control("fine-requeued", needs=needs("restore"), starts=2),
+    _control("fine-interval", needs=needs("interval")),
+    # twice the tokens in twice the time
+    _control("fine-longer", needs=needs("batch", "before"), trainers=_SHOW_TOKENS),
+    _control("fine-cosine", needs=needs("lr")),
+    _control("fine-decay", needs=needs("lr"), ranks=(1, 1, 2)),
+    _control("fine-early", needs=needs("stops", "evaluated"), eval_every=(10, 20)),
+    _control("fine-loader", ranks=(1, 1, 2), numbers={"seconds": (0.3, 0.8)}),
+    _control("fine-zero", needs=needs("batch"), steps=(160, 240)),
+    _control("fine-jitter", ranks=(1, 2, 4)),
 )  # fmt: skip

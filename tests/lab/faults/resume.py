@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from faults.row import FAILED, SOFT, Fault, needs
+import statistics
+from typing import Any
+
+from faults.learn import finite
+from faults.row import FAILED, SOFT, Facts, Fault, needs, of
+
+#: A jump shows when it exceeds the last losses by so many of their standard deviations; records on each side.
+_SIGMAS, _BEFORE, _AFTER = 4.0, 12, 6
+
+
+def jumped(job: Any, facts: Facts, codes: list[int]) -> str:
+    """What was lost shows when the losses after the resume lie above the last before it."""
+    sides = [[float(one["loss"]) for one in of(facts, "shown") if one["process"] == number] for number in (0, 1)]
+    old, new = sides[0][-_BEFORE:], sides[1][:_AFTER]
+    if len(old) < _BEFORE or len(new) < _AFTER:
+        return "too few records around the resume"
+    rise = max(new) - statistics.mean(old)
+    return finite(job, facts, codes) or ("" if rise > _SIGMAS * statistics.stdev(old) else "the loss did not jump")
+
 
 ROWS = (
-    Fault("resume-schedule", SOFT, "learning", ("step_lost", "lr_jump", "restarted_from_scratch"), ("schedule", "step", "learning rate"),
-          needs("restore", "schedule_step"), starts=2, ends="done"),
-    Fault("resume-weights", SOFT, "learning", ("restarted_from_scratch",), ("checkpoint", "weights", "resume"), needs("restore"), starts=2, ends="done"),
+    Fault("resume-optimizer", SOFT, "learning", ("optimizer_lost", "loss_step_at_resume"), ("optimizer", "state", "checkpoint"), needs("restore"),
+          ranks=(1, 1, 2), starts=2, ends="done", shown=jumped),
+    Fault("resume-schedule", SOFT, "learning", ("warmup_again", "schedule_restarted", "step_lost", "lr_jump"),
+          ("schedule", "step", "learning rate"), needs("restore", "schedule_step"), starts=2, ends="done"),
+    # only this loop counts the samples that it read
+    Fault("resume-data", SOFT, "learning", ("data_position_lost",), ("data", "sampler", "loader", "position"), needs("restore", "position"), starts=2,
+          ends="done", trainers=("megatron",)),
+    Fault("resume-counter", SOFT, "learning", ("step_lost", "steps_count_anew", "warmup_again", "replayed_steps"), ("step", "counter", "schedule"),
+          needs("restore"), starts=2, onset=False, ends="done"),
+    Fault("resume-weights", SOFT, "learning", ("restarted_from_scratch",), ("checkpoint", "weights", "resume"), needs("restore"), ranks=(1, 1, 2),
+          starts=2, ends="done", shown=jumped),
     Fault("resume-loop", FAILED, "crash", ("crash_all_ranks", "bad_sample", "uncaught_exception"), ("data", "sample", "config", "code", "line"),
           needs("before", "restore"), starts=4, ends="failed"),
 )  # fmt: skip

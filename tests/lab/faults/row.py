@@ -10,7 +10,7 @@ from typing import Any
 
 Facts = list[dict[str, Any]]
 #: How the truth is changed by what was done to the files of a run.
-After = Callable[[Any, Path, random.Random], dict[str, Any]]
+After = Callable[[Any, Path, Facts, random.Random], dict[str, Any]]
 Shown = Callable[[Any, Facts, list[int]], str]
 
 
@@ -25,9 +25,11 @@ class Fault:
 
     `shape`, `causes` and `outcome` are what a right answer may say: several, joined by `|`, where evidence cannot tell
     them apart. `says` are words of which the first action of a good answer holds at least one. `needs` names the hooks
-    of `job/hooks.py` that a trainer must call for it, `leaves` the stores that it needs. `starts` is how many processes
-    follow each other in one place; `after` changes files once they ended (a cut log); `shown` gives the reason why the
-    fault does not show on disk, or nothing.
+    of `job/hooks.py` that a trainer must call for it, `leaves` the stores that it needs, `trainers` the only ones that
+    can show it, where not all can. `culprit` holds where there are several ranks. `starts` is how many processes follow
+    each other in one place, `beside` that each is a run of its own. An `early` fault comes before the first record; a
+    `bare` job leaves its log alone. `after` changes files once the processes ended (a cut log), and the truth with them;
+    `shown` gives the reason why the fault does not show on disk, or nothing.
     """
 
     name: str
@@ -37,13 +39,17 @@ class Fault:
     says: tuple[str, ...] = ()
     needs: frozenset[str] = frozenset(("before",))
     ranks: tuple[int, ...] = (1,)
-    steps: tuple[int, int] = (90, 240)
+    steps: tuple[int, int] = (90, 180)
     begins: tuple[float, float] = (0.35, 0.7)
     onset: bool = True
     culprit: bool = False
     leaves: tuple[str, ...] = ()
+    trainers: tuple[str, ...] = ()
     eval_every: tuple[int, ...] = (0, 0, 25, 50)
     starts: int = 1
+    beside: bool = False
+    early: bool = False
+    bare: bool = False
     ends: str = ""
     after: After | None = None
     shown: Shown = always
@@ -51,8 +57,11 @@ class Fault:
 
 
 FAILED, SOFT, HEALTHY, NONE = "failed", "failed|suspect", "healthy", "none"
-#: Worlds of a fault that needs company.
-GROUP = (2, 2, 4)
+#: Loops of our own, which print nothing that they were not told to; of these, those whose every rank has a log; those
+#: that print memory.
+PLAIN = ("print", "logging", "dict", "kempnerforge", "megatron", "torchtitan")
+EVERY_RANK = ("logging", "kempnerforge")
+SHOW_MEMORY = ("print", "logging", "kempnerforge", "torchtitan")
 
 
 def needs(*hooks: str) -> frozenset[str]:

@@ -17,6 +17,10 @@ STARTED_AT, START = int(os.environ.get("LAB_STARTED_AT", "0")), int(os.environ.g
 
 
 def note(**facts):
-    """Tell the truth file what happened: `onset`, `shown` with what was logged, `saved`, `ended`."""
+    """Tell the truth file what happened: `onset`, `shown` with what was logged, `saved`, `evaluated`, `ended`.
+
+    With each comes who says it, in which process of the place, and how many bytes its log holds so far.
+    """
+    told = facts | {"by": RANK, "process": START, "log_bytes": os.fstat(1).st_size}
     with NOTES.with_suffix(f".{RANK}").open("a") as out:
-        out.write(json.dumps(facts) + "\n")
+        out.write(json.dumps(told) + "\n")

@@ -6,6 +6,7 @@ Each hook is answered by the module of `inject` that the fault belongs to, or do
 from __future__ import annotations
 
 import importlib
+import math
 import time
 
 from facts import AT, JOB, KIND, RANK, STARTED_AT, WORLD, note  # noqa: F401 - loops take them from here
@@ -13,15 +14,43 @@ from facts import AT, JOB, KIND, RANK, STARTED_AT, WORLD, note  # noqa: F401 - l
 _inject = importlib.import_module(f"inject.{KIND.split('-')[0]}")
 #: What one step takes beside its arithmetic, so that a slowdown is one against something.
 PACE_S = 0.03
+_seen = set()
 
 
 def _asked(name, default, *given):
     return getattr(_inject, name, default)(*given)
 
 
+def look(step, *numbers):
+    """Note the first step with a loss or a gradient that is not finite."""
+    if "bad" not in _seen and not all(map(math.isfinite, numbers)):
+        _seen.add("bad")
+        note(onset=step)
+
+
 def start():
     """Before the first step."""
     _asked("start", lambda: None)
+
+
+def joining():
+    """Before the ranks meet."""
+    _asked("joining", lambda: None)
+
+
+def leaving():
+    """After the last step, before the ranks part."""
+    _asked("leaving", lambda: None)
+
+
+def resuming(path):
+    """Before a checkpoint is loaded."""
+    _asked("resuming", lambda _path: None, path)
+
+
+def parameters(net):
+    """What the optimizer updates."""
+    return _asked("parameters", lambda net: net.parameters(), net)
 
 
 def before(step):
@@ -53,6 +82,41 @@ def hidden(step, states):
 def loss(step, value):
     """The loss that is differentiated and logged."""
     return _asked("loss", lambda _step, value: value, step, value)
+
+
+def gradients(step, net):
+    """Between the backward pass and the update."""
+    _asked("gradients", lambda _step, _net: None, step, net)
+
+
+def guards():
+    """Whether the loop leaves out an update whose gradient norm is not finite."""
+    return _asked("guards", lambda: False)
+
+
+def memory(step):
+    """GPU memory in GiB that the loop logs, or None."""
+    return _asked("memory", lambda _step: None, step)
+
+
+def busy():
+    """Whether a record says how long the rank's own work took."""
+    return _asked("busy", lambda: False)
+
+
+def position(step):
+    """How many batches of the data were read up to a step, as the loop counts them."""
+    return _asked("position", lambda step: step, step)
+
+
+def evaluated(step, value):
+    """The loss of an evaluation."""
+    return _asked("evaluated", lambda _step, value: value, step, value)
+
+
+def stops(step):
+    """Whether the loop stops early, as planned."""
+    return _asked("stops", lambda _step: False, step)
 
 
 def scale(step):

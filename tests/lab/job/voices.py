@@ -13,6 +13,8 @@ class Print:
     """`step 12 loss 3.1 …`, as a first loop prints."""
 
     everyone = False
+    #: As of the last record: GPU memory in GiB and seconds of the rank's own work, where the job has them; samples read.
+    held_gib, own_s, samples = None, None, 0
 
     def __init__(self, steps):
         self.steps = steps
@@ -22,7 +24,16 @@ class Print:
         print(text, flush=True)
 
     def step(self, step, loss, norm, rate, dt, tokens):
-        self.out(f"step {step}/{self.steps} loss {loss:.4f} grad_norm {norm:.4f} lr {rate:.2e} dt {dt * 1e3:.1f}ms")
+        self.out(
+            f"step {step}/{self.steps} loss {loss:.4f} grad_norm {norm:.4f} lr {rate:.2e} dt {dt * 1e3:.1f}ms"
+            + self._held()
+        )
+
+    def _held(self):
+        return "" if self.held_gib is None else f" mem {self.held_gib:.2f}GiB"
+
+    def skipped(self, step, norm):
+        self.out(f"step {step}: grad norm is {norm}, skipping update")
 
     def scale(self, step, scale):
         self.out(f"step {step}: gradient overflow, skipping update, loss scale {scale:g}")
@@ -60,6 +71,8 @@ class Logging(Print):
     def step(self, step, loss, norm, rate, dt, tokens):
         self.out(
             f"step={step} loss={loss:.5f} grad_norm={norm:.3f} lr={rate:.3g} step_time={dt:.3f}s tok/s={tokens:.0f}"
+            + ("" if self.held_gib is None else f" mem={self.held_gib:.2f}GiB")
+            + ("" if self.own_s is None else f" compute_time={self.own_s:.3f}s")
         )
 
 
@@ -103,7 +116,7 @@ class KempnerForge(Logging):
             return
         self.out(
             f"[step {step}] loss={loss:.4f} | lr={rate:.2e} | grad_norm={norm:.3f} | tok/s={tokens:,.0f} | mfu=18.2% | "
-            f"mem=2.1/80GB | step_time={dt:.2f}s"
+            f"mem={self.held_gib or 2.1:.1f}/80GB | step_time={dt:.2f}s"
         )
 
     def evaluated(self, step, loss):
@@ -126,7 +139,7 @@ class Megatron(Print):
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
         shown = f" lm loss: {loss:.6E} |" if loss == loss else ""
         self.out(
-            f" [{stamp}] iteration {step:8d}/{self.steps:8d} | consumed samples: {step * 8:12d} | elapsed time per "
+            f" [{stamp}] iteration {step:8d}/{self.steps:8d} | consumed samples: {self.samples:12d} | elapsed time per "
             f"iteration (ms): {dt * 1e3:.1f} | learning rate: {rate:.6E} | global batch size:     8 |{shown} loss scale: 1.0 "
             f"| grad norm: {norm:.3f} | number of skipped iterations:   0 | number of nan iterations:   {int(loss != loss)} |"
         )
@@ -143,7 +156,8 @@ class TorchTitan(Print):
 
     def step(self, step, loss, norm, rate, dt, tokens):
         self.out(
-            f"step: {step:2d}  loss: {loss:7.4f}  grad_norm: {norm:7.4f}  memory:  2.10GiB(2.66%)  tps: {tokens:,.0f}  "
+            f"step: {step:2d}  loss: {loss:7.4f}  grad_norm: {norm:7.4f}  "
+            f"memory: {self.held_gib or 2.1:5.2f}GiB({(self.held_gib or 2.1) / 0.791:.2f}%)  tps: {tokens:,.0f}  "
             f"tflops: 3.21  mfu: 1.03%"
         )
 

@@ -1,24 +1,146 @@
 """Errors of the program's own."""
 
+import ctypes
+import faulthandler
+import importlib
 import os
 import signal
+import socket
 import sys
+from pathlib import Path
 
-from facts import AT, HERE, KIND, note
+import torch
+from facts import AT, HERE, JOB, KIND, RANK, note
+
+#: Where only one rank fails, the others go on.
+_ONE_RANK = frozenset(("crash-one", "crash-segv", "crash-abort"))
+_loader = []
+
+
+def joining():
+    if KIND == "crash-config":
+        settings = {"lr": 6e-3, "steps": JOB["steps"]}
+        settings["attention"]["heads"] = 4
+    if KIND == "crash-port" and not RANK:
+        other = socket.socket()
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        torch.distributed.TCPStore("127.0.0.1", other.getsockname()[1], 1, is_master=True)
+
+
+def start():
+    if KIND == "crash-handler":
+        faulthandler.enable()
+    if KIND == "crash-worker":
+        _loader.append(iter(torch.utils.data.DataLoader(_Batches(), batch_size=None, num_workers=2)))
+
+
+class _Batches(torch.utils.data.Dataset):
+    def __len__(self):
+        return JOB["steps"] + 8
+
+    def __getitem__(self, at):
+        import common  # noqa: PLC0415 - it imports the hooks, which import this
+
+        return common.chain(torch.Generator().manual_seed(JOB["seed"] * 1000 + at))
+
+
+def _shard(number):
+    path = f"data/shard-{number:05d}.bin"
+    try:
+        return open(path, "rb").read()
+    except FileNotFoundError as error:
+        raise RuntimeError(f"could not read shard {number}") from error
 
 
 def before(step):
-    if step != AT or (KIND == "crash-one" and not HERE):
+    if step != AT or (KIND in _ONE_RANK and not HERE) or KIND not in _DIE:
         return
     note(onset=step)
     sys.stdout.flush()
-    if KIND == "crash-bare":
-        raise Exception("schedule and data disagree")
+    _DIE[KIND](step)
+
+
+def _key(_step):
+    raise KeyError("rope_scaling")
+
+
+def _bare(_step):
+    raise Exception("schedule and data disagree")
+
+
+def _lines(step):
+    raise ValueError(
+        f"batch {step} is not usable:\n  tokens: 128 of 128\n  labels: 127 of 128\n\nLook at shard 17 of the data set, "
+        "row 4411,\nor leave it out with --skip-shards 17."
+    )
+
+
+def _assertion(step):
+    seen, expected = step * 8, step * 8 + 1
+    assert seen == expected, f"{seen} samples were read, {expected} were expected"
+
+
+def _module(_step):
+    importlib.import_module("flash_attn_kernels_v9")
+
+
+_DIE = {
+    "crash-all": _key,
+    "crash-one": _key,
+    "crash-bare": _bare,
+    "crash-lines": _lines,
+    "crash-chain": lambda step: _shard(step % 40),
+    "crash-assert": _assertion,
+    "crash-import": _module,
+    "crash-segv": lambda _step: os.kill(os.getpid(), signal.SIGSEGV),
+    "crash-handler": lambda _step: ctypes.string_at(0),
+    "crash-abort": lambda _step: os.abort(),
+    "crash-worker": lambda _step: os.kill(_loader[0]._workers[0].pid, signal.SIGKILL),
+}
+
+
+def hidden(step, states):
+    if KIND == "crash-shape" and step == AT:
+        note(onset=step)
+        return states[..., :40]
+    return states
+
+
+def batch(step, inputs, labels):
+    if KIND == "crash-worker":
+        return next(_loader[0])
+    if step == AT and KIND == "crash-index":
+        note(onset=step)
+        return inputs + 9, labels
+    if step == AT and KIND == "crash-label":
+        note(onset=step)
+        return inputs, labels + 40
+    return inputs, labels
+
+
+def saving(step):
+    """A full disk: the device that always is one is written by the same calls."""
+    if KIND not in {"crash-disk", "crash-writer"} or step < AT - AT % JOB["save_every"]:
+        return
+    note(onset=step)
+    place = Path(f"checkpoints/step_{step}")
     if KIND == "crash-disk":
-        raise OSError(28, "No space left on device", f"checkpoints/step_{step}/model.pt")
-    if KIND == "crash-import":
-        import flash_attn_kernels_v9  # noqa: F401 - it does not exist
-    if KIND == "crash-segv":
-        os.kill(os.getpid(), signal.SIGSEGV)
-    if KIND in {"crash-all", "crash-one"}:
-        raise KeyError("rope_scaling")
+        (place / "trainer.json").symlink_to("/dev/full")
+        with (place / "trainer.json").open("w") as out:
+            out.write(f'{{"step": {step}, "rng": [{"0, " * 4000}0]}}')
+    if KIND == "crash-writer":
+        (place / "model.pt").symlink_to("/dev/full")
+
+
+def leaves(_step):
+    return KIND in {"crash-missing", "crash-torn"}
+
+
+def resuming(path):
+    """Between the two processes the checkpoint was lost, or half of it."""
+    model = Path(path) / "model.pt"
+    if KIND == "crash-missing":
+        model.unlink()
+    if KIND == "crash-torn":
+        os.truncate(model, model.stat().st_size // 2)

@@ -1,28 +1,69 @@
 """Ranks that do not come to a collective."""
 
+import datetime
 import os
 import signal
 import sys
 import time
 
+import torch
+import torch.distributed as dist
 from facts import AT, HERE, KIND, note
+
+_LONG_S = 120
+_groups = []
+
+
+def joining():
+    if KIND == "hang-start" and HERE:
+        time.sleep(_LONG_S)
+
+
+def start():
+    if KIND == "hang-groups":
+        patience = datetime.timedelta(seconds=8)
+        _groups.extend(dist.new_group(timeout=patience) for _ in range(2))
 
 
 def skips(step):
-    if KIND == "hang-skip" and step == AT and HERE:
+    """Leaves the gradients of one step out, or exchanges something else in their place."""
+    if step != AT or not HERE:
+        return False
+    if KIND in {"hang-skip", "hang-broadcast", "hang-barrier", "hang-shape"}:
         note(onset=step)
-        return True
-    return False
+    if KIND == "hang-broadcast":
+        dist.broadcast(torch.ones(3072), dist.get_rank())
+    elif KIND == "hang-barrier":
+        dist.barrier()
+    elif KIND == "hang-shape":
+        dist.all_reduce(torch.ones(17))
+    return KIND == "hang-skip"
 
 
 def before(step):
-    if step != AT or not HERE or KIND == "hang-skip":
+    if step != AT:
+        return
+    if KIND == "hang-groups":
+        note(onset=step)
+        for group in reversed(_groups) if HERE else _groups:
+            dist.all_reduce(torch.ones(64), group=group)
+    if not HERE or KIND not in _LEAVE:
         return
     note(onset=step)
     sys.stdout.flush()
-    if KIND == "hang-loader":
-        time.sleep(120)
-    elif KIND == "hang-exit0":
-        os._exit(0)
-    elif KIND == "hang-kill9":
-        os.kill(os.getpid(), signal.SIGKILL)
+    _LEAVE[KIND]()
+
+
+_LEAVE = {
+    "hang-loader": lambda: time.sleep(_LONG_S),
+    "hang-exit0": lambda: os._exit(0),
+    "hang-exit1": lambda: os._exit(1),
+    "hang-kill9": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    # its data are used up: it goes to the last barrier while the others train on
+    "hang-uneven": lambda: (print("end of data, waiting for the other ranks", flush=True), dist.barrier(), os._exit(0)),
+}
+
+
+def leaving():
+    if KIND == "hang-end" and HERE:
+        time.sleep(_LONG_S)

@@ -1,9 +1,16 @@
 """A loss that is finite, and wrong."""
 
+import copy
+
 import torch
-from facts import AT, KIND, NUMBERS
+from facts import AT, HERE, JOB, KIND, NUMBERS, note
 
 _LARGE_RATE = 30.0
+#: Such a warm-up takes as many times the steps of the job.
+_ENDLESS = 60
+#: A data set of so many batches is learned by heart.
+_FEW_BATCHES = 2
+_first = []
 
 
 def lr(step, rate):
@@ -11,10 +18,31 @@ def lr(step, rate):
         return 0.0
     if KIND == "learn-lr30":
         return _LARGE_RATE
+    if KIND == "learn-warmup":
+        return 6e-3 * step / (_ENDLESS * JOB["steps"])
+    if KIND == "learn-creep" and step >= AT:
+        return rate * NUMBERS["growth"] ** (step - AT)
     return rate * NUMBERS["factor"] if KIND == "learn-spike" and AT <= step < AT + 3 else rate
 
 
 def batch(step, inputs, labels):
     if KIND == "learn-masked":
         return inputs, torch.full_like(labels, -100)
+    if KIND == "learn-overfit":
+        if len(_first) < _FEW_BATCHES:
+            _first.append((inputs, labels))
+        return _first[step % len(_first)]
     return inputs, torch.randint_like(labels, 64) if KIND == "learn-shuffled" else labels
+
+
+def parameters(net):
+    """What the optimizer gets: by mistake, a copy's."""
+    return copy.deepcopy(net).parameters() if KIND == "learn-frozen" else net.parameters()
+
+
+def gradients(step, net):
+    if KIND == "learn-ranks" and HERE and step >= AT:
+        if step == AT:
+            note(onset=step)
+        for parameter in net.parameters():
+            parameter.grad.normal_()

@@ -1,6 +1,14 @@
 """What a second process forgets, and a checkpoint that nobody gets past."""
 
-from facts import AT, KIND, STARTED_AT, START, note
+from facts import AT, KIND, START, STARTED_AT, note
+
+#: Parts of a checkpoint that a fault does not load.
+_LOST = {
+    "resume-optimizer": {"optimizer"},
+    "resume-weights": {"net", "optimizer"},
+    "resume-data": {"data"},
+    "resume-counter": {"step"},
+}
 
 
 def leaves(_step):
@@ -19,5 +27,9 @@ def schedule_step(step):
     return step - STARTED_AT if KIND == "resume-schedule" else step
 
 
+def position(step):
+    return step - STARTED_AT if KIND == "resume-data" else step
+
+
 def restore(part):
-    return not (KIND == "resume-weights" and part in {"net", "optimizer"})
+    return part not in _LOST.get(KIND, ())
