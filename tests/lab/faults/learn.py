@@ -27,8 +27,9 @@ def finite(_job: Any, facts: Facts, _codes: list[int]) -> str:
 def left(job: Any, facts: Facts, codes: list[int]) -> str:
     """A divergence shows when the last records lie above the best of all."""
     own = losses(facts, job.rank)
-    level = sum(own[-LAST:]) / LAST
-    return finite(job, facts, codes) or ("" if level > min(own) + LEFT_BY else "the loss did not leave its best level")
+    levels = [sum(own[at : at + LAST]) / LAST for at in range(len(own) - LAST + 1)]
+    risen = levels and levels[-1] > min(levels) + LEFT_BY
+    return finite(job, facts, codes) or ("" if risen else "the loss did not leave its best level")
 
 
 def overfitted(_job: Any, facts: Facts, _codes: list[int]) -> str:

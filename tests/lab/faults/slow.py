@@ -39,7 +39,7 @@ ROWS = (
     Fault("slow-ramp", SOFT, "slowdown", ("slow_ramp", "slow_steps"), ("grow", "cache", "list", "profile", "data"), ends="done",
           numbers={"times": (2.5, 4.0)}, shown=slower),
     # it recovers: time was lost, and nothing is wrong at the end
-    Fault("slow-transient", "healthy|suspect|failed", "slowdown|none", onset=False, ranks=(1, 1, 2), ends="done", begins=(0.35, 0.45),
+    Fault("slow-transient", "healthy|suspect|failed", "none|slowdown", onset=False, ranks=(1, 1, 2), ends="done", begins=(0.35, 0.45),
           numbers={"times": (3.0, 5.0), "share": (0.2, 0.3)}, shown=slower),
     Fault("slow-twice", SOFT, "slowdown", ("slow_steps", "slow_ramp"), ("data", "loader", "input", "profile", "host"), ends="done", steps=(120, 220),
           begins=(0.3, 0.4), numbers={"times": (1.8, 2.2)}, shown=slower),
