@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Every hook of `job/hooks.py` that a loop of our own calls.
+#: The hooks of `job/hooks.py` that a loop of our own calls.
 ALL = frozenset(
     ("lr", "schedule_step", "batch", "hidden", "loss", "before", "restore", "skips", "hides", "interval", "saving",
-     "evaluating", "scale", "joining", "resuming", "parameters", "gradients", "guards", "memory", "position", "evaluated",
-     "stops", "leaving", "busy")
+     "evaluating", "scale")
+)  # fmt: skip
+#: Those that only a loop of our own can call.
+_LOOP = frozenset(
+    ("joining", "resuming", "parameters", "gradients", "guards", "memory", "position", "evaluated", "stops", "leaving", "busy")
 )  # fmt: skip
 _OWN_STORES = frozenset(("tensorboard", "csv", "jsonl"))
 
@@ -25,7 +28,7 @@ class Trainer:
 
 
 def _voice(name: str) -> Trainer:
-    return Trainer(name, "train.py", ALL, _OWN_STORES)
+    return Trainer(name, "train.py", ALL | _LOOP, _OWN_STORES)
 
 
 ROWS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from faults.row import EVERY_RANK, SOFT, Facts, Fault, needs, of
+from faults.row import EVERY_RANK, SOFT, Facts, Fault, needs, of, rate_logged
 
 #: So far above its best an evaluation loss is when the model learned its training data by heart.
 OVERFIT_BY = 0.15
@@ -47,7 +47,7 @@ def parted(job: Any, facts: Facts, _codes: list[int]) -> str:
 
 ROWS = (
     Fault("learn-lr0", SOFT, "learning", ("lr_zero", "frozen_loss"), ("learning rate", "lr", "schedule"), needs("lr"), ranks=(1, 1, 2),
-          begins=(0.25, 0.45), ends="done"),
+          begins=(0.25, 0.45), ends="done", shown=rate_logged),
     Fault("learn-warmup", SOFT, "learning", (*_UNLEARNED, "lr_not_as_configured"), ("warm", "learning rate", "lr", "schedule"), needs("lr"),
           onset=False, ends="done", shown=finite),
     Fault("learn-lr30", SOFT, "learning|nan", (*_UNLEARNED, "diverged", "frozen_loss", "never_regained", "bad_initialisation"),
@@ -60,7 +60,7 @@ ROWS = (
     Fault("learn-overfit", SOFT, "learning", ("overfit", "overfitting"), ("eval", "overfit", "data", "early", "regular", "epoch"),
           needs("batch", "evaluated"), steps=(160, 240), onset=False, eval_every=(10, 20), ends="done", shown=overfitted),
     Fault("learn-spike", SOFT, "learning", ("diverged", "level_shift", "loss_spike", "lr_jump", "never_regained"),
-          ("learning rate", "clip", "checkpoint", "data"), needs("lr"), ends="done", numbers={"factor": (40, 400)}, shown=finite),
+          ("learning rate", "clip", "checkpoint", "data"), needs("lr"), ends="done", numbers={"factor": (40, 400)}, shown=left),
     # the rate grows by a few percent a step: which step is the first bad one, nobody can say
     Fault("learn-creep", SOFT, "learning", ("diverged", "level_shift", "lr_jump", "never_regained", "growing_gradients"),
           ("learning rate", "lr", "clip", "schedule", "checkpoint"), needs("lr"), steps=(160, 240), begins=(0.35, 0.5), onset=False, ends="done",

@@ -6,7 +6,7 @@ import statistics
 from typing import Any
 
 from faults.learn import finite
-from faults.row import FAILED, SOFT, Facts, Fault, needs, of
+from faults.row import FAILED, SOFT, Facts, Fault, needs, of, rate_logged
 
 #: A jump shows when it exceeds the last losses by so many of their standard deviations; records on each side.
 _SIGMAS, _BEFORE, _AFTER = 4.0, 12, 6
@@ -26,7 +26,7 @@ ROWS = (
     Fault("resume-optimizer", SOFT, "learning", ("optimizer_lost", "loss_step_at_resume"), ("optimizer", "state", "checkpoint"), needs("restore"),
           ranks=(1, 1, 2), starts=2, ends="done", shown=jumped),
     Fault("resume-schedule", SOFT, "learning", ("warmup_again", "schedule_restarted", "step_lost", "lr_jump"),
-          ("schedule", "step", "learning rate"), needs("restore", "schedule_step"), starts=2, ends="done"),
+          ("schedule", "step", "learning rate"), needs("restore", "schedule_step"), starts=2, ends="done", shown=rate_logged),
     # only this loop counts the samples that it read
     Fault("resume-data", SOFT, "learning", ("data_position_lost",), ("data", "sampler", "loader", "position"), needs("restore", "position"), starts=2,
           ends="done", trainers=("megatron",)),

@@ -14,9 +14,18 @@ After = Callable[[Any, Path, Facts, random.Random], dict[str, Any]]
 Shown = Callable[[Any, Facts, list[int]], str]
 
 
+#: Trainers that do not print their learning rate; a file of metrics has it.
+_RATELESS = frozenset(("torchtitan", "keras", "keras-epochs"))
+
+
 def always(_job: Any, _facts: Facts, _codes: list[int]) -> str:
     """Nothing to check: how the job ended is proof."""
     return ""
+
+
+def rate_logged(job: Any, _facts: Facts, _codes: list[int]) -> str:
+    """A schedule shows where something holds the learning rate."""
+    return "no learning rate was logged" if job.trainer in _RATELESS and not job.stores else ""
 
 
 @dataclass(frozen=True, slots=True)

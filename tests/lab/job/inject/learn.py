@@ -45,4 +45,4 @@ def gradients(step, net):
         if step == AT:
             note(onset=step)
         for parameter in net.parameters():
-            parameter.grad.normal_()
+            parameter.grad.neg_()
