@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from typing import Any
 
 from faults.learn import finite
 from faults.row import FAILED, SOFT, Facts, Fault, needs, of, rate_logged
 
-#: A jump shows when it exceeds the last losses by so many of their standard deviations; records on each side.
-_SIGMAS, _BEFORE, _AFTER = 4.0, 12, 6
+#: A jump shows when the mean loss rises by so many standard errors; records on each side.
+_ERRORS, _BEFORE, _AFTER = 4.0, 12, 8
 
 
 def jumped(job: Any, facts: Facts, codes: list[int]) -> str:
@@ -18,12 +19,13 @@ def jumped(job: Any, facts: Facts, codes: list[int]) -> str:
     old, new = sides[0][-_BEFORE:], sides[1][:_AFTER]
     if len(old) < _BEFORE or len(new) < _AFTER:
         return "too few records around the resume"
-    rise = max(new) - statistics.mean(old)
-    return finite(job, facts, codes) or ("" if rise > _SIGMAS * statistics.stdev(old) else "the loss did not jump")
+    rise, error = statistics.mean(new) - statistics.mean(old), statistics.stdev(old) / math.sqrt(_AFTER)
+    return finite(job, facts, codes) or ("" if rise > _ERRORS * error else "the loss did not jump")
 
 
 ROWS = (
-    Fault("resume-optimizer", SOFT, "learning", ("optimizer_lost", "loss_step_at_resume"), ("optimizer", "state", "checkpoint"), needs("restore"),
+    # at a high rate: this net shrugs off fresh moments at a low one
+    Fault("resume-optimizer", SOFT, "learning", ("optimizer_lost", "loss_step_at_resume"), ("optimizer", "state", "checkpoint"), needs("restore", "lr"),
           ranks=(1, 1, 2), starts=2, ends="done", shown=jumped),
     Fault("resume-schedule", SOFT, "learning", ("warmup_again", "schedule_restarted", "step_lost", "lr_jump"),
           ("schedule", "step", "learning rate"), needs("restore", "schedule_step"), starts=2, ends="done", shown=rate_logged),
@@ -35,5 +37,5 @@ ROWS = (
     Fault("resume-weights", SOFT, "learning", ("restarted_from_scratch",), ("checkpoint", "weights", "resume"), needs("restore"), ranks=(1, 1, 2),
           starts=2, ends="done", shown=jumped),
     Fault("resume-loop", FAILED, "crash", ("crash_all_ranks", "bad_sample", "uncaught_exception"), ("data", "sample", "config", "code", "line"),
-          needs("before", "restore"), starts=4, ends="failed"),
+          needs("before", "restore"), starts=3, ends="failed"),
 )  # fmt: skip

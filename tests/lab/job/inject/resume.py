@@ -9,6 +9,8 @@ _LOST = {
     "resume-data": {"data"},
     "resume-counter": {"step"},
 }
+#: At so many times the usual rate, fresh moments throw the weights off.
+_HIGH = 20
 
 
 def leaves(_step):
@@ -21,6 +23,10 @@ def before(step):
     if KIND == "resume-loop" and step == AT:
         note(onset=step)
         raise KeyError("rope_scaling")
+
+
+def lr(_step, rate):
+    return rate * _HIGH if KIND == "resume-optimizer" else rate
 
 
 def schedule_step(step):
