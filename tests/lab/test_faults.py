@@ -127,6 +127,14 @@ def test_a_slowdown_shows_where_times_are_logged_on_both_sides_of_its_onset() ->
     assert "no time" in slow.slower(replace(job, trainer="dict"), fast + slow_part, [])
 
 
+def test_the_onset_of_a_ramp_is_open_until_its_steps_are_slower() -> None:
+    job = replace(JOB, at=40, steps=100, log_every=2, numbers={"times": 3.5})
+    assert slow.within_ramp(job, Path(), [], random.Random("a")) == {
+        "within": 6
+    }  # a quarter slower of 2.5 times: 6 of 60
+    assert slow.within_ramp(replace(job, log_every=10), Path(), [], random.Random("a")) == {"within": 10}
+
+
 def test_a_job_that_had_to_be_ended_is_dropped_whatever_its_fault() -> None:
     row = faults.BY_NAME["stop-term"]
     assert "longer" in lab._not_shown(JOB, row, records([2.0]), [lab._LATE])

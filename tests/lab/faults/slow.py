@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import random
+from pathlib import Path
 from typing import Any
 
 from faults.row import SOFT, Facts, Fault, needs, of
@@ -31,13 +34,19 @@ def timed(job: Any, _facts: Facts, _codes: list[int]) -> str:
     return "no time was logged" if job.trainer in _UNTIMED and not job.stores else ""
 
 
+def within_ramp(job: Any, _place: Path, _facts: Facts, _rng: random.Random) -> dict[str, Any]:
+    """A ramp begins where nobody sees it: its onset is open until the steps are slower by what counts as slower."""
+    share = (SLOWER - 1) / (job.numbers["times"] - 1)
+    return {"within": max(job.log_every, math.ceil(share * (job.steps - job.at)))}
+
+
 ROWS = (
     Fault("slow-loader", SOFT, "slowdown", ("slow_steps", "dataloader"), ("data", "loader", "input", "profile"), ranks=(1, 1, 2), ends="done",
           numbers={"times": (2.2, 4.0)}, shown=slower),
     Fault("slow-pauses", SOFT, "slowdown", ("stalls", "periodic_pauses"), ("pause", "stall", "checkpoint", "loader", "garbage"), ends="done",
           numbers={"every": (7, 13), "seconds": (0.25, 0.5)}, shown=slower),
     Fault("slow-ramp", SOFT, "slowdown", ("slow_ramp", "slow_steps"), ("grow", "cache", "list", "profile", "data"), ends="done",
-          numbers={"times": (2.5, 4.0)}, shown=slower),
+          numbers={"times": (2.5, 4.0)}, shown=slower, after=within_ramp),
     # it recovers: time was lost, and nothing is wrong at the end
     Fault("slow-transient", "healthy|suspect|failed", "none|slowdown", onset=False, ranks=(1, 1, 2), ends="done", begins=(0.35, 0.45),
           numbers={"times": (3.0, 5.0), "share": (0.2, 0.3)}, shown=slower),

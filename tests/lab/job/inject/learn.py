@@ -10,6 +10,8 @@ _LARGE_RATE = 30.0
 _ENDLESS = 60
 #: A data set of so many batches is learned by heart.
 _FEW_BATCHES = 2
+#: The noise that a rank's weights get at once.
+_CORRUPT = 0.3
 _first = []
 
 
@@ -41,8 +43,8 @@ def parameters(net):
 
 
 def gradients(step, net):
-    if KIND == "learn-ranks" and HERE and step >= AT:
-        if step == AT:
-            note(onset=step)
+    """One rank's weights part from the others'; every update after it is the same on all."""
+    if KIND == "learn-ranks" and HERE and step == AT:
+        note(onset=step)
         for parameter in net.parameters():
-            parameter.grad.neg_()
+            parameter.data.add_(_CORRUPT * torch.randn_like(parameter))

@@ -10,7 +10,7 @@ _LOST = {
     "resume-counter": {"step"},
 }
 #: At so many times the usual rate, fresh moments throw the weights off.
-_HIGH = 20
+_HIGH = 40
 
 
 def leaves(_step):

@@ -15,6 +15,9 @@ _WHY = {"stop-limit": " DUE TO TIME LIMIT", "stop-preempt": " DUE TO PREEMPTION"
 def start():
     if KIND == "stop-handler":
         signal.signal(signal.SIGTERM, _told)
+    if KIND == "stop-int":
+        # a shell's background job ignores it, and its children with it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _told(number, _frame):
