@@ -52,11 +52,12 @@ ROWS = (
           numbers={"times": (3.0, 5.0), "share": (0.2, 0.3)}, shown=slower),
     Fault("slow-twice", SOFT, "slowdown", ("slow_steps", "slow_ramp"), ("data", "loader", "input", "profile", "host"), ends="done", steps=(120, 220),
           begins=(0.3, 0.4), numbers={"times": (1.8, 2.2)}, shown=slower),
-    # every rank waits for the slow one: which it is shows only where each says how long its own work took
+    # far slower, as four ranks on two cores are slow by themselves; every rank waits for it, so which it is shows only
+    # where each says how long its own work took
     Fault("slow-straggler", SOFT, "slowdown", ("straggler", "slow_steps"), ("rank", "host", "device", "profile"), ranks=(2, 4), ends="done",
-          numbers={"times": (2.5, 4.0)}, shown=slower),
+          numbers={"times": (5.0, 8.0)}, shown=slower),
     Fault("slow-straggler-told", SOFT, "slowdown", ("straggler",), ("rank", "host", "device"), ranks=(2, 4), culprit=True, ends="done",
-          trainers=("logging",), numbers={"times": (2.5, 4.0)}, shown=slower),
+          trainers=("logging",), numbers={"times": (5.0, 8.0)}, shown=slower),
     Fault("slow-saves", SOFT, "slowdown", ("periodic_pauses", "stalls"), ("checkpoint", "save"), needs("saving"), onset=False, ends="done",
           numbers={"seconds": (0.8, 1.4)}, shown=timed),
 )  # fmt: skip
