@@ -29,6 +29,7 @@ from faults import BY_NAME
 from faults.row import Facts, Fault, last, of
 from plan import Job, jobs
 from score import scored, table
+from spy import spied
 
 HERE = Path(__file__).resolve().parent
 #: No job takes longer; its processes are asked to end, and ended.
@@ -75,7 +76,7 @@ def _process(job: Job, paths: Paths, python: str, start: int, most_s: float) -> 
     environment = os.environ | {
         "LAB_JOB": str(paths.asked), "LAB_NOTES": str(paths.notes), "LAB_START": str(start),
         "LAB_STARTED_AT": str(job.resumes_at if start and not beside else 0), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1",
-        "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(paths.scripts),
+        "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(paths.scripts), "TORCH_FR_BUFFER_SIZE": "100",
     }  # fmt: skip
     # logs as SLURM names them, in pairs or not; every process of a place appends to the same, a run of its own does not
     pair = job.number % 2 == 0
@@ -94,6 +95,8 @@ def _process(job: Job, paths: Paths, python: str, start: int, most_s: float) -> 
             start_new_session=True,
         )
         try:
+            if "pyspy" in job.stores:
+                most_s -= spied(child, python, paths.place, paths.notes, max(most_s, 1))
             code = child.wait(max(most_s, 1))
         except subprocess.TimeoutExpired:
             code = _LATE

@@ -14,6 +14,11 @@ _LOOP = frozenset(
     ("joining", "resuming", "parameters", "gradients", "guards", "memory", "position", "evaluated", "stops", "leaving", "busy")
 )  # fmt: skip
 _OWN_STORES = frozenset(("tensorboard", "csv", "jsonl"))
+_TRACKERS = frozenset(("wandb", "mlflow", "trackio", "tensorboard_ranks"))
+#: What lies beside metrics; these need no more of a loop than where a step begins and ends.
+_BESIDE = frozenset(("config", "env", "gpu_log", "host_log", "jobscript", "profile", "pyspy", "recorder", "stacks"))
+#: These need the net at each checkpoint.
+_OF_WEIGHTS = frozenset(("evals", "safetensors"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,7 @@ class Trainer:
 
 
 def _voice(name: str) -> Trainer:
-    return Trainer(name, "train.py", ALL | _LOOP, _OWN_STORES)
+    return Trainer(name, "train.py", ALL | _LOOP, _OWN_STORES | _TRACKERS | _BESIDE | _OF_WEIGHTS)
 
 
 ROWS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from faults.evals import no_fall
 from faults.row import HEALTHY, NONE, Fault, needs
 
 _SHOW_TOKENS = ("logging", "kempnerforge", "torchtitan")
@@ -34,4 +35,6 @@ ROWS = (
     _control("fine-loader", ranks=(1, 1, 2), numbers={"seconds": (0.3, 0.8)}),
     _control("fine-zero", needs=needs("batch"), steps=(160, 240)),
     _control("fine-jitter", ranks=(1, 2, 4)),
+    _control("fine-eval-noise", leaves=("evals",), numbers={"docs": (20, 40)}, shown=no_fall),
+    _control("fine-eval-batch", leaves=("evals",), shown=no_fall),
 )  # fmt: skip

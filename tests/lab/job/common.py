@@ -21,12 +21,13 @@ class Net(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(VOCAB, 48)
         self.layer = nn.Sequential(nn.Linear(48, 96), nn.GELU(), nn.Linear(96, 48))
+        self.drop = nn.Dropout(hooks.dropout())
         self.head = nn.Linear(48, VOCAB)
         self.at = 0
 
     def forward(self, tokens):
-        states = hooks.hidden(self.at, self.embed(tokens)) if self.training else self.embed(tokens)
-        return self.head(states + self.layer(states))
+        states = self.drop(hooks.hidden(self.at, self.embed(tokens)) if self.training else self.embed(tokens))
+        return self.head(self.drop(states + self.layer(states)))
 
 
 def chain(generator):

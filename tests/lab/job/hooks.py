@@ -158,3 +158,18 @@ def saving(step):
 def evaluating(step):
     """While the loop evaluates."""
     _asked("evaluating", lambda _step: None, step)
+
+
+def evaluation(step, how):
+    """How the evaluation of a checkpoint is made."""
+    return _asked("evaluation", lambda _step, how: how, step, how)
+
+
+def wrong_evaluation():
+    """Whether an evaluation that is made otherwise is made wrongly."""
+    return _asked("wrong_evaluation", lambda: False)
+
+
+def dropout():
+    """The share of states that training drops."""
+    return _asked("dropout", lambda: 0.0)

@@ -20,6 +20,8 @@ JOB = hooks.JOB
 _SILENT_SCALE, _LEAST_SCALE = 0.2, 1e-4
 #: It begins at the first of these, and doubles after so many updates without an overflow.
 _FIRST_SCALE, _CALM = 65536.0, 30
+#: A rank may take long to start what it logs to; a collective of the loop may not.
+_START, _COLLECTIVE = datetime.timedelta(seconds=40), datetime.timedelta(seconds=8)
 
 
 def averaged(net):
@@ -42,13 +44,16 @@ def main():
     steps, begin = JOB["steps"], hooks.STARTED_AT
     hooks.joining()
     if hooks.WORLD > 1:
-        dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=8))
+        dist.init_process_group("gloo", timeout=_START)
     torch.manual_seed(JOB["seed"])
     net = common.Net()
     optimizer = torch.optim.AdamW(hooks.parameters(net), lr=common.BASE_LR)
     voice_of = VOICES[JOB["trainer"]]
     voice = voice_of(steps) if hooks.RANK == 0 or voice_of.everyone else None
     stores = Stores({"steps": steps, "lr": common.BASE_LR, "warmup_steps": common.WARMUP, "batch_size": common.BATCH})
+    if hooks.WORLD > 1:
+        dist.barrier()
+        dist.distributed_c10d._set_pg_timeout(_COLLECTIVE, dist.group.WORLD)
     generator = torch.Generator().manual_seed(JOB["seed"] * 1000 + hooks.RANK)
     if begin:
         path = f"checkpoints/step_{begin}"
@@ -125,6 +130,7 @@ def main():
             hooks.saving(step)
             torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict()}, path / "model.pt")
             voice.saved(step, path)
+            stores.saved(step, path, net)
             hooks.note(saved=step)
         stores.end(step)
         if hooks.leaves(step):
@@ -138,6 +144,7 @@ def main():
             if voice:
                 voice.out(f"early stopping: eval_loss {value:.4f} has reached its target at step {step}")
             break
+    stores.trained(steps, net)
     stores.close()
     hooks.leaving()
     if hooks.WORLD > 1:

@@ -108,3 +108,11 @@ def evaluating(_step):
 def saving(_step):
     if KIND == "fine-saves":
         time.sleep(NUMBERS["seconds"] * (1 if WORLD == 1 else 2))
+
+
+def evaluation(step, how):
+    if KIND == "fine-eval-noise":  # few documents, others each time
+        return how | {"docs": int(NUMBERS["docs"]), "seed": step}
+    if KIND == "fine-eval-batch" and step >= AT:
+        return how | {"batch_size": 8}
+    return how

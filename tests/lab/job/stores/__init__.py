@@ -1,8 +1,8 @@
 """Files that a job leaves beside its log: a module for each, with a class `Store`.
 
 A store has `write(step, values)` for each record of metrics, and may have `begin(step)` and `end(step)` around a step,
-`start(config)` before the first, and `close()`, which a job that dies never calls. `everyone = True` makes one on every
-rank, else rank 0 has it.
+`start(config)` before the first, `saved(step, path, net)` after each checkpoint, `trained(step, net)` after the last
+step, and `close()`, which a job that dies never calls. `everyone = True` makes one on every rank, else rank 0 has it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ class Stores:
 
     def write(self, step, values):
         self._each("write", step, values)
+
+    def saved(self, step, path, net):
+        self._each("saved", step, path, net)
+
+    def trained(self, step, net):
+        self._each("trained", step, net)
 
     def close(self):
         self._each("close")
