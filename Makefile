@@ -11,7 +11,7 @@ STAMP  := $(VENV)/.ready
 SITE   := build/site-env
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fuzz oracles coverage lab accuracy golden mutants bench docs pictures site lock fixtures
+.PHONY: help setup demo test check fuzz oracles coverage lab lab-lock accuracy golden mutants bench docs pictures site lock fixtures
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,10 +46,15 @@ fuzz: setup ## mutate and amplify inputs of every ingester, and ask rules and re
 oracles: setup ## every reader against its peer by value: 500 examples each, and at true size (minutes, 4 GB of disk)
 	FORENSICS_EXAMPLES=500 FORENSICS_TRUE_SIZE=1 $(BIN)/python -m pytest tests/oracles
 
-$(LAB)/.ready: tests/lab/requirements.txt
+$(LAB)/.ready: tests/lab/requirements.lock
+	$(PYTHON) -m venv $(LAB)/env
+	$(LAB)/env/bin/python -m pip install -q --disable-pip-version-check -r tests/lab/requirements.lock
+	@touch $@
+
+lab-lock: # pin what tests/lab/requirements.txt asks for
 	$(PYTHON) -m venv $(LAB)/env
 	$(LAB)/env/bin/python -m pip install -q --disable-pip-version-check -r tests/lab/requirements.txt
-	@touch $@
+	$(LAB)/env/bin/python -m pip list --format=freeze --exclude pip | sed 's/+.*//' > tests/lab/requirements.lock
 
 lab: setup $(LAB)/.ready ## real small jobs with injected faults, and how often the answers are right: make lab SEED=7 N=100
 	$(BIN)/python tests/lab/lab.py --seed $(SEED) --n $(LAB_N) --out $(LAB)/out/$(SEED) --python $(LAB)/env/bin/python \

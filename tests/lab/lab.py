@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import random
 import shutil
@@ -21,9 +22,11 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import launch
 import trainers
 from faults import BY_NAME
 from faults.row import Facts, Fault, last, of
@@ -75,18 +78,18 @@ def _process(job: Job, paths: Paths, python: str, start: int, most_s: float) -> 
     beside = BY_NAME[job.fault].beside
     environment = os.environ | {
         "LAB_JOB": str(paths.asked), "LAB_NOTES": str(paths.notes), "LAB_START": str(start),
+        "LAB_STARTS": str(BY_NAME[job.fault].starts), "CUDA_VISIBLE_DEVICES": "",
         "LAB_STARTED_AT": str(job.resumes_at if start and not beside else 0), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1",
         "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(paths.scripts), "TORCH_FR_BUFFER_SIZE": "100",
     }  # fmt: skip
-    # logs as SLURM names them, in pairs or not; every process of a place appends to the same, a run of its own does not
-    pair = job.number % 2 == 0
+    # every process of a place appends to the same log, a run of its own does not
     place = paths.place / f"seed-{job.seed + start}" if beside else paths.place
     place.mkdir(exist_ok=True)
-    log = place / (f"slurm-{4000 + job.number}.out" if pair else "train.log")
-    err = place / f"slurm-{4000 + job.number}.err" if pair else None
+    log = place / launch.log_name(job)
+    err = log.with_suffix(".err") if launch.paired(job) else None
     with log.open("ab") as stdout, err.open("ab") if err else Path(os.devnull).open("wb") as stderr:
         child = subprocess.Popen(
-            _command(job, python, script),
+            launch.command(job, python, script),
             cwd=place,
             env=environment,
             stdout=stdout,
@@ -108,17 +111,9 @@ def _process(job: Job, paths: Paths, python: str, start: int, most_s: float) -> 
     return code
 
 
-def _command(job: Job, python: str, script: Path) -> list[str]:
-    if job.ranks == 1:
-        return [python, str(script)]
-    port = 20_000 + (job.seed * 977 + job.number * 13) % 30_000
-    torchrun = [python, "-m", "torch.distributed.run", f"--nproc-per-node={job.ranks}", f"--master-port={port}"]
-    own_logs = ["--log-dir=logs", "--redirects=3"] if job.number % 3 == 0 else []
-    return [*torchrun, *own_logs, str(script)]
-
-
 def _truth(job: Job, paths: Paths, codes: Sequence[int]) -> dict[str, Any]:
     fault = BY_NAME[job.fault]
+    trainer = trainers.BY_NAME[job.trainer]
     facts = [
         json.loads(line)
         for path in sorted(paths.notes.parent.glob(f"{job.name}.[0-9]*"))
@@ -128,25 +123,31 @@ def _truth(job: Job, paths: Paths, codes: Sequence[int]) -> dict[str, Any]:
     onset = (min(onsets) if onsets else job.at) if fault.onset and fault.shape != "none" else None
     saved = [one["saved"] for one in of(facts, "saved") if onset is None or one["saved"] < onset]
     failed = fault.outcome == "failed"
+    own = partial(_counted, trainer)
     truth = {
         "outcome": fault.outcome,
         "shape": fault.shape,
         "causes": fault.causes,
         "says": fault.says,
-        "onset": onset,
-        "within": job.log_every,
+        "onset": own(onset),
+        "within": own(max(job.log_every, trainer.window)),
         "culprits": [job.rank] if fault.culprit and job.ranks > 1 else None,
-        "checkpoint": max(saved) if saved and failed else None,
+        "checkpoint": own(max(saved)) if saved and failed else None,
         "fault": job.fault,
         "trainer": job.trainer,
         "ranks": job.ranks,
         "stores": job.stores,
         "codes": codes,
-        "last_shown": max((one["shown"] for one in of(facts, "shown")), default=None),
+        "last_shown": own(max((one["shown"] for one in of(facts, "shown")), default=None)),
     }
     if fault.after:
         truth |= fault.after(job, paths.place, facts, random.Random(f"after-{job.name}"))
     return truth | {"dropped": _not_shown(job, fault, facts, list(codes))}
+
+
+def _counted(trainer: trainers.Trainer, step: int | None) -> int | None:
+    """A step of ours as the trainer's own files count it."""
+    return None if step is None else math.ceil(step * trainer.counts)
 
 
 def _not_shown(job: Job, fault: Fault, facts: Facts, codes: list[int]) -> str:

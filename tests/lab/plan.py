@@ -16,6 +16,8 @@ from trainers import BY_NAME, ROWS, Trainer
 #: At least one job in four has no fault, so that a false alarm costs as much as a miss.
 CONTROL_SHARE = 0.27
 _MOST_STORES = 2
+#: So many of the jobs of 4 ranks have 8: about one job in twenty of a set.
+_LARGE, _LARGE_SHARE = 8, 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ def takes(trainer: Trainer, fault: Fault) -> bool:
     return (
         fault.needs <= trainer.hooks
         and set(fault.leaves) <= trainer.stores
-        and (not trainer.alone or 1 in fault.ranks)
+        and min(fault.ranks) <= trainer.ranks
+        and fault.starts <= trainer.starts
         and (not fault.trainers or trainer.name in fault.trainers)
     )
 
@@ -70,8 +73,10 @@ def takes(trainer: Trainer, fault: Fault) -> bool:
 def _job(number: int, seed: int, rng: random.Random) -> Job:
     fault = rng.choice(CONTROLS if rng.random() < CONTROL_SHARE else FAULTS)
     trainer = BY_NAME[rng.choice([row.name for row in ROWS if takes(row, fault)])]
-    ranks = 1 if trainer.alone else rng.choice(fault.ranks)
-    steps = rng.randrange(*fault.steps)
+    ranks = rng.choice([ranks for ranks in fault.ranks if ranks <= trainer.ranks])
+    if ranks == 4 and trainer.ranks >= _LARGE and rng.random() < _LARGE_SHARE:
+        ranks = _LARGE
+    steps = min(rng.randrange(*fault.steps), trainer.steps)
     save_every = rng.choice([20, 40, 50])
     at = max(int(steps * rng.uniform(*fault.begins)), 1)
     if fault.starts > 1:

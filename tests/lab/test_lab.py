@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,12 +12,15 @@ import pytest
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 import faults  # noqa: E402 - the lab is no package
+import lab  # noqa: E402 - same
+import launch  # noqa: E402 - same
 import plan  # noqa: E402 - same
 import score  # noqa: E402 - same
 import trainers  # noqa: E402 - same
 
 INJECTED = {path.stem: path.read_text() for path in (HERE / "job" / "inject").glob("*.py")}
 SCRIPTS = {path.name: path.read_text() for path in (HERE / "job").glob("*.py")}
+_OURS = ("common", "library", "hf_hooks")
 STORES = {path.stem for path in (HERE / "job" / "stores").glob("[!_]*.py")}
 
 
@@ -45,8 +50,9 @@ def test_a_fault_is_injected_by_the_module_of_its_kind(row: faults.Fault) -> Non
 
 @pytest.mark.parametrize("row", trainers.ROWS, ids=lambda row: row.name)
 def test_a_trainer_calls_every_hook_that_it_offers(row: trainers.Trainer) -> None:
-    script = SCRIPTS[row.script] + SCRIPTS["common.py"]
-    assert not [hook for hook in row.hooks if f"hooks.{hook}(" not in script]
+    script = SCRIPTS[row.script]
+    text = script + "".join(SCRIPTS[f"{name}.py"] for name in _OURS if f"import {name}\n" in script)
+    assert not [hook for hook in row.hooks if f"hooks.{hook}(" not in text]
 
 
 @pytest.mark.parametrize("row", faults.ROWS, ids=lambda row: row.name)
@@ -55,7 +61,9 @@ def test_a_job_takes_only_a_fault_that_its_trainer_can_show(row: faults.Fault) -
         trainer = trainers.BY_NAME[job.trainer]
         assert row.needs <= trainer.hooks
         assert set(job.stores) <= trainer.stores
-        assert job.ranks == 1 or not trainer.alone
+        assert job.ranks <= trainer.ranks
+        assert row.starts <= trainer.starts
+        assert job.steps <= trainer.steps
 
 
 def test_the_name_of_a_job_says_nothing_of_its_fault() -> None:
@@ -67,6 +75,71 @@ def test_a_fault_begins_within_the_run_and_on_a_rank_that_there_is() -> None:
     for job in plan.jobs(11, 500):
         assert 1 <= job.at < job.steps
         assert 0 <= job.rank < job.ranks
+
+
+def test_some_jobs_have_eight_ranks_and_none_of_a_heavy_library_has() -> None:
+    large = [job for job in plan.jobs(15, 2000) if job.ranks == 8]
+    assert 20 <= len(large) <= 120
+    assert {trainers.BY_NAME[job.trainer].script for job in large} == {"train.py"}
+
+
+def test_ranks_are_started_by_torchrun_or_as_tasks_with_logs_of_their_own_and_always_in_the_same_way() -> None:
+    made = [job for job in plan.jobs(15, 2000) if job.ranks > 1]
+    commands = [" ".join(launch.command(job, "python", HERE / "job" / "train.py")) for job in made]
+    assert commands == [" ".join(launch.command(job, "python", HERE / "job" / "train.py")) for job in made]
+    assert {
+        re.sub(r"=\d{2,}", "=", re.sub(r"(rank|nproc-per-node|ntasks)s?=\d", r"\1", text)) for text in commands
+    } == {
+        re.sub(r"\s+", " ", f"python {started} {HERE / 'job' / 'train.py'}")
+        for started in (
+            *(
+                f"-m torch.distributed.run --nproc-per-node --master-port= {' '.join(more)}"
+                for more in launch._TORCHRUN
+            ),
+            *(f"{HERE / 'job' / 'srun.py'} --ntasks --port= --job-id= {pair}" for pair in ("", "--pair")),
+        )
+    }
+
+
+def test_a_job_alone_is_started_by_python_itself() -> None:
+    job = next(job for job in plan.jobs(15, 50) if job.ranks == 1)
+    assert launch.command(job, "python", Path("train.py")) == ["python", "train.py"]
+
+
+@pytest.mark.parametrize("pair", [True, False])
+def test_tasks_of_a_step_end_when_one_of_them_ends_badly(tmp_path: Path, pair: bool) -> None:
+    script = tmp_path / "rank.py"
+    script.write_text(
+        "import os, sys, time\nprint('world', os.environ['WORLD_SIZE'], flush=True)\n"
+        "time.sleep(60 if os.environ['RANK'] == '0' else 0.5)\nsys.exit('no data')"
+    )
+    given = ["--ntasks=2", "--port=1", "--job-id=4007", *(["--pair"] if pair else [])]
+    line = [sys.executable, str(HERE / "job" / "srun.py"), *given, str(script)]
+    ended = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    said = [text for text in ended.stderr.splitlines() if "Terminat" in text or "Exited" in text]
+    assert ended.returncode == 128 + 15
+    assert said == [
+        "srun: error: node07: task 1: Exited with exit code 1",
+        "srun: Terminating StepId=4007.0",
+        "srun: error: node07: task 0: Terminated",
+    ]
+    logs = {path.name: path.read_text() for path in tmp_path.glob("slurm*")}
+    both = {"slurm-4007_0.out": "world 2\n", "slurm-4007_1.out": "world 2\n" + ("" if pair else "no data\n")}
+    assert logs == both | ({"slurm-4007_0.err": "", "slurm-4007_1.err": "no data\n"} if pair else {})
+
+
+@pytest.mark.parametrize(("trainer", "counted"), [("print", 42), ("sb3", 42 * 32), ("keras-epochs", 9)])
+def test_a_truth_counts_as_the_files_of_its_trainer_do(trainer: str, counted: int) -> None:
+    assert lab._counted(trainers.BY_NAME[trainer], 42) == counted
+    assert lab._counted(trainers.BY_NAME[trainer], None) is None
+
+
+def test_every_library_is_pinned_without_a_build_or_an_index() -> None:
+    pins = (HERE / "requirements.lock").read_text().splitlines()
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins)
+    pinned = {pin.partition("==")[0].lower().replace("_", "-") for pin in pins}
+    asked = {re.split(r"[=<>]", line)[0] for line in (HERE / "requirements.txt").read_text().splitlines()}
+    assert asked <= pinned
 
 
 TRUTH = {

@@ -40,10 +40,11 @@ ROWS = (
     Fault("crash-label", FAILED, "crash", ("label_out_of_range", *_RAISED), (*_CODE, "label", "class", "ignore"), needs("batch"), ends="failed"),
     Fault("crash-worker", FAILED, "crash|oom", ("loader_worker_died", "killed_by_sigkill", "host_out_of_memory", "worker_died"),
           ("worker", "memory", "loader"), needs("batch", "before"), ends="failed", trainers=PLAIN),
-    Fault("crash-disk", FAILED, "crash", ("disk_full",), ("disk", "space"), needs("saving"), ranks=(1, 2), ends="failed", after=unlinked),
+    Fault("crash-disk", FAILED, "crash", ("disk_full",), ("disk", "space"), needs("saving"), ranks=(1, 2), ends="failed",
+          trainers=PLAIN, after=unlinked),
     # torch's own writer, which does not say why it could not write
     Fault("crash-writer", FAILED, "crash", ("checkpoint_write_failed", "disk_full"), ("disk", "space", "checkpoint", "writ"), needs("saving"),
-          ranks=(1, 2), ends="failed", after=unlinked),
+          ranks=(1, 2), ends="failed", trainers=PLAIN, after=unlinked),
     Fault("crash-import", FAILED, "crash", ("module_missing",), ("install", "module", "environment"), steps=(160, 240), begins=(0.65, 0.8),
           ends="failed"),
     # the launcher tells of the signal, or the interpreter's own handler does; without both nothing is printed

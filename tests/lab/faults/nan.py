@@ -17,7 +17,7 @@ def not_finite(job: Any, facts: Facts, _codes: list[int]) -> str:
     logged = of(facts, "shown")
     norms = [float(one["norm"]) for one in logged if one["norm"] != "None"]
     losses = [float(one["loss"]) for one in logged]
-    numbers = norms if job.fault in _BY_NORM or job.trainer == "hf" else losses
+    numbers = norms if job.fault in _BY_NORM else losses + norms
     return "" if any(not math.isfinite(number) for number in numbers) else "every number that was logged is finite"
 
 

@@ -11,6 +11,8 @@ from torch.nn import functional
 
 VOCAB, LENGTH, BATCH = 64, 16, 8
 BASE_LR, WARMUP = 6e-3, 10
+#: What a job tells its stores of itself.
+CONFIG = {"steps": hooks.JOB["steps"], "lr": BASE_LR, "warmup_steps": WARMUP, "batch_size": BATCH}
 torch.set_num_threads(1)
 
 
@@ -57,11 +59,21 @@ def rate(step, steps):
 
 
 class Rows(torch.utils.data.Dataset):
-    """One whole batch an item, of its step: what a library's loader reads."""
+    """One whole batch an item, of its step and rank: what a library's loader reads."""
 
     def __len__(self):
-        return hooks.JOB["steps"]
+        return hooks.JOB["steps"] * hooks.WORLD
 
     def __getitem__(self, at):
-        inputs, labels = chain(torch.Generator().manual_seed(hooks.JOB["seed"] * 1000 + at))
-        return hooks.batch(at + 1, inputs, labels)
+        inputs, labels = chain(torch.Generator().manual_seed(hooks.JOB["seed"] * 100_000 + at))
+        return hooks.batch(at // hooks.WORLD + 1, inputs, labels)
+
+
+class Held(torch.utils.data.Dataset):
+    """Batches that no step trains on."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, at):
+        return chain(torch.Generator().manual_seed(hooks.JOB["seed"] * 100_000 - at - 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
 JOB = json.loads(Path(os.environ["LAB_JOB"]).read_text())
@@ -14,6 +15,10 @@ KIND, AT, NUMBERS = JOB["fault"], JOB["at"], JOB["numbers"]
 HERE = JOB["rank"] == RANK
 #: The step of the checkpoint that this process goes on from; the number of this process in its place.
 STARTED_AT, START = int(os.environ.get("LAB_STARTED_AT", "0")), int(os.environ.get("LAB_START", "0"))
+#: How many processes follow each other in this place.
+STARTS = int(os.environ.get("LAB_STARTS", "1"))
+# a shell that runs the lab in its background leaves its children deaf to it
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def note(**facts):

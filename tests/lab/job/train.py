@@ -50,7 +50,7 @@ def main():
     optimizer = torch.optim.AdamW(hooks.parameters(net), lr=common.BASE_LR)
     voice_of = VOICES[JOB["trainer"]]
     voice = voice_of(steps) if hooks.RANK == 0 or voice_of.everyone else None
-    stores = Stores({"steps": steps, "lr": common.BASE_LR, "warmup_steps": common.WARMUP, "batch_size": common.BATCH})
+    stores = Stores(common.CONFIG)
     if hooks.WORLD > 1:
         dist.barrier()
         dist.distributed_c10d._set_pg_timeout(_COLLECTIVE, dist.group.WORLD)

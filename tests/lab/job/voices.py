@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import time
@@ -165,7 +166,66 @@ class TorchTitan(Print):
         self.out("Training completed")
 
 
+class Loguru(Print):
+    """loguru's lines, as it comes: to the standard error, with a colour only on a terminal."""
+
+    def __init__(self, steps):
+        from loguru import logger  # noqa: PLC0415 - only this voice
+
+        self.logger = logger
+        super().__init__(steps)
+
+    def out(self, text):
+        self.logger.info(text)
+
+    def step(self, step, loss, norm, rate, dt, tokens):
+        self.out(
+            f"step {step}/{self.steps} | loss: {loss:.4f} | grad_norm: {norm:.4f} | lr: {rate:.2e} | {dt:.3f} s/it"
+        )
+
+    def scale(self, step, scale):
+        self.logger.warning(f"gradient overflow at step {step}, loss scale reduced to {scale:g}")
+
+
+class Rich(Print):
+    """rich's logging handler, off a terminal: columns of 80 or 120 places, wrapped."""
+
+    def __init__(self, steps):
+        from rich.console import Console  # noqa: PLC0415 - only this voice
+        from rich.logging import RichHandler  # noqa: PLC0415
+
+        handler = RichHandler(console=Console(width=120 if steps % 2 else 80), rich_tracebacks=True)
+        logging.basicConfig(level=logging.INFO, format="%(message)s", datefmt="[%X]", handlers=[handler], force=True)
+        super().__init__(steps)
+
+    def out(self, text):
+        logging.getLogger("train").info(text)
+
+    def step(self, step, loss, norm, rate, dt, tokens):
+        self.out(f"Step {step}: loss={loss:.4f}, grad_norm={norm:.4f}, lr={rate:.3e}, step_time={dt:.3f}s")
+
+
+class Json(Print):
+    """An object a line, as a service logs."""
+
+    def out(self, text):
+        self.put("INFO", message=text)
+
+    def put(self, level, **fields):
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        print(json.dumps({"timestamp": stamp, "level": level, "logger": "trainer", "rank": RANK, **fields}), flush=True)
+
+    def step(self, step, loss, norm, rate, dt, tokens):
+        self.put("INFO", message="train_step", step=step, loss=loss, grad_norm=norm, lr=rate, step_time_s=round(dt, 4))
+
+    def evaluated(self, step, loss):
+        self.put("INFO", message="eval", step=step, eval_loss=loss)
+
+    def scale(self, step, scale):
+        self.put("WARNING", message="gradient overflow, skipping update", step=step, loss_scale=scale)
+
+
 VOICES = {
     "print": Print, "logging": Logging, "tqdm": Tqdm, "dict": Dict, "kempnerforge": KempnerForge, "megatron": Megatron,
-    "torchtitan": TorchTitan,
+    "torchtitan": TorchTitan, "loguru": Loguru, "rich": Rich, "json": Json,
 }  # fmt: skip

@@ -15,8 +15,9 @@ from facts import JOB, RANK
 class Stores:
     """Every store that the job was asked for, called as one."""
 
-    def __init__(self, config=None):
-        made = [importlib.import_module(f"stores.{name}").Store for name in JOB["stores"]]
+    def __init__(self, config=None, native=()):
+        """All but those that a library fills by itself."""
+        made = [importlib.import_module(f"stores.{name}").Store for name in JOB["stores"] if name not in native]
         self.made = [store() for store in made if RANK == 0 or getattr(store, "everyone", False)]
         self._each("start", config or {})
 
