@@ -1,6 +1,7 @@
 """The golden runs: run directories of the lab and of makers in one packed file, with a label and today's answers.
 
     python tests/golden/runs.py               show every answer that changed, and how many are right
+    python tests/golden/runs.py --wrong       list the kept answers that their labels call wrong
     python tests/golden/runs.py --write       keep today's answers, for a review of the difference
     python tests/golden/runs.py --make        make the runs of `make/` anew, then --write
     python tests/golden/runs.py --add DIR     pack what the lab left in DIR (runs/ and truth/), then --write
@@ -177,13 +178,26 @@ def rightness(labels: Mapping[str, Any], now: list[Told]) -> str:
     return f"{len(now)} golden runs: {', '.join(parts)} right"
 
 
+def wrong() -> Iterator[str]:
+    """A line for each kept answer that its label calls wrong: known defects, in the order of their names."""
+    found = kept(ANSWERS)["runs"]
+    for name, label in sorted(kept(LABELS)["runs"].items()):
+        said = score.of_triage(found[name]["triage"])
+        row = {"name": name, "truth": {**dict.fromkeys(score.TRUTH), **label}, "said": said}
+        yield from filter(None, [score.missed(row | {"right": score.judged(label, said)})])
+
+
 def main() -> int:
     """Show, or keep, what changed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--wrong", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--make", action="store_true")
     parser.add_argument("--add", type=Path)
     given = parser.parse_args()
+    if given.wrong:
+        print("\n".join(wrong()))  # noqa: T201 - that is what it is for
+        return 0
     if given.make:
         make_anew()
     if given.add:

@@ -159,11 +159,16 @@ def missed(row: Mapping[str, Any]) -> str:
         return ""
     said, truth = row["said"] or {}, row["truth"]
     return (
-        f"{row['name']} {truth['fault']} {truth['trainer']} x{truth['ranks']}: missed {', '.join(wrong)}; "
+        f"{row['name']}{_job(truth)}: missed {', '.join(wrong)}; "
         f"said {said.get('outcome')} {said.get('shape')} {said.get('cause')} onset {said.get('onset')} "
         f"culprits {said.get('culprits')}; truth {truth['outcome']} {truth['shape']} onset {truth['onset']} "
         f"culprits {truth['culprits']}"
     )
+
+
+def _job(truth: Mapping[str, Any]) -> str:
+    """What the lab knows of a job; a label of a maker has none of it."""
+    return f" {truth['fault']} {truth['trainer']} x{truth['ranks']}" if truth.get("fault") else ""
 
 
 def table(rows: Sequence[Mapping[str, Any]], *, verbose: bool = False) -> str:

@@ -11,7 +11,8 @@ import pytest
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-import faults  # noqa: E402 - the lab is no package
+import accuracy  # noqa: E402 - the lab is no package
+import faults  # noqa: E402 - same
 import lab  # noqa: E402 - same
 import launch  # noqa: E402 - same
 import plan  # noqa: E402 - same
@@ -188,3 +189,17 @@ def test_a_share_of_few_jobs_has_a_wide_interval() -> None:
     low, high = score.interval(8, 10)
     assert (round(low, 3), round(high, 3)) == (0.490, 0.943)  # Wilson's interval of 8 of 10
     assert score.interval(0, 0) == (0.0, 1.0)
+
+
+def test_the_page_of_accuracy_names_the_faults_that_are_mostly_answered_wrongly() -> None:
+    def row(fault: str, *, right: bool) -> dict[str, object]:
+        truth = dict.fromkeys(score.TRUTH) | TRUTH | {"fault": fault, "trainer": "print", "ranks": 1}
+        said = SAID if right else SAID | {"outcome": "healthy", "shape": "none"}
+        return {"name": "job", "truth": truth, "said": said, "right": score.judged(truth, said)}
+
+    rows = [*[row("nan-lr", right=True)] * 5, *[row("hang-skip", right=False)] * 3, row("crash-all", right=False)]
+    page = accuracy.page([{"seed": 7, "planned": 11, "rows": rows}])
+    assert "Fewer than half of these are answered with the right outcome and shape: `hang-skip` (0 of 3)." in page
+    assert "Seeds 7 (9 jobs); 2 of 11 jobs were left out." in page
+    assert "| `nan-lr` | 5 | 5 | 100 % | 57-100 % |" in page
+    assert "| onset: the first bad step, to one log interval | 9 | 9 | 100 % | 70-100 % |" in page

@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import spy
 from faults.evals import falls, no_fall
 
-RIGHT = {"evaluated": 40, "wrong": False, "answers": 450, "score": 0.70, "expected": 0.70}
-WRONG = RIGHT | {"evaluated": 60, "wrong": True, "score": 0.32}
+RIGHT = {"scored": 40, "wrong": False, "answers": 450, "score": 0.70, "expected": 0.70}
+WRONG = RIGHT | {"scored": 60, "wrong": True, "score": 0.32}
 
 
 def said(*made: dict[str, Any]) -> str:
@@ -42,11 +42,11 @@ def test_a_wrong_evaluation_that_a_reader_could_not_see_is_dropped(made: tuple[d
 
 
 def test_only_the_first_wrong_evaluation_decides_as_it_is_the_onset() -> None:
-    assert "by no more than" in said(RIGHT, WRONG | {"score": 0.69}, WRONG | {"evaluated": 80})
+    assert "by no more than" in said(RIGHT, WRONG | {"score": 0.69}, WRONG | {"scored": 80})
 
 
 def test_a_control_may_not_fall_by_more_than_chance() -> None:
-    later = RIGHT | {"evaluated": 60}
+    later = RIGHT | {"scored": 60}
     assert no_fall(None, [RIGHT, later | {"score": 0.65}], []) == ""
     assert "fell by 0.15" in no_fall(None, [RIGHT, later | {"score": 0.55}], [])
     assert no_fall(None, [], []) == "nothing was evaluated"

@@ -20,7 +20,7 @@ def _error(one: dict[str, Any], other: dict[str, Any]) -> float:
 
 def falls(_job: Any, facts: Facts, _codes: list[int]) -> str:
     """A wrong evaluation shows when it stands beside a right one and scores less than it should have."""
-    made = of(facts, "evaluated")
+    made = of(facts, "scored")
     right, wrong = [one for one in made if not one["wrong"]], [one for one in made if one["wrong"]]
     if not right or not wrong:
         return f"{len(right)} right and {len(wrong)} wrong evaluations: one of each is needed"
@@ -33,7 +33,7 @@ def falls(_job: Any, facts: Facts, _codes: list[int]) -> str:
 
 def no_fall(_job: Any, facts: Facts, _codes: list[int]) -> str:
     """Nothing is wrong when no later score is lower than an earlier one by more than chance explains."""
-    made = of(facts, "evaluated")
+    made = of(facts, "scored")
     if not made:
         return "nothing was evaluated"
     best = max(made, key=lambda one: one["score"])

@@ -55,7 +55,7 @@ class Store:
             hooks.note(onset=step)
         answers = how["docs"] * len(scores)
         share = {"score": sum(scores) / len(scores), "expected": sum(expected) / len(scores)}
-        hooks.note(evaluated=step, wrong=wrong, answers=answers, **share)
+        hooks.note(scored=step, wrong=wrong, answers=answers, **share)
 
     def saved(self, step, path, net):
         _eval_files.tokenizer(permuted=False).save(str(path / "tokenizer.json"))
