@@ -7,6 +7,7 @@ SEED   ?= 1
 LAB    := .lab
 SEEDS  ?= 101 102 103
 LAB_N  := $(if $(filter command line environment,$(origin N)),$(N),100)
+MUTANTS_N := $(if $(filter command line environment,$(origin N)),$(N),240)
 STAMP  := $(VENV)/.ready
 SITE   := build/site-env
 
@@ -67,8 +68,8 @@ accuracy: setup $(LAB)/.ready ## score some seeds, and write the page that says 
 golden: setup ## the golden runs whose diagnosis changed
 	$(BIN)/python tests/golden/runs.py
 
-mutants: setup ## change what decides, one number or operator at a time: do the golden runs notice?
-	$(BIN)/python tests/mutants/mutate.py --n 200
+mutants: setup ## change what decides, one number or operator at a time: does an answer notice? make mutants SEED=1 N=240
+	$(BIN)/python tests/mutants/mutate.py --n $(MUTANTS_N) --seed $(SEED)
 
 bench: setup ## speed and memory as ratios against peers
 	$(BIN)/python bench/startup.py

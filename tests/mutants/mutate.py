@@ -1,222 +1,269 @@
-"""Mutants of what decides: one number, comparison or operator of a module is changed; do the golden runs notice?
+"""Mutants of what decides: one number, comparison or operator of a module is changed; does any answer notice?
 
-    python tests/mutants/mutate.py [--n 200] [--seed 0] [--part 0/2] [--only PATH]
+    python tests/mutants/mutate.py [--n 240] [--seed 1] [--jobs 2] [--area pace] [--only PATH] [--most 150]
 
-The golden runs are read once. A mutant lives in this process: the code of the functions that changed takes the place of
-the old. It is killed by the first run whose diagnosis differs, or by an exception. What survives is listed.
+A mutant is tried on the golden runs and pairs that run its line: past killers and those of its area first. It is killed
+by the first answer that differs, by an exception, or by taking too long. What survives is listed with the reason that
+`survivors.tsv` gives (module, line, change, reason), or as not looked at.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import importlib
+import multiprocessing
+import os
 import random
+import re
+import signal
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterator
+import time
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing.pool import Pool
 from pathlib import Path
-from types import FrameType, FunctionType, ModuleType
-from typing import Any
+from typing import NoReturn
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "golden"))
-import runs  # noqa: E402 - a script of the neighbouring folder
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(ROOT), str(HERE), str(HERE.parent / "golden")]
 
-from forensics import pipeline  # noqa: E402
-from forensics.store.run import Run  # noqa: E402
+import make  # noqa: E402 - of a neighbouring folder
+import runs  # noqa: E402 - same
+from cases import BESIDE, Case, Lines, Shelf, keep  # noqa: E402 - beside this script
+from loading import Program, importers  # noqa: E402 - beside this script
+from operators import Change, changes, mentions, mutated  # noqa: E402 - beside this script
 
-#: What decides: the verdict and health, and the modules that find an onset, a form, a culprit or a level.
-DECIDES = (
-    "verdict.py", "_verdict_*.py", "nan_origin.py", "rules/nan/_*.py", "rules/hang/_*.py", "rules/slowdown/_*.py",
-    "rules/slowdown/level_shift.py", "rules/learning/*.py", "rules/oom/*.py", "rules/crash/*.py", "rules/stopped/*.py",
-    "signals/memory_shape.py", "signals/_memory_*.py", "signals/pace_*.py", "signals/attempts.py", "signals/endings.py",
-    "signals/loss_*.py", "signals/nonfinite.py", "signals/hang_*.py",
-)  # fmt: skip
-_FLIPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+#: What decides, by area: patterns of files below `forensics/`.
+AREAS: Mapping[str, tuple[str, ...]] = {
+    "verdict": ("verdict.py", "_verdict_[!h]*.py", "signals/timeline.py", "signals/earlier_runs.py"),
+    "health": ("_verdict_healthy.py", "signals/endings.py"),
+    "nan": ("rules/nan/_*.py", "nan_origin.py", "_nan_origin_*.py", "signals/nonfinite.py"),
+    "memory": ("signals/memory_shape.py", "signals/_memory_*.py"),
+    "hang": ("rules/hang/_*.py", "signals/hang_*.py"),
+    "pace": ("rules/slowdown/_pace.py", "rules/slowdown/level_shift.py", "signals/pace_*.py"),
+    "diff": (
+        "compare/_decide.py", "compare/_spread.py", "compare/_interval.py", "compare/_pair.py", "compare/_runs.py",
+        "compare/_series.py", "compare/_student.py", "compare/_comparable.py", "compare/sections/throughput.py",
+    ),
+    "evals": (
+        "compare/_eval_tests.py", "compare/_eval_spread.py", "compare/_eval_pick.py", "compare/_eval_logged.py",
+        "compare/evals.py", "compare/sections/evals.py", "rules/bad_eval/_results.py", "signals/eval_curves.py",
+    ),
 }  # fmt: skip
-_MATHS: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-}
+SURVIVORS = HERE / "survivors.tsv"
+#: A mutant may take so many times what a case usually takes, and so many seconds more.
+_PATIENCE, _LEAST_S = 20, 60
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """The `number`-th change that can be made in a module, and what it is in words."""
+    """A change of a module, and the area that it belongs to."""
 
-    module: str
-    path: Path
-    number: int
-    line: int
-    words: str
+    area: str
+    path: str
+    change: Change
+
+    @property
+    def module(self) -> str:
+        """The module's name."""
+        return self.path.removesuffix(".py").replace("/", ".")
+
+    @property
+    def text(self) -> str:
+        """The line that is changed, without its indentation."""
+        return _source(self.path).splitlines()[self.change.line - 1].strip()
+
+    def __str__(self) -> str:
+        """Place, change and line."""
+        return f"{self.path}:{self.change.line} {self.change.words}   {self.text}"
 
 
-class _Mutate(ast.NodeTransformer):
-    """Counts the places that can be changed, and changes the one that is asked for."""
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A mutant, what killed it (nothing: it survived), and how many cases run its line."""
 
-    def __init__(self, wanted: int | None) -> None:
-        self.wanted, self.count = wanted, 0
-        self.found: list[tuple[int, str]] = []
+    mutant: Mutant
+    killer: str
+    near: int
 
-    def _here(self, node: ast.AST, words: str) -> bool:
-        self.found.append((getattr(node, "lineno", 0), words))
-        self.count += 1
-        return self.count - 1 == self.wanted
 
-    def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        if isinstance(node.value, bool) or not isinstance(node.value, int | float):
-            return node
-        other = node.value * 2 + (1 if node.value in {0, 1} else 0)
-        return ast.copy_location(ast.Constant(other), node) if self._here(node, f"{node.value} -> {other}") else node
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        self.generic_visit(node)
-        for at, op in enumerate(node.ops):
-            flipped = _FLIPS[type(op)]
-            if self._here(node, f"{type(op).__name__} -> {flipped.__name__}"):
-                node.ops[at] = flipped()
-        return node
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        self.generic_visit(node)
-        other: ast.boolop = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        if self._here(node, f"{type(node.op).__name__} -> {type(other).__name__}"):
-            node.op = other
-        return node
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        self.generic_visit(node)
-        other = _MATHS.get(type(node.op))
-        if other and self._here(node, f"{type(node.op).__name__} -> {other.__name__}"):
-            node.op = other()
-        return node
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        self.generic_visit(node)
-        return node.operand if isinstance(node.op, ast.Not) and self._here(node, "not dropped") else node
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        other = {"min": "max", "max": "min", "any": "all", "all": "any"}.get(getattr(node.func, "id", ""))
-        if other and self._here(node, f"{node.func.id} -> {other}"):  # type: ignore[attr-defined] # a name, as it has an id
-            node.func = ast.copy_location(ast.Name(other, ast.Load()), node.func)
-        return node
+def _source(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
 
 
 def mutants() -> list[Mutant]:
     """Every mutant of every module that decides."""
     found: list[Mutant] = []
-    for path in sorted({path for pattern in DECIDES for path in (ROOT / "forensics").glob(pattern)}):
-        visitor = _Mutate(None)
-        visitor.visit(ast.parse(path.read_text(encoding="utf-8")))
-        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        found += [Mutant(module, path, n, line, words) for n, (line, words) in enumerate(visitor.found)]
+    for area, patterns in AREAS.items():
+        for path in sorted({path for pattern in patterns for path in (ROOT / "forensics").glob(pattern)}):
+            name = path.relative_to(ROOT).as_posix()
+            found += [Mutant(area, name, change) for change in changes(_source(name))]
     return found
 
 
-def put_in(mutant: Mutant) -> list[tuple[Any, str, Any]]:
-    """Change the module as it is loaded; gives what to put back."""
-    tree = _Mutate(mutant.number).visit(ast.parse(mutant.path.read_text(encoding="utf-8")))
-    module = importlib.import_module(mutant.module)
-    changed = ModuleType(mutant.module)
-    changed.__dict__.update({"__file__": str(mutant.path), "__package__": module.__package__})
-    exec(compile(ast.fix_missing_locations(tree), str(mutant.path), "exec"), changed.__dict__)
-    return list(_swapped(module, changed))
+def chosen(every: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
+    """As many mutants of each area, drawn by a seed."""
+    by_area: dict[str, list[Mutant]] = defaultdict(list)
+    for one in every:
+        by_area[one.area].append(one)
+    rng, share = random.Random(seed), -(-count // max(1, len(by_area)))
+    return [one for own in by_area.values() for one in rng.sample(own, min(share, len(own)))]
 
 
-def _swapped(old: Any, new: Any) -> Iterator[tuple[Any, str, Any]]:
-    for name, value in vars(new).items():
-        held = vars(old).get(name)
-        if isinstance(held, FunctionType) and isinstance(value, FunctionType):
-            if held.__module__ == value.__module__:
-                yield from _code(held, value)
-        elif isinstance(held, type) and isinstance(value, type) and held.__module__ == getattr(old, "__name__", ""):
-            for part, method in vars(value).items():
-                mine = vars(held).get(part)
-                if isinstance(mine, FunctionType) and isinstance(method, FunctionType):
-                    yield from _code(mine, method)
-        elif isinstance(value, int | float | str | tuple | frozenset) and held != value and not name.startswith("__"):
-            yield old, name, held
-            setattr(old, name, value)
+def reasons() -> dict[tuple[str, str, str], str]:
+    """Why a mutant may survive, by module, line and change."""
+    rows = [line.split("\t") for line in SURVIVORS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return {(row[0], row[1], row[2]): row[3] for row in rows if len(row) == 4}
 
 
-def _code(held: FunctionType, value: FunctionType) -> Iterator[tuple[Any, str, Any]]:
-    if len(held.__code__.co_freevars) != len(value.__code__.co_freevars):
-        return
-    for name in ("__code__", "__defaults__", "__kwdefaults__"):
-        if getattr(held, name) != getattr(value, name):
-            yield held, name, getattr(held, name)
-            setattr(held, name, getattr(value, name))
+def near(mutant: Mutant, lines: Mapping[str, Lines], cost: Mapping[str, float]) -> list[str]:
+    """The cases that run the changed statement; of a constant, a line that mentions it.
+
+    First those that were made for the area; in turn those that run most of the module, and others.
+    """
+    change = mutant.change
+    if not change.sets:
+        places = {str(ROOT / mutant.path): frozenset(range(change.first, change.last + 1))}
+    else:
+        files = [ROOT / mutant.path, *(ROOT / f"{name.replace('.', '/')}.py" for name in importers(mutant.module))]
+        texts = {str(path): path.read_text(encoding="utf-8") for path in files if path.exists()}
+        names = change.sets.split("|")
+        places = {path: frozenset(at for name in names for at in mentions(text, name)) for path, text in texts.items()}
+    found = {name for name, ran in lines.items() if any(ran.get(path, frozenset()) & at for path, at in places.items())}
+    if not found and change.sets:
+        found = {name for name, ran in lines.items() if str(ROOT / mutant.path) in ran}
+    own = {name: len(lines[name].get(str(ROOT / mutant.path), ())) for name in found}
+    deepest = sorted(found, key=lambda name: (-own[name], cost[name], name))
+    others = random.Random(f"{mutant.path} {mutant.change.number}").sample(sorted(found), len(found))
+    mixed = dict.fromkeys(name for pair in zip(deepest, others, strict=True) for name in pair)
+    return sorted(mixed, key=lambda name: f"-{mutant.area}-" not in name)
 
 
-def entered(read: dict[str, Run]) -> dict[str, set[str]]:
-    """For each file of ours, the golden runs whose diagnosis enters a function of it."""
-    seen: dict[str, set[str]] = {}
-    for name, run in read.items():
+class _Worker:
+    """One process: the program, what was kept, and which cases have killed before."""
 
-        def call(frame: FrameType, event: str, _arg: object, name: str = name) -> None:
-            if event == "call":
-                seen.setdefault(frame.f_code.co_filename, set()).add(name)
+    def __init__(self, place: Path) -> None:
+        self.program, self.shelf = Program(BESIDE), Shelf(place)
+        self.kills: dict[str, Counter[str]] = defaultdict(Counter)
 
-        sys.setprofile(call)
+    def tried(self, mutant: Mutant, cases: Sequence[Case]) -> Tried:
+        """Try a mutant on the cases that run its line, in their order but for those that killed one of its module."""
+        past = self.kills[mutant.path]
+        order = sorted(cases, key=lambda one: -past[one.name])
+        signal.signal(signal.SIGALRM, _too_long)
+        killer = ""
         try:
-            runs.diagnosis(pipeline.report_of(Run(run.name, run.frames)))
-        finally:
-            sys.setprofile(None)
-    return seen
-
-
-def killed_by(kept: dict[str, Any], read: dict[str, Run], near: set[str]) -> str:
-    """The golden run that notices, or nothing; only those that enter the module can."""
-    for name, run in read.items():
-        if name not in near:
-            continue
-        try:
-            now = runs.diagnosis(pipeline.report_of(Run(run.name, run.frames)))
+            anew = self.program.change(mutant.module, mutated(_source(mutant.path), mutant.change.number))
+            self.shelf.forget(anew)
         except Exception as error:  # noqa: BLE001 - a mutant may do anything
-            return f"{name}: {type(error).__name__}"
-        if now != kept[name]:
-            return name
-    return ""
+            anew, killer = frozenset[str](), f"{type(error).__name__} at its loading"
+        for case in order if not killer else ():
+            if killer := self._killed(case, anew):
+                self.kills[mutant.path][case.name] += 1
+                break
+        signal.alarm(0)
+        return Tried(mutant, killer, len(cases))
+
+    def _killed(self, case: Case, anew: frozenset[str]) -> str:
+        kept = self.shelf.of(case)
+        signal.alarm(_LEAST_S + int(_PATIENCE * kept.seconds))
+        try:
+            return case.name if self.shelf.answer(case, anew) != kept.answer else ""
+        except Exception as error:  # noqa: BLE001 - a mutant may do anything
+            return f"{case.name} ({type(error).__name__})"
+
+
+def _too_long(_signal: int, _frame: object) -> NoReturn:
+    raise TimeoutError
+
+
+_WORKERS: list[_Worker] = []
+
+
+def _begin(place: Path) -> None:
+    warnings.simplefilter("ignore")
+    _WORKERS.append(_Worker(place))
+
+
+def _try(task: tuple[Mutant, Sequence[Case]]) -> Tried:
+    return _WORKERS[0].tried(*task)
+
+
+def cases_of(place: Path) -> list[Case]:
+    """The golden runs below a folder, those of makers as they are made now, and the pairs of them."""
+    runs.unpacked(place)
+    for one in make.made():
+        for path, data in one.files.items():
+            runs._put(place / one.name / path, data if isinstance(data, bytes) else data.encode(), runs._MADE_AT_S)
+    single = [Case(path.name, (path,)) for path in sorted(place.iterdir())]
+    return single + [
+        Case(pair.name, (*(place / base for base in pair.base), place / pair.cand), pair=True) for pair in make.pairs()
+    ]
+
+
+def tried(pool: Pool, wanted: Sequence[Mutant], cases: Sequence[Case], place: Path, most: int) -> list[Tried]:
+    """Try mutants on the cases that run their lines; each is printed as it ends."""
+    begin, lines, cost = time.monotonic(), {}, {}
+    for name, seconds, ran in pool.imap_unordered(partial(keep, into=place), cases):
+        lines[name], cost[name] = ran, seconds
+    print(f"{len(cases)} cases answered in {time.monotonic() - begin:.0f} s", flush=True)
+    by_name = {case.name: case for case in cases}
+    tasks = [(one, [by_name[name] for name in near(one, lines, cost)][:most]) for one in wanted]
+    found: list[Tried] = []
+    for one in pool.imap_unordered(_try, tasks):
+        found.append(one)
+        end = f"killed by {one.killer}" if one.killer else "survived"
+        print(f"{end} [{one.near}]: {one.mutant}", flush=True)
+    return found
+
+
+def report(found: Sequence[Tried], known: Mapping[tuple[str, str, str], str]) -> Iterable[str]:
+    """Killed of tried by area, and every survivor with its reason."""
+    survivors = sorted((one.mutant for one in found if not one.killer), key=str)
+    unreached = {one.mutant for one in found if not one.near}
+    yield ""
+    for one in survivors:
+        reason = known.get((one.path, one.text, one.change.words))
+        missing = "no golden run comes here" if one in unreached else "NO REASON IS GIVEN"
+        yield f"survived: {one}\n    {reason or missing}"
+    yield ""
+    for area in (*AREAS, ""):
+        own = [one for one in found if area in {one.mutant.area, ""}]
+        killed = sum(bool(one.killer) for one in own)
+        if own:
+            yield f"{area or 'all':8} {killed:4} of {len(own):4} killed, {100 * killed / len(own):5.1f} %"
+    without = [one for one in survivors if (one.path, one.text, one.change.words) not in known]
+    yield f"{len(without)} of {len(survivors)} survivors without a reason"
 
 
 def main() -> int:
     """Try the mutants; print the survivors and the share that was killed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--n", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--part", default="0/1")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--n", type=int, default=240, help="how many, over all areas")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--area", default="", help="one area only")
+    parser.add_argument("--only", default="", help="modules whose path holds this")
+    parser.add_argument("--most", type=int, default=150, help="cases that a mutant is tried on")
+    parser.add_argument("--runs", default="", help="golden runs whose name fits this pattern")
     given = parser.parse_args()
-    chosen = [one for one in mutants() if given.only in str(one.path)]
-    chosen = random.Random(given.seed).sample(chosen, min(given.n, len(chosen)))
-    part, parts = map(int, given.part.split("/"))
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    os.environ["PYTHONPATH"] = str(ROOT)
+    os.environ["PYTHONHASHSEED"] = "0"  # in every process the same order of sets
+    every = [one for one in mutants() if given.only in one.path and given.area in {one.area, ""}]
+    wanted = chosen(every, given.n, given.seed)
+    print(f"{len(wanted)} of {len(every)} mutants", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        read = {place.name: pipeline.ingest_run(place) for place in runs.unpacked(Path(folder))}
-        read = {
-            name: Run(run.name, {t: f.collect().lazy() for t, f in run.frames.items()}) for name, run in read.items()
-        }
-        kept = {name: runs.diagnosis(pipeline.report_of(Run(run.name, run.frames))) for name, run in read.items()}
-        ends: Counter[str] = Counter()
-        near = entered(read)
-        for mutant in chosen[part::parts]:
-            undo = put_in(mutant)
-            killer = killed_by(kept, read, near.get(str(importlib.import_module(mutant.module).__file__), set()))
-            for place, name, value in reversed(undo):
-                setattr(place, name, value)
-            ends["killed" if killer else "survived"] += 1
-            if killer:  # what killed one of this module probably kills the next
-                read = {killer.split(":")[0]: read[killer.split(":")[0]], **read}
-            end = f"killed by {killer}" if killer else "survived"
-            print(f"{end}: {mutant.path.relative_to(ROOT)}:{mutant.line} {mutant.words}", flush=True)
-    print(f"{ends['killed']} of {ends.total()} killed")
+        place = Path(folder)
+        (place / "runs").mkdir()
+        cases = [one for one in cases_of(place / "runs") if re.search(given.runs, one.name)]
+        with multiprocessing.get_context("spawn").Pool(given.jobs, _begin, (place,)) as pool:
+            found = tried(pool, wanted, cases, place, given.most)
+    print("\n".join(report(found, reasons())))
     return 0
 
 
