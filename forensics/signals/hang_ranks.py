@@ -56,7 +56,7 @@ def _stated(run: Run) -> dict[str, int]:
         if number is not None and folder is not None:
             votes.setdefault(folder, Counter())[int(number)] += 1
     best = {folder: count.most_common(1)[0][0] for folder, count in votes.items()}
-    sources = cast("list[str]", rows["source"].unique().to_list())
+    sources = cast("list[str]", rows["source"].unique().sort().to_list())
     return {s: best[f] for s in sources if (f := folder_of(s)) is not None and f in best}
 
 

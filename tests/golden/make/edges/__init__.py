@@ -1,0 +1,1 @@
+"""Runs on either side of the numbers that decide."""

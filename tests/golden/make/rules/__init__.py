@@ -1,0 +1,1 @@
+"""Runs in which rules fire, and runs that only look as if they should."""
