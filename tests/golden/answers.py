@@ -40,9 +40,9 @@ def read(place: Path) -> Run:
     return Run(place.name, {table: frame.collect().lazy() for table, frame in run.frames.items()})
 
 
-def again(run: Run) -> Run:
-    """The same tables without anything that was derived from them."""
-    return Run(run.name, run.frames)
+def judged(run: Run) -> Report:
+    """The report of a run that was read."""
+    return pipeline.report_of(run)
 
 
 def triage(report: Report) -> dict[str, Any]:
@@ -79,19 +79,19 @@ def _finding(one: Finding) -> str:
     )
 
 
-def answers(run: Run) -> dict[str, Any]:
-    """What read the run, and what every command that takes one run says of it; each begins with nothing derived."""
-    report = pipeline.report_of(again(run))
+def answers(run: Run, report: Report | None = None) -> dict[str, Any]:
+    """What read the run, and what every command that takes one run says of it; `report` is its own, where made."""
+    report = report or judged(run)
     found = {"read": read_as(run), "triage": triage(report)}
     coverage = Coverage(())
-    nan = nan_page.LAYOUT.payload(nan_page.Page(origin(again(run)), run.name, coverage))
+    nan = nan_page.LAYOUT.payload(nan_page.Page(origin(run), run.name, coverage))
     if nan["kind"] not in {"none", "unknown"} or nan["first_bad_step"] is not None:
         found["nan_origin"] = _kept(nan)
-    memory = memory_of(again(run))
+    memory = memory_of(run)
     if not memory.empty:
         found["memory"] = _kept(memory_page.LAYOUT.payload(memory_page.Page(memory, coverage)))
-    waits = pipeline.report_of(again(run), shapes=hang_page.SHAPES)
-    page = hang_page.Page(picture(again(run)), waits.verdict, run.name, coverage)
+    waits = pipeline.report_of(run, shapes=hang_page.SHAPES)
+    page = hang_page.Page(picture(run), waits.verdict, run.name, coverage)
     if hang_page.is_hang(page):
         found["hang"] = _kept(hang_page.LAYOUT.payload(page))
     return found
@@ -99,16 +99,15 @@ def answers(run: Run) -> dict[str, Any]:
 
 def compared(base: Sequence[Run], cand: Run) -> dict[str, Any]:
     """What `forensics diff` says of a candidate beside its baselines, and `triage` with them as `--baseline`."""
-    found = diff([again(one) for one in base], again(cand), Options())
-    beside = triage(pipeline.report_of(against(again(cand), *map(again, base))))
+    found = diff(list(base), cand, Options())
+    beside = triage(pipeline.report_of(against(cand, *base)))
     page = _kept(diff_page.LAYOUT.payload(diff_page.Page(found, Coverage(()))))
     return page | {"verdict": found.answer.value, "triage": beside}
 
 
-def text(run: Run) -> str:
+def text(run: Run, report: Report | None = None) -> str:
     """What `forensics triage` prints of it, without colours, 80 columns wide."""
-    report = pipeline.report_of(again(run))
-    return "\n".join(text_page.render(replace(report, run=run.name))) + "\n"
+    return "\n".join(text_page.render(replace(report or judged(run), run=run.name))) + "\n"
 
 
 def read_as(run: Run) -> list[str]:

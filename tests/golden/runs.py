@@ -66,7 +66,8 @@ def unpacked(place: Path) -> list[Path]:
 def told(place: Path) -> Told:
     """Read a run and ask every command."""
     run = answers.read(place)
-    return Told(place.name, answers.answers(run), answers.text(run))
+    report = answers.judged(run)
+    return Told(place.name, answers.answers(run, report), answers.text(run, report))
 
 
 def all_told(places: list[Path]) -> list[Told]:

@@ -134,19 +134,19 @@ def _or_kept(rule: registry.Rule, kept: Kept, anew: frozenset[str]) -> registry.
 
 @contextmanager
 def _shared(answers: ModuleType) -> Iterator[None]:
-    """Every command gets the same run, and the same report of it: what one has derived the next one finds."""
-    again, report_of, reports = answers.again, answers.pipeline.report_of, {}
+    """Every command gets the same report of a run."""
+    report_of, reports = answers.pipeline.report_of, {}
 
     def once(run: Run, shapes: frozenset[Any] | None = None) -> Any:
         if (id(run), shapes) not in reports:
             reports[id(run), shapes] = report_of(run, shapes=shapes)
         return reports[id(run), shapes]
 
-    answers.again, answers.pipeline.report_of = lambda run: run, once
+    answers.pipeline.report_of = once
     try:
         yield
     finally:
-        answers.again, answers.pipeline.report_of = again, report_of
+        answers.pipeline.report_of = report_of
 
 
 @contextmanager

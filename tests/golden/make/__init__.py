@@ -23,5 +23,6 @@ def pairs() -> Iterator[Pair]:
 
 
 def _modules() -> list[ModuleType]:
-    names = sorted(one.name for one in pkgutil.iter_modules(__path__) if one.name != "base" and one.name[0] != "_")
-    return [importlib.import_module(f"{__name__}.{name}") for name in names]
+    found = (one.name for one in pkgutil.walk_packages(__path__, f"{__name__}.") if not one.ispkg)
+    makers = (name for name in found if name != f"{__name__}.base" and not name.rpartition(".")[2].startswith("_"))
+    return [importlib.import_module(name) for name in sorted(makers)]

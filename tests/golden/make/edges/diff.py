@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Mapping
 
 from make.base import Label, Made, Pair, Series, Table
-from make.edges_pace import slow, times
+from make.edges.pace import slow, times
 
 _HEALTHY = Label(outcome="healthy|cannot_say", shape="none")
 _SAME, _WORSE, _BETTER, _OPEN = "no_change", "regression", "improvement", "inconclusive"

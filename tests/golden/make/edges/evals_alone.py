@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from make.base import Label, Made
-from make.edges_evals import HEALTHY, Evaluated, made
+from make.edges.evals import HEALTHY, Evaluated, made
 
 
 def runs() -> Iterator[Made]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from make.base import Label, Made, lines
-from make.edges_hang import OPEN, Files, Job, Jobs, steps, waits_for, watchdog
+from make.edges.hang import OPEN, Files, Job, Jobs, steps, waits_for, watchdog
 
 
 def runs() -> Iterator[Made]:

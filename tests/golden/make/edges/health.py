@@ -12,7 +12,7 @@ from make.base import NAN, Label, Made, decay, lines
 
 _HEALTHY, _CANNOT = "healthy", "cannot_say"
 _DONE = "Training complete"
-_SCRIPTS = Path(__file__).resolve().parents[3] / "fixtures" / "make"
+_SCRIPTS = Path(__file__).resolve().parents[4] / "fixtures" / "make"
 
 
 def steps(count: int, first: int = 1, top: float = 5.0, offset: int = 0) -> list[str]:

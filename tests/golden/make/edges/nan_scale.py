@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from make.base import Label, Made, Series, lines
-from make.edges_nan import HEALTHY, STEPS, STUMBLE, falling, log_of, lost, norms, one, records, spoilt
+from make.edges.nan import HEALTHY, STEPS, STUMBLE, falling, log_of, lost, norms, one, records, spoilt
 
 
 def runs() -> Iterator[Made]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from make._logs import clock, cosine, done, falling, run_log, start, steady
 from make.base import NAN, Label, Made, Noise, Pair, Series, Table, line, lines
-from make.rules_slowdown import timed
+from make.rules.slowdown import timed
 
 
 def runs() -> Iterator[Made]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from make._logs import MAIN, STEP, clock, done, falling, fixtures, run_log, start, traceback, waited
 from make.base import Label, Made, lines
-from make.rules_hang import dumps, ranks, recorded, stack
+from make.rules.hang import dumps, ranks, recorded, stack
 
 _WAITS = (
     ("all_reduce", "torch/distributed/distributed_c10d.py", 2810),

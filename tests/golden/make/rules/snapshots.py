@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from make._logs import MAIN, STEP, done, falling, fixtures, run_log, start, traceback
 from make.base import Label, Made, lines
-from make.rules_memory import oom
+from make.rules.memory import oom
 
 
 def runs() -> Iterator[Made]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from make._logs import done, falling, fixtures, run_log, start, steady
 from make.base import Label, Made, Pair, lines
-from make.rules_slowdown import timed
+from make.rules.slowdown import timed
 
 _HOST = (4100, 4100)
 GEMM = "ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_tn"
