@@ -21,7 +21,7 @@ import sys
 import tarfile
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -76,14 +76,17 @@ def all_told(places: list[Path]) -> list[Told]:
         return list(pool.map(told, places, chunksize=8))
 
 
-def compared(places: Mapping[str, Path]) -> dict[str, Any]:
-    """What `diff` says of each pair."""
-    return {
-        name: answers.compared(
-            [answers.read(places[base]) for base in pair["base"]], answers.read(places[pair["cand"]])
-        )
-        for name, pair in sorted(kept(LABELS)["pairs"].items())
-    }
+def all_compared(places: Mapping[str, Path]) -> dict[str, Any]:
+    """What `diff` says of each pair, asked on two processes."""
+    pairs = sorted(kept(LABELS)["pairs"].items())
+    sides = [([places[base] for base in pair["base"]], places[pair["cand"]]) for _, pair in pairs]
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        return dict(zip((name for name, _ in pairs), pool.map(compared, *zip(*sides, strict=True)), strict=True))
+
+
+def compared(base: Sequence[Path], cand: Path) -> dict[str, Any]:
+    """What `diff` says of one pair."""
+    return answers.compared([answers.read(place) for place in base], answers.read(cand))
 
 
 def kept(path: Path) -> dict[str, Any]:
@@ -206,7 +209,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         places = {path.name: path for path in unpacked(Path(folder))}
         now = all_told(list(places.values()))
-        document = _json({"runs": {one.name: one.answers for one in now}, "pairs": compared(places)})
+        document = _json({"runs": {one.name: one.answers for one in now}, "pairs": all_compared(places)})
     changed = [
         *difference(ANSWERS.read_text(encoding="utf-8") if ANSWERS.exists() else "", document, "answers"),
         *difference(TEXTS.read_text(encoding="utf-8") if TEXTS.exists() else "", texts(now), "texts"),
