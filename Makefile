@@ -69,7 +69,7 @@ golden: setup ## the golden runs whose diagnosis changed
 	$(BIN)/python tests/golden/runs.py
 
 mutants: setup ## change what decides, one number or operator at a time: does an answer notice? make mutants SEED=1 N=240
-	$(BIN)/python tests/mutants/mutate.py --n $(MUTANTS_N) --seed $(SEED)
+	$(BIN)/python tests/mutants/killed.py --n $(MUTANTS_N) --seed $(SEED)
 
 bench: setup ## speed and memory as ratios against peers
 	$(BIN)/python bench/startup.py

@@ -13,7 +13,7 @@ import pytest
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "golden"), str(HERE.parent / "lab")]
-import mutate  # noqa: E402 - the folder is no package
+import killed  # noqa: E402 - the folder is no package
 from cases import BESIDE, Shelf, asked, keep  # noqa: E402 - same
 from loading import ROOT, Program, dependents  # noqa: E402 - same
 from operators import changes, mutated  # noqa: E402 - same
@@ -131,7 +131,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     place = tmp_path_factory.mktemp("mutants")
     (place / "runs").mkdir()
     wanted = {"bundled-oom-then-hang-torchrun", "bundled-nan-blowup-kempnerforge", "edge-pace-jump-1.32"}
-    cases = [one for one in mutate.cases_of(place / "runs") if one.name in wanted | {"edge-diff-ratio-1.025"}]
+    cases = [one for one in killed.cases_of(place / "runs") if one.name in wanted | {"edge-diff-ratio-1.025"}]
     assert len(cases) == 4
     for one in cases:
         keep(one, place)
@@ -167,12 +167,12 @@ def test_a_threshold_that_decides_a_run_is_noticed_by_it(kept: dict[str, Any], p
 
 
 def test_every_survivor_that_has_a_reason_can_be_made() -> None:
-    every = {(one.path, one.text, one.change.words) for one in mutate.mutants()}
-    assert set(mutate.reasons()) <= every
+    every = {(one.path, one.text, one.change.words) for one in killed.mutants()}
+    assert set(killed.reasons()) <= every
 
 
 def test_each_area_gives_as_many_mutants_and_a_seed_the_same_ones() -> None:
-    every = mutate.mutants()
-    drawn = mutate.chosen(every, 240, 0)
-    assert drawn == mutate.chosen(every, 240, 0) != mutate.chosen(every, 240, 1)
-    assert {area: sum(one.area == area for one in drawn) for area in mutate.AREAS} == dict.fromkeys(mutate.AREAS, 30)
+    every = killed.mutants()
+    drawn = killed.chosen(every, 240, 0)
+    assert drawn == killed.chosen(every, 240, 0) != killed.chosen(every, 240, 1)
+    assert {area: sum(one.area == area for one in drawn) for area in killed.AREAS} == dict.fromkeys(killed.AREAS, 30)

@@ -1,6 +1,6 @@
 """Mutants of what decides: one number, comparison or operator of a module is changed; does any answer notice?
 
-    python tests/mutants/mutate.py [--n 240] [--seed 1] [--jobs 2] [--area pace] [--only PATH] [--most 150]
+    python tests/mutants/killed.py [--n 240] [--seed 1] [--jobs 2] [--area pace] [--only PATH] [--most 150]
 
 A mutant is tried on the golden runs and pairs that run its line: past killers and those of its area first. It is killed
 by the first answer that differs, by an exception, or by taking too long. What survives is listed with the reason that
