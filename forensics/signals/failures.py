@@ -126,7 +126,7 @@ def _events(run: Run) -> pl.DataFrame:
     return (
         run.scan("events")
         .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
-        .sort("source", "order", "seq", pl.col("code").str.contains(".", literal=True), "code")
+        .sort("source", "order", "seq", pl.col("code").str.contains(".", literal=True), maintain_order=True)
         .with_columns(t_ns=pl.col("t_ns").forward_fill().over("source"))
         .filter((pl.col("code").is_in(_UNSIGNED) | blamed) & ~of_trackers_own())
         .head(_MAX_EVENTS)
