@@ -23,13 +23,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import launch
 import trainers
 from faults import BY_NAME
-from faults.row import Facts, Fault, last, of
+from faults.row import HEALTHY, Facts, Fault, last, of
 from plan import Job, jobs
 from score import scored, table
 from spy import spied
@@ -40,6 +41,8 @@ MOST_S = 60
 #: The exit code of a process that had to be ended, as timeout(1) gives it.
 _LATE = 124
 _GRACE_S = 5
+#: A third of a control that waited so much more for a CPU than another was slow: a smaller change is a finding (SLO001).
+MOST_BUSY = 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,21 @@ def _not_shown(job: Job, fault: Fault, facts: Facts, codes: list[int]) -> str:
     wrong = {"done": not done, "failed": codes[-1] == 0, "unfinished": done, "": False}[fault.ends]
     if wrong or (len(codes) < fault.starts):
         return f"a job of this kind does not end so: {codes}, done {done}"
+    if fault.outcome == HEALTHY and (times := made_slower(facts)) > MOST_BUSY:
+        return f"the machine made a part of it {times:.2f} times slower than another"
     return fault.shown(job, facts, codes)
+
+
+def made_slower(facts: Facts) -> float:
+    """How many times slower the machine made one third of a process's records than another, by waiting for a CPU."""
+    worst = 1.0
+    for key in {(one["by"], one["process"]) for one in of(facts, "shown")}:
+        shown = [one for one in of(facts, "shown") if (one["by"], one["process"]) == key]
+        ends = [shown[len(shown) * third // 3 - (third == 3)] for third in range(4)]
+        took = [(b["at_s"] - a["at_s"], b["waited_s"] - a["waited_s"]) for a, b in pairwise(ends)]
+        slowed = [wall / (wall - waited) for wall, waited in took if wall > waited]
+        worst = max([worst, *(a / b for a in slowed for b in slowed)])
+    return worst
 
 
 def main() -> int:

@@ -203,3 +203,31 @@ def test_the_page_of_accuracy_names_the_faults_that_are_mostly_answered_wrongly(
     assert "Seeds 7 (9 jobs); 2 of 11 jobs were left out." in page
     assert "| `nan-lr` | 5 | 5 | 100 % | 57-100 % |" in page
     assert "| onset: the first bad step, to one log interval | 9 | 9 | 100 % | 70-100 % |" in page
+
+
+def _records(waits: list[float]) -> list[dict[str, float]]:
+    """One record a second, and for how much of each second its process waited for a CPU."""
+    waited = [sum(waits[:number]) for number in range(len(waits))]
+    return [{"shown": n, "by": 0, "process": 0, "at_s": float(n), "waited_s": one} for n, one in enumerate(waited)]
+
+
+@pytest.mark.parametrize(
+    ("late", "times"),
+    [(0.0, 1.0), (0.19, 1 / 0.81), (0.5, 2.0)],
+)
+def test_a_third_that_waited_for_a_cpu_counts_as_slower_by_what_it_waited(late: float, times: float) -> None:
+    assert lab.made_slower(_records([0.0] * 20 + [late] * 11)) == pytest.approx(times, rel=0.05)
+
+
+def test_a_job_that_waits_all_along_was_not_made_slower() -> None:
+    assert lab.made_slower(_records([0.4] * 30)) == pytest.approx(1.0)
+
+
+def test_each_rank_and_each_process_is_compared_with_itself() -> None:
+    steady = [one | {"by": 1} for one in _records([0.5] * 30)]
+    again = [one | {"process": 1} for one in _records([0.0] * 30)]
+    assert lab.made_slower([*steady, *again]) == pytest.approx(1.0)
+
+
+def test_a_job_without_records_was_not_made_slower() -> None:
+    assert lab.made_slower([]) == 1.0

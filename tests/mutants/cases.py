@@ -80,7 +80,7 @@ class Shelf:
     derived: dict[str, dict[Any, Any]] = field(default_factory=dict)
 
     def of(self, case: Case) -> Kept:
-        """What was kept of a case."""
+        """What was kept of a case, from a file that `keep` wrote into a folder of this program's own."""
         if case.name not in self.kept:
             self.kept[case.name] = pickle.loads((self.place / f"{case.name}.pickle").read_bytes())
         return self.kept[case.name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 JOB = json.loads(Path(os.environ["LAB_JOB"]).read_text())
@@ -24,8 +25,17 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def note(**facts):
     """Tell the truth file what happened: `onset`, `shown` with what was logged, `saved`, `evaluated`, `ended`.
 
-    With each comes who says it, in which process of the place, and how many bytes its log holds so far.
+    With each comes who says it, in which process of the place, how many bytes its log holds so far, when it is said and
+    for how long the process had waited for a CPU by then (proc(5), schedstat), both in seconds.
     """
     told = facts | {"by": RANK, "process": START, "log_bytes": os.fstat(1).st_size}
+    told |= {"at_s": time.monotonic(), "waited_s": _waited_s()}
     with NOTES.with_suffix(f".{RANK}").open("a") as out:
         out.write(json.dumps(told) + "\n")
+
+
+def _waited_s():
+    try:
+        return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
+    except OSError:
+        return 0.0
