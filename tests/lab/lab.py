@@ -180,6 +180,11 @@ def made_slower(facts: Facts) -> float:
     return worst
 
 
+def program(name: str) -> str:
+    """A program that a job can start from its own folder; a link (as in a virtual environment) stays one."""
+    return str(Path(name).absolute()) if os.sep in name else name
+
+
 def main() -> int:
     """Run and score."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -192,13 +197,13 @@ def main() -> int:
     parser.add_argument("--only", default="", help="faults or trainers whose name holds this")
     parser.add_argument("-v", action="store_true")
     given = parser.parse_args()
-    out = given.out.resolve()
+    out, python = given.out.resolve(), program(given.python)
     for name in ("runs", "truth"):
         (out / name).mkdir(parents=True, exist_ok=True)
     shutil.copytree(HERE / "job", out / "src", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     chosen = [job for job in jobs(given.seed, given.n) if given.only in f"{job.fault} {job.trainer} {job.stores}"]
     with ThreadPoolExecutor(given.jobs) as pool:
-        truths = list(pool.map(lambda job: run(job, out, given.python), chosen))
+        truths = list(pool.map(lambda job: run(job, out, python), chosen))
         kept = [(job, truth) for job, truth in zip(chosen, truths, strict=True) if not truth["dropped"]]
         rows = list(
             pool.map(lambda both: scored(both[0].name, out / "runs" / both[0].name, both[1], given.forensics), kept)

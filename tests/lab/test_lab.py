@@ -231,3 +231,8 @@ def test_each_rank_and_each_process_is_compared_with_itself() -> None:
 
 def test_a_job_without_records_was_not_made_slower() -> None:
     assert lab.made_slower([]) == 1.0
+
+
+def test_a_program_below_this_folder_is_found_from_a_job_s_own_folder_and_one_of_the_path_by_its_name() -> None:
+    assert lab.program("env/bin/python") == str(Path.cwd() / "env/bin/python")
+    assert lab.program("python3") == "python3"
