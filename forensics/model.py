@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from forensics.identity import Identity, entity_of, root_of
 
 if TYPE_CHECKING:
     from forensics.figure import Figure
@@ -166,9 +166,19 @@ class Finding:
 
     @property
     def fingerprint(self) -> str:
-        """Stable over runs that failed the same way: rule, cause and the digit-masked first quote (12 hex digits)."""
-        masked = re.sub(r"\d+", "0", self.evidence[0].quote)[:160]
-        return hashlib.sha256(f"{self.rule}|{self.cause}|{masked}".encode(errors="backslashreplace")).hexdigest()[:12]
+        """Stable over runs in which the rule found the same: rule, cause and the words of its evidence (12 digits)."""
+        return root_of(self.rule, self.cause, self._words)
+
+    @property
+    def identity(self) -> Identity:
+        """Which failure this is, over runs, and what it is bound to."""
+        return Identity(root_of(self.shape.value, self.cause, self._words), entity_of(self.evidence[0].quote))
+
+    @property
+    def _words(self) -> str:
+        """What the first evidence says; of a number, only the name of its metric."""
+        proof = self.evidence[0]
+        return proof.quote if proof.value is None else proof.name or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +274,7 @@ class Verdict:
     chain: tuple[str, ...] = ()
     runner_up: str | None = None
     against: tuple[Evidence, ...] = ()
+    identity: Identity | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,7 @@ def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict
         chain=_chain([*omens, cause, *(f for f in explained if f not in omens)]),
         runner_up=f"{rival.shape.value}: {rival.title}" if rival else None,
         against=_against(cause, run),
+        identity=cause.identity,
     )
 
 

@@ -92,8 +92,7 @@ class ShapeRow:
 
 def fingerprint(report: Report) -> str:
     """Give what is equal for runs that failed the same way; `-` for a run that did not fail."""
-    finding = say.lead(report)
-    return finding.fingerprint if finding is not None and report.verdict.outcome is Outcome.FAILED else NOTHING
+    return report.verdict.identity.root if report.verdict.identity is not None else NOTHING
 
 
 def failed_at(report: Report) -> int | None:

@@ -87,6 +87,7 @@ def failed() -> Report:
             Confidence.HIGH,
             ("the gradient norm spiked at step 405", "loss became NaN at step 412", "the detector stopped the run"),
             "CRS001: RuntimeError raised by the detector at step 415",
+            identity=_finding().identity,
         ),
         findings=(
             _finding(),
@@ -149,7 +150,7 @@ def hostile() -> Report:
     finding = _finding(title=HOSTILE, because=HOSTILE, evidence=(evidence,), likely=(HOSTILE,), next=(HOSTILE,))
     verdict = Verdict(
         Outcome.FAILED, HOSTILE, Shape.NAN, cause=HOSTILE, chain=(HOSTILE, HOSTILE), runner_up=HOSTILE,
-        against=(evidence,),
+        against=(evidence,), identity=finding.identity,
     )  # fmt: skip
     files = (FileCoverage(HOSTILE, 1, 0, 1, FileStatus.SKIPPED, HOSTILE, HOSTILE, format=HOSTILE),)
     issues = (Issue(HOSTILE, HOSTILE, HOSTILE),)

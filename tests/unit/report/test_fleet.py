@@ -66,7 +66,9 @@ def test_failures_without_any_time_say_so_in_every_format(failed: Report, health
 def test_shapes_are_counted_with_the_number_of_ways_they_failed(
     failed: Report, healthy: Report, silent: Report, make_finding: Callable[..., Finding]
 ) -> None:
-    other = dataclasses.replace(failed, findings=(make_finding(evidence=(Evidence("x", quote="another way"),)),))
+    another = make_finding(evidence=(Evidence("x", quote="another way"),))
+    verdict = dataclasses.replace(failed.verdict, identity=another.identity)
+    other = dataclasses.replace(failed, verdict=verdict, findings=(another,))
     rows = _many.by_shape([healthy, failed, other, silent, failed])
     told = [(r.outcome, r.shape, r.runs, r.failures) for r in rows]
     assert told == [(Outcome.FAILED, "nan", 3, 2), (Outcome.HEALTHY, "-", 1, 0), (Outcome.CANNOT_SAY, "-", 1, 0)]

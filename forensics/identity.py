@@ -1,0 +1,120 @@
+"""What makes two failures the same one: the words of an error without all that differs between two runs of it.
+
+`bare` masks what a second run of the same failure prints differently: times, ranks, hosts, addresses, process and run
+ids, sizes and other numbers, and the folders of a path. What it keeps is the wording, names and the ends of paths.
+`root_of` is a hash of shape, cause and these words; `entity_of` is the exact thing that the words name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+#: Words that are compared; a message goes on with tensors, sizes and stacks of one run.
+_MOST_CHARS = 300
+_HASH_CHARS = 12
+#: No more of a line is looked at: it may be hostile, and each mask reads it again.
+_MOST_READ = 2000
+#: An exception's own words begin here: what a launcher, a logger or a rank prefix prints before them is no part of it.
+_EXCEPTION = re.compile(
+    r"(?<![\w.'\"/])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Warning|Exit|Failure)\b(?=:|$|\s*\()"
+)
+_STAMP = r"\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d(?::\d\d)?)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+#: What stands before the words of a line: stamps, levels, names of loggers, ranks, hosts and process ids.
+_PREFIX = re.compile(
+    rf"^\s*(?:\[?{_STAMP}\]?|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?|\[[^\]\s]{{1,40}}\]:?|\[[^\]]{{0,20}}\brank\W?\d+\]:?"
+    r"|\[?[EWIFD](?:\d{4})?(?=\s)|\(?[A-Za-z][\w.-]*\.(?:py|cc|cpp|h):\d+[)\]]?|(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?|\d+:"
+    r"|[A-Za-z][\w.-]*\d[\w.-]*:(?=\s)|(?:pid|tid)\W?\d+|\d+|[-|,;:>])\s*"
+)
+_NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
+#: What differs between two runs of one failure, and what stands in its place; the first that fits takes the text.
+_MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), mask)
+    for pattern, mask in (
+        (r"[A-Za-z][\w+.-]*://[^\s'\"<>]+", "<url>"),
+        (r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b", "<id>"),
+        (_STAMP, "<time>"),
+        (r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w* [A-Z][a-z]{2}\w* +\d+(?: [\d:]+)?(?: \d{4})?", "<time>"),
+        (r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b", "<time>"),
+        (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b", "<host>"),
+        (r"\[?(?:[0-9a-fA-F]{1,4}:){3,7}[0-9a-fA-F]{1,4}\]?(?::\d+)?", "<host>"),
+        (r"\b(?:PCI:)?[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?\b", "<device>"),
+        (r"\b0x[0-9a-fA-F]+\b", "<address>"),
+        (r"(?:[A-Za-z]:)?(?:[\w.@%+~-]*/)+(?=[\w.@%+~-])", ""),
+        (r"(?i)\b(host(?:name)?|node|peer|server)((?:\s+|\s*[=:]\s*)['\"\[(]?)[\w.-]*\w", r"\1\2<host>"),
+        (r"(?i)\b(on|from|run|job|pod|container|experiment)\s+(?=[\w.-]*\d)(?=[\w.-]*[a-z])[\w.-]*\w", r"\1 <id>"),
+        (r"\b(?:[a-zA-Z][\w-]*\.){2,}[a-z]{2,}(?::\d+)?\b(?!\()", "<host>"),
+        (r"\b(?=[\w-]*\d)(?=[\w-]*[a-zA-Z])\w+(?:-\w+){2,}\b", "<id>"),
+        (r"\b(?=\w*\d\w*[a-z]\w*\d|\w*[a-z]\w*\d\w*[a-z]\w*\d)[0-9a-z]{7,}\b", "<id>"),
+        (r"\b[0-9a-f]{12,64}\b", "<id>"),
+        (rf"{_NUMBER}\s*(?:[kKMGT]i?B|bytes|ms|s|seconds|minutes|%)(?![A-Za-z])", "<#>"),
+        (r"[-+]?\b\d[\d,_]*(?:\.\d+)?(?:[eE][-+]?\d+)?", "<#>"),
+        (r"\d+", "<#>"),
+    )
+)  # fmt: skip
+_LIST = re.compile(r"<#>(?:\s*(?:,|-|x|and|to|\.)\s*<#>)+")
+#: Numbers that say what failed, not how large it was: they are words.
+_CODE_NUMBER = re.compile(
+    r"(?i)\b(xid(?: \([^)]*\))?|errno|exit(?: ?code)?|signal|status|error code|cuda error|http(?: error)?|sig)"
+    r"(\W{1,4})(-?\d{1,4})\b(?!\.\d)"
+)
+#: Where a device stands between a word and its number.
+_MASKED_XID = re.compile(r" \([^)]*\)")
+#: A number that is a word is spelled in letters, so that no mask takes it.
+_LETTERS = str.maketrans("0123456789-", "zqwrtypsdfm")
+_BLANKS = re.compile(r"\s+")
+#: The things that a failure can be bound to, so that another try on them fails again.
+_THINGS: tuple[re.Pattern[str], ...] = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?:[\w.@%+~-]*/)+[\w.@%+~-]+",
+        r"\b[\w.-]+\.(?:safetensors|pt|pth|ckpt|bin|parquet|arrow|jsonl|tar|idx|npy|tfrecord|mds|h5)\b",
+        r"(?i)\b(?:shard|sample|record|document|batch|index|idx|worker|file)[ _]?#?\s*[=:]?\s*\d+",
+        r"(?i)\b(?:GPU|cuda|device)[ :=]*\d+",
+        r"\b(?:PCI:)?[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?\b",
+    )
+)
+#: A frame of the program's own code is where a failure was seen, not what it is bound to.
+_CODE = (".py", ".cc", ".cpp", ".cu", ".h", ".so")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which failure it is, over runs, and what it is bound to: a checkpoint, a shard, a data position or a device."""
+
+    root: str
+    entity: str | None = None
+
+
+def bare(text: str) -> str:
+    """Give the words of an error line without what differs between two runs of the same failure."""
+    text = text[:_MOST_READ]
+    begin = _EXCEPTION.search(text)
+    words = text[begin.start() :] if begin else _without_prefix(text)
+    words = _CODE_NUMBER.sub(
+        lambda found: f"{_MASKED_XID.sub('', found[1])}{found[2]}{found[3].translate(_LETTERS)}", words
+    )
+    for pattern, mask in _MASKS:
+        words = pattern.sub(mask, words)
+    return _BLANKS.sub(" ", _LIST.sub("<#>", words)).strip()[:_MOST_CHARS]
+
+
+def _without_prefix(text: str) -> str:
+    while (found := _PREFIX.match(text)) and found.end():
+        text = text[found.end() :]
+    return text
+
+
+def root_of(shape: str, cause: str, words: str) -> str:
+    """Give 12 hexadecimal digits that are equal for runs that failed the same way."""
+    return hashlib.sha256(f"{shape}|{cause}|{bare(words)}".encode(errors="backslashreplace")).hexdigest()[:_HASH_CHARS]
+
+
+def entity_of(text: str) -> str | None:
+    """Give the checkpoint, shard, data position or device that an error line names; None where it names none."""
+    for pattern in _THINGS:
+        for found in pattern.finditer(text):
+            if not found[0].endswith(_CODE):
+                return _BLANKS.sub(" ", found[0])
+    return None

@@ -1,0 +1,117 @@
+"""Two runs that failed the same way have one root, whatever else they print; two failures in alike words have two."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+
+import pytest
+
+from forensics.identity import bare, entity_of, root_of
+from forensics.model import Confidence, Evidence, Finding, Severity, Shape
+
+#: Error lines with places for what differs between two runs: rank, host, stamp, address, run id, size, count, port.
+TEMPLATES = (
+    "{stamp} ERROR [rank{rank}] {host}: RuntimeError: CUDA out of memory. Tried to allocate {size} GiB. GPU {rank} has",
+    "{host}: [rank{rank}]: KeyError: 'rope_scaling'",
+    "[rank{rank}]: ValueError: cannot reshape array of size {count} into shape ({count},{rank})",
+    "{host}: [rank{rank}]: torch.distributed.DistBackendError: NCCL error, NCCL version 2.{rank}.5, peer {address}",
+    "slurmstepd: error: *** JOB {count} ON {host} CANCELLED AT {stamp} DUE TO TIME LIMIT ***",
+    "FileNotFoundError: [Errno 2] No such file or directory: '/data/{run}/checkpoints/step_{count}/model.pt'",
+    "[{stamp}] Out of memory: Killed process {count} (python) total-vm:{count}kB, anon-rss:{count}kB",
+    "ConnectionError: HTTPSConnectionPool(host='{host}.example.com', port={port}): Max retries exceeded",
+    "[E{port} ProcessGroupNCCL.cpp:{port}] [Rank {rank}] Watchdog caught a timeout: OpType=ALLREDUCE ({count} ms)",
+    "NVRM: Xid (PCI:0000:{rank}b:00): 79, pid={count}, GPU has fallen off the bus.",
+    "RuntimeError: DataLoader worker (pid {count}) is killed by signal: Killed.",
+    "OSError: [Errno 28] No space left on device: '/scratch/{run}/step_{count}.pt'",
+    "wandb.errors.CommError: run {run} not found ({address})",
+    "AssertionError: loss {size} of sample {count} on {host}:{port}",
+    "torch.cuda.OutOfMemoryError: HIP out of memory. Tried to allocate {size} MiB. GPU {rank}",
+    "Fatal Python error: Segmentation fault at {address}, thread {address}",
+    "{stamp} [{host}] FATAL: worker {count} lost heartbeat for {size}s",
+    "terminate called after throwing an instance of 'c10::Error' what(): address {address} is not mapped",
+    "ray.exceptions.ActorDiedError: The actor died: ip {rank}0.1.2.3:{port}, pid={count}",
+    "RuntimeError: mat1 and mat2 shapes cannot be multiplied ({count}x{rank} and {count}x{port})",
+)
+VARIANTS = 12
+DIFFERENT = (
+    "KeyError: 'rope_scaling'",
+    "KeyError: 'labels'",
+    "RuntimeError: expected scalar type Float but found Half",
+    "RuntimeError: expected scalar type Half but found Float",
+    "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.",
+    "NVRM: Xid (PCI:0000:3b:00): 48, pid=1, GPU has fallen off the bus.",
+    "OSError: [Errno 28] No space left on device",
+    "OSError: [Errno 5] Input/output error",
+    "ModuleNotFoundError: No module named 'flash_attn'",
+    "ModuleNotFoundError: No module named 'apex'",
+    "exitcode: -9",
+    "exitcode: -11",
+    "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE)",
+    "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(OpType=BROADCAST)",
+    "RuntimeError: CUDA error: device-side assert triggered",
+    "RuntimeError: CUDA error: an illegal memory access was encountered",
+)
+
+
+def printed(template: str, seed: int) -> str:
+    rng = random.Random(seed)
+    day = f"2026-{rng.randrange(1, 13):02d}-{rng.randrange(1, 28):02d}"
+    minute, digit = f"{rng.randrange(10, 24)}", rng.randrange(10)
+    return template.format(
+        rank=rng.randrange(8),
+        host=rng.choice(("node07", "gpu-a17", "r6i5n1", "ip-10-0-31-4", "trn2-worker-003")),
+        stamp=rng.choice((f"{day} {minute}:14:05", f"{day}T08:{minute}:07.{rng.randrange(1000):03d}")),
+        address=f"0x{rng.getrandbits(44):012x}",
+        run=rng.choice((f"run-20260103_101112-a{digit}b{digit}c7d9", f"exp_{digit}7")),
+        size=f"{rng.uniform(1, 900):.2f}",
+        count=rng.randrange(10, 10**7),
+        port=rng.randrange(1000, 9999),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_one_failure_has_one_root_whatever_rank_host_time_address_or_size_a_run_prints(template: str) -> None:
+    seen = {bare(printed(template, seed)) for seed in range(VARIANTS)}
+    assert len(seen) == 1, seen
+    assert len({root_of("crash", "uncaught_exception", printed(template, seed)) for seed in range(VARIANTS)}) == 1
+
+
+def test_different_failures_in_alike_words_have_different_roots() -> None:
+    texts = [*DIFFERENT, *(printed(template, 1) for template in TEMPLATES if "Errno" not in template)]
+    texts = [text for text in texts if text not in DIFFERENT[4:5] and text != DIFFERENT[0]]  # two templates say these
+    alike = [(a, b) for a, b in combinations(texts, 2) if root_of("crash", "", a) == root_of("crash", "", b)]
+    assert len(list(combinations(texts, 2))) >= 100
+    assert alike == []
+
+
+def test_one_text_of_two_shapes_or_of_two_causes_is_two_failures() -> None:
+    roots = {
+        root_of(*key, "loss") for key in (("nan", "bad_sample"), ("nan", "loss_scale_collapse"), ("oom", "bad_sample"))
+    }
+    assert len(roots) == 3
+
+
+def test_a_number_proves_by_the_name_of_its_metric_and_not_by_its_value_or_step() -> None:
+    def finding(name: str, value: float, step: int) -> Finding:
+        proof = Evidence("log", quote=f"{name} = {value} at step {step}", step=step, name=name, value=value)
+        return Finding("NAN001", Shape.NAN, Severity.ERROR, Confidence.HIGH, "t", "b", (proof,), cause="unknown")
+
+    nan = float("nan")
+    assert finding("loss", nan, 7).identity == finding("loss", float("inf"), 912).identity
+    assert finding("loss", nan, 7).identity.root != finding("grad_norm", nan, 7).identity.root
+
+
+@pytest.mark.parametrize(
+    ("text", "entity"),
+    [
+        ("OSError: cannot read 'ckpt/step_400/model.pt'", "ckpt/step_400/model.pt"),
+        ("ValueError: bad record in shard_0042.parquet", "shard_0042.parquet"),
+        ("ValueError: sample 1234 has no label", "sample 1234"),
+        ("NVRM: Xid (PCI:0000:3b:00): 79", "PCI:0000:3b:00"),
+        ("RuntimeError: in /home/me/train.py line 12", None),
+        ("KeyError: 'labels'", None),
+    ],
+)
+def test_an_entity_is_what_another_try_would_meet_again(text: str, entity: str | None) -> None:
+    assert entity_of(text) == entity
