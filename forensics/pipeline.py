@@ -182,9 +182,16 @@ def findings_of(run: Run, config: RuleConfig, shapes: frozenset[Shape] | None = 
             raise
 
 
+def thresholds_of(config: RuleConfig) -> dict[type, Any]:
+    """Give the thresholds that differ from the shipped ones, by their type; rules of one analysis share them."""
+    asked = (config.for_rule(rule) for rule in registry.load("rules").rules if rule.config is not None)
+    return {type(one): one for one in asked if one != type(one)()}
+
+
 def report_of(run: Run, config: RuleConfig | None = None, shapes: frozenset[Shape] | None = None) -> Report:
     """Judge a run that has been read, by every rule or by those of some shapes only."""
     config = config if config is not None else Defaults()
+    run = run.under(thresholds_of(config))
     every = tuple(findings_of(run, config, shapes))
     kept = tuple(f for f in every if f.rule not in config.ignore)
     coverage = coverage_of(run)

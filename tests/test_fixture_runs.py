@@ -9,9 +9,9 @@ from types import ModuleType
 
 import pytest
 
+from forensics.analyses.nan.origin import origin
 from forensics.compare.baseline import against
 from forensics.compare.config import audit
-from forensics.nan_origin import origin
 from forensics.pipeline import ingest_run, report_of, triage
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -37,9 +37,10 @@ class Reading:
 
         limits = replace(DEFAULT, device_only=device_only and self.store is None)
         if source == _STDIN:
-            return pipeline.ingest_stream("stdin", sys.stdin.buffer, limits=limits)
+            return _configured(pipeline.ingest_stream("stdin", sys.stdin.buffer, limits=limits))
         with watched(quiet=self.quiet) as seen:
-            return pipeline.ingest_run(Path(source), store=self.store, limits=limits, progress=seen)
+            run = pipeline.ingest_run(Path(source), store=self.store, limits=limits, progress=seen)
+        return _configured(run, Path(source))
 
     def shown(self, value: T, *runs: Run) -> T:
         """Give what may be shown of a value that was found in `runs`: every text of it redacted where that was asked.
@@ -51,3 +52,13 @@ class Reading:
         from forensics.report._redacted import redacted  # noqa: PLC0415 - polars is not on the path of --help
 
         return redacted(value, *runs)
+
+
+def _configured(run: Run, *places: Path) -> Run:
+    """Give the run under the thresholds that the user set, so that every command judges by the same ones."""
+    from forensics import config, pipeline, registry  # noqa: PLC0415 - polars is not on the path of --help
+
+    settings = config.load(cwd=Path.cwd(), runs=places)
+    if not settings.rule_tables:
+        return run  # and no rule is loaded for a command that asks none
+    return run.under(pipeline.thresholds_of(settings.checked(registry.load("rules").rules)))

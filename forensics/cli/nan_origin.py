@@ -16,7 +16,7 @@ from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode
 
 if TYPE_CHECKING:
-    from forensics.nan_origin import NanOrigin
+    from forensics.analyses.nan.origin import NanOrigin
 
 InputArgument = Annotated[str, typer.Argument(metavar="INPUT", help="A log, a run directory, or - for stdin.")]
 
@@ -24,7 +24,7 @@ InputArgument = Annotated[str, typer.Argument(metavar="INPUT", help="A log, a ru
 @reads_runs("text", "json", "markdown")
 def command(source: InputArgument, *, shared: Shared) -> Answer:
     """Find the first step at which a value was not finite."""
-    from forensics.nan_origin import origin  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.analyses.nan.origin import origin  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.report import nan_origin as page  # noqa: PLC0415 - same
     from forensics.store.gather import coverage_of, issues_of  # noqa: PLC0415 - same
 

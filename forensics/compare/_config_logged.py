@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Evidence, EvidenceRole
-from forensics.rules._kit import metric_evidence
 from forensics.signals.loss_curve import Curve, curves
 from forensics.store.run import Run
 

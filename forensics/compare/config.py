@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 
+from forensics.case.evidence import fact_evidence
 from forensics.compare._config_consumed import drift, evidence, moved
 from forensics.compare._config_devices import devices
 from forensics.compare._config_entries import Entry, entries, shown
@@ -20,7 +21,6 @@ from forensics.compare._config_pair import Pair, pairs
 from forensics.compare._config_rank import effective_batch, score_of
 from forensics.compare._config_shares import changed, matched, mixes, variation
 from forensics.model import Evidence, EvidenceRole
-from forensics.rules._kit import fact_evidence
 from forensics.signals.consumed import Consumed, consumed
 from forensics.store.run import Run
 

@@ -14,7 +14,7 @@ from forensics.report._payload import Payload, evidence_payload
 from forensics.report._style import Paint, Style
 
 if TYPE_CHECKING:
-    from forensics.nan_origin import NanOrigin
+    from forensics.analyses.nan.origin import NanOrigin
 
 _EVIDENCE_SHOWN = 4
 _KINDS = {

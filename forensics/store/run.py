@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from forensics.store.schema import TABLES, conform
 
 T = TypeVar("T")
 _NO_FRAMES: Mapping[str, pl.LazyFrame] = MappingProxyType({})
+_NO_THRESHOLDS: Mapping[type, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,14 @@ class Run:
     """The tables of one run; a table that nothing wrote is empty, with its schema.
 
     `name` is what the user called the run. Frames are sorted by (source, seq) where the table has a `seq`. `bases`
-    are the runs that it is compared with, where some were given.
+    are the runs that it is compared with, where some were given. `thresholds` are those that the user changed, by their
+    type: every analysis asks for its own here, so a setting acts on each command that shows the analysis.
     """
 
     name: str
     frames: Mapping[str, pl.LazyFrame] = field(default_factory=lambda: _NO_FRAMES)
     bases: tuple[Run, ...] = field(default=(), repr=False, compare=False)
+    thresholds: Mapping[type, Any] = field(default_factory=lambda: _NO_THRESHOLDS, repr=False, compare=False)
     _derived: dict[Callable[[Run], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def scan(self, table: str) -> pl.LazyFrame:
@@ -47,9 +50,17 @@ class Run:
             self._derived[make] = make(self)
         return self._derived[make]
 
+    def threshold(self, kind: type[T]) -> T:
+        """Give the thresholds of one kind, as the user set them or as they are shipped."""
+        return self.thresholds[kind] if kind in self.thresholds else kind()
+
+    def under(self, thresholds: Mapping[type, Any]) -> Run:
+        """Give the same run, judged by other thresholds; nothing that was derived before is kept."""
+        return replace(self, thresholds=thresholds) if thresholds != self.thresholds else self
+
     def without(self, *tables: str) -> Run:
         """Give the same run as if nothing had written these tables."""
-        return Run(self.name, {name: frame for name, frame in self.frames.items() if name not in tables}, self.bases)
+        return replace(self, frames={name: frame for name, frame in self.frames.items() if name not in tables})
 
 
 def run_of(name: str, tables: Mapping[str, pl.DataFrame]) -> Run:

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from forensics import pipeline
+from forensics.analyses.nan.origin import origin
 from forensics.compare._model import Options
 from forensics.compare._sections import diff
 from forensics.compare.baseline import against
 from forensics.hang import picture
 from forensics.memory import memory_of
 from forensics.model import Coverage, Finding, Report
-from forensics.nan_origin import origin
 from forensics.report import diff as diff_page
 from forensics.report import hang as hang_page
 from forensics.report import memory as memory_page

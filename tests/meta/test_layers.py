@@ -14,7 +14,6 @@ LAYERS = (
     ("forensics.pipeline", "forensics.config"),
     (
         "forensics.verdict",
-        "forensics.nan_origin",
         "forensics.memory",
         "forensics.hang",
         "forensics.compare",

@@ -41,7 +41,7 @@ from operators import Change, changes, mentions, mutated  # noqa: E402 - beside 
 AREAS: Mapping[str, tuple[str, ...]] = {
     "verdict": ("verdict.py", "_verdict_[!h]*.py", "signals/timeline.py", "signals/earlier_runs.py"),
     "health": ("_verdict_healthy.py", "signals/endings.py"),
-    "nan": ("rules/nan/_*.py", "nan_origin.py", "_nan_origin_*.py", "signals/nonfinite.py"),
+    "nan": ("analyses/nan/*.py", "signals/nonfinite.py"),
     "memory": ("signals/memory_shape.py", "signals/_memory_*.py"),
     "hang": ("rules/hang/_*.py", "signals/hang_*.py"),
     "pace": ("rules/slowdown/_pace.py", "rules/slowdown/level_shift.py", "signals/pace_*.py"),

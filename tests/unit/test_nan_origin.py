@@ -8,8 +8,8 @@ import shlex
 import polars as pl
 import pytest
 
-from forensics._nan_origin_restart import COMMANDS, restart_command
-from forensics.nan_origin import origin
+from forensics.analyses.nan.origin import origin
+from forensics.analyses.nan.restart import COMMANDS, restart_command
 from forensics.store.run import Run, run_of
 
 NAN = math.nan

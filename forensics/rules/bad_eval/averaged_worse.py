@@ -45,9 +45,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.signals.eval_curves import EvalCurve, eval_curves
 from forensics.store.run import Run
 

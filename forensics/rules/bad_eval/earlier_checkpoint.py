@@ -40,9 +40,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.evidence import checkpoint_evidence
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import checkpoint_evidence
 from forensics.rules.bad_eval._results import result_evidence
 from forensics.store.run import Run
 

@@ -40,9 +40,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.case.evidence import fact_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import fact_evidence
 from forensics.signals.vocabulary import configured_rows, weight_rows
 from forensics.store.run import Run
 

@@ -53,9 +53,9 @@ from typing import Any
 
 import polars as pl
 
+from forensics.case.evidence import at_step, metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, metric_evidence
 from forensics.signals.nonfinite import watched
 from forensics.signals.steps import SERIES
 from forensics.signals.stores import counted

@@ -56,9 +56,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.rules.bad_eval._results import masked, name_of, result_evidence
 from forensics.signals.eval_settings import compared
 from forensics.signals.evals import Row, courses, higher_is_better

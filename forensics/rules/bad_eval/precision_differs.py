@@ -50,9 +50,9 @@ from typing import Any
 
 import polars as pl
 
+from forensics.case.evidence import fact_evidence
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import fact_evidence
 from forensics.rules.bad_eval._results import result_evidence
 from forensics.signals.evals import Row, settings_of
 from forensics.store.run import Run

@@ -33,9 +33,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.case.evidence import fact_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import fact_evidence
 from forensics.signals.vocabulary import embedding_rows, token_ids
 from forensics.store.run import Run
 

@@ -33,9 +33,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from forensics.case.evidence import event_evidence
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
-from forensics.rules._kit import event_evidence
 from forensics.rules.hang._clue import Clue, shown
 from forensics.signals.hang_differs import Signature, kind_cause, slip_by_steps
 from forensics.signals.hang_lines import matching

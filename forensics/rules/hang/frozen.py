@@ -31,9 +31,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from forensics.case.evidence import attributes, event_evidence
 from forensics.model import Finding, Shape
 from forensics.registry import rule
-from forensics.rules._kit import attributes, event_evidence
 from forensics.rules.hang._clue import Clue, shown
 from forensics.store.run import Run
 

@@ -38,9 +38,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from forensics.case.evidence import event_evidence
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import event_evidence
 from forensics.signals._survival import SURVIVED_STEPS
 from forensics.signals.endings import ending_of
 from forensics.signals.hang_lines import matching

@@ -33,9 +33,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.case.evidence import event_evidence
 from forensics.model import Finding, Shape
 from forensics.registry import rule
-from forensics.rules._kit import event_evidence
 from forensics.rules.hang._clue import Clue, shown
 from forensics.signals.hang_exits import exits
 from forensics.signals.hang_lines import matching

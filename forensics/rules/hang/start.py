@@ -32,9 +32,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from forensics.case.evidence import event_evidence
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
-from forensics.rules._kit import event_evidence
 from forensics.rules.hang._clue import Clue, of_failure, shown
 from forensics.signals.hang_complaints import placed
 from forensics.signals.hang_exits import exits

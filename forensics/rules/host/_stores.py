@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from forensics.rules._kit import number
+from forensics.case.evidence import number
 from forensics.signals.stores import Link, Strand
 from forensics.store.run import Run
 

@@ -57,9 +57,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.rules.host._stores import relation, row_of
 from forensics.signals.stores import Link, stores_of
 from forensics.store.run import Run

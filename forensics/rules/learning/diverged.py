@@ -64,9 +64,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.rules.learning._contrary import improved, reinforced
 from forensics.rules.learning._departure import course_of, kind_of
 from forensics.rules.learning._limits import Limits

@@ -153,9 +153,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
+from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, fact_evidence, metric_evidence, number
 from forensics.rules.learning._contrary import improved, reinforced
 from forensics.signals.loss_curve import Curve, curves
 from forensics.signals.loss_trend import Trend, from_the_start, trend_of

@@ -124,9 +124,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.case.evidence import metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence, number
 from forensics.rules.learning._contrary import reinforced
 from forensics.rules.learning.no_decrease import LIKELY, NEXT
 from forensics.signals.loss_curve import Curve, beside, curves

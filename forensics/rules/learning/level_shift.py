@@ -151,9 +151,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.case.evidence import at_step, metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, metric_evidence
 from forensics.rules.learning._contrary import improved, reinforced
 from forensics.rules.learning._departure import Departure, course_of, kind_of
 from forensics.rules.learning._limits import Limits

@@ -90,9 +90,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, fact_evidence, metric_evidence, number
 from forensics.signals.loss_curve import curves
 from forensics.signals.lr_config import Said, configured, number_of
 from forensics.signals.lr_schedule import Schedule, schedule_of

@@ -38,9 +38,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.case.evidence import fact_evidence, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import fact_evidence, metric_evidence, number
 from forensics.rules.learning._contrary import reinforced
 from forensics.signals.loss_curve import curves
 from forensics.signals.lr_config import Said, adapter_of, configured

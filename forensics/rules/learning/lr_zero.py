@@ -116,9 +116,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, metric_evidence, number
 from forensics.rules.learning.no_decrease import FLAT, is_flat
 from forensics.signals.loss_curve import beside, curves
 from forensics.signals.loss_trend import trend_of

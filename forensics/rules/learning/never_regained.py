@@ -55,9 +55,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.case.evidence import metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence, number
 from forensics.signals.loss_curve import Curve, curves
 from forensics.signals.losses import Series, series_of
 from forensics.signals.metric_names import metric_names

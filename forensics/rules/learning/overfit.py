@@ -55,9 +55,9 @@ from math import hypot, log, sqrt
 
 import numpy as np
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.signals.eval_curves import eval_curves
 from forensics.signals.loss_curve import Curve, Floats, curves
 from forensics.signals.loss_noise import MAD_TO_SIGMA, centred_median, noise_about

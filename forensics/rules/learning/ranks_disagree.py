@@ -101,9 +101,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from forensics.case.evidence import at_step, metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, metric_evidence
 from forensics.signals.loss_curve import Curve, Floats, curves
 from forensics.store.run import Run
 

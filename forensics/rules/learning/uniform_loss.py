@@ -78,9 +78,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
+from forensics.case.evidence import fact_evidence, metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import fact_evidence, metric_evidence, number
 from forensics.rules.learning._contrary import improved, reinforced
 from forensics.rules.learning.no_decrease import FLAT, LIKELY, NEXT, is_flat
 from forensics.signals.loss_curve import Curve, curves

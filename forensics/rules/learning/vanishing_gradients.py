@@ -142,9 +142,9 @@ from math import log
 
 import numpy as np
 
+from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, metric_evidence, number
 from forensics.rules.learning._contrary import improved, reinforced
 from forensics.signals.loss_curve import Curve, Floats, beside, curves
 from forensics.signals.loss_trend import trend_of

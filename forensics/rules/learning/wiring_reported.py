@@ -32,9 +32,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from forensics.case.evidence import event_evidence
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import event_evidence
 from forensics.rules.learning.no_decrease import NEXT
 from forensics.store.run import Run
 

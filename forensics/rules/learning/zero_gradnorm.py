@@ -113,9 +113,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.rules.learning._contrary import improved
 from forensics.rules.learning.no_decrease import FLAT, LIKELY, NEXT, is_flat
 from forensics.signals.loss_curve import beside, curves

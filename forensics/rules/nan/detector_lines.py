@@ -36,10 +36,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.nan.detector import detector_lines
+from forensics.case.evidence import at_step, event_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, event_evidence
-from forensics.rules.nan._detector import detector_lines
 from forensics.store.run import Run
 
 

@@ -47,12 +47,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.nan.kind import hidden
+from forensics.analyses.nan.onset import nan_onset
+from forensics.analyses.nan.series import Status
+from forensics.case.evidence import at_step
 from forensics.model import Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step
-from forensics.rules.nan._kind import hidden
-from forensics.rules.nan._onset import nan_onset
-from forensics.rules.nan._series import Status
 from forensics.store.run import Run
 
 

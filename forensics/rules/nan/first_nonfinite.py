@@ -64,12 +64,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.nan.kind import WORDS, kind_of
+from forensics.analyses.nan.onset import NanOnset, nan_onset
+from forensics.analyses.nan.series import Shares, Status
+from forensics.case.evidence import at_step
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step
-from forensics.rules.nan._kind import WORDS, kind_of
-from forensics.rules.nan._onset import NanOnset, nan_onset
-from forensics.rules.nan._series import Shares, Status
 from forensics.store.run import Run
 
 _SEVERITY = {
@@ -87,9 +87,9 @@ _AFTER = {
 
 
 @rule("NAN001", shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Shares)
-def first_nonfinite(run: Run, cfg: Shares) -> Iterator[Finding]:
+def first_nonfinite(run: Run, _cfg: Shares) -> Iterator[Finding]:
     """Find the first non-finite step of the attempt that counts."""
-    found = nan_onset(run, cfg)
+    found = nan_onset(run)
     if found is None:
         return
     first, failed = found.first, found.status is Status.FAILED

@@ -47,22 +47,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.nan.kind import Alarm, kind_of
+from forensics.analyses.nan.onset import nan_onset
+from forensics.analyses.nan.series import Status
+from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.model import Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, metric_evidence, number
-from forensics.rules.nan._kind import Alarm, kind_of
-from forensics.rules.nan._onset import nan_onset
-from forensics.rules.nan._series import Status
 from forensics.store.run import Run
 
 
 @rule("NAN003", shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Alarm)
-def flat_gradnorm(run: Run, cfg: Alarm) -> Iterator[Finding]:
+def flat_gradnorm(run: Run, _cfg: Alarm) -> Iterator[Finding]:
     """Find a NaN that nothing announced."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
         return
-    kind = kind_of(run, found, cfg)
+    kind = kind_of(run, found)
     if kind.name != "data_or_numerics" or kind.quiet is None:
         return
     quiet = kind.quiet

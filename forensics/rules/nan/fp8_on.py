@@ -41,11 +41,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from forensics.analyses.nan.onset import nan_onset
+from forensics.analyses.nan.series import Status
+from forensics.case.evidence import fact_evidence
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import fact_evidence
-from forensics.rules.nan._onset import nan_onset
-from forensics.rules.nan._series import Status
 from forensics.store.run import Run
 
 _OFF = ("false", "0", "null", "none", "no", "off", "", "disabled", "[]", "{}")

@@ -63,22 +63,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.nan.kind import Alarm, kind_of
+from forensics.analyses.nan.onset import nan_onset
+from forensics.analyses.nan.series import Status
+from forensics.case.evidence import at_step, metric_evidence
 from forensics.model import Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, metric_evidence
-from forensics.rules.nan._kind import Alarm, kind_of
-from forensics.rules.nan._onset import nan_onset
-from forensics.rules.nan._series import Status
 from forensics.store.run import Run
 
 
 @rule("NAN002", shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Alarm)
-def gradnorm_spike(run: Run, cfg: Alarm) -> Iterator[Finding]:
+def gradnorm_spike(run: Run, _cfg: Alarm) -> Iterator[Finding]:
     """Find the rise that came before the first non-finite step."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
         return
-    rise = kind_of(run, found, cfg).precursor
+    rise = kind_of(run, found).precursor
     if rise is None:
         return
     what = "gradient norm" if rise.metric == "grad_norm" else "loss"

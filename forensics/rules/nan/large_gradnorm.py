@@ -44,11 +44,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.nan.onset import nan_onset
+from forensics.analyses.nan.series import Status
+from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, metric_evidence, number
-from forensics.rules.nan._onset import nan_onset
-from forensics.rules.nan._series import Status
 from forensics.store.run import Run
 
 

@@ -52,19 +52,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from forensics.analyses.nan.onset import nan_onset
+from forensics.analyses.nan.scale import ScaleLimits, collapse_of
+from forensics.analyses.nan.series import Status
+from forensics.case.evidence import at_step
 from forensics.model import Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step
-from forensics.rules.nan._onset import nan_onset
-from forensics.rules.nan._scale import ScaleLimits, collapse_of
-from forensics.rules.nan._series import Status
 from forensics.store.run import Run
 
 
 @rule("NAN005", shape=Shape.NAN, needs=("metrics", "events"), config=ScaleLimits)
-def loss_scale_collapse(run: Run, cfg: ScaleLimits) -> Iterator[Finding]:
+def loss_scale_collapse(run: Run, _cfg: ScaleLimits) -> Iterator[Finding]:
     """Find where the loss scale began to fall for good."""
-    collapse = collapse_of(run, cfg)
+    collapse = collapse_of(run)
     if collapse is None:
         return
     found = nan_onset(run)

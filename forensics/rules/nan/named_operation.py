@@ -34,11 +34,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from forensics.analyses.nan.onset import nan_onset
+from forensics.analyses.nan.series import Status
+from forensics.case.evidence import Row, attributes, event_evidence
 from forensics.model import Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import Row, attributes, event_evidence
-from forensics.rules.nan._onset import nan_onset
-from forensics.rules.nan._series import Status
 from forensics.store.run import Run
 
 _BACKWARD = r"Function '(\w+Backward\d*)' returned nan values"

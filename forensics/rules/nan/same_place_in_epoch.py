@@ -48,10 +48,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from forensics.analyses.nan.onset import nan_onset
+from forensics.case.evidence import at_step, metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, metric_evidence
-from forensics.rules.nan._onset import nan_onset
 from forensics.store.run import Run
 
 _MIN_EPOCHS = 2

@@ -51,11 +51,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.nan.onset import NanOnset, nan_onset
+from forensics.analyses.nan.series import Status
+from forensics.case.evidence import fact_evidence, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import fact_evidence, metric_evidence, number
-from forensics.rules.nan._onset import NanOnset, nan_onset
-from forensics.rules.nan._series import Status
 from forensics.signals.steps import ordered
 from forensics.store.run import Run
 

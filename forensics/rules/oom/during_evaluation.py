@@ -31,9 +31,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.case.evidence import at_step
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step
 from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks, size
 from forensics.store.run import Run
 

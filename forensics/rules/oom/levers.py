@@ -46,9 +46,9 @@ from typing import Any
 
 import polars as pl
 
+from forensics.case.evidence import fact_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import fact_evidence
 from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks
 from forensics.store.run import Run
 

@@ -7,8 +7,8 @@ from math import isfinite, sqrt
 
 import polars as pl
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
-from forensics.rules._kit import metric_evidence
 from forensics.signals.attempts import Boundary, rows_of
 from forensics.signals.rl_levels import median
 from forensics.store.run import Run

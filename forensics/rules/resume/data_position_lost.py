@@ -103,9 +103,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.rules.resume._compare import around, loaded, onset
 from forensics.signals.attempts import Boundary, boundaries, rows_of
 from forensics.store.run import Run

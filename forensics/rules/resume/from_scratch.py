@@ -108,9 +108,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.evidence import Row, checkpoint_evidence
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import Row, checkpoint_evidence
 from forensics.rules.resume._compare import Around, around, evidence_of, initial, mean_error, onset
 from forensics.signals.attempts import Boundary, boundaries
 from forensics.signals.checkpoints import known

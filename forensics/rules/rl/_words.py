@@ -7,8 +7,8 @@ from math import sqrt
 
 import polars as pl
 
+from forensics.case.evidence import Row, at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.rules._kit import Row, at_step, metric_evidence, number
 from forensics.rules.rl._ranges import Hit
 from forensics.signals.rl_levels import median
 from forensics.signals.rl_series import RlSeries

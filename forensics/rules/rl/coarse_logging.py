@@ -44,9 +44,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.signals.rl_series import rl_series
 from forensics.store.run import Run
 

@@ -110,9 +110,9 @@ from dataclasses import replace
 
 import polars as pl
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Evidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.rules.rl._ranges import Hit, Persistence, range_of
 from forensics.rules.rl._words import finding_of
 from forensics.signals.rl_levels import median

@@ -191,9 +191,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from forensics.case.evidence import fact_evidence
 from forensics.model import EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import fact_evidence
 from forensics.rules.rl._ranges import Hit, Persistence, range_of
 from forensics.rules.rl._words import finding_of
 from forensics.signals.rl_levels import median, together, trend_of

@@ -118,9 +118,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.rules.rl._ranges import Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of, risen
 from forensics.signals.rl_series import rl_series

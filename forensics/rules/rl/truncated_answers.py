@@ -135,9 +135,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of
 from forensics.signals.rl_levels import median

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Confidence, Evidence, EvidenceRole, Onset
-from forensics.rules._kit import metric_evidence
 from forensics.signals.pace_change import Change, change_of
 from forensics.signals.pace_clocks import Clock, best_clocks
 from forensics.signals.pace_steady import FEWEST, Steady, steady

@@ -144,9 +144,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.case.evidence import metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence, number
 from forensics.rules.slowdown._pace import Paced, paced
 from forensics.signals.pace_modes import Modes, modes_of
 from forensics.store.run import Run

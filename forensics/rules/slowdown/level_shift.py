@@ -68,9 +68,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, metric_evidence, number
 from forensics.rules.slowdown._pace import (
     Paced,
     confidence_of,

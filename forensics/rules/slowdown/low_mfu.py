@@ -50,9 +50,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.signals.steps import ordered
 from forensics.store.run import Run
 

@@ -163,9 +163,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.signals.pace_clocks import Clock, best_clocks
 from forensics.signals.pace_pauses import Comb, Steps, regular, share_of_time
 from forensics.signals.pace_steady import FEWEST, steady

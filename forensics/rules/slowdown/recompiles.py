@@ -35,9 +35,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.evidence import event_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import event_evidence
 from forensics.store.run import Run
 
 

@@ -223,9 +223,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.case.evidence import metric_evidence
 from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
 from forensics.signals.pace_ranks import Straggler, stragglers
 from forensics.store.run import Run
 

@@ -167,9 +167,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.case.evidence import number
 from forensics.model import Causal, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import number
 from forensics.rules.slowdown._pace import Paced, confidence_of, evidence_of, measured, more_work, onset_of, paced
 from forensics.signals.pace_change import Change
 from forensics.store.run import Run

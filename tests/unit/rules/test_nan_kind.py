@@ -8,9 +8,9 @@ import random
 import polars as pl
 import pytest
 
-from forensics.rules.nan._kind import kind_of
-from forensics.rules.nan._onset import nan_onset
-from forensics.rules.nan._scale import collapse_of
+from forensics.analyses.nan.kind import kind_of
+from forensics.analyses.nan.onset import nan_onset
+from forensics.analyses.nan.scale import collapse_of
 from forensics.store.run import Run, run_of
 
 NAN = math.nan

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forensics.analyses.nan.onset import nan_onset
+from forensics.analyses.nan.series import Status
 from forensics.model import Finding, Severity
 from forensics.registry import load
-from forensics.rules.nan._onset import nan_onset
-from forensics.rules.nan._series import Status
 from forensics.store.run import Run, run_of
 
 NAN, INF = math.nan, math.inf

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from forensics.rules.nan._series import Candidate, Shares, Status
+from forensics.analyses.nan.series import Candidate, Shares, Status
 from forensics.signals.nonfinite import BAD_CLASSES, series, watched
 from forensics.signals.steps import SERIES, by_record
 from forensics.signals.stores import counted
@@ -20,9 +20,9 @@ _NO_OBJECTIVE = (
 _SERIES_TOGETHER = 2
 
 
-def lost_together(run: Run, cfg: Shares) -> Iterator[Candidate]:
+def lost_together(run: Run) -> Iterator[Candidate]:
     """Give the place where most series of a source that logs no loss became NaN at once, and stayed so."""
-    metrics = counted(run)
+    metrics, least = counted(run), run.threshold(Shares).lost_records
     known = watched(metrics).select(pl.col("source").unique()).collect()["source"].to_list()
     rows = by_record(
         metrics.filter(~pl.col("source").is_in(known) & ~pl.col("name").str.contains(_NO_OBJECTIVE))
@@ -31,12 +31,8 @@ def lost_together(run: Run, cfg: Shares) -> Iterator[Candidate]:
     ).collect()
     if rows.is_empty():
         return
-    table = series(rows).filter(pl.col("n") > cfg.lost_records)
-    lost = (
-        (pl.col("n_after") == 0)
-        & (pl.col("n_bad") >= cfg.lost_records)
-        & (pl.col("n_bad") == pl.col("n") - pl.col("n_before"))
-    )
+    table = series(rows).filter(pl.col("n") > least)
+    lost = (pl.col("n_after") == 0) & (pl.col("n_bad") >= least) & (pl.col("n_bad") == pl.col("n") - pl.col("n_before"))
     for (source, attempt), part in table.group_by("source", "attempt", maintain_order=True):
         gone = part.filter(lost & (pl.col("n_before") > 0))
         if gone.height < _SERIES_TOGETHER or 2 * gone.height < part.height:

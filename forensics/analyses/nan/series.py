@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from forensics.rules._kit import Row
+from forensics.case.evidence import Row
 from forensics.signals.nonfinite import of_series, series, trailing_zeros, vanished, watched
 from forensics.signals.stores import counted
 from forensics.store.run import Run
@@ -53,8 +53,9 @@ class Candidate:
     own_step: bool = True
 
 
-def series_candidates(run: Run, cfg: Shares) -> tuple[list[Candidate], pl.DataFrame]:
+def series_candidates(run: Run) -> tuple[list[Candidate], pl.DataFrame]:
     """Judge every watched series; give the candidates and the watched rows."""
+    cfg = run.threshold(Shares)
     rows = watched(counted(run)).collect()
     table = series(rows)
     found = [

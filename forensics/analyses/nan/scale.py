@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.model import Evidence, EvidenceRole
-from forensics.rules._kit import Row, event_evidence, metric_evidence
 from forensics.signals.loss_scale import floors, overflows, scale, skipped
 from forensics.signals.stores import counted
 from forensics.store.run import Run
@@ -41,16 +41,13 @@ class Collapse:
     share: float | None = None
 
 
-def collapse_of(run: Run, cfg: ScaleLimits | None = None) -> Collapse | None:
+def collapse_of(run: Run) -> Collapse | None:
     """Find a collapse by the series of the scale, by words of its floor, or by counting skipped updates."""
-    return run.derived(_usual) if cfg in {None, ScaleLimits()} else _found(run, cfg or ScaleLimits())
+    return run.derived(_collapse)
 
 
-def _usual(run: Run) -> Collapse | None:
-    return _found(run, ScaleLimits())
-
-
-def _found(run: Run, cfg: ScaleLimits) -> Collapse | None:
+def _collapse(run: Run) -> Collapse | None:
+    cfg = run.threshold(ScaleLimits)
     return _by_series(run, cfg) or _by_counters(run, cfg) or _by_lines(run, cfg)
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import polars as pl
 
+from forensics.analyses.nan.detector import detector_candidates
+from forensics.analyses.nan.series import Candidate, Status, series_candidates
+from forensics.analyses.nan.together import lost_together
+from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.model import Evidence, EvidenceRole, Onset
-from forensics.rules._kit import Row, event_evidence, metric_evidence
-from forensics.rules.nan._detector import detector_candidates
-from forensics.rules.nan._series import Candidate, Shares, Status, series_candidates
-from forensics.rules.nan._together import lost_together
 from forensics.store.run import Run
 
 _ORDER = (Status.FAILED, Status.EARLIER, Status.INTERMITTENT, Status.TRANSIENT)
@@ -68,32 +67,15 @@ def _evidence(candidate: Candidate, role: EvidenceRole) -> Evidence:
     return metric_evidence(candidate.row, role)
 
 
-class _Same:
-    """A run as a key: equal only to itself."""
-
-    __slots__ = ("run",)
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.run is self.run
-
-    def __hash__(self) -> int:
-        return id(self.run)
+def nan_onset(run: Run) -> NanOnset | None:
+    """Find where the run went non-finite; None when nothing did."""
+    return run.derived(_onset)
 
 
-def nan_onset(run: Run, cfg: Shares | None = None) -> NanOnset | None:
-    """Find where the run went non-finite; None when nothing did. The last run asked about is remembered."""
-    return _nan_onset(_Same(run), cfg or Shares())
-
-
-@lru_cache(maxsize=2)
-def _nan_onset(key: _Same, cfg: Shares) -> NanOnset | None:
-    run = key.run
-    found, rows = series_candidates(run, cfg)
+def _onset(run: Run) -> NanOnset | None:
+    found, rows = series_candidates(run)
     found += detector_candidates(run, rows)
-    found += lost_together(run, cfg) if not found else ()
+    found += lost_together(run) if not found else ()
     if not found:
         return None
     worst = min((c.status for c in found), key=_ORDER.index)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.rules._kit import Row, attributes
-from forensics.rules.nan._series import Candidate, Status
+from forensics.analyses.nan.series import Candidate, Status
+from forensics.case.evidence import Row, attributes
 from forensics.signals._classify import of_exception
 from forensics.signals._near_the_end import ends_the_log, last_lines
 from forensics.store.run import Run

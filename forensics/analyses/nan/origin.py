@@ -7,13 +7,13 @@ from typing import Literal, cast
 
 import polars as pl
 
-from forensics._nan_origin_restart import restart_command
+from forensics.analyses.nan.kind import Kind, kind_of
+from forensics.analyses.nan.onset import NanOnset, nan_onset
+from forensics.analyses.nan.restart import restart_command
+from forensics.analyses.nan.scale import Collapse, collapse_of
+from forensics.analyses.nan.series import Status
+from forensics.case.evidence import checkpoint_evidence, metric_evidence
 from forensics.model import Evidence
-from forensics.rules._kit import checkpoint_evidence, metric_evidence
-from forensics.rules.nan._kind import Kind, kind_of
-from forensics.rules.nan._onset import NanOnset, nan_onset
-from forensics.rules.nan._scale import Collapse, collapse_of
-from forensics.rules.nan._series import Status
 from forensics.signals.checkpoints import judged, known
 from forensics.signals.steps import at
 from forensics.store.run import Run

@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 import polars as pl
 
+from forensics.analyses.nan.onset import NanOnset
+from forensics.analyses.nan.scale import Collapse, collapse_of
+from forensics.case.evidence import Row
 from forensics.model import Confidence
-from forensics.rules._kit import Row
-from forensics.rules.nan._onset import NanOnset
-from forensics.rules.nan._scale import Collapse, collapse_of
 from forensics.signals.gradnorm import robust
 from forensics.store.run import Run
 
@@ -72,9 +72,9 @@ class Kind:
     quiet: Precursor | None
 
 
-def kind_of(run: Run, found: NanOnset, cfg: Alarm | None = None) -> Kind:
+def kind_of(run: Run, found: NanOnset) -> Kind:
     """Classify an onset; in this order: loss scale, hidden by the writer, from the start, a rise before, none."""
-    cfg, collapse = cfg or Alarm(), collapse_of(run)
+    cfg, collapse = run.threshold(Alarm), collapse_of(run)
     tops = _tops(found, "grad_norm", cfg, cfg.within)
     rises = [p for p in tops if p.z > cfg.sigma and p.ratio >= cfg.ratio]
     rise = rises[0] if rises else _loss_rise(found, cfg)
