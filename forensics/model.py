@@ -261,6 +261,14 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint to start from; `path` is as the run wrote it, or relative to the run when found on disk."""
+
+    step: int
+    path: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The answer: one shape, where it began, what leads to what, and what else it could have been."""
 
@@ -275,6 +283,7 @@ class Verdict:
     runner_up: str | None = None
     against: tuple[Evidence, ...] = ()
     identity: Identity | None = None
+    checkpoint: Checkpoint | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Protocol
 import polars as pl
 
 from forensics import registry
+from forensics.analyses.checkpoints import last_clean
 from forensics.errors import ForensicsError, PlaceError, UsageError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
@@ -195,9 +196,10 @@ def report_of(run: Run, config: RuleConfig | None = None, shapes: frozenset[Shap
     every = tuple(findings_of(run, config, shapes))
     kept = tuple(f for f in every if f.rule not in config.ignore)
     coverage = coverage_of(run)
+    verdict = decide(kept, run, coverage)
     return Report(
         run=run.name,
-        verdict=decide(kept, run, coverage),
+        verdict=replace(verdict, checkpoint=last_clean(run, verdict.shape, verdict.onset)),
         findings=kept,
         coverage=coverage,
         issues=issues_of(run),

@@ -59,6 +59,9 @@ def verdict_payload(verdict: Verdict) -> Payload:
         "chain": list(verdict.chain),
         "runner_up": verdict.runner_up,
         "against": [evidence_payload(e) for e in verdict.against],
+        "checkpoint": {"step": verdict.checkpoint.step, "path": verdict.checkpoint.path}
+        if verdict.checkpoint
+        else None,
         "identity": {"root": verdict.identity.root, "entity": verdict.identity.entity} if verdict.identity else None,
     }
 

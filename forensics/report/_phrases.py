@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from forensics.model import Coverage, FileStatus, Finding, Onset, Outcome, Report
+from forensics.model import Checkpoint, Coverage, FileStatus, Finding, Onset, Outcome, Report
 
 _RANKS_SHOWN = 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,6 +28,11 @@ def utc(t_ns: int | None) -> str | None:
     except OverflowError:
         return None
     return when.isoformat().replace("+00:00", "Z")
+
+
+def checkpoint(saved: Checkpoint) -> str:
+    """Say which checkpoint, and where it is where the run says so."""
+    return f"step {saved.step}" + (f", {saved.path}" if saved.path else "")
 
 
 def ranks(culprits: Iterable[int]) -> str:

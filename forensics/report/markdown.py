@@ -81,6 +81,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "onset", where
     if verdict.culprits:
         yield "culprits", say.ranks(verdict.culprits)
+    if verdict.checkpoint is not None:
+        yield "checkpoint", say.checkpoint(verdict.checkpoint)
     if verdict.cause:
         yield "cause", verdict.cause
     yield "confidence", verdict.confidence.value

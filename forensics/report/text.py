@@ -40,7 +40,7 @@ class _Room:
 
 
 #: With the parts that are always one line these make 25 at most.
-_TIGHT = _Room(headline=2, why=2, evidence=2, links=3, link=1, other=1, unseen=3, lost=1, step=1)
+_TIGHT = _Room(headline=2, why=2, evidence=2, links=3, link=1, other=1, unseen=1, lost=1, step=1)
 _STEPS = 3
 
 
@@ -113,6 +113,8 @@ def _head(report: Report, style: Style, room: _Room) -> Iterator[str]:
     if verdict.cause or verdict.outcome is Outcome.FAILED:
         cause = printable(verdict.cause) or "not known"
         yield from style.field("cause", f"{cause} (confidence {verdict.confidence.value})", most=1)
+    if verdict.checkpoint is not None:
+        yield from style.field("checkpoint", printable(say.checkpoint(verdict.checkpoint)), most=2)
 
 
 def _evidence(report: Report, style: Style, room: _Room) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ def triage(report: Report) -> dict[str, Any]:
         "headline": verdict.headline,
         "onset": [verdict.onset.step, verdict.onset.rank],
         "culprits": list(verdict.culprits),
+        "checkpoint": asdict(verdict.checkpoint) if verdict.checkpoint else None,
         "cause": verdict.cause,
         "confidence": verdict.confidence.value,
         "chain": list(verdict.chain),

@@ -6,6 +6,7 @@ import pytest
 
 from forensics.model import (
     Causal,
+    Checkpoint,
     Confidence,
     Coverage,
     Evidence,
@@ -88,6 +89,7 @@ def failed() -> Report:
             ("the gradient norm spiked at step 405", "loss became NaN at step 412", "the detector stopped the run"),
             "CRS001: RuntimeError raised by the detector at step 415",
             identity=_finding().identity,
+            checkpoint=Checkpoint(400, "ckpt/step_400"),
         ),
         findings=(
             _finding(),

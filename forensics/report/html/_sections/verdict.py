@@ -32,6 +32,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     yield from ((label, text) for label, text in (("onset", say.onset(found.onset)), ("cause", found.cause)) if text)
     if found.culprits:
         yield "culprits", say.ranks(found.culprits)
+    if found.checkpoint is not None:
+        yield "checkpoint", say.checkpoint(found.checkpoint)
     yield "confidence", found.confidence.value
     if found.runner_up:
         yield "or else", found.runner_up

@@ -143,6 +143,20 @@ def _out_of_calm() -> Iterator[Made]:
         yield Made(
             name, {"train.log": lines(start(), log, stopped)}, Label("failed", "nan", (cause,), onset=len(losses))
         )
+    losses, norms = falling(90), steady(1.0, 90)
+    log = run_log({"loss": losses, "grad_norm": norms})
+    log.insert(60, f"{clock(130)} | INFO | saved checkpoint to out/step_60.pt")
+    yield Made(
+        "nan-said-in-the-log-beside-a-tracker",
+        {"train.log": lines(start(), log, f"{clock(190)} | ERROR | Loss is nan, stopping training"),
+         "metrics.jsonl": Table({"loss": losses, "grad_norm": norms}).jsonl()},
+        Label("failed", "nan", ("data_or_numerics",), onset=91, checkpoint=60),
+    )  # fmt: skip
+    yield Made(
+        "nan-said-late-and-nothing-else",
+        {"train.log": lines(start(), f"{clock(4000)} | ERROR | Loss became infinite or NaN at iteration=2137!")},
+        Label("failed", "nan", ("unknown",), onset=2137),
+    )
     rows = [
         json.dumps({"step": s, "train/loss": v})
         for s, v in zip(range(500, 508), [2.31, 2.29, 2.33, 2.3, *[NAN] * 4], strict=True)
@@ -167,6 +181,14 @@ def _scales() -> Iterator[Made]:
         {"train.log": lines(start(fp16=True), log[:90], mixed, traceback(
             "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.", MAIN, STEP))},
         Label("failed", "nan", ("loss_scale_collapse",), onset=91, within=2),
+    )  # fmt: skip
+    norms = [*steady(1.0, 80), *[math.inf] * 24]
+    log = run_log({"loss": falling(104), "grad_norm": norms})
+    yield Made(
+        "nan-exits-at-the-minimum-scale",
+        {"train.log": lines(start(fp16=True), log, traceback(
+            "RuntimeError: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.", MAIN, STEP))},
+        Label("failed", "nan", ("loss_scale_collapse",), onset=81),
     )  # fmt: skip
     scaled = Table(
         {"loss": falling(80), "loss_scale": [*[65536.0] * 60, 16384.0, 4096.0, 512.0, 64.0, 8.0, *[1.0] * 15]}, 10, 10
