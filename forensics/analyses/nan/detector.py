@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.analyses.nan.series import Candidate, Status
+from forensics.analyses.nan.series import Candidate, Status, step_after
 from forensics.case.evidence import Row, attributes
 from forensics.signals._classify import of_exception
 from forensics.signals._near_the_end import ends_the_log, last_lines
@@ -98,7 +98,7 @@ def _judge(lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candidate]:
     first = lines[0] if ended else _last_stretch(lines, at)
     before = losses.filter(pl.col("place") < first.line).tail(1)
     clean = before.row(0, named=True) if before.height else None
-    step = first.row["step"] if first.row["step"] is not None else clean["at"] if clean else None
+    step = first.row["step"] if first.row["step"] is not None else step_after(losses, first.line)
     if ended:
         few = len(lines) <= max(_STUMBLES, len(at) // 20)
         status = Status.TRANSIENT if few else Status.INTERMITTENT

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import polars as pl
 
-from forensics.analyses.nan.onset import NanOnset
-from forensics.analyses.nan.scale import Collapse, collapse_of
+from forensics.analyses.nan.onset import SPOKEN, NanOnset
+from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
 from forensics.case.evidence import Row
 from forensics.model import Confidence
 from forensics.signals.gradnorm import robust
@@ -79,11 +79,11 @@ def kind_of(run: Run, found: NanOnset) -> Kind:
     rises = [p for p in tops if p.z > cfg.sigma and p.ratio >= cfg.ratio]
     rise = rises[0] if rises else _loss_rise(found, cfg)
     quiet = tops[-1] if tops else None
-    if collapse is not None and _before(collapse, found):
+    if collapse is not None and _before(collapse, found, run.threshold(ScaleLimits)):
         return Kind("loss_scale_collapse", Confidence.HIGH, rise, quiet)
     if hidden(found):
         return Kind("filtered_by_writer", Confidence.HIGH, rise, quiet)
-    if found.n_before <= 1 and found.first.role != "echo" and not _begins_in_the_middle(run, found):
+    if found.n_before <= 1 and found.first.role != "echo" and _seen_from_the_start(run, found):
         return Kind("from_start", _sure_of_the_start(found), None, quiet)
     if rise is not None:
         return Kind(
@@ -92,16 +92,26 @@ def kind_of(run: Run, found: NanOnset) -> Kind:
     return _calm(found, quiet, cfg)
 
 
-def _begins_in_the_middle(run: Run, found: NanOnset) -> bool:
-    """Whether the last clean record stands so many intervals in that others must have been before it.
+def only_said(found: NanOnset, collapse: Collapse | None) -> bool:
+    """Whether words end a run whose loss scale had collapsed before: the collapse is the onset, not its last words."""
+    if collapse is None or collapse.step is None or found.first.role not in SPOKEN:
+        return False
+    return found.step is None or collapse.step <= found.step
 
-    An attempt that went on from an earlier one may begin at any step.
+
+def _seen_from_the_start(run: Run, found: NanOnset) -> bool:
+    """Whether the records begin where the run does: not so many intervals in that others must have been before them.
+
+    An attempt that went on from an earlier one may begin at any step. A lone line that names a late step says nothing
+    of the steps before it.
     """
-    if found.step is None or found.clean_step is None or found.first.row.get("attempt"):
-        return False
-    if found.clean_step <= _INTERVALS * max(1, found.step - found.clean_step):
-        return False
-    return run.scan("checkpoints").filter(pl.col("kind") == "resumed").head(1).collect().is_empty()
+    if found.step is None or found.first.row.get("attempt"):
+        return True
+    if not run.scan("checkpoints").filter(pl.col("kind") == "resumed").head(1).collect().is_empty():
+        return True
+    if found.clean_step is not None:
+        return found.clean_step <= _INTERVALS * max(1, found.step - found.clean_step)
+    return found.first.role not in SPOKEN or found.step <= _LATE
 
 
 def _sure_of_the_start(found: NanOnset) -> Confidence:
@@ -134,8 +144,12 @@ def hidden(found: NanOnset) -> bool:
     return losses.height > 0 and not losses["bad"].any() and losses["value"][-1] == 0.0
 
 
-def _before(collapse: Collapse, found: NanOnset) -> bool:
-    return collapse.step is None or found.step is None or collapse.step <= found.step
+def _before(collapse: Collapse, found: NanOnset, limits: ScaleLimits) -> bool:
+    """Whether the scale began to fall before the onset; an infinite gradient norm is the overflow that it falls for."""
+    if collapse.step is None or found.step is None:
+        return True
+    overflow = found.metric == "grad_norm" and found.first.row.get("value_class") == "+inf"
+    return collapse.step <= found.step + (limits.burst_records if overflow else 0)
 
 
 def _past(found: NanOnset, role: str) -> pl.DataFrame:

@@ -11,10 +11,12 @@ from forensics.analyses.nan.series import Candidate, Status, series_candidates
 from forensics.analyses.nan.together import lost_together
 from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.model import Evidence, EvidenceRole, Onset
+from forensics.signals.nonfinite import watched
 from forensics.store.run import Run
 
 _ORDER = (Status.FAILED, Status.EARLIER, Status.INTERMITTENT, Status.TRANSIENT)
-_SPOKEN = ("detector", "echo")
+#: Roles of candidates that rest on words and not on a number.
+SPOKEN = ("detector", "echo")
 _MAX_RELATED = 4
 
 
@@ -46,7 +48,7 @@ class NanOnset:
     @property
     def metric(self) -> str:
         """The canonical name of the first bad metric; `loss` where only words speak of it."""
-        return "loss" if self.first.role in {*_SPOKEN, "vanished"} else str(self.first.row["name"])
+        return "loss" if self.first.role in {*SPOKEN, "vanished"} else str(self.first.row["name"])
 
     @property
     def onset(self) -> Onset:
@@ -62,7 +64,7 @@ class NanOnset:
 
 
 def _evidence(candidate: Candidate, role: EvidenceRole) -> Evidence:
-    if candidate.role in _SPOKEN:
+    if candidate.role in SPOKEN:
         return replace(event_evidence(candidate.row, role), step=candidate.step)
     return metric_evidence(candidate.row, role)
 
@@ -74,7 +76,8 @@ def nan_onset(run: Run) -> NanOnset | None:
 
 def _onset(run: Run) -> NanOnset | None:
     found, rows = series_candidates(run)
-    found += detector_candidates(run, rows)
+    printed = _printed(run)
+    found += detector_candidates(run, printed)
     found += lost_together(run) if not found else ()
     if not found:
         return None
@@ -90,10 +93,15 @@ def _onset(run: Run) -> NanOnset | None:
         first=first,
         clean=clean,
         clean_step=_clean_step(clean, first),
-        n_before=_finite_before(rows, first),
+        n_before=_finite_before(printed if first.role in SPOKEN else rows, first),
         others=tuple(others),
-        rows=rows,
+        rows=printed if first.role in SPOKEN else rows,
     )
+
+
+def _printed(run: Run) -> pl.DataFrame:
+    """Every watched row, also of series that another store holds too: a line has its place among those of its file."""
+    return watched(run.scan("metrics")).collect()
 
 
 def _near(candidate: Candidate, peers: list[Candidate]) -> bool:
@@ -105,7 +113,7 @@ def _contradicted(candidate: Candidate, peers: list[Candidate]) -> bool:
 
     A progress bar that prints once, at the end, counts the steps of an epoch whose length it does not tell.
     """
-    if candidate.role in _SPOKEN or candidate.clean is not None or candidate.step is None:
+    if candidate.role in SPOKEN or candidate.clean is not None or candidate.step is None:
         return False
     row, step = candidate.row, candidate.step
     return any(
@@ -120,7 +128,7 @@ def _contradicted(candidate: Candidate, peers: list[Candidate]) -> bool:
 
 
 def _key(candidate: Candidate) -> tuple[bool, bool, int, int, int]:
-    number = candidate.role in _SPOKEN
+    number = candidate.role in SPOKEN
     return (
         number and not candidate.own_step,
         candidate.step is None,
@@ -145,10 +153,10 @@ def _finite_before(rows: pl.DataFrame, first: Candidate) -> int:
     if first.role == "together":
         return first.n - first.n_bad
     told = pl.col("role") == "loss"
-    if first.role not in _SPOKEN:  # where no loss of the whole is printed, its parts tell
+    if first.role not in SPOKEN:  # where no loss of the whole is printed, its parts tell
         told |= pl.col("raw_name") == row["raw_name"]
     own = rows.filter((pl.col("source") == row["source"]) & told & ~pl.col("bad"))
-    if first.role in _SPOKEN:
+    if first.role in SPOKEN:
         own = own.filter(pl.coalesce("line", "seq").fill_null(0) < (row["line"] or row["seq"] or 0))
         own = own.filter(pl.col("attempt") == pl.col("attempt").max())
     else:

@@ -7,13 +7,13 @@ from typing import Literal, cast
 
 import polars as pl
 
-from forensics.analyses.nan.kind import Kind, kind_of
+from forensics.analyses.nan.kind import Kind, kind_of, only_said
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.restart import restart_command
 from forensics.analyses.nan.scale import Collapse, collapse_of
 from forensics.analyses.nan.series import Status
 from forensics.case.evidence import checkpoint_evidence, metric_evidence
-from forensics.model import Evidence
+from forensics.model import Checkpoint, Evidence
 from forensics.signals.checkpoints import judged, known
 from forensics.signals.steps import at
 from forensics.store.run import Run
@@ -27,14 +27,6 @@ KindName = Literal[
     "none",
     "unknown",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A checkpoint to start from; `path` is as the run wrote it, or relative to the run when found on disk."""
-
-    step: int
-    path: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +69,18 @@ class NanOrigin:
 
 def origin(run: Run) -> NanOrigin:
     """Find the origin of the NaN of the attempt that counts."""
+    return run.derived(_origin)
+
+
+def _origin(run: Run) -> NanOrigin:
     found, collapse = nan_onset(run), collapse_of(run)
     if found is not None and found.status is Status.TRANSIENT and collapse is None:
         return NanOrigin("none", found.step, found.metric, found.clean_step, evidence=found.evidence())
-    if found is not None and (collapse is None or found.status is not Status.TRANSIENT):
+    if (
+        found is not None
+        and (collapse is None or found.status is not Status.TRANSIENT)
+        and not only_said(found, collapse)
+    ):
         return _with_checkpoints(run, found, kind_of(run, found), collapse)
     if collapse is not None:
         return _collapsed(run, collapse)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
+from forensics.analyses.nan.series import step_after
 from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.model import Evidence, EvidenceRole
+from forensics.signals._near_the_end import ends_the_log, last_lines
 from forensics.signals.loss_scale import floors, overflows, scale, skipped
+from forensics.signals.nonfinite import watched
 from forensics.signals.stores import counted
 from forensics.store.run import Run
 
@@ -48,7 +51,18 @@ def collapse_of(run: Run) -> Collapse | None:
 
 def _collapse(run: Run) -> Collapse | None:
     cfg = run.threshold(ScaleLimits)
-    return _by_series(run, cfg) or _by_counters(run, cfg) or _by_lines(run, cfg)
+    fallen = _by_series(run, cfg)
+    if fallen is not None and fallen.step is None:
+        fallen = replace(fallen, step=_step_by_place(run, fallen))
+    return fallen or _by_counters(run, cfg) or _by_lines(run, cfg)
+
+
+def _step_by_place(run: Run, collapse: Collapse) -> int | None:
+    """The step of a scale that is printed on a line of its own: the one after the last loss before that line."""
+    first = collapse.evidence[0]
+    losses = watched(run.scan("metrics").filter(pl.col("source") == first.source)).collect()
+    placed = losses.filter(pl.col("role") == "loss").with_columns(place=pl.coalesce("line", "seq").fill_null(0))
+    return step_after(placed, first.locator.line or first.locator.record or 0)
 
 
 def _by_series(run: Run, cfg: ScaleLimits) -> Collapse | None:
@@ -130,9 +144,12 @@ def _by_lines(run: Run, cfg: ScaleLimits) -> Collapse | None:
     span = int(known or 0) - cfg.warmup
     storm = lines.height >= cfg.least_skips and span > 0 and lines.height / span > cfg.skip_share
     storm = storm and int(lines["step"][-1]) >= int(known) - max(1, span // 10)
-    if floor.height >= cfg.at_floor and (
+    last = last_lines(run)
+    fatal = any(ends_the_log(source, line, last) for source, line in floor.select("source", "line").iter_rows())
+    many = floor.height >= cfg.at_floor and (
         storm or floor["step"].null_count() < floor.height or floor.height >= cfg.least_skips
-    ):
+    )
+    if fatal or many:  # a line that ended the run needs no other to be believed
         first = lines.row(0, named=True) if storm else floor.row(0, named=True)
         evidence = (event_evidence(first), event_evidence(floor.row(-1, named=True), EvidenceRole.RELATED))
         return Collapse(first["step"], "the loss scale is at its minimum and cannot fall further", evidence)

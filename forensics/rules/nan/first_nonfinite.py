@@ -64,8 +64,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.analyses.nan.kind import WORDS, kind_of
+from forensics.analyses.nan.kind import WORDS, kind_of, only_said
 from forensics.analyses.nan.onset import NanOnset, nan_onset
+from forensics.analyses.nan.scale import collapse_of
 from forensics.analyses.nan.series import Shares, Status
 from forensics.case.evidence import at_step
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
@@ -90,7 +91,7 @@ _AFTER = {
 def first_nonfinite(run: Run, _cfg: Shares) -> Iterator[Finding]:
     """Find the first non-finite step of the attempt that counts."""
     found = nan_onset(run)
-    if found is None:
+    if found is None or only_said(found, collapse_of(run)):
         return
     first, failed = found.first, found.status is Status.FAILED
     kind = kind_of(run, found)

@@ -150,12 +150,12 @@ def test_a_gradient_that_was_nan_one_step_before_the_detector_is_the_onset() -> 
     assert (onset.step, onset.metric, onset.clean_step) == (40, "grad_norm", 39)
 
 
-def test_a_sampler_that_met_nan_probabilities_takes_the_step_of_the_record_before_it() -> None:
+def test_a_sampler_that_met_nan_probabilities_takes_the_step_after_the_last_finite_record() -> None:
     died = events((30, None, "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0"), code="x")
     died = died.with_columns(attrs=pl.lit('{"role":"symptom","shape":"nan"}'))
     onset = nan_onset(run(rows("loss", steady(13)), events=died))
     assert onset is not None
-    assert (onset.status, onset.step) == (Status.FAILED, 13)
+    assert (onset.status, onset.step) == (Status.FAILED, 14)
 
 
 def test_zeros_after_a_plunge_are_a_hidden_nan_but_a_slow_fall_to_zero_is_not() -> None:
