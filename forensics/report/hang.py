@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _WAITS, _RANKS, _NODES, _EVIDENCE = 6, 12, 16, 4
 _PAINTS: dict[str, Paint] = {"HANG": "red", "DEAD RANK": "red", "UNDECIDABLE": "yellow", "NO HANG": "green"}
-#: Shapes of the rules that can say why ranks waited: what a run learned and how fast it was is not asked.
-SHAPES = frozenset({Shape.HANG, Shape.CRASH, Shape.OOM, Shape.NAN, Shape.STOPPED})
 #: Shapes in which a rank that failed keeps the others waiting.
 _RANK_SHAPES = frozenset({Shape.HANG, Shape.CRASH, Shape.OOM})
 

@@ -13,6 +13,8 @@ from forensics.signals.steps import SERIES, by_record
 #: Names of what is minimised, beside those that hold the word loss.
 _A_LOSS = r"(?i)loss|perplexity|cross.?entropy|(?:^|[\W_])(?:ppl|xent|nll|bpb|bpc|elbo)(?:$|[\W_])"
 _NOT_A_LOSS = r"(?i)scale|best|good|mask|eval|valid|\bval\b|val_|val/|test|weight|coef|std"
+#: Metrics that count updates, or the share of them, that were not finite: Megatron-LM's windows, TRL's batches.
+COUNTERS = ("nan_steps", "frac_non_finite_loss")
 BAD_CLASSES = ("nan", "+inf", "-inf", "null-suspected-nan", "filtered-by-writer")
 
 

@@ -86,13 +86,12 @@ def answers(run: Run, report: Report | None = None) -> dict[str, Any]:
     found = {"read": read_as(run), "triage": triage(report)}
     coverage = Coverage(())
     nan = nan_page.LAYOUT.payload(nan_page.Page(origin(run), run.name, coverage))
-    if nan["kind"] not in {"none", "unknown"} or nan["first_bad_step"] is not None:
+    if nan["first_bad_metric"] is not None:
         found["nan_origin"] = _kept(nan)
     memory = memory_of(run)
     if not memory.empty:
         found["memory"] = _kept(memory_page.LAYOUT.payload(memory_page.Page(memory, coverage)))
-    waits = pipeline.report_of(run, shapes=hang_page.SHAPES)
-    page = hang_page.Page(picture(run), waits.verdict, run.name, coverage)
+    page = hang_page.Page(picture(run), report.verdict, run.name, coverage)
     if hang_page.is_hang(page):
         found["hang"] = _kept(hang_page.LAYOUT.payload(page))
     return found

@@ -92,11 +92,11 @@ def kind_of(run: Run, found: NanOnset) -> Kind:
     return _calm(found, quiet, cfg)
 
 
-def only_said(found: NanOnset, collapse: Collapse | None) -> bool:
-    """Whether words end a run whose loss scale had collapsed before: the collapse is the onset, not its last words."""
-    if collapse is None or collapse.step is None or found.first.role not in SPOKEN:
+def scale_fell_first(found: NanOnset, collapse: Collapse | None) -> bool:
+    """Whether a loss scale that collapsed is the onset: no update came through from its first fall on."""
+    if collapse is None or collapse.step is None:
         return False
-    return found.step is None or collapse.step <= found.step
+    return found.step is None or collapse.step < found.step or (found.said and collapse.step == found.step)
 
 
 def _seen_from_the_start(run: Run, found: NanOnset) -> bool:
@@ -134,7 +134,7 @@ def _calm(found: NanOnset, quiet: Precursor | None, cfg: Alarm) -> Kind:
 
 def hidden(found: NanOnset) -> bool:
     """Whether the loss printed from the onset on is a number that the writer put in place of NaN."""
-    if found.first.role == "zero" or found.first.row.get("value_class") == "filtered-by-writer":
+    if found.first.role in {"zero", "counter"} or found.first.row.get("value_class") == "filtered-by-writer":
         return True
     if found.first.role != "grad_norm":
         return False

@@ -41,6 +41,11 @@ class NanOnset:
         return self.first.status
 
     @property
+    def said(self) -> bool:
+        """Whether it rests on words and not on a number."""
+        return self.first.role in SPOKEN
+
+    @property
     def step(self) -> int | None:
         """The first bad step."""
         return self.first.step

@@ -7,7 +7,7 @@ from typing import Literal, cast
 
 import polars as pl
 
-from forensics.analyses.nan.kind import Kind, kind_of, only_said
+from forensics.analyses.nan.kind import Kind, kind_of, scale_fell_first
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.restart import restart_command
 from forensics.analyses.nan.scale import Collapse, collapse_of
@@ -74,12 +74,14 @@ def origin(run: Run) -> NanOrigin:
 
 def _origin(run: Run) -> NanOrigin:
     found, collapse = nan_onset(run), collapse_of(run)
+    if found is not None and found.status is Status.EARLIER:  # a later attempt trains on: the last one is judged
+        return NanOrigin("none", found.step, found.metric, found.clean_step, evidence=found.evidence())
     if found is not None and found.status is Status.TRANSIENT and collapse is None:
         return NanOrigin("none", found.step, found.metric, found.clean_step, evidence=found.evidence())
     if (
         found is not None
         and (collapse is None or found.status is not Status.TRANSIENT)
-        and not only_said(found, collapse)
+        and not scale_fell_first(found, collapse)
     ):
         return _with_checkpoints(run, found, kind_of(run, found), collapse)
     if collapse is not None:

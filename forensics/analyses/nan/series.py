@@ -10,7 +10,8 @@ from typing import Any
 import polars as pl
 
 from forensics.case.evidence import Row
-from forensics.signals.nonfinite import of_series, series, trailing_zeros, vanished, watched
+from forensics.signals.nonfinite import COUNTERS, of_series, series, trailing_zeros, vanished, watched
+from forensics.signals.steps import SERIES, by_record
 from forensics.signals.stores import counted
 from forensics.store.run import Run
 
@@ -26,9 +27,13 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Which share of bad records is still a stumble, and which is a fault although the series ends finite."""
+    """Which share of bad records is still a stumble, and which is a fault although the series ends finite.
+
+    A counter of NaN updates is a fault where more than `counted_share` of its records have some, the last one too.
+    """
 
     transient_share: float = 0.05
+    counted_share: float = 0.05
     fault_share: float = 0.2
     lost_records: int = 3
 
@@ -71,6 +76,7 @@ def series_candidates(run: Run) -> tuple[list[Candidate], pl.DataFrame]:
     ]
     found += _zeros(run, rows, table, cfg)
     found += _vanished(run, rows, cfg)
+    found += _counts(run, cfg)
     return [_dated(candidate, rows, cfg) for candidate in found], rows
 
 
@@ -161,6 +167,19 @@ def _vanished(run: Run, rows: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
         yield Candidate(
             Status.FAILED, "vanished", row, clean, row["at"], losses.height + row["n_lost"], row["n_lost"], 0
         )
+
+
+def _counts(run: Run, cfg: Shares) -> Iterator[Candidate]:
+    """A trainer's own count of updates that were not finite, which runs to the end."""
+    rows = by_record(counted(run).filter(pl.col("name").is_in(COUNTERS) & pl.col("value").is_finite())).collect()
+    for _, own in rows.group_by(*SERIES, maintain_order=True):
+        hits = own.filter(pl.col("value") > 0)
+        if hits.height <= cfg.counted_share * own.height or own["value"][-1] == 0:
+            continue
+        first = hits.row(0, named=True)
+        before = own.filter((pl.col("seq") < first["seq"]) & (pl.col("value") == 0))
+        clean = before.row(-1, named=True) if before.height else None
+        yield Candidate(Status.FAILED, "counter", first, clean, first["at"], own.height, hits.height, 0)
 
 
 def _dated(candidate: Candidate, rows: pl.DataFrame, cfg: Shares) -> Candidate:

@@ -64,7 +64,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.analyses.nan.kind import WORDS, kind_of, only_said
+from forensics.analyses.nan.kind import WORDS, kind_of, scale_fell_first
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.scale import collapse_of
 from forensics.analyses.nan.series import Shares, Status
@@ -91,7 +91,7 @@ _AFTER = {
 def first_nonfinite(run: Run, _cfg: Shares) -> Iterator[Finding]:
     """Find the first non-finite step of the attempt that counts."""
     found = nan_onset(run)
-    if found is None or only_said(found, collapse_of(run)):
+    if found is None or (found.said and scale_fell_first(found, collapse_of(run))):
         return
     first, failed = found.first, found.status is Status.FAILED
     kind = kind_of(run, found)
@@ -134,6 +134,8 @@ def _what(found: NanOnset) -> str:
             return "sampling met NaN probabilities"
         case "zero":
             return "the loss is exactly zero"
+        case "counter":
+            return "the trainer counts NaN updates"
         case "vanished":
             return "the loss column is gone"
         case _:

@@ -1,13 +1,12 @@
 """NAN009 nan-loss-column-gone: iterations go on, but their lines have lost the loss.
 
 What it detects: trainers that print the loss only when it is a positive number drop the whole column for a NaN, while
-their counter of NaN iterations may stay at zero. It also reads that counter where it moves.
+their counter of NaN iterations may stay at zero.
 
 Why it matters: no NaN is ever printed, so a search for the word finds nothing, and a plotted curve simply ends early.
 
 How it decides: records that used to hold a loss beside a loss scale or a skip counter hold none to the end of the
-file, for at least three records; or the counter of NaN iterations is above zero in more than `share` of the records
-and in the last one.
+file, for at least three records.
 
 What else looks like this: the first windows of an fp16 run, whose updates are all skipped until the scale fits.
 
@@ -41,36 +40,23 @@ Not this:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-
-import polars as pl
 
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.case.evidence import at_step, metric_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.loss_scale import skipped
-from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class NanCounter:
-    """Above which share of the records a moving NaN counter is a failure."""
-
-    share: float = 0.05
-
-
-@rule("NAN009", shape=Shape.NAN, needs=("metrics", "events"), config=NanCounter)
-def loss_column_gone(run: Run, cfg: NanCounter) -> Iterator[Finding]:
-    """Find a loss column that vanished, or a counter of NaN iterations that runs."""
+@rule("NAN009", shape=Shape.NAN, needs=("metrics", "events"))
+def loss_column_gone(run: Run, _cfg: None = None) -> Iterator[Finding]:
+    """Find a loss column that vanished."""
     found = nan_onset(run)
     if found is not None and found.status is Status.FAILED:
         gone = [c for c in (found.first, *found.others) if c.role == "vanished"]
         if gone:
             yield _gone(found, gone[0].row, gone[0].n_bad)
-    yield from _counted(run, cfg, found)
 
 
 def _gone(found: NanOnset, row: dict[str, object] | object, count: int) -> Finding:
@@ -87,30 +73,5 @@ def _gone(found: NanOnset, row: dict[str, object] | object, count: int) -> Findi
         cause="loss_column_gone",
         causal=Causal.SYMPTOM,
         numbers={"records_without_loss": count},
-        next=("forensics nan-origin RUN",),
-    )
-
-
-def _counted(run: Run, cfg: NanCounter, found: NanOnset | None) -> Iterator[Finding]:
-    rows = skipped(counted(run)).filter(pl.col("name") == "nan_steps")
-    hits = rows.filter(pl.col("value") > 0)
-    if hits.is_empty() or hits.height <= cfg.share * rows.height or rows["value"][-1] == 0:
-        return
-    first = hits.row(0, named=True)
-    lost = found is not None and found.status is Status.FAILED
-    yield Finding(
-        rule="NAN009",
-        shape=Shape.NAN,
-        severity=Severity.ERROR,
-        confidence=Confidence.HIGH,
-        title=f"the trainer counts NaN iterations from {at_step(first['at'])} on",
-        because=f"{hits.height} of {rows.height} records have some, the last one too",
-        evidence=(metric_evidence(first), metric_evidence(hits.row(-1, named=True), EvidenceRole.RELATED)),
-        onset=found.onset
-        if found is not None and lost
-        else Onset(step=first["at"], t_ns=first["t_ns"], rank=first["rank"]),
-        cause="nan_iterations",
-        causal=Causal.SYMPTOM if lost else Causal.ROOT,
-        numbers={"records": rows.height, "records_with_nan": hits.height},
         next=("forensics nan-origin RUN",),
     )
