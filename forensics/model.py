@@ -58,9 +58,13 @@ class Confidence(StrEnum):
 
 
 class Outcome(StrEnum):
-    """The answer in one word; never healthy by default."""
+    """The answer in one word; never healthy by default.
+
+    `suspect`: the run went on, or reached its end, but something in it costs quality, time or the next run.
+    """
 
     FAILED = "failed"
+    SUSPECT = "suspect"
     HEALTHY = "healthy"
     CANNOT_SAY = "cannot_say"
 
@@ -163,6 +167,11 @@ class Finding:
         if not self.evidence:
             msg = f"{self.rule}: a finding needs evidence"
             raise ValueError(msg)
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether it is told beside a verdict and makes none: context, unless it warns of the run itself."""
+        return self.causal is Causal.CONTEXT and self.severity is not Severity.WARNING
 
     @property
     def fingerprint(self) -> str:

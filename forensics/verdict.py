@@ -1,6 +1,8 @@
 """Findings to one answer: which came first, which explains which, and when nothing may be said.
 
-Only findings of severity error make a failure. Among them the cause is chosen in this order:
+Only findings of severity error make a failure; where there is none, warnings make a run suspect. An error that is
+marked as context (noise around a run) makes neither, and what speaks of the evidence only is no warning. Among them the
+cause is chosen in this order:
 
 1. What names a failure of its own beats what only says that a process is gone.
 2. Between the rest, the one that came first on the common time line of all ranks and sources.
@@ -49,19 +51,26 @@ _STILL = frozenset(("not_learning", "frozen_loss", "uniform_loss"))
 def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict:
     """Choose the finding that explains the others, or say that the run is healthy or cannot be judged."""
     every = list(findings)
-    told = [f for f in every if f.severity is Severity.ERROR and f.causal is not Causal.CONTEXT]
-    past = _of_earlier_runs(told, run)
-    errors = [f for f in told if f not in past]
-    if not errors:
-        return _no_failure(_with_past(_with_progress(health_of(run), every), past), coverage)
-    cause = reduce(_earlier, sorted(errors, key=_preference))
-    others = [f for f in sorted(errors, key=_preference) if f is not cause and not _repeats(f, cause)]
+    told = [f for f in every if not f.is_noise]
+    past = _of_earlier_runs([f for f in told if f.severity is Severity.ERROR], run)
+    errors = [f for f in told if f.severity is Severity.ERROR and f not in past]
+    if errors:
+        return _verdict(Outcome.FAILED, errors, run)
+    if warnings := [f for f in told if f.severity is Severity.WARNING]:
+        return _verdict(Outcome.SUSPECT, warnings, run)
+    return _no_failure(_with_past(_with_progress(health_of(run), every), past), coverage)
+
+
+def _verdict(outcome: Outcome, findings: Sequence[Finding], run: Run) -> Verdict:
+    """The answer that the finding nearest to the cause gives, with what it explains and what it does not."""
+    cause = reduce(_earlier, sorted(findings, key=_preference))
+    others = [f for f in sorted(findings, key=_preference) if f is not cause and not _repeats(f, cause)]
     explained = [f for f in others if _explains(cause, f)]
     omens = [f for f in others if _foretells(f, cause)]
     other = [f for f in others if f.shape is not cause.shape and f not in omens]
     rival = next((f for f in other if f not in explained), None) or next(iter(other), None)
     return Verdict(
-        outcome=Outcome.FAILED,
+        outcome=outcome,
         headline=_sentence(cause),
         shape=cause.shape,
         onset=cause.onset,

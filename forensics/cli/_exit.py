@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forensics.errors import ExitCode
-from forensics.model import Causal, Coverage, Finding, Outcome, Report, Severity
+from forensics.model import Coverage, Finding, Outcome, Report, Severity
 
 _NEVER = "never"
 
@@ -52,7 +52,7 @@ def lost(coverage: Coverage) -> bool:
 
 
 def _counted(report: Report) -> Sequence[Finding]:
-    # noise around a run that ended well is told as context; it must not fail the caller
-    if report.verdict.outcome is Outcome.HEALTHY:
-        return [f for f in report.findings if f.causal is not Causal.CONTEXT]
-    return report.findings
+    # noise around a run that did not fail is told as context; it must not fail the caller
+    if report.verdict.outcome is Outcome.FAILED:
+        return report.findings
+    return [f for f in report.findings if not f.is_noise]

@@ -13,7 +13,7 @@ from itertools import groupby
 from forensics.model import Outcome, Report
 from forensics.report import _phrases as say
 
-#: The fingerprint of a run that did not fail.
+#: The fingerprint of a run in which nothing was found.
 NOTHING = "-"
 _UNDATED = "time not known"
 
@@ -48,7 +48,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Runs that failed the same way, or alike did not fail; `places` are their numbers in the order given."""
+    """Runs of one finding, or in which nothing was found; `places` are their numbers in the order given."""
 
     key: str
     reports: tuple[Report, ...]
@@ -62,18 +62,18 @@ class Group:
 
     @property
     def headline(self) -> str:
-        """What is said of the group: of the same failure the first run's words, else what all runs have in common."""
+        """What is said of the group: of the same finding the first run's words, else what all runs have in common."""
         said = {r.verdict.headline for r in self.reports}
-        return self.lead.verdict.headline if self.seen.runs or len(said) == 1 else ""
+        return self.lead.verdict.headline if self.key != NOTHING or len(said) == 1 else ""
 
 
-#: Columns of the table by shape; `ways` counts different failures.
+#: Columns of the table by shape; `ways` counts what is different among them.
 SHAPE_HEAD = ("outcome", "shape", "runs", "ways", "first seen", "last seen", "no time")
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeRow:
-    """All runs of one outcome and shape; `failures` is the number of different ones among them."""
+    """All runs of one outcome and shape; `failures` is the number of different failures, or weaknesses, among them."""
 
     outcome: Outcome
     shape: str
@@ -91,7 +91,7 @@ class ShapeRow:
 
 
 def fingerprint(report: Report) -> str:
-    """Give what is equal for runs that failed the same way; `-` for a run that did not fail."""
+    """Give what is equal for runs that failed, or are suspect, the same way; `-` where nothing was found."""
     return report.verdict.identity.root if report.verdict.identity is not None else NOTHING
 
 
@@ -107,7 +107,7 @@ def failed_at(report: Report) -> int | None:
 
 
 def groups(reports: Sequence[Report]) -> tuple[Group, ...]:
-    """Group runs by fingerprint, the largest group first; within a group runs stay in the order they were given."""
+    """Group runs by fingerprint: failures first, the largest group first; runs stay in the order they were given."""
 
     def kind(place: int) -> tuple[str, str, str]:
         key, verdict = fingerprint(reports[place]), reports[place].verdict
@@ -116,7 +116,7 @@ def groups(reports: Sequence[Report]) -> tuple[Group, ...]:
 
     same = [(key[0], tuple(places)) for key, places in groupby(sorted(range(len(reports)), key=kind), key=kind)]
     found = (Group(k, tuple(reports[p] for p in ps), ps, seen(reports[p] for p in ps)) for k, ps in same)
-    return tuple(sorted(found, key=lambda group: (group.key == NOTHING, -len(group.reports), group.key)))
+    return tuple(sorted(found, key=lambda g: (g.key == NOTHING, not g.seen.runs, -len(g.reports), g.key)))
 
 
 def by_shape(reports: Sequence[Report]) -> tuple[ShapeRow, ...]:
@@ -127,7 +127,7 @@ def by_shape(reports: Sequence[Report]) -> tuple[ShapeRow, ...]:
         own = [r for r in reports if r.verdict.outcome is outcome]
         for shape in {r.verdict.shape for r in own}:
             same = [r for r in own if r.verdict.shape is shape]
-            kinds = len({fingerprint(r) for r in same}) if outcome is Outcome.FAILED else 0
+            kinds = len({fingerprint(r) for r in same} - {NOTHING})
             rows.append(ShapeRow(outcome, shape.value if shape else NOTHING, len(same), kinds, seen(same)))
     return tuple(sorted(rows, key=lambda row: (outcomes.index(row.outcome), -row.runs, row.shape)))
 
@@ -140,9 +140,9 @@ def seen(reports: Iterable[Report]) -> Seen:
 
 
 def tally(reports: Sequence[Report]) -> str:
-    """`12 runs: 7 failed in 3 ways, 4 healthy, 1 cannot say`."""
+    """`12 runs: 7 failed in 3 ways, 1 suspect, 3 healthy, 1 cannot say`."""
     counts = {outcome: sum(r.verdict.outcome is outcome for r in reports) for outcome in Outcome}
-    ways = len({fingerprint(r) for r in reports} - {NOTHING})
+    ways = len({fingerprint(r) for r in reports if r.verdict.outcome is Outcome.FAILED} - {NOTHING})
     words = [f"{n} {o.value.replace('_', ' ')}" for o, n in counts.items() if n]
     if ways > 1:
         words[0] += f" in {ways} ways"

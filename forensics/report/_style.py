@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Paint = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
-_CODES: dict[Paint, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
+Paint = Literal["bold", "dim", "red", "green", "yellow", "magenta", "cyan"]
+_CODES: dict[Paint, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "magenta": 35, "cyan": 36}
 LABEL_CHARS = 12
 
 

@@ -35,7 +35,7 @@ def suite(report: Report) -> Iterator[str]:
 
 def _suite(report: Report) -> Iterator[str]:
     failed = report.verdict.outcome is Outcome.FAILED
-    unsure = report.verdict.outcome is Outcome.CANNOT_SAY
+    unsure = report.verdict.outcome in {Outcome.SUSPECT, Outcome.CANNOT_SAY}
     failures = failed + sum(f.severity is Severity.ERROR for f in report.findings)
     skipped = unsure + sum(f.severity is Severity.WARNING for f in report.findings)
     counts = f'tests="{1 + len(report.findings)}" failures="{failures}" errors="0" skipped="{skipped}"'

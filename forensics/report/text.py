@@ -16,6 +16,7 @@ from forensics.report._style import LABEL_CHARS, PLAIN, Paint, Style
 
 _WORDS: dict[Outcome, tuple[str, Paint]] = {
     Outcome.FAILED: ("FAILED", "red"),
+    Outcome.SUSPECT: ("SUSPECT", "magenta"),
     Outcome.HEALTHY: ("HEALTHY", "green"),
     Outcome.CANNOT_SAY: ("CANNOT SAY", "yellow"),
 }
@@ -110,7 +111,7 @@ def _head(report: Report, style: Style, room: _Room) -> Iterator[str]:
         yield from style.field("onset", where)
     if verdict.culprits:
         yield from style.field("culprits", say.ranks(verdict.culprits), most=1)
-    if verdict.cause or verdict.outcome is Outcome.FAILED:
+    if verdict.cause or verdict.outcome in {Outcome.FAILED, Outcome.SUSPECT}:
         cause = printable(verdict.cause) or "not known"
         yield from style.field("cause", f"{cause} (confidence {verdict.confidence.value})", most=1)
     if verdict.checkpoint is not None:

@@ -39,7 +39,7 @@ def report(severity: Severity | None, outcome: Outcome, *, causal: Causal = Caus
     return Report("r", Verdict(outcome, ""), findings, Coverage(files))
 
 
-FAILED, HEALTHY, CANNOT = Outcome.FAILED, Outcome.HEALTHY, Outcome.CANNOT_SAY
+FAILED, SUSPECT, HEALTHY, CANNOT = Outcome.FAILED, Outcome.SUSPECT, Outcome.HEALTHY, Outcome.CANNOT_SAY
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
 
@@ -48,11 +48,16 @@ ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
     [
         (Gate(), ERROR, FAILED, 1),
         (Gate(), WARNING, FAILED, 0),
+        (Gate(), WARNING, SUSPECT, 0),
         (Gate(), None, HEALTHY, 0),
         (Gate(), None, CANNOT, 3),
         (Gate(), WARNING, CANNOT, 3),
         (Gate(), ERROR, CANNOT, 1),
         (Gate("warning"), WARNING, FAILED, 1),
+        (Gate("warning"), WARNING, SUSPECT, 1),
+        (Gate("warning"), INFO, HEALTHY, 0),
+        (Gate("never"), WARNING, SUSPECT, 0),
+        (Gate("oom"), WARNING, SUSPECT, 1),
         (Gate("info"), INFO, HEALTHY, 1),
         (Gate("never"), ERROR, FAILED, 0),
         (Gate("never"), None, CANNOT, 3),
@@ -77,8 +82,13 @@ def test_strict_speaks_up_when_bytes_were_lost_whatever_was_found() -> None:
     assert strict.of_reports([report(ERROR, FAILED)]) == ExitCode.FINDINGS
 
 
-def test_noise_around_a_run_that_ended_well_does_not_fail_the_caller() -> None:
-    assert Gate().of_reports([report(ERROR, HEALTHY, causal=Causal.CONTEXT)]) == ExitCode.OK
+@pytest.mark.parametrize(("outcome", "code"), [(HEALTHY, 0), (SUSPECT, 0), (CANNOT, 3), (FAILED, 1)])
+def test_noise_around_a_run_that_did_not_fail_does_not_fail_the_caller(outcome: Outcome, code: int) -> None:
+    assert Gate().of_reports([report(ERROR, outcome, causal=Causal.CONTEXT)]) == code
+
+
+def test_a_warning_of_the_run_itself_counts_though_it_explains_no_failure() -> None:
+    assert Gate("warning").of_reports([report(WARNING, SUSPECT, causal=Causal.CONTEXT)]) == ExitCode.FINDINGS
 
 
 def test_a_file_that_may_not_be_read_is_lost() -> None:

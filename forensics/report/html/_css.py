@@ -38,7 +38,7 @@ p{margin:.4rem 0}
 a{color:var(--c0)}
 a:focus-visible,summary:focus-visible,[tabindex]:focus-visible{outline:3px solid var(--c0);outline-offset:2px}
 .outcome{display:inline-block;font-weight:700;border:2px solid currentColor;border-radius:.4rem;padding:0 .5rem}
-.failed{color:var(--bad)}.healthy{color:var(--good)}.cannot_say{color:var(--warn)}
+.failed{color:var(--bad)}.suspect{color:var(--warn)}.healthy{color:var(--good)}.cannot_say{color:var(--warn)}
 .run{color:var(--soft)}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.8rem 0}
 dt{color:var(--soft)}

@@ -425,7 +425,11 @@ def _evaluations() -> Iterator[Made]:
     down = {**_results(1000, -0.12), **_results(3000, 0.0), **_results(5000, -0.16)}
     yield _run("lm-eval-falls", Label("suspect|failed", "bad_eval"), {**log, **down})
     bare = fixture("lighteval/ok-tasks/results_2031-02-03T04-05-06.789000.json")
-    yield _run("lighteval-one-result", Label("healthy"), {**log, "evals/results_2031-02-03T04-05-06.789000.json": bare})
+    yield _run(
+        "lighteval-one-result",
+        Label("suspect", "bad_eval"),
+        {**log, "evals/results_2031-02-03T04-05-06.789000.json": bare},
+    )
     steps: Files = {}
     for step, score in ((1000, 0.36), (3000, 0.41), (5000, 0.27)):
         document = json.loads(bare)

@@ -500,7 +500,7 @@ def _trainer_states() -> Iterator[Made]:
         }
 
     good = job(60, seed=81, every=5, start=2.4, end=1.1, peak=2e-5)
-    yield _run("trainer-state-finished", Label("healthy"), states(good, 150, 300))
+    yield _run("trainer-state-finished", Label("healthy|suspect", "none|bad_eval"), states(good, 150, 300))
     hidden = job(60, seed=82, every=5, start=2.4, end=1.1, peak=2e-5)
     loss = [0.0 if at > 40 else value for at, value in enumerate(hidden.loss)]
     grad = [NAN if at >= 40 else value for at, value in enumerate(hidden.grad)]
@@ -509,6 +509,6 @@ def _trainer_states() -> Iterator[Made]:
         Label("failed", "nan", onset=205, within=5),
         states(Job(loss, grad, hidden.lr, hidden.sec, 5, 5, 300), 100, 200),
     )
-    yield _run("trainer-state-unfinished", Label("cannot_say"), states(good.cut(33), 150))
+    yield _run("trainer-state-unfinished", Label("cannot_say|suspect", "none|bad_eval"), states(good.cut(33), 150))
     flat = Job(line(2.41, -0.0001, 60), good.grad, [0.0] * 60, good.sec, 5, 5, 300)
     yield _run("trainer-state-rate-zero", Label("suspect|failed", "learning"), states(flat, 150, 300))

@@ -77,6 +77,23 @@ def test_shapes_are_counted_with_the_number_of_ways_they_failed(
     )
 
 
+def test_suspect_runs_of_one_weakness_stand_together_after_failures_and_are_none(
+    failed: Report, healthy: Report
+) -> None:
+    verdict = dataclasses.replace(failed.verdict, outcome=Outcome.SUSPECT, headline="first")
+    first = dataclasses.replace(failed, verdict=verdict)
+    second = dataclasses.replace(failed, verdict=dataclasses.replace(verdict, headline="second"))
+    reports = [first, second, failed, healthy]
+    told = [(len(g.reports), g.headline, g.seen.runs) for g in _many.groups(reports)]
+    assert told == [(1, failed.verdict.headline, 1), (2, "first", 0), (1, healthy.verdict.headline, 0)]
+    assert _many.tally(reports) == "4 runs: 1 failed, 2 suspect, 1 healthy"
+    assert [(r.outcome, r.failures) for r in _many.by_shape(reports)][:2] == [
+        (Outcome.FAILED, 1),
+        (Outcome.SUSPECT, 1),
+    ]
+    assert len(json.loads("".join(json_v1.render_many(reports)))["fleet"]["failures"]) == 1
+
+
 def test_the_fleet_of_a_document_keeps_to_the_schema_and_points_into_its_runs(
     failed: Report, healthy: Report, silent: Report
 ) -> None:

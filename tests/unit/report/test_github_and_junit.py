@@ -70,6 +70,11 @@ def test_a_run_that_cannot_be_judged_is_a_warning_and_a_healthy_one_a_notice() -
     assert next(iter(github.render(report_of("x", 0, Outcome.HEALTHY)))).startswith("::notice ")
 
 
+def test_a_suspect_run_is_neither_passed_nor_failed_in_a_suite() -> None:
+    verdict = next(ET.fromstring("\n".join(junit.render(report_of("x", 0, Outcome.SUSPECT)))).iter("testcase"))
+    assert [child.tag for child in verdict] == ["skipped", "system-out"]
+
+
 @given(ANY)
 def test_the_suite_is_well_formed_and_of_the_same_shape_whatever_the_text(word: str) -> None:
     for outcome in Outcome:

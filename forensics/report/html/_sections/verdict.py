@@ -10,7 +10,7 @@ from forensics.report._losses import words
 from forensics.report.html._elements import Markup, join, tag
 from forensics.report.html._section import Section, Shown
 
-_WORDS = {"failed": "FAILED", "healthy": "HEALTHY", "cannot_say": "CANNOT SAY"}
+_WORDS = {"failed": "FAILED", "suspect": "SUSPECT", "healthy": "HEALTHY", "cannot_say": "CANNOT SAY"}
 
 
 def verdict(shown: Shown) -> Markup:

@@ -9,6 +9,8 @@ from make.base import Label, Made, Pair, Series, Table
 from make.edges.pace import slow, times
 
 _HEALTHY = Label(outcome="healthy|cannot_say", shape="none")
+#: A short rise at the very end may be a warning, or too short to judge.
+_LATE = Label(outcome="suspect|healthy|cannot_say", shape="slowdown|none")
 _SAME, _WORSE, _BETTER, _OPEN = "no_change", "regression", "improvement", "inconclusive"
 
 
@@ -17,7 +19,7 @@ def runs() -> Iterator[Made]:
     for name, base, cand, _ in _measured():
         if _base_of(base) == name:
             yield _made(f"{name}-base", base)
-        yield _made(f"{name}-cand", cand, within=name == "since")
+        yield _made(f"{name}-cand", cand)
     for seed in range(4):
         yield _made(f"several-{seed}", {"step_time": times(lambda _, s=seed: 0.5 * (1 + 0.01 * (s - 1.5)), seed=70 + seed, count=80)})  # fmt: skip
     for word, ratio in (("same", 1.0), ("slower", 1.04), ("much-slower", 1.1), ("faster", 0.95)):
@@ -46,15 +48,15 @@ def _base_of(base: Mapping[str, Series]) -> str:
     return next(name for name, own, _, _ in _measured() if own == base)
 
 
-def _made(
-    name: str, columns: Mapping[str, Series], *, within: bool = False, settings: str = "", every: int = 1
-) -> Made:
+def _made(name: str, columns: Mapping[str, Series], *, settings: str = "", every: int = 1) -> Made:
     """One run as a table: every record has a loss."""
     every = 10 if name.startswith("interval") and name.endswith("cand") else every
     count = max(map(len, columns.values()))
     table = Table({"loss": [round(5 - 3 * at / count, 4) for at in range(count)], **columns}, every=every)
     files = {"metrics.csv": table.csv()} | ({"config.yaml": settings} if settings else {})
-    return Made(f"edge-diff-{name}", files, slow(151, 20) if within else _HEALTHY)
+    late = name in {"since-later-cand", "since-short-cand"}
+    label = slow(151, 20) if name == "since-cand" else _LATE if late else _HEALTHY
+    return Made(f"edge-diff-{name}", files, label)
 
 
 def _measured() -> Iterator[tuple[str, Mapping[str, Series], Mapping[str, Series], str]]:

@@ -11,13 +11,15 @@ from make.base import Label, Made, Series, Table, decay
 _STEPS = 200
 _HEALTHY = Label(outcome="healthy|cannot_say")
 _GROWS = Label(outcome="suspect|healthy", shape="none|oom")
+#: Shapes with a level that goes on rising below what else they show.
+_RISES_TOO = ("spike-on-slope", "warmup-then", "running-shift-and-more", "running-early-jump", "teeth-floor-rises-0.1")
 _LEVEL = frozenset(("slope-none", "slope-below", "slope-falls", "slope-ends-before-last-third", "stairs-end-at-90"))
 
 
 def runs() -> Iterator[Made]:
     """Runs of one rank that log memory at every record beside a loss that falls."""
     for name, columns in _shapes():
-        grows = name.startswith(("slope", "stairs", "rss", "gap", "running-stairs", "running-slope"))
+        grows = name.startswith(("slope", "stairs", "rss", "gap", "running-stairs", "running-slope", *_RISES_TOO))
         yield _made(name, columns, _GROWS if grows and name not in _LEVEL else _HEALTHY)
     for count in (7, 8, 12):
         yield _made(f"slope-of-{count}", {"mem_allocated_gib": _noisy(lambda at: 10 + 0.2 * at, 0.01, count)}, _GROWS)
