@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from forensics.case.last_steps import last_step
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
 from forensics.signals.failures import Failure
 from forensics.store.run import Run
@@ -32,25 +33,10 @@ def evidence_of(failures: Sequence[Failure]) -> tuple[Evidence, ...]:
 
 
 def onset_of(run: Run, failure: Failure) -> Onset:
-    """Say where an error began: its own step, or the last step its source had logged before it."""
-    last = last_step(run, failure.source, failure.at)
+    """Say where an error began: its own step, or the last one that its process had reached before it."""
+    last = last_step(run, failure.source, failure.at, failure.t_ns, failure.rank)
     step = failure.step if failure.step is not None else last
     return Onset(step=step, t_ns=failure.t_ns, rank=failure.rank, step_lo=last)
-
-
-def last_step(run: Run, source: str, before: int) -> int | None:
-    """Give the last step that a source logged before a place; None when it logged none."""
-    rows = (
-        run.scan("metrics")
-        .filter((pl.col("source") == source) & pl.col("step").is_not_null())
-        .with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0))
-        .filter(pl.col("at") < before)
-        .sort("at", maintain_order=True)
-        .select("step")
-        .tail(1)
-        .collect()
-    )
-    return int(rows.item()) if rows.height else None
 
 
 def ranks_of(failures: Sequence[Failure]) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from forensics.case.last_steps import last_step
 from forensics.model import Locator
 from forensics.signals._events_attrs import attributes
 from forensics.signals._oom_clauses import Sizes, sizes_of
@@ -99,11 +100,9 @@ def oom_messages(run: Run) -> tuple[OomMessage, ...]:
 
 def _messages(run: Run) -> tuple[OomMessage, ...]:
     judged = {(f.source, f.at): f for f in failures(run)}
-    rows = _rows(run)
-    steps = _steps_before(run, rows)
     kept: list[OomMessage] = []
-    for row, step in zip(rows.iter_rows(named=True), steps, strict=True):
-        one = _message(row, step, judged)
+    for row in _rows(run).iter_rows(named=True):
+        one = _message(row, last_step(run, row["source"], row["order"], row["t_ns"], row["rank"]), judged)
         if one is not None:
             _add(kept, one)
     return tuple(kept)
@@ -125,22 +124,6 @@ def _rows(run: Run) -> pl.DataFrame:
         .head(_MOST)
         .collect()
     )
-
-
-def _steps_before(run: Run, rows: pl.DataFrame) -> list[int | None]:
-    """The last step that each event's source had logged before it."""
-    if not rows.height:
-        return []
-    steps = (
-        run.scan("metrics")
-        .filter(pl.col("step").is_not_null() & pl.col("source").is_in(rows["source"].unique().to_list()))
-        .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
-        .select("source", "order", pl.col("step").alias("before"))
-        .sort("order", maintain_order=True)
-    )
-    asked = rows.lazy().select("source", "order").with_row_index("i").sort("order", maintain_order=True)
-    joined = asked.join_asof(steps, on="order", by="source", strategy="backward", check_sortedness=False)
-    return joined.sort("i").collect()["before"].to_list()
 
 
 def _message(

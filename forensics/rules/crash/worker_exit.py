@@ -34,9 +34,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.case.last_steps import last_step
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._errors import last_step, when, who
+from forensics.rules._errors import when, who
 from forensics.signals.hang_attempts import GroupEnd, group_ends
 from forensics.signals.hang_exits import NONZERO
 from forensics.signals.hang_origin import is_disputed, unexplained_exit
@@ -53,7 +54,7 @@ def worker_exit(run: Run, _cfg: None = None) -> Iterator[Finding]:
     if end is None:
         return
     named = end.rank is not None and not end.alike
-    step = last_step(run, end.source, end.line)
+    step = last_step(run, end.source, end.line, end.t_ns)
     onset = Onset(step=step, t_ns=end.t_ns, rank=end.rank if named else None, step_lo=step)
     yield Finding(
         rule="CRH004",

@@ -35,9 +35,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.case.last_steps import last_step
 from forensics.model import Causal, Evidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._errors import last_step
 from forensics.rules.hang._decide import Decision, decision
 from forensics.signals.hang_complaints import complaints
 from forensics.signals.hang_exits import NONZERO
@@ -91,8 +91,9 @@ def culprit(run: Run, _cfg: None = None) -> Iterator[Finding]:
     seen = last_seen(run)
     step = max((s for r in found.ranks if r in seen and (s := seen[r].step) is not None), default=None)
     proof = _evidence(found)
-    if step is None and found.shape is Shape.CRASH and (line := proof[0].locator.line) is not None:
-        step = last_step(run, proof[0].source, line)
+    if step is None:
+        first = proof[0]
+        step = last_step(run, first.source, first.locator.line or first.locator.byte or 0, first.t_ns, first.rank)
     yield Finding(
         rule="HNG003",
         shape=found.shape,

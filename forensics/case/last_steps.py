@@ -1,0 +1,108 @@
+"""The last training step that a process had reached before a place of one of its files, over all stores of the run.
+
+Fatal lines often stand in another file than the steps: in a job's `.err`, in a launcher's log, in a tracker's exit
+record. Asked in this order: the steps of the same file before the place; those of the stores nearest to it (the other
+stream of the same process, then the same rank, then printed lines before trackers), by the clock where both have one,
+else their last record. An epoch is never a step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+import numpy as np
+import polars as pl
+
+from forensics.store.run import Run
+
+#: Many logs print whole seconds, so that a record of the same second may be printed before a line of a finer clock.
+_CLOCK_NS = 1_000_000_000
+#: What tells the two streams of one process apart in the names of their files.
+_STREAM = re.compile(r"(?:std)?(?:err|out)(?:or|put)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """The training records of one source in its order: places, steps, times in ns (-1 where none was printed)."""
+
+    source: str
+    rank: int | None
+    printed: bool
+    at: np.ndarray
+    step: np.ndarray
+    t_ns: np.ndarray
+
+    def before(self, at: int) -> int | None:
+        """Give the last step whose record stands before a place of this source."""
+        count = int(np.searchsorted(self.at, at))
+        return int(self.step[count - 1]) if count else None
+
+    def until(self, t_ns: int) -> int | None:
+        """Give the step of the last record until a time; None where all came later or no record has a time."""
+        rows = np.flatnonzero((self.t_ns >= 0) & (self.t_ns <= t_ns + _CLOCK_NS))
+        return int(self.step[rows[-1]]) if len(rows) else None
+
+    @property
+    def last(self) -> int:
+        """The step of the last record."""
+        return int(self.step[-1])
+
+
+def last_step(run: Run, source: str, at: int, t_ns: int | None = None, rank: int | None = None) -> int | None:
+    """Give the last training step before a place of a source, whose time and rank may be known; None without steps."""
+    tracks = run.derived(_tracks)
+    if source in tracks and (own := tracks[source].before(at)) is not None:
+        return own
+    others = [track for track in tracks.values() if track.source != source]
+    nearest = min((_distance(track, source, rank) for track in others), default=None)
+    timed: list[int] = []
+    if t_ns is not None:
+        dated = [(_distance(track, source, rank), step) for track in others if (step := track.until(t_ns)) is not None]
+        closest = min((distance for distance, _ in dated), default=None)
+        timed = [step for distance, step in dated if distance == closest]
+    steps = timed or [track.last for track in others if _distance(track, source, rank) == nearest]
+    return max(steps, default=None)
+
+
+def _distance(track: Track, source: str, rank: int | None) -> tuple[bool, int, bool, bool]:
+    """Sort key of how near a store is to a file of the same process; the smaller is the nearer."""
+    here, there = source.split("/"), track.source.split("/")
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(here[:-1], there[:-1], strict=False)))
+    stream = here[:-1] == there[:-1] and _STREAM.sub("", here[-1]) == _STREAM.sub("", there[-1])
+    return (not stream, -shared, rank is not None and track.rank != rank, not track.printed)
+
+
+def _tracks(run: Run) -> Mapping[str, Track]:
+    step = pl.coalesce("step", "gstep")
+    rows = (
+        run.scan("metrics")
+        .filter(step.is_not_null() & ~pl.col("name").str.starts_with("eval"))
+        .select(
+            "source",
+            "rank",
+            at=pl.coalesce("line", "byte", "seq").fill_null(0),
+            step=step,
+            t_ns=pl.col("t_ns").fill_null(-1),
+            printed=pl.col("line").is_not_null(),
+        )
+        .unique(["source", "at", "step"])
+        .sort("source", "at", maintain_order=True)
+        .collect()
+    )
+    parts = rows.partition_by("source", maintain_order=True)
+    return {track.source: track for track in map(_track, parts)}
+
+
+def _track(rows: pl.DataFrame) -> Track:
+    ranks: Sequence[int | None] = rows["rank"].unique().to_list()
+    return Track(
+        source=rows["source"][0],
+        rank=ranks[0] if len(ranks) == 1 else None,
+        printed=bool(rows["printed"][0]),
+        at=rows["at"].to_numpy(),
+        step=rows["step"].to_numpy(),
+        t_ns=rows["t_ns"].to_numpy(),
+    )

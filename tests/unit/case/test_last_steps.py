@@ -1,0 +1,79 @@
+"""The last step that a process had reached before its fatal line, whichever store holds it."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from forensics.case.last_steps import last_step
+from forensics.store.run import Run, run_of
+
+_SECOND = 1_000_000_000
+
+
+def _run(*rows: dict[str, object]) -> Run:
+    given = [{"name": "loss", "value": 1.0, "seq": number, **row} for number, row in enumerate(rows)]
+    return run_of("r", {"metrics": pl.DataFrame(given, infer_schema_length=None)})
+
+
+def test_the_steps_of_the_same_file_before_the_line_come_first() -> None:
+    run = _run(
+        {"source": "a.log", "line": 1, "step": 10},
+        {"source": "a.log", "line": 9, "step": 20},
+        {"source": "m.csv", "line": 3, "step": 30},
+    )
+    assert last_step(run, "a.log", 5) == 10
+
+
+def test_an_error_stream_without_steps_takes_those_of_the_output_beside_it() -> None:
+    run = _run(
+        {"source": "job-1.out", "line": 1, "step": 40},
+        {"source": "job-2.out", "line": 1, "step": 90},
+    )
+    assert last_step(run, "job-1.err", 5) == 40
+
+
+def test_a_step_after_the_time_of_the_error_is_not_the_last_one() -> None:
+    run = _run(
+        {"source": "job.out", "line": 1, "step": 40, "t_ns": 100 * _SECOND},
+        {"source": "job.out", "line": 2, "step": 50, "t_ns": 200 * _SECOND},
+    )
+    assert last_step(run, "launcher.log", 5, 150 * _SECOND) == 40
+
+
+def test_a_record_of_the_same_second_may_have_been_printed_before() -> None:
+    run = _run({"source": "job.out", "line": 1, "step": 40, "t_ns": 101 * _SECOND})
+    assert last_step(run, "launcher.log", 5, 100 * _SECOND) == 40
+
+
+def test_where_all_records_seem_later_the_clocks_differ_and_the_last_record_counts() -> None:
+    run = _run({"source": "job.out", "line": 1, "step": 40, "t_ns": 9_000 * _SECOND})
+    assert last_step(run, "launcher.log", 5, 100 * _SECOND) == 40
+
+
+def test_a_rank_takes_its_own_log_before_those_of_others() -> None:
+    run = _run(
+        {"source": "logs/0/stdout.log", "line": 1, "step": 40, "rank": 0},
+        {"source": "logs/3/stdout.log", "line": 1, "step": 37, "rank": 3},
+    )
+    assert last_step(run, "launcher.log", 5, rank=3) == 37
+
+
+def test_printed_steps_come_before_the_counter_of_a_tracker() -> None:
+    run = _run(
+        {"source": "train.out", "line": 1, "step": 40},
+        {"source": "run.wandb", "byte": 100, "step": 400},
+    )
+    assert last_step(run, "launcher.log", 5) == 40
+
+
+def test_a_tracker_alone_gives_the_step_of_its_last_record() -> None:
+    run = _run({"source": "events", "byte": 1, "step": 5}, {"source": "events", "byte": 9, "step": 35})
+    assert last_step(run, "job.err", 5) == 35
+
+
+def test_an_epoch_and_an_evaluation_are_no_training_step() -> None:
+    run = _run(
+        {"source": "a.out", "line": 1, "epoch": 12.0},
+        {"source": "a.out", "line": 2, "step": 500, "name": "eval_loss"},
+    )
+    assert last_step(run, "a.err", 5) is None
