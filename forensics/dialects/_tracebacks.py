@@ -1,7 +1,9 @@
 """Python tracebacks as one event each: the exception, its message, the innermost frame.
 
-Lines of other ranks between those of a traceback are passed over; a chain (`During handling of …`, `direct cause`) is
-one event whose `exc` is the last exception and whose `root_exc` is the first.
+After the frames the first line without indentation is the exception, whatever its name. Lines of other ranks between
+those of a traceback are passed over; a chain (`During handling of …`, `direct cause`) is one event whose `exc` is the
+last exception and whose `root_exc` is the first. A message of several lines belongs to its exception, and an exception
+that it quotes (a compiler's or a worker's wrapper) is the inner one: `root_exc` too.
 """
 
 from __future__ import annotations
@@ -22,10 +24,18 @@ HEAD = "Traceback (most recent call last)"
 _HEAD = re.compile(_lines.literal(HEAD))
 _FRAME = re.compile(r'File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<function>.{1,200})')
 _RICH = re.compile(r"^[│|] (?P<file>\S{1,500}\.py):(?P<line>\d{1,9}) in (?P<function>\S{1,200})")
-_EXCEPTION = re.compile(
+#: Names that are exceptions wherever they stand, also where frames are missing.
+_KNOWN = re.compile(
     r"^(?P<exc>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Failure|Unsupported|Timeout|Iteration"
     r"|Expired|Died|Canceled|Cancelled|Group)|(?:[a-z_]\w*\.)+[A-Z]\w*|KeyboardInterrupt|SystemExit|[A-Z]\w*Err)"
     r"(?:: ?(?P<message>.*))?$"
+)
+#: After frames: any name of a class, with the one that a wrapper puts in brackets behind its own. One plain word in
+#: small letters is a program (`srun: error: …`), in capitals a level (`INFO: …`); without a message it is one of a
+#: shell's (`Killed`).
+_NAMED = re.compile(
+    r"^(?P<exc>(?:(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*|[A-Z]\w*[a-z]\w*(?=[(:])|[A-Z]\w*[a-z]\w*[A-Z]\w*|[a-z]+_\w+(?=:))"
+    r"(?:\([\w.]+\))?)(?:: ?(?P<message>.*))?$"
 )
 #: Words of the line before a head: the interpreter or the logger goes on as if nothing had happened.
 _IGNORED = re.compile(rb"Exception ignored (?:in|on|while)|--- Logging error ---")
@@ -33,7 +43,12 @@ _IGNORED = re.compile(rb"Exception ignored (?:in|on|while)|--- Logging error ---
 _ASIDE = re.compile(rb"Exception in thread|Error in atexit|exception was never retrieved|Exception in Tkinter")
 #: The outermost frame of a thread, where other lines stand between its announcement and the head.
 _THREAD = re.compile(r'File "[^"]*threading\.py", line \d+, in _bootstrap')
-_CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
+_HANDLING = "During handling of the above exception"
+_CHAIN = (_HANDLING, "The above exception was the direct cause")
+#: A message is over after so many lines.
+_MESSAGE_LINES = 12
+#: So many innermost frames tell what a process waited in.
+_STACK = 24
 _ANSI = re.compile(_lines.ANSI)
 _BREAK = re.compile("[\n\r\x08]")
 
@@ -50,22 +65,32 @@ class Traceback:
     frames: int = 0
     at: int = 0
     text: str = ""
-    root: tuple[str, str] | None = None
+    root: tuple[str, str, str] | None = None
     read: int = 0
     ended: bool = False
+    quotes: bool = False
+    handling: bool = False
     chain: bool = field(default=False)
+    stack: list[str] = field(default_factory=list[str])
+
+    @property
+    def frame(self) -> str:
+        """The innermost frame so far: file, line and function."""
+        return f"{self.file}:{self.line} in {self.function}" if self.file else ""
 
     def attrs(self) -> dict[str, str]:
         """As the strings of an event."""
-        frame = f"{self.file}:{self.line} in {self.function}" if self.file else ""
-        root = self.root if self.root and self.root != (self.exc, self.message) else None
+        root = self.root if self.root and self.root[:2] != (self.exc, self.message) else None
         said = {
             "exc": self.exc,
             "message": self.message[:1000],
-            "frame": frame,
+            "frame": self.frame,
             "frames": str(self.frames),
+            "stack": orjson.dumps(self.stack[: -_STACK - 1 : -1]).decode() if len(self.stack) > 1 else "",
             "root_exc": root[0] if root else "",
             "root_message": root[1][:1000] if root else "",
+            "root_frame": root[2] if root else "",
+            "handling": "yes" if root and self.handling else "",
         }
         return {key: value.encode("utf-8", "replace").decode() for key, value in said.items() if value}
 
@@ -99,25 +124,49 @@ def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
     if (frame := _FRAME.search(rest) or _RICH.match(rest)) is not None:
         found.frames += 1
         found.file, found.line, found.function = frame["file"], frame["line"], frame["function"].strip()
+        found.stack.append(found.frame)
         found.ended = False
     elif not rest.strip():
         return False
     elif rest.startswith(_CHAIN):
         found.chain = True
-        found.root = found.root or (found.exc, found.message)
+        found.handling = rest.startswith(_HANDLING)
+        found.root = found.root or (found.exc, found.message, found.frame)
     elif rest.startswith("Traceback") and found.ended:
-        if not found.chain:
+        if not (found.chain or found.quotes):
             return True
-        found.chain = found.ended = False
-    elif (last := _EXCEPTION.match(rest)) is not None and not found.ended:
+        found.chain = found.ended = found.quotes = False
+        found.stack.clear()
+    elif not found.ended and (last := _exception(found, rest)) is not None:
         found.exc, found.message, found.at, found.text = last["exc"], (last["message"] or "").strip(), number, raw
         found.ended = True
     elif found.ended and not found.chain:
-        if not found.message:
-            found.message = rest.strip()
-        return number > found.at + 12
+        return _of_message(found, rest, number)
     found.read = number
     return False
+
+
+def _exception(found: Traceback, rest: str) -> re.Match[str] | None:
+    """Match an exception's line; once a known one was read, frames that its message shows lead to no other name."""
+    return _KNOWN.match(rest) or (_NAMED.match(rest) if found.frames and not _KNOWN.match(found.exc) else None)
+
+
+def _of_message(found: Traceback, rest: str, number: int) -> bool:
+    """Account for a line behind an exception; True when it is no line of its message any more."""
+    if number > found.at + _MESSAGE_LINES:
+        return True
+    if not found.message:
+        found.message = rest.strip()
+    elif found.root is None and (quoted := _KNOWN.match(rest.lstrip())) is not None and _quotes(found.message):
+        found.root = (quoted["exc"], (quoted["message"] or "").strip(), found.frame)
+    found.quotes = rest.rstrip().endswith(":")
+    found.read = number
+    return False
+
+
+def _quotes(message: str) -> bool:
+    """Whether the first line of a message announces what it goes on with: `backend='inductor' raised:`."""
+    return message.endswith(":")
 
 
 def plain(data: bytes) -> str:

@@ -96,4 +96,8 @@ def _frames(stack: str) -> dict[str, str]:
     """Innermost frame, number of frames and first exception of a chain, as for a traceback in a log."""
     head, *lines = stack[:_STACK_CHARS].splitlines() or [""]
     attrs = tracebacks.read(head, lines).attrs() if lines else {}
-    return {key: attrs[key] for key in ("frame", "frames", "root_exc", "root_message") if key in attrs}
+    return {
+        key: attrs[key]
+        for key in ("frame", "frames", "root_exc", "root_message", "root_frame", "handling")
+        if key in attrs
+    }

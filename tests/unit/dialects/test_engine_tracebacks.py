@@ -102,3 +102,52 @@ def test_more_than_five_hundred_tracebacks_are_counted_not_kept() -> None:
     kept = sum((t["events"]["code"] == "traceback").sum() for t in [*tables, *last])
     assert kept == 500
     assert dict(flooded)["traceback"] == 200
+
+
+FRAMES = 'Traceback (most recent call last):\n  File "/opt/toy/train.py", line 40, in main\n    loop(model)\n'
+
+
+def test_after_the_frames_any_name_is_the_exception() -> None:
+    for name in ("Exception", "schedule_drift", "toy.config.Stale", "zlib.error"):
+        (found,) = tracebacks(f"{FRAMES}{name}: schedule and data disagree\n")
+        assert (found["exc"], found["message"]) == (name, "schedule and data disagree")
+
+
+def test_a_launchers_line_behind_frames_that_were_cut_is_no_exception() -> None:
+    for line in ("srun: error: node07: task 1: Exited with exit code 1", "wandb: syncing", "INFO: done", "Killed"):
+        (found,) = tracebacks(f"{FRAMES}{line}\n")
+        assert "exc" not in found
+
+
+def test_without_frames_only_names_of_exceptions_are_taken() -> None:
+    (found,) = tracebacks("Traceback (most recent call last):\nloss: 2.5\n")
+    assert "exc" not in found
+
+
+def test_a_line_of_another_thread_between_frames_is_not_the_exception() -> None:
+    (found,) = tracebacks(FRAMES + "loss: 2.5\n" + FRAMES.split("\n", 1)[1] + "ValueError: shard 7 is empty\n")
+    assert (found["exc"], found["message"]) == ("ValueError", "shard 7 is empty")
+
+
+def test_an_exception_that_a_wrappers_message_quotes_is_the_inner_one() -> None:
+    text = FRAMES + "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\nOutOfMemoryError: no room\n"
+    (found,) = tracebacks(text)
+    assert (found["exc"], found["root_exc"]) == ("torch._dynamo.exc.BackendCompilerFailed", "OutOfMemoryError")
+    assert found["root_message"] == "no room"
+
+
+def test_an_error_line_that_no_message_announces_is_none_of_it() -> None:
+    (found,) = tracebacks(FRAMES + "ValueError: shard 7 is empty\nOutOfMemoryError: no room\n")
+    assert "root_exc" not in found
+
+
+def test_the_traceback_that_a_message_ends_with_is_its_inner_one() -> None:
+    inner = PLAIN.replace("shard 7 is empty", "no such shard")
+    text = FRAMES + "toy.spawn.ProcessRaised: \n\n-- Process 1 terminated with the following error:\n" + inner
+    (found,) = tracebacks(text)
+    assert (found["exc"], found["message"]) == ("ValueError", "no such shard")
+
+
+def test_a_remote_task_names_the_class_that_it_wraps() -> None:
+    (found,) = tracebacks(FRAMES + "ray.exceptions.RayTaskError(ValueError): ray::worker() (pid=7)\n")
+    assert found["exc"] == "ray.exceptions.RayTaskError(ValueError)"
