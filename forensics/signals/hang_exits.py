@@ -1,40 +1,72 @@
 """How each process ended, as its launcher tells: exit codes by rank, and whom the launcher had to kill by force.
 
-An exit by SIGTERM (-15) is the launcher's own tear-down. One by SIGKILL is that too where the launcher says that the
-process did not react to SIGTERM: it was stuck. A rank that the list of failures leaves out ended with code 0.
+torchrun lists a failure of each worker, srun a line for each task, mpirun one for a rank that a signal ended. An exit
+by SIGTERM (-15) is the launcher's own tear-down. One by SIGKILL is that too where the launcher says that the process
+did not react to SIGTERM: it was stuck. A rank that a list of failures leaves out ended with code 0.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 import polars as pl
 
+from forensics.signals._events_attrs import attributes
 from forensics.signals.hang_attempts import of_later_group
+from forensics.signals.hang_ranks import MOST_RANKS
 from forensics.store.run import Run
 
 #: The cause of a process that ended by an exit code and said nothing.
 NONZERO = "exit_nonzero"
-_EXIT = re.compile(r"exitcode\s*: (?P<code>-?\d{1,4}) \(pid: (?P<pid>\d+)\)")
-_FORCED = re.compile(r"Unable to shutdown process (?P<pid>\d+) via")
-_RANK = re.compile(r"^\W*rank\s*: (?P<rank>\d{1,7}) \(local_rank: \d+\)")
-#: Lines between the rank and the exit code of one failure block.
-_BLOCK_LINES = 4
+#: How launchers write the signal that ended a task, and the exit code that it is (signal(7)).
+_SIGNALS: Mapping[str, int] = MappingProxyType(
+    {
+        "Hangup": -1,
+        "Illegal instruction": -4,
+        "Trace/breakpoint trap": -5,
+        "Aborted": -6,
+        "Bus error": -7,
+        "Floating point exception": -8,
+        "Killed": -9,
+        "Out Of Memory": -9,
+        "Segmentation fault": -11,
+        "Terminated": -15,
+    }
+)
+#: Causes of processes that said nothing, by the code that a launcher tells (negative) or a shell (128 + the signal).
+SIGNALS: Mapping[int, str] = MappingProxyType(
+    {
+        **dict.fromkeys((-9, 137), "silent_death_sigkill"),
+        **dict.fromkeys((-11, 139), "silent_death_segv"),
+        **dict.fromkeys((-7, 135), "silent_death_sigbus"),
+        **dict.fromkeys((-4, -5, -8, 132, 133, 136), "silent_death_signal"),
+    }
+)
+#: An abort: a watchdog's, when a rank waited too long, or the program's own (a failed assertion, a C++ exception).
+ABORTED = frozenset({-6, 134})
+_TABLE, _TASKS, _MPI, _FORCED = "elastic-failure", "srun-exit", "mpi-rank-died", "agent-forces"
+_SPAN = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """The end of one rank: its exit code (negative: a signal), and whether the launcher had to use force."""
+    """The end of one rank: its exit code (negative: a signal), and whether the launcher had to use force.
+
+    `first` says that the launcher saw it fail before all others.
+    """
 
     rank: int
     code: int
-    pid: int
+    pid: int | None
     forced: bool
     source: str
     line: int | None
     quote: str
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +77,65 @@ class Exits:
     sources: frozenset[str] = frozenset()
 
 
+def cause_of(code: int) -> str:
+    """Give the cause of a process that said nothing and ended with a code."""
+    if code == 0:
+        return "early_exit"
+    return "silent_death_signal" if code in ABORTED else SIGNALS.get(code, NONZERO)
+
+
 def exits(run: Run) -> Exits:
-    """Read the failure blocks of the launchers."""
+    """Read what the launchers tell of the ends of ranks."""
     return run.derived(_exits)
 
 
 def _exits(run: Run) -> Exits:
-    wanted = pl.col("text").str.contains(r"exitcode\s*: -?\d|Unable to shutdown process|\(local_rank: \d")
-    rows = run.scan("events").filter(wanted).sort("source", "line").select("source", "line", "text").unique(
-        maintain_order=True
+    rows = run.scan("events").filter(pl.col("code").is_in([_TABLE, _TASKS, _MPI, _FORCED])).sort(
+        "source", "line", "seq"
     ).collect()  # fmt: skip
-    forced = {int(hit["pid"]) for (text,) in rows.select("text").iter_rows() if (hit := _FORCED.search(text))}
+    told = [(row, attributes(row["attrs"])) for row in rows.iter_rows(named=True)]
+    forced = {attrs.get("pid") for row, attrs in told if row["code"] == _FORCED}
+    tables = any(row["code"] == _TABLE for row, _ in told)
     found: dict[int, Exit] = {}
-    block: tuple[str, int, int] | None = None
-    for source, line, text in rows.iter_rows():
-        if of_later_group(run, source, line):
+    for row, attrs in told:
+        # under torchrun a task of srun is an agent and no rank
+        if (row["code"] == _TASKS and tables) or of_later_group(run, row["source"], row["line"]):
             continue
-        if (named := _RANK.match(text)) is not None:
-            block = (source, line or 0, int(named["rank"]))
-        hit = _EXIT.search(text)
-        if hit is None or block is None or block[0] != source or not 0 <= (line or 0) - block[1] <= _BLOCK_LINES:
-            continue
-        pid = int(hit["pid"])
-        found.setdefault(block[2], Exit(block[2], int(hit["code"]), pid, pid in forced, source, line, text))
+        for end in _ends(row, attrs):
+            found.setdefault(end.rank, replace(end, forced=attrs.get("pid") in forced))
     return Exits(found, frozenset(e.source for e in found.values()))
+
+
+def _ends(row: Mapping[str, Any], attrs: Mapping[str, str]) -> Iterator[Exit]:
+    """Give the ends that one line or block tells; none where it names no code or no rank."""
+    if row["code"] == _TASKS:
+        code = _SIGNALS.get(attrs.get("what", "")) if "rc" not in attrs else int(attrs["rc"])
+        ranks = _listed(attrs.get("tasks", ""))
+    elif row["code"] == _MPI:
+        code, ranks = -int(attrs.get("signal", "0")), _listed(attrs.get("rank", ""))
+    else:
+        code = int(attrs["exitcode"]) if "exitcode" in attrs else None
+        ranks = _listed(attrs.get("rank", ""))
+    if not code:
+        return
+    pid = int(attrs["pid"]) if attrs.get("pid", "").isdigit() else None
+    for rank in ranks:
+        yield Exit(
+            rank,
+            code,
+            pid,
+            forced=False,
+            source=row["source"],
+            line=row["line"],
+            quote=row["text"] or "",
+            first="root_cause" in attrs,
+        )
+
+
+def _listed(text: str) -> Iterator[int]:
+    """Read `1,3-5` as numbers, at most as many as a job may have ranks."""
+    left = MOST_RANKS
+    for low, high in _SPAN.findall(text):
+        first, last = int(low), int(high or low)
+        yield from range(first, min(last, first + left) + 1)
+        left -= last - first + 1

@@ -36,6 +36,12 @@ def node_of(source: str) -> str | None:
     return hit["base"] if hit else None
 
 
+def folder_rank(source: str) -> int | None:
+    """The local rank in the name of a worker's folder, None for other paths."""
+    folder = folder_of(source)
+    return int(folder.rstrip("/").rsplit("/", 1)[1]) if folder is not None else None
+
+
 def stated(run: Run) -> Mapping[str, int]:
     """Global rank of each source whose folder is named by a local rank, where its lines state one."""
     return run.derived(_stated)
@@ -68,7 +74,15 @@ def corrected(rank: int | None, source: str, known: Mapping[str, int]) -> int | 
 def nodes(run: Run) -> dict[int, str]:
     """Give the launcher folder (one per node and job) of each rank that has one."""
     known = stated(run)
-    return {rank: base for source, rank in known.items() if (base := node_of(source)) is not None}
+    said = {rank: base for source, rank in known.items() if (base := node_of(source)) is not None}
+    # a worker that printed no rank has that of its folder, where the ranks of its agent's other workers are theirs
+    if any(folder_rank(source) != rank for source, rank in known.items()):
+        return said
+    quiet = run.scan("events").filter(pl.col("source").str.contains(r"attempt_\d+/\d+/")).select(
+        pl.col("source").unique()
+    ).collect()["source"].to_list()  # fmt: skip
+    silent = {rank: base for s in quiet if (rank := folder_rank(s)) is not None and (base := node_of(s)) is not None}
+    return silent | said
 
 
 def world(run: Run) -> frozenset[int]:

@@ -47,7 +47,7 @@ _RELATED = 3
 _ORDINALS = ("first", "second", "third")
 
 
-@rule("CRH004", shape=Shape.CRASH, needs=("events", "metrics"))
+@rule("CRH004", shape=Shape.CRASH, needs=("events", "metrics", "sources"))
 def worker_exit(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find the exit of a worker that nothing else explains."""
     end = unexplained_exit(run)

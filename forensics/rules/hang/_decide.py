@@ -15,7 +15,7 @@ from forensics.signals._classify import Weight
 from forensics.signals.endings import ending_of
 from forensics.signals.failures import standing
 from forensics.signals.hang_attempts import follows
-from forensics.signals.hang_exits import NONZERO
+from forensics.signals.hang_exits import NONZERO, cause_of, exits
 from forensics.signals.hang_ranks import MOST_RANKS, world
 from forensics.store.run import Run
 
@@ -105,14 +105,14 @@ def _decision(run: Run) -> Decision | None:
     if common is not None and common.weight >= best:
         return _of((), common.cause, Confidence.MEDIUM, clues)
     if tie is not None and not _outweighed(tie, found):
-        return _of((), _cause([c for c in found if c.tied]), Confidence.LOW, clues, tie.tied)
+        return _of((), _cause(run, [c for c in found if c.tied]), Confidence.LOW, clues, tie.tied)
     if best < ENOUGH:
         return None
     top = tuple(sorted(r for r, s in score.items() if s >= SHARE * best))
     about = [c for c in found if set(c.ranks) & set(top)]
     if len(top) * 2 > len(everyone) and len(everyone) > 1:
-        return _of((), _cause(about), Confidence.LOW, clues, top)
-    return _of(top, _cause(about), _confidence(about), clues)
+        return _of((), _cause(run, about), Confidence.LOW, clues, top)
+    return _of(top, _cause(run, about), _confidence(about), clues)
 
 
 def _consequence(run: Run, clue: Clue) -> bool:
@@ -147,10 +147,14 @@ def _outweighed(tie: Clue, found: Sequence[Clue]) -> bool:
     return any(c.ranks and c.weight >= tie.weight and c.cause not in follow for c in found)
 
 
-def _cause(clues: Sequence[Clue]) -> str:
+def _cause(run: Run, clues: Sequence[Clue]) -> str:
+    """Give the most telling cause; that of a rank that left in silence is what its exit code says, if one is known."""
     best = max(clues, key=lambda c: (_TELLING.get(c.cause, 9), c.weight), default=None)
-    cause = best.cause if best is not None else ""
-    return "silent_death_sigkill" if cause == "silent_death" else "never_entered" if cause == "no_dump" else cause
+    if best is None or best.cause != "silent_death":
+        return "" if best is None else "never_entered" if best.cause == "no_dump" else best.cause
+    told = exits(run).by_rank
+    codes = {told[rank].code for rank in best.ranks if rank in told}
+    return cause_of(codes.pop()) if len(codes) == 1 else "silent_death_sigkill"
 
 
 def _confidence(clues: Sequence[Clue]) -> Confidence:

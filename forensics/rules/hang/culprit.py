@@ -81,7 +81,7 @@ WORDS = {
 }
 
 
-@rule("HNG003", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+@rule("HNG003", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def culprit(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Name the culprit of a failure of several ranks."""
     found = decision(run)

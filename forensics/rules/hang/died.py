@@ -6,9 +6,10 @@ react, and ranks that a list of failures leaves out, which ended with code 0.
 Why it matters: a process that dies of a signal prints nothing; its peers print everything.
 
 How it decides: SIGTERM (-15) is the launcher's own tear-down and names nobody, nor does an abort (-6), by which victims
-end themselves. A SIGKILL that the launcher sent itself, because SIGTERM did not help, means a stuck process. When half
-of the ranks died of one signal, no single rank is named. An exit code of a worker's own counts where no error stands
-before it; where the launcher started the group anew, the end after which nothing was trained is the one that counts.
+end themselves, unless one rank alone aborted without a complaint and the others were ended for it. A SIGKILL that the
+launcher sent itself, because SIGTERM did not help, means a stuck process. When half of the ranks died of one signal, no
+single rank is named. An exit code of a worker's own counts where no error stands before it; where the launcher started
+the group anew, the end after which nothing was trained is the one that counts.
 
 What else looks like this: the kernel's memory killer, an operator and a scheduler all show as -9.
 
@@ -18,14 +19,12 @@ References: torch.distributed.elastic, "Error Propagation"; signal(7).
 
 Example:
     ```events source,line,rank,code,text,attrs
-    job.log,10,4,elastic-rank,  rank      : 4 (local_rank: 4),"{""role"":""context""}"
-    job.log,11,,exit139,  exitcode  : -11 (pid: 812)  (SIGSEGV),"{""role"":""context""}"
+    job.log,10,4,elastic-failure,rank 4 failed: exitcode -11 SIGSEGV,"{""rank"":""4"",""exitcode"":""-11""}"
     ```
     => HNG011 info confidence=medium rank=4 cause=silent_death_segv causal=context weight=6
 Not this:
     ```events source,line,rank,code,text,attrs
-    job.log,10,4,elastic-rank,  rank      : 4 (local_rank: 4),"{""role"":""context""}"
-    job.log,11,,exitcode-15,  exitcode  : -15 (pid: 812)  (SIGTERM),"{""role"":""context""}"
+    job.log,10,4,elastic-failure,rank 4 failed: exitcode -15 SIGTERM,"{""rank"":""4"",""exitcode"":""-15""}"
     ```
     => nothing
 """
@@ -38,7 +37,8 @@ from forensics.model import Evidence, Finding, Locator, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_seen, shown
 from forensics.signals.hang_attempts import last_end
-from forensics.signals.hang_exits import NONZERO, Exit, Exits, exits
+from forensics.signals.hang_complaints import complaints
+from forensics.signals.hang_exits import ABORTED, NONZERO, SIGNALS, Exit, Exits, cause_of, exits
 from forensics.signals.hang_last_seen import last_seen
 from forensics.signals.hang_origin import is_disputed, unexplained_exit
 from forensics.signals.hang_ranks import nodes, world
@@ -46,14 +46,10 @@ from forensics.signals.hang_stacks import stacks
 from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
-SIGNALS = {
-    -9: "silent_death_sigkill", 137: "silent_death_sigkill", -11: "silent_death_segv", 139: "silent_death_segv",
-    -7: "silent_death_sigbus", 135: "silent_death_sigbus", -4: "silent_death_signal", -8: "silent_death_signal",
-}  # fmt: skip
 _SHOWN = 4
 
 
-@rule("HNG011", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+@rule("HNG011", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def died(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Show how ranks ended."""
     yield from shown("HNG011", clues(run), do=("read the kernel log and the scheduler's record of that minute",))
@@ -63,6 +59,7 @@ def clues(run: Run) -> Iterator[Clue]:
     """Deaths by a signal, forced kills and absent ranks."""
     told = exits(run)
     dead = [e for e in (*told.by_rank.values(), *_first(run, told)) if e.code in SIGNALS and not e.forced]
+    dead += _aborted(run, told)
     stuck = [e for e in told.by_rank.values() if e.forced]
     everyone = world(run)
     if stuck and len(stuck) < max(2, len(everyone)):
@@ -75,10 +72,24 @@ def clues(run: Run) -> Iterator[Clue]:
     else:
         for end in dead:
             yield Clue(
-                (end.rank,), SIGNALS[end.code], 6, "exit", f"rank {end.rank} ended with code {end.code}", _proof([end])
+                (end.rank,),
+                cause_of(end.code),
+                6,
+                "exit",
+                f"rank {end.rank} ended with code {end.code}",
+                _proof([end]),
+                stated=True,
             )
     yield from _absent(run, told)
     yield from _nonzero(run)
+
+
+def _aborted(run: Run, told: Exits) -> list[Exit]:
+    """Give the one rank that aborted and complains of no peer, where the launcher ended all others for it."""
+    ends = told.by_rank.values()
+    aborted = [e for e in ends if e.code in ABORTED]
+    others = [e for e in ends if e.code not in ABORTED | {-15}]
+    return [] if len(aborted) != 1 or others or aborted[0].rank in complaints(run).victims else aborted
 
 
 def _first(run: Run, told: Exits) -> Iterator[Exit]:
