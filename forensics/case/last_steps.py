@@ -67,12 +67,17 @@ def last_step(run: Run, source: str, at: int, t_ns: int | None = None, rank: int
     return max(steps, default=None)
 
 
+def same_process(one: str, other: str) -> bool:
+    """Tell whether two files are the two streams of one process: `job-7.err` and `job-7.out`."""
+    (here, name), (there, like) = ((path.rpartition("/")[0], path.rpartition("/")[2]) for path in (one, other))
+    return here == there and _STREAM.sub("", name) == _STREAM.sub("", like)
+
+
 def _distance(track: Track, source: str, rank: int | None) -> tuple[bool, int, bool, bool]:
     """Sort key of how near a store is to a file of the same process; the smaller is the nearer."""
-    here, there = source.split("/"), track.source.split("/")
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(here[:-1], there[:-1], strict=False)))
-    stream = here[:-1] == there[:-1] and _STREAM.sub("", here[-1]) == _STREAM.sub("", there[-1])
-    return (not stream, -shared, rank is not None and track.rank != rank, not track.printed)
+    folders = zip(source.split("/")[:-1], track.source.split("/")[:-1], strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], folders))
+    return (not same_process(source, track.source), -shared, rank is not None and track.rank != rank, not track.printed)
 
 
 def _tracks(run: Run) -> Mapping[str, Track]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
+from forensics.case.last_steps import same_process
 from forensics.signals._classify import Weight
 from forensics.signals.endings import Ending, Mark
 
@@ -18,6 +19,7 @@ SURVIVED_STEPS = 3
 #: Other ranks that log this many steps after an error of one that logs none went on without it. A pipe holds 64 KiB
 #: and a stream's buffer 8 KiB (Linux, pipe(7); glibc, BUFSIZ), which is about a hundred lines of a training log.
 OTHERS_STEPS = 100
+_DIGITS = re.compile(r"\d+")
 _WORKER = re.compile(r"^\W*\((?P<name>\w[\w.:]{0,120}) pid=(?P<pid>\d{1,10})\b")
 #: An error that is raised so often, over such a time, is caught each time.
 _OFTEN = 5
@@ -40,6 +42,8 @@ class Judged(Protocol):
     @property
     def exception(self) -> str: ...
     @property
+    def message(self) -> str: ...
+    @property
     def quote(self) -> str: ...
     @property
     def aside(self) -> bool: ...
@@ -53,10 +57,11 @@ def last_ends(failures: Sequence[Judged], end: Ending) -> dict[str, int]:
     return found
 
 
-def cleared(failure: Judged, end: Ending, last: int, *, goes_on: bool) -> str:
+def cleared(failure: Judged, end: Ending, last: int, *, goes_on: bool, unreported: bool) -> str:
     """Say why an error is not the run's failure, or nothing.
 
-    `last` is the place of the last failure or end in its log; `goes_on` says that the log goes on for some lines.
+    `last` is the place of the last failure or end in its log; `goes_on` says that the log goes on for some lines, and
+    `unreported` that no launcher tells of an end by failure.
     """
     if _survived(failure, end):
         left = end.steps_of(failure.source).went_back(failure.at, failure.rank)
@@ -67,7 +72,12 @@ def cleared(failure: Judged, end: Ending, last: int, *, goes_on: bool) -> str:
     success = end.success_for(failure.source, failure.at, failure.t_ns)
     if success is not None:
         return _after_success(failure, success)
-    return "success" if goes_on and _ended_well_elsewhere(failure, end) else ""
+    return "success" if _ended_well_elsewhere(failure, end, goes_on=goes_on, unreported=unreported) else ""
+
+
+def alike(failure: Judged) -> tuple[str, str]:
+    """Key of errors that several ranks raise together: the class and the words, numbers aside."""
+    return failure.exception, _DIGITS.sub("#", failure.message)
 
 
 def recurring(failures: Sequence[Judged]) -> frozenset[Judged]:
@@ -116,12 +126,14 @@ def _got_over(failure: Judged, end: Ending, last: int, left: int) -> bool:
     return last > failure.at and steps.at_least(SURVIVED_STEPS, after=failure.at, before=last)
 
 
-def _ended_well_elsewhere(failure: Judged, end: Ending) -> bool:
-    """Whether a process that trains nothing printed on after its error, and another log tells of the run's good end."""
-    if failure.rank is not None or failure.weight == Weight.STOP or end.steps_of(failure.source).at:
+def _ended_well_elsewhere(failure: Judged, end: Ending, *, goes_on: bool, unreported: bool) -> bool:
+    """Whether another log tells of the run's good end, and the process printed on after its error or says so itself."""
+    if failure.weight == Weight.STOP or end.steps_of(failure.source).at:
         return False
     final = end.final
     if final is None or final.source == failure.source:
+        return False
+    if not (goes_on and failure.rank is None) and not (unreported and same_process(failure.source, final.source)):
         return False
     return final.t_ns is None or failure.t_ns is None or final.t_ns >= failure.t_ns
 

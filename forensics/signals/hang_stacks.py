@@ -1,7 +1,8 @@
 """Where each rank's main thread stood: inside a collective or outside, and in what kind of work.
 
-A rank may have left several dumps; the kind that most ranks left is compared. DDP waits inside `backward` without any
-frame of a collective, so that counts as inside.
+A rank may have left several dumps; the kind that most ranks left is compared. A rank that left none has the stack of
+its traceback, where that says that it waited for others or was stopped from outside. DDP waits inside `backward`
+without any frame of a collective, so that counts as inside.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.signals._classify import Weight
+from forensics.signals.failures import Failure, standing
 from forensics.store.run import Run
 
 _DIGITS = re.compile(r"\d+")
@@ -64,12 +67,13 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The main thread of one rank, innermost frame first."""
+    """The main thread of one rank, innermost frame first; `raised` is the stack of a traceback, not of a dump."""
 
     rank: int
     frames: tuple[Frame, ...]
     state: str
     source: str
+    raised: bool = False
 
     def _near(self) -> str:
         return "\n".join(f.text for f in self.frames[:_NEAR])
@@ -83,6 +87,14 @@ class Stack:
     def p2p(self) -> bool:
         """Whether it waits in a send or a receive."""
         return any(_P2P.search(f.text) for f in self.frames[:3])
+
+    @property
+    def call(self) -> str:
+        """The collective that it waits in, `backward` where DDP waits in it, empty where it waits in none."""
+        for frame in self.frames[:_NEAR]:
+            if _INSIDE.search(frame.text):
+                return frame.function.rsplit(".", 1)[-1].removeprefix("_engine_run_")
+        return ""
 
     @property
     def starting(self) -> bool:
@@ -127,6 +139,32 @@ def stacks(run: Run) -> Mapping[int, Stack]:
 
 
 def _stacks(run: Run) -> dict[int, Stack]:
+    return _raised(run) | _dumped(run)
+
+
+def _raised(run: Run) -> dict[int, Stack]:
+    """Stacks of the tracebacks of ranks that waited for others or were stopped; nobody raises out of a mere read."""
+    found: dict[int, Stack] = {}
+    for failure in standing(run):
+        if failure.rank is not None and failure.stack:
+            stack = Stack(failure.rank, tuple(map(_frame, failure.stack)), "", failure.source, raised=True)
+            if failure.weight is Weight.STOP or (_waits(failure) and stack.inside):
+                found.setdefault(failure.rank, stack)
+    return found
+
+
+def _waits(failure: Failure) -> bool:
+    return failure.weight in {Weight.CLOSED, Weight.TIMEOUT}
+
+
+def _frame(text: str) -> Frame:
+    """Read `file:line in function`."""
+    place, _, function = text.rpartition(" in ")
+    file, _, line = place.rpartition(":")
+    return Frame(function, file, int(line) if line.isdigit() else None)
+
+
+def _dumped(run: Run) -> dict[int, Stack]:
     threads = (
         run.scan("stack_frames")
         .filter(pl.col("rank").is_not_null())

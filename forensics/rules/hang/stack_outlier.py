@@ -1,13 +1,15 @@
 """HNG008 stack-outlier: a few ranks stand outside any collective while the others wait inside one.
 
-What it detects: stacks (py-spy, faulthandler, pystack) in which most ranks wait for others and a few do something
-else, or in which a few wait in another call than the rest.
+What it detects: stacks (py-spy, faulthandler, pystack, and tracebacks of ranks that waited or were stopped) in which
+most ranks wait for others and a few do something else, or in which a few wait in another call than the rest.
 
 Why it matters: the leaf frame of the outlier is the answer: a read, a save, an evaluation, a loop.
 
 How it decides: waiting frames are those of collectives, of `backward` (DDP waits inside it) and of device
-synchronization. Outliers are ranks without any of them. When all wait, the smaller set of call sites is named; equal
-halves, and rings of sends and receives, name nobody. Stacks taken after a rank's own end are left out.
+synchronization. Outliers are ranks without any of them. When all wait, the smaller set of calls is named; of equal
+halves the one in a barrier, where the others are in training's own collectives; else equal halves, and rings of sends
+and receives, name nobody. Tracebacks count where every rank left one and none was killed. Stacks taken after a rank's
+own end are left out.
 
 What else looks like this: a dump that was taken before the stall; a rank that was already past its time-out.
 
@@ -32,20 +34,24 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from forensics.model import Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_stack, shown
 from forensics.signals.hang_complaints import complaints
+from forensics.signals.hang_exits import SIGNALS, exits
+from forensics.signals.hang_ranks import world
 from forensics.signals.hang_stacks import Stack, stacks
 from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _SHOWN = 3
+#: All ranks reduce gradients; a barrier is what a rank comes to that left the loop, or takes another branch.
+_BARRIER = "barrier"
 
 
-@rule("HNG008", shape=Shape.HANG, needs=("events", "metrics", "stack_frames"))
+@rule("HNG008", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
 def stack_outlier(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Show ranks whose stacks differ from the others'."""
     yield from shown("HNG008", clues(run), do=("open the innermost frame of the outlier",))
@@ -63,7 +69,7 @@ def clues(run: Run) -> Iterator[Clue]:
     if inside and free and len(free) * 2 <= len(found):
         yield from _outside(free, inside)
     elif not outside:
-        yield from _all_inside(inside)
+        yield from _all_inside(run, inside)
 
 
 def _outside(free: Mapping[int, Stack], inside: Mapping[int, Stack]) -> Iterator[Clue]:
@@ -76,23 +82,45 @@ def _outside(free: Mapping[int, Stack], inside: Mapping[int, Stack]) -> Iterator
         yield Clue((rank,), cause, 6, "stack", why, (of_stack(stack), of_stack(others)))
 
 
-def _all_inside(found: Mapping[int, Stack]) -> Iterator[Clue]:
-    """All wait: name the smaller set of call sites."""
-    everyone = tuple(sorted(found))
-    proof = tuple(of_stack(s) for s in list(found.values())[:_SHOWN])
+def _all_inside(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
+    """All wait: name the smaller set of ranks by the call that they wait in."""
     if all(s.p2p for s in found.values()):
-        yield Clue((), "p2p_cycle", 5, "stack", "all ranks wait in a send or a receive", proof, everyone)
+        proof = tuple(of_stack(s) for s in list(found.values())[:_SHOWN])
+        yield Clue((), "p2p_cycle", 5, "stack", "all ranks wait in a send or a receive", proof, tuple(sorted(found)))
         return
-    sites: dict[tuple[str, ...], list[int]] = {}
+    raised = any(s.raised for s in found.values())
+    if raised and (len(found) < len(world(run)) or _died(run)):
+        return
+    calls = _sides(found, lambda stack: stack.call)
+    # a traceback has other frames than a dump of the same call
+    sides = calls if raised or len(calls) > 1 else _sides(found, lambda stack: "\n".join(f.text for f in stack.frames))
+    if len(sides) < 2:
+        return
+    cause = "collective_mismatch_op" if len(calls) > 1 else "different_collective"
+    barrier = [side for side in sides if found[side[0]].call == _BARRIER]
+    rest = sides[-1]
+    odd = tuple(sorted(r for ranks in sides[:-1] for r in ranks))
+    tied = len(sides) == 2 and len(odd) * 2 == len(found)
+    if tied and len(barrier) == 1:
+        odd, rest = tuple(sorted(barrier[0])), next(side for side in sides if side is not barrier[0])
+    why = f"{ranks_text(odd)} wait(s) in another call than {ranks_text(rest)}"
+    if "" not in (theirs := (found[odd[0]].call, found[rest[0]].call)) and len(calls) > 1:
+        why = f"{ranks_text(odd)} wait(s) in {theirs[0]}, {ranks_text(rest)} in {theirs[1]}"
+    proof = (of_stack(found[odd[0]]), of_stack(found[rest[0]]))
+    if tied and len(barrier) != 1:
+        yield Clue((), cause, 4, "stack", why, proof, tuple(sorted(found)))
+    elif tied or len(odd) * 2 < len(found):
+        yield Clue(odd, cause, 3 if tied else 5 if len(calls) > 1 else 4, "stack", why, proof)
+
+
+def _died(run: Run) -> bool:
+    """Whether a rank was ended by a signal that no launcher sends: the others raise wherever they were."""
+    return any(end.code in SIGNALS and not end.forced for end in exits(run).by_rank.values())
+
+
+def _sides(found: Mapping[int, Stack], key: Callable[[Stack], str]) -> list[list[int]]:
+    """Give the ranks by what they wait in, the fewest first."""
+    sides: dict[str, list[int]] = {}
     for rank, stack in found.items():
-        sites.setdefault(tuple(f.text for f in stack.frames), []).append(rank)
-    order = sorted(sites.values(), key=len)
-    if len(order) < 2:
-        return
-    odd = tuple(sorted(r for ranks in order[:-1] for r in ranks))
-    why = f"{ranks_text(odd)} wait(s) in another call than {ranks_text(order[-1])}"
-    proof = (of_stack(found[odd[0]]), of_stack(found[order[-1][0]]))
-    if len(odd) * 2 < len(found):
-        yield Clue(odd, "different_collective", 4, "stack", why, proof)
-    elif len(order) == 2 and len(order[0]) == len(order[1]):
-        yield Clue((), "different_collective", 4, "stack", why, proof, everyone)
+        sides.setdefault(key(stack), []).append(rank)
+    return sorted(sides.values(), key=len)

@@ -1,0 +1,174 @@
+"""One failure is one event: an inner exception decides, launchers name ranks and codes, tracebacks are stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from forensics import triage
+from forensics.model import Confidence, Outcome, Shape, Verdict
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.75 GiB."
+GONE = "RuntimeError: [/src/gloo/transport/tcp/pair.cc:537] Read error [10.0.0.7]:8108: Connection reset by peer."
+LATE = "RuntimeError: [/src/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 8000ms for recv operation"
+MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'cache.json'"
+DONE = "Training finished."
+CAUSE = "The above exception was the direct cause of the following exception:"
+HANDLING = "During handling of the above exception, another exception occurred:"
+
+
+def steps(last: int, before: str = "") -> Iterator[str]:
+    return (
+        f"{before}step {s} | loss {2 + 3 / (s + 1):.4f} | grad_norm {0.7 + 0.01 * (s % 9):.3f}" for s in range(last)
+    )
+
+
+def raised(words: str, before: str = "", call: str = "step", file: str = "/app/fit.py") -> Sequence[str]:
+    frames = (
+        "Traceback (most recent call last):",
+        '  File "/app/fit.py", line 31, in <module>',
+        "    main()",
+        f'  File "{file}", line 3252, in {call}',
+        "    work.wait()",
+    )
+    return [before + line for line in (*frames, words)]
+
+
+def waits(rank: int, call: str, words: str = LATE) -> Sequence[str]:
+    return raised(words, f"[rank{rank}]: ", call, "/env/site-packages/torch/distributed/distributed_c10d.py")
+
+
+def write(folder: Path, name: str, *parts: str | Sequence[str] | Iterator[str]) -> None:
+    lines = [line for part in parts for line in ([part] if isinstance(part, str) else part)]
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def judged(folder: Path, *parts: str | Sequence[str] | Iterator[str]) -> Verdict:
+    write(folder, "train.log", *parts)
+    return triage(folder).verdict
+
+
+def table(*ends: tuple[int, int], first: int) -> Iterator[str]:
+    """What torchrun prints of ranks and exit codes; `first` is its root cause."""
+    yield "Failures:"
+    for place, (rank, code) in enumerate(sorted(ends, key=lambda end: end[0] == first)):
+        if rank == first:
+            yield "-" * 60
+            yield "Root Cause (first observed failure):"
+        yield from (f"[{place}]:", "  time      : 2029-03-09_04:13:20", "  host      : box1")
+        yield from (f"  rank      : {rank} (local_rank: {rank})", f"  exitcode  : {code} (pid: {800 + rank})")
+        yield from ("  error_file: <N/A>", "  traceback : To enable traceback see: https://example.org")
+
+
+def test_what_is_wrapped_decides_and_what_wraps_it_is_no_second_event(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, steps(30), raised(OOM), "", CAUSE, "", raised("RuntimeError: the step failed"))
+    assert (verdict.shape, verdict.cause) == (Shape.OOM, "gpu_out_of_memory")
+    assert verdict.runner_up is None
+
+
+def test_a_fallback_that_fails_by_itself_decides(tmp_path: Path) -> None:
+    verdict = judged(
+        tmp_path, steps(30), raised("ModuleNotFoundError: No module named 'fused'"), "", HANDLING, "", raised(OOM)
+    )
+    assert verdict.shape is Shape.OOM
+
+
+def test_an_interrupt_decides_whatever_its_handling_raises(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, steps(30), raised("KeyboardInterrupt"), "", HANDLING, "", raised(GONE))
+    assert (verdict.shape, verdict.cause) == (Shape.STOPPED, "interrupted_by_user")
+
+
+def test_the_exception_inside_a_compilers_message_decides(tmp_path: Path) -> None:
+    wrapper = "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:"
+    verdict = judged(tmp_path, steps(30), raised(wrapper), OOM)
+    assert (verdict.shape, verdict.cause) == (Shape.OOM, "gpu_out_of_memory")
+
+
+def test_a_bare_exception_is_the_programs_own(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, steps(30), raised("Exception: schedule and data disagree"))
+    assert (verdict.shape, verdict.cause, verdict.confidence) == (Shape.CRASH, "uncaught_exception", Confidence.HIGH)
+
+
+def test_a_traceback_beside_the_output_of_a_run_that_finished_was_caught(tmp_path: Path) -> None:
+    write(tmp_path, "job-7.out", steps(40), DONE)
+    write(tmp_path, "job-7.err", raised(MISSING))
+    assert triage(tmp_path).verdict.outcome is Outcome.HEALTHY
+
+
+def test_a_traceback_beside_a_finished_run_counts_where_a_launcher_tells_of_a_failure(tmp_path: Path) -> None:
+    write(tmp_path, "job-7.out", steps(40), DONE)
+    write(tmp_path, "job-7.err", raised(MISSING), "srun: error: box1: task 0: Exited with exit code 1")
+    assert triage(tmp_path).verdict.outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("Segmentation fault (core dumped)", "silent_death_segv"),
+        ("Bus error (core dumped)", "silent_death_sigbus"),
+        ("Killed", "silent_death_sigkill"),
+    ],
+)
+def test_srun_names_the_task_that_a_signal_ended(tmp_path: Path, said: str, cause: str) -> None:
+    write(tmp_path, "job_0.err", steps(30), waits(0, "all_reduce", GONE))
+    write(tmp_path, "job.err", f"srun: error: box1: task 1: {said}", "srun: error: box1: task 0: Terminated")
+    verdict = triage(tmp_path).verdict
+    assert (verdict.culprits, verdict.cause, verdict.onset.step) == ((1,), cause, 29)
+
+
+def test_a_rank_that_left_with_0_is_in_no_list_and_was_not_killed(tmp_path: Path) -> None:
+    write(tmp_path, "logs/x_1/attempt_0/0/stderr.log", waits(0, "all_reduce", GONE))
+    write(tmp_path, "logs/x_1/attempt_0/0/stdout.log", steps(30))
+    write(tmp_path, "logs/x_1/attempt_0/1/stdout.log", "ready")
+    write(tmp_path, "train.log", table((0, 1), first=0))
+    verdict = triage(tmp_path).verdict
+    assert (verdict.culprits, verdict.cause) == ((1,), "early_exit")
+
+
+def test_a_rank_that_ended_with_1_and_said_nothing_was_not_killed(tmp_path: Path) -> None:
+    for rank in (0, 2):
+        write(tmp_path, f"logs/x_1/attempt_0/{rank}/stderr.log", waits(rank, "all_reduce", GONE))
+    write(tmp_path, "logs/x_1/attempt_0/1/stdout.log", "ready")
+    write(tmp_path, "train.log", table((0, -15), (2, -15), (1, 1), first=1))
+    verdict = triage(tmp_path).verdict
+    assert (verdict.culprits, verdict.cause) == ((1,), "exit_nonzero")
+
+
+def test_the_one_rank_that_aborts_without_a_complaint_is_named(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, steps(30, "[default0]:"), table((0, -15), (1, -6), first=1))
+    assert (verdict.culprits, verdict.cause) == ((1,), "silent_death_signal")
+
+
+def test_a_rank_whose_watchdog_aborts_it_is_a_victim(tmp_path: Path) -> None:
+    told = "[rank1]:[E1] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=71, OpType=ALLREDUCE)"
+    assert judged(tmp_path, steps(30), told, table((0, -15), (1, -6), first=1)).culprits == ()
+
+
+def test_of_ranks_that_raised_in_their_waits_the_one_in_another_call_is_named(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, steps(30), waits(0, "all_reduce"), waits(1, "barrier"), waits(2, "all_reduce"))
+    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.HANG, (1,), "collective_mismatch_op")
+
+
+def test_of_two_ranks_the_one_in_the_barrier_left_training(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, steps(30), waits(0, "all_reduce"), waits(1, "barrier"))
+    assert (verdict.culprits, verdict.confidence) == ((1,), Confidence.LOW)
+
+
+def test_ranks_that_all_wait_in_one_call_name_nobody(tmp_path: Path) -> None:
+    assert judged(tmp_path, steps(30), waits(0, "all_reduce"), waits(1, "all_reduce")).culprits == ()
+
+
+def test_where_a_rank_was_killed_the_calls_of_the_others_say_nothing(tmp_path: Path) -> None:
+    ends = table((0, 1), (1, 1), (3, 1), (2, -9), first=2)
+    calls = (waits(0, "all_reduce", GONE), waits(1, "barrier", GONE), waits(3, "all_reduce", GONE))
+    assert judged(tmp_path, steps(30), *calls, ends).culprits == (2,)
+
+
+def test_an_interrupted_rank_that_stood_in_a_read_is_the_one_that_did_not_come(tmp_path: Path) -> None:
+    reads = raised("KeyboardInterrupt", "[rank1]: ", "read_shard", "/app/loader.py")
+    calls = [waits(rank, "all_reduce", "KeyboardInterrupt") for rank in (0, 2)]
+    write(tmp_path, "train.log", steps(30), waits(3, "all_reduce"), *calls, reads)
+    assert any(f.rule == "HNG008" and f.culprits == (1,) for f in triage(tmp_path).findings)
