@@ -20,7 +20,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from forensics._verdict_healthy import Health, health_of
+from forensics.case.endings import ending
+from forensics.case.health import Health, health_of
 from forensics.model import (
     Causal,
     Confidence,
@@ -44,21 +45,18 @@ _SOFT = frozenset((Shape.LEARNING, Shape.SLOWDOWN, Shape.BAD_EVAL))
 _CHAIN = 6
 #: Onsets of one slowdown lie this many steps apart at most, or this share of the step.
 _SAME_STEPS, _SAME_SHARE = 5, 0.05
-#: Causes that say that the loss did not move: no failure by themselves, and no health either.
-_STILL = frozenset(("not_learning", "frozen_loss", "uniform_loss"))
 
 
 def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict:
     """Choose the finding that explains the others, or say that the run is healthy or cannot be judged."""
-    every = list(findings)
-    told = [f for f in every if not f.is_noise]
+    told = [f for f in findings if not f.is_noise]
     past = _of_earlier_runs([f for f in told if f.severity is Severity.ERROR], run)
     errors = [f for f in told if f.severity is Severity.ERROR and f not in past]
     if errors:
         return _verdict(Outcome.FAILED, errors, run)
     if warnings := [f for f in told if f.severity is Severity.WARNING]:
         return _verdict(Outcome.SUSPECT, warnings, run)
-    return _no_failure(_with_past(_with_progress(health_of(run), every), past), coverage)
+    return _no_failure(_with_past(health_of(run), past), coverage)
 
 
 def _verdict(outcome: Outcome, findings: Sequence[Finding], run: Run) -> Verdict:
@@ -222,16 +220,8 @@ def _chain(steps: list[Finding]) -> tuple[str, ...]:
 
 def _against(cause: Finding, run: Run) -> tuple[Evidence, ...]:
     found = tuple(e for e in cause.evidence if e.role is EvidenceRole.CONTRADICTS)
-    success = health_of(run).success
+    success = ending(run).success
     return (*found, success) if success is not None else found
-
-
-def _with_progress(health: Health, findings: Iterable[Finding]) -> Health:
-    """Take a run without an end marker for healthy only where nothing says that its loss never moved."""
-    still = next((f for f in findings if f.cause in _STILL), None)
-    if still is None or health.confidence is not Confidence.LOW:
-        return health
-    return Health(None, f"{health.why}, but no progress either: {still.title}", health.success)
 
 
 def _no_failure(health: Health, coverage: Coverage) -> Verdict:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from forensics.dialects import _attempts
+from forensics.dialects import _attempts, _counters
 from forensics.dialects._match import Batch
 from forensics.dialects.spec import Dialect
 from forensics.io.columns import owned
@@ -44,7 +44,8 @@ class Memory:
 def empty() -> dict[str, pl.DataFrame]:
     """The tables without rows."""
     schemas = {"metrics": _METRICS, "checkpoints": _CHECKPOINTS, "events": _EVENT_ROWS}
-    return {name: pl.DataFrame(schema=schema) for name, schema in schemas.items()}
+    tables = {name: pl.DataFrame(schema=schema) for name, schema in schemas.items()}
+    return tables | {"progress": _counters.empty()}
 
 
 def needs_whole_file(dialect: Dialect) -> bool:
@@ -53,7 +54,7 @@ def needs_whole_file(dialect: Dialect) -> bool:
 
 
 def assemble(dialect: Dialect, batches: Sequence[Batch], memory: Memory) -> dict[str, pl.DataFrame]:
-    """Tables metrics, checkpoints and events of matches in hand, in order of `seq`."""
+    """Tables metrics, checkpoints, events and progress of matches in hand, in order of `seq`."""
     if not batches:
         return {}
     meanings = [line.meaning for line in dialect.lines]
@@ -64,7 +65,12 @@ def assemble(dialect: Dialect, batches: Sequence[Batch], memory: Memory) -> dict
     ordered = flat if in_order else flat.sort("seq", "kind", maintain_order=True)
     ordered = _with_attempts(_with_steps(dialect, ordered, memory), memory)
     metrics = _metrics(ordered if in_order else ordered.sort("at"), batches)
-    return {"metrics": metrics, "checkpoints": _checkpoints(ordered), "events": _events(dialect, ordered)}
+    return {
+        "metrics": metrics,
+        "checkpoints": _checkpoints(ordered),
+        "events": _events(dialect, ordered),
+        "progress": _counters.rows_of(ordered, dialect.name),
+    }
 
 
 def _with_steps(dialect: Dialect, frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:

@@ -11,6 +11,7 @@ import polars as pl
 
 from forensics.dialects import (
     _collective_lines,
+    _counters,
     _elastic,
     _lines,
     _prefix,
@@ -82,13 +83,13 @@ class Reader:
         """
         self._bounds = bounds
         self._tasks = tasks
-        self._matcher = Matcher(dialects, year=bounds.year) if dialects else None
+        self._matcher = Matcher([*dialects, _counters.COUNTERS], year=bounds.year)
         self._scanner = _signatures.Scanner(quote_chars=bounds.quote_chars)
         self._tracebacks = _tracebacks.Assembler(
             most=TRACEBACKS, window_bytes=_WINDOW_BYTES, lines=bounds.traceback_lines, quote_chars=bounds.quote_chars
         )
         self._pattern = _signatures.pattern()
-        self._needles = [] if self._matcher is None else self._matcher.needles
+        self._needles = self._matcher.needles
         #: None where no sieve is used: it does not pay, or a dialect reads lines that no literal marks.
         self._sample = None if "" in self._needles else sample
         self._sieves: dict[bool, _sieve.Sieve] = {}
@@ -110,8 +111,7 @@ class Reader:
             events += _elastic.records(suspects, data, offset, self._bounds.quote_chars)
             events += self._tracebacks.feed(suspects, data, offset)
         ready = [self._events(events)] if events else []
-        if self._matcher is not None:
-            ready += self._matcher.feed(printed)
+        ready += map(_filled, self._matcher.feed(printed))
         if not data.isspace():
             self._last = (data, offset, first_line)
         self._seq += cut.height
@@ -120,20 +120,17 @@ class Reader:
 
     def _chosen(self, cut: _lines.Cut) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Segments that may hold a signature, and those that a dialect may read in the general way."""
-        own = None if self._matcher is None else self._matcher.pattern
+        own = self._matcher.pattern
         if self._sample is not None and not self._crowded:
             near = cut.around(self._sieve_for(cut.data, self._sample).places(cut.data))
             self._crowded = near.height > cut.height * _CROWD
             printed, quiet = near.clear(), _NONE
-            if self._matcher is not None and own is not None:
+            if own is not None:
                 printed, quiet = self._matcher.take(near.filter(near["text"].str.contains(own)))
             if len(quiet):
                 near = near.filter(~pl.Series(owned(np.isin(near["seq"].to_numpy(), quiet, kind="table"))))
             suspects = near.filter(near["text"].str.contains(self._pattern))
             return self._bare(suspects), self._bare(printed)
-        if self._matcher is None:
-            suspects = self._bare(cut.select(self._pattern))
-            return suspects, suspects.clear()
         printed, quiet = self._matcher.take(cut.select(own))
         crowded = len(quiet) > cut.height * _CROWD
         suspects = cut.select(self._pattern, but=quiet if crowded else None)
@@ -168,8 +165,7 @@ class Reader:
         events += kept + self._last_line()
         if self._tracebacks.left_out:
             flooded = [*flooded, ("traceback", self._tracebacks.left_out)]
-        ready = self._matcher.close() if self._matcher is not None else []
-        return [self._events(events), *ready], flooded
+        return [self._events(events), *map(_filled, self._matcher.close())], flooded
 
     def _events(self, rows: list[dict[str, Any]]) -> Tables:
         frame = pl.DataFrame(rows, schema=_EVENTS | {"stamped": pl.String()})
@@ -190,3 +186,8 @@ class Reader:
         row |= {"seq": self._seq, "line": line, "byte": offset + begin, "level": "info", "code": "last_line"}
         row |= {"text": text[: self._bounds.quote_chars], "rank": _prefix.split(text)[1], "stamped": text}
         return [row | {"attrs": '{"role":"context","shape":""}'}]
+
+
+def _filled(tables: Tables) -> Tables:
+    """The tables that have rows."""
+    return {name: rows for name, rows in tables.items() if rows.height}

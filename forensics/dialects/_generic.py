@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import itemgetter
 
+from forensics.dialects._counters import is_of_data
 from forensics.dialects._generic_tables import tables
 from forensics.dialects._learned import Column, Family, as_line, finish
 from forensics.dialects._masking import Slot, slots
@@ -85,7 +86,7 @@ def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int, *
     """Groups of lines with the same keys in the same order, the commonest first."""
     groups: _Groups = {}
     for at, line in enumerate(lines):
-        if len(line) <= _MAX_CHARS and not _CODE.search(line):
+        if len(line) <= _MAX_CHARS and not _CODE.search(line) and not is_of_data(line):
             row = slots(line)
             signature = _signature(row)
             if signature and len(signature) <= _MAX_COLUMNS and len(set(signature)) == len(signature):
@@ -143,9 +144,10 @@ def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: lis
     roles = _roles(columns)
     named = [c for c in columns if c.key and roles.get(c.key) is None]
     metric = [c for c in named if _METRIC.search(c.key) and _is_value(c)]
+    measured = [c for c in named if len({slot.text for slot in c.cells}) > 1]
     if not roles and not (metric and _varies(metric)):
         return None
-    if not metric and not (named and any(r in {"step", "iter"} for r in roles.values())):
+    if not metric and not (measured and any(r in {"step", "iter"} for r in roles.values())):
         return Family(tuple(columns), roles, is_metric=False) if any(roles) and not named else None
     return Family(tuple(columns), roles, is_metric=True)
 

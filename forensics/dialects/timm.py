@@ -21,6 +21,14 @@ Example:
     => step=199 eval_loss=1.5 eval_acc1=68.25
     => saved step=200 path=./out/run/checkpoint-0.pth.tar
 
+Example:
+    ```log
+    Train: 1 [ 199/200 (100%)]  Loss: 5.250 (5.500)  Time: 0.500s,  512.00/s  (0.625s,  409.60/s)  LR: 2.500e-04  Data: 0.012 (0.045)
+    *** Best metric: 68.25 (epoch 1)
+    ```
+    => step=399 loss=5.25
+    => event timm.ended step=399
+
 Not this:
     ```log
     Train: starting with 200 batches per epoch, Loss: cross entropy
@@ -49,6 +57,8 @@ DIALECT = Dialect(
             "Acc@1: ",
             rf"Test.*?\[\s*\d+/\d+\].*?Loss:\s*{N} \(\s*(?P<eval_loss>{N})\).*?Acc@1:\s*{N} \(\s*(?P<eval_acc1>{N})\)",
         ),
+        Line("progress", "Scheduled epochs: ", r"^Scheduled epochs: (?P<epochs>\d+)"),
+        Line("ended", "*** Best metric: ", r"^\*\*\* Best metric: "),
         Line("saved", ".pth.tar'", r"\('(?P<path>[^']*checkpoint-(?P<epoch>\d+)\.pth\.tar)', "),
     ),
     finish=partial(global_step, first=0),

@@ -50,7 +50,7 @@ class Sizes:
     "text_log",
     version=1,
     sniff=Sniff(glob=_GLOBS, fallback=True),
-    emits=("metrics", "events", "checkpoints", "collectives", "facts"),
+    emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
 )
 def read(opened: Opened, out: Out, limits: Limits = DEFAULT, sizes: Sizes | None = None) -> None:
     """Read one log, with the sizes of this module unless others are given.

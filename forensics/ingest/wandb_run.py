@@ -73,7 +73,7 @@ class _State:
     "wandb_run",
     version=2,
     sniff=Sniff(glob=("run-*.wandb", "*.wandb"), magic=(_MAGIC,)),
-    emits=("metrics", "events", "checkpoints", "facts"),
+    emits=("metrics", "events", "checkpoints", "progress", "facts"),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one transaction log; memory is bounded by a few thousand rows.

@@ -26,6 +26,7 @@ _FILLED = {
     "facts": ("key", "value", "family"),
     "evals": ("seq", "task", "metric"),
     "checkpoints": ("seq", "kind"),
+    "progress": ("seq", "label", "unit", "plan"),
 }
 #: Classes of a value that only its reader can know.
 _TOLD_CLASSES = ("null-suspected-nan", "filtered-by-writer")

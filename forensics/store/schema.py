@@ -191,6 +191,24 @@ TABLES: Mapping[str, Mapping[str, pl.DataType]] = MappingProxyType(
         # key: dotted path; value: JSON text; family: config, generation, tokenizer, env, host, exit, ...
         "facts": {"source": _STR, "line": _I64, "key": _STR, "value": _STR, "family": _STR},
         **EVAL_TABLES,
+        # how far something came: counters with a plan; label: words before a bar; unit: step, batch (of an epoch) or
+        # epoch; done: null for a plan alone; per: unit of a bar's rate (it/s, examples/s); dialect: whose line it is
+        "progress": {
+            "source": _STR,
+            "attempt": _I32,
+            "rank": _I32,
+            "seq": _I64,
+            "line": _I64,
+            "byte": _I64,
+            "t_ns": _I64,
+            "label": _STR,
+            "unit": _STR,
+            "done": _I64,
+            "plan": _I64,
+            "elapsed_s": _F64,
+            "per": _STR,
+            "dialect": _STR,
+        },
         # kind: saved, committed, resumed, removed (log) or directory (disk); complete: null when it cannot be known
         "checkpoints": {
             "source": _STR,

@@ -90,9 +90,8 @@ def test_finite_losses_and_a_success_marker_are_healthy() -> None:
     assert (verdict.outcome, verdict.confidence) == (Outcome.HEALTHY, Confidence.HIGH)
 
 
-def test_finite_losses_without_an_end_are_healthy_with_low_confidence() -> None:
-    verdict = judged(a_run([], range(40)))
-    assert (verdict.outcome, verdict.confidence) == (Outcome.HEALTHY, Confidence.LOW)
+def test_of_finite_losses_without_an_end_nothing_can_be_said() -> None:
+    assert judged(a_run([], range(40))).outcome is Outcome.CANNOT_SAY
 
 
 def test_an_oom_explains_the_time_outs_that_follow_it() -> None:
@@ -177,7 +176,7 @@ def test_a_graceful_stop_that_says_complete_is_a_stop() -> None:
 
 
 def test_an_error_that_the_run_outlived_is_no_failure() -> None:
-    verdict = judged(a_run([(5, "cuda-oom", OOM)], range(40), first_line=10))
+    verdict = judged(a_run([(5, "cuda-oom", OOM), (60, "success", {"role": "benign"})], range(40), first_line=10))
     assert verdict.outcome is Outcome.HEALTHY
 
 
@@ -188,7 +187,8 @@ def test_another_rank_s_steps_do_not_excuse_a_dead_rank() -> None:
 
 
 def test_a_benign_traceback_is_no_failure() -> None:
-    verdict = judged(a_run([(60, "traceback", {**error("ImportError"), "role": "benign"})], range(40)))
+    benign = {**error("ImportError"), "role": "benign"}
+    verdict = judged(a_run([(60, "traceback", benign), (70, "success", {"role": "benign"})], range(40)))
     assert verdict.outcome is Outcome.HEALTHY
 
 

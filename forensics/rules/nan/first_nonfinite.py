@@ -6,10 +6,11 @@ clean record before it, so that the origin is a bracket and not a guess.
 
 Why it matters: after a bad update every weight is NaN. All later steps are lost, and so is every checkpoint saved then.
 
-How it decides: a series that stays bad to its end is an error at the first record from which at least half of the
-rest is bad. A series that ends finite is information when at most `transient_share` of its records are bad, a warning
-up to `fault_share`, and an error above. The earliest step over all ranks, metrics and detectors wins. Where a restart
-in the same file, or a later file, trains on with finite losses, the earlier loss is information only.
+How it decides: a series that stays bad to its end is an error at the first record from which at least half of the rest
+is bad. A series that ends finite is information when at most `transient_share` of its records are bad (a warning where
+the loss itself was printed so), a warning up to `fault_share`, and an error above. The earliest step over all ranks,
+metrics and detectors wins. Where a restart in the same file, or a later file, trains on with finite losses, the
+earlier loss is information only.
 
 What else looks like this: timings before the first measurement, scores of an empty class, the spread of one sample, an
 evaluation that was masked, a norm that is never computed. These are not watched, or are passed over because the loss
@@ -98,7 +99,7 @@ def first_nonfinite(run: Run, _cfg: Shares) -> Iterator[Finding]:
     yield Finding(
         rule="NAN001",
         shape=Shape.NAN,
-        severity=_SEVERITY[found.status],
+        severity=_severity(found),
         confidence=_confidence(found),
         title=f"{_what(found)} from {at_step(found.step)} on" if failed else f"{_what(found)} at {at_step(found.step)}",
         because=f"{_AFTER[found.status]}; {WORDS[kind.name]}" if failed else _AFTER[found.status],
@@ -124,6 +125,12 @@ _LIKELY = {
     "loss_scale_collapse": ("fp16 range too small for this model", "learning rate too high"),
     "filtered_by_writer": ("a logger that replaces NaN losses",),
 }
+
+
+def _severity(found: NanOnset) -> Severity:
+    """Of a loss that was printed as no number even a stumble warns: what was trained on then is not known."""
+    stumbled = found.status is Status.TRANSIENT and found.first.role == "loss"
+    return Severity.WARNING if stumbled else _SEVERITY[found.status]
 
 
 def _what(found: NanOnset) -> str:

@@ -1,0 +1,211 @@
+"""How a run ended: by its own end marker, with exit code 0, at the end of its plan, or in a way that nothing records.
+
+Only the first three prove that it came to its end. A log that stops may have been cut, or its process killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.case.progress import CLOSE, Counter, Plan, is_close, ledger
+from forensics.model import Evidence, EvidenceRole, Locator
+from forensics.signals._near_the_end import ends_the_log, last_lines
+from forensics.signals.endings import ending_of
+from forensics.signals.stores import counted
+from forensics.store.run import Run
+
+#: What a tracker writes of a run that did not end itself.
+_BROKEN = frozenset(("FAILED", "KILLED"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far training came: `done` of `plan` in `unit` (step or epoch); `plan` is None where none is known."""
+
+    done: int | None = None
+    plan: int | None = None
+    unit: str = "step"
+    is_reached: bool = False
+
+    def __str__(self) -> str:
+        """`step 55 of 100`, `epoch 3 of 10`, `step 55`."""
+        return f"{self.unit} {self.done}" + (f" of {self.plan}" if self.plan is not None else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What says that a run ended, and how far it came.
+
+    `success` is its end marker or its exit code of 0; `status` what a tracker recorded (FINISHED, FAILED, KILLED,
+    RUNNING, or empty); `lacks_exit`: a tracker's file ends without the record that the end of a process leaves.
+    """
+
+    reach: Reach
+    success: Evidence | None = None
+    status: str = ""
+    lacks_exit: bool = False
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a tracker recorded that the run failed or was killed."""
+        return self.status in _BROKEN
+
+
+def ending(run: Run) -> Ending:
+    """Say how a run ended."""
+    return run.derived(_ending)
+
+
+def _ending(run: Run) -> Ending:
+    status, lacks_exit = _recorded(run)
+    return Ending(_reach(run), _marker(run) or _exit_of_zero(run) or _finished(run), status, lacks_exit)
+
+
+def _marker(run: Run) -> Evidence | None:
+    mark = ending_of(run).final
+    if mark is None:
+        return None
+    where = Locator(line=mark.line, byte=mark.byte)
+    return Evidence(mark.source, where, mark.quote, t_ns=mark.t_ns, role=EvidenceRole.CONTRADICTS)
+
+
+def _exit_of_zero(run: Run) -> Evidence | None:
+    """The line that says that the program ended with code 0, where it stands at the end of its log."""
+    rows = run.scan("events").filter(pl.col("code") == "exit-zero").sort("source", "seq").collect()
+    last = last_lines(run) if rows.height else {}
+    for row in reversed(rows.to_dicts()):
+        if ends_the_log(row["source"], row["line"], last):
+            where = Locator(line=row["line"], byte=row["byte"])
+            return Evidence(row["source"], where, row["text"] or "", t_ns=row["t_ns"], role=EvidenceRole.CONTRADICTS)
+    return None
+
+
+def _finished(run: Run) -> Evidence | None:
+    rows = _statuses(run).filter(pl.col("value") == "FINISHED")
+    for source, line, key in rows.select("source", "line", "key").iter_rows():
+        quote = f"{key} = FINISHED"
+        return Evidence(source, Locator(line=line, path=key), quote, role=EvidenceRole.CONTRADICTS)
+    return None
+
+
+def _recorded(run: Run) -> tuple[str, bool]:
+    """The word of a tracker on the end of the run, and whether one wrote no exit record."""
+    words = _statuses(run)["value"].to_list()
+    lacks = (pl.col("family") == "exit") & pl.col("key").str.ends_with("exit_record") & (pl.col("value") == "false")
+    return (words[-1] if words else ""), run.scan("facts").filter(lacks).collect().height > 0
+
+
+def _statuses(run: Run) -> pl.DataFrame:
+    told = (pl.col("family") == "exit") & (pl.col("key") == "mlflow.status")
+    return run.scan("facts").filter(told).with_columns(pl.col("value").str.strip_chars('"')).collect()
+
+
+def _reach(run: Run) -> Reach:
+    """The furthest of all counters of training; one that is at its end decides, whatever else was counted later."""
+    ways = [*_by_counters(run), *_by_settings(run)]
+    reached = next((way for way in ways if way.is_reached), None)
+    if reached is not None:
+        return reached
+    return next((way for way in ways if way.plan is not None), None) or Reach(_steps(run)[1])
+
+
+def _by_counters(run: Run) -> Iterator[Reach]:
+    """Counters of steps that run once from the beginning, and of epochs whose last one is complete."""
+    found = ledger(run)
+    steps = [c for c in found.of("train", "step") if c.passes == 1]
+    for one in sorted(steps, key=lambda c: -c.plan):
+        if one.done is not None:
+            yield Reach(one.done, one.plan, "step", one.is_reached)
+        elif (step := _steps(run)[1]) is not None:
+            yield _against(run, step, one.plan)
+    batches = found.of("train", "batch")
+    for one in found.of("train", "epoch"):
+        if one.done is None:
+            yield from _by_epochs(run, one.plan)
+        else:
+            whole = _is_whole(run, one, [b for b in batches if (b.source, b.rank) == (one.source, one.rank)])
+            yield Reach(one.done, one.plan, "epoch", one.done >= one.last and whole)
+
+
+def _is_whole(run: Run, epoch: Counter, batches: list[Counter]) -> bool:
+    """Whether the last epoch came to its end: its batches did, or it left as many records as the one before."""
+    if batches:
+        return any(b.is_reached and b.seq >= epoch.seq - 1 for b in batches)
+    return _last_epoch_is_full(run)
+
+
+def _by_settings(run: Run) -> Iterator[Reach]:
+    step = _steps(run)[1]
+    plans: tuple[Plan, ...] = ledger(run).plans
+    largest = {unit: max((p.count for p in plans if p.unit == unit), default=None) for unit in ("step", "epoch")}
+    if step is not None and largest["step"] is not None:
+        yield _against(run, step, largest["step"])
+    elif largest["epoch"] is not None:
+        yield from _by_epochs(run, largest["epoch"])
+
+
+def _against(run: Run, step: int, plan: int) -> Reach:
+    """The steps of the records against a plan that stands elsewhere; a loop from 0 ends one before it."""
+    first, _, every = _steps(run)
+    last = plan - (first == 0)
+    return Reach(step, plan, "step", step >= plan - 1 or is_close(step, last, every))
+
+
+def _by_epochs(run: Run, plan: int) -> Iterator[Reach]:
+    epochs = _epochs(run)
+    if epochs is None:
+        return
+    first, last, whole = epochs
+    if not whole:
+        yield Reach(int(last), plan, "epoch", last >= plan * (1 - CLOSE / 10))
+        return
+    yield Reach(int(last), plan, "epoch", last >= plan - (first == 0) and _last_epoch_is_full(run))
+
+
+def _epochs(run: Run) -> tuple[float, float, bool] | None:
+    """The first and the last epoch of the records, and whether all are whole numbers."""
+    epoch = pl.col("epoch").filter(pl.col("epoch").is_finite())
+    row = counted(run).select(epoch.min().alias("a"), epoch.max().alias("b"), (epoch == epoch.floor()).all().alias("w"))
+    a, b, whole = row.collect().row(0)
+    return None if a is None or b is None else (a, b, bool(whole))
+
+
+def _last_epoch_is_full(run: Run) -> bool:
+    """Whether the last epoch left no fewer training records than the one before it."""
+    rows = (
+        run.scan("metrics")
+        .filter(pl.col("epoch").is_not_null() & ~pl.col("name").str.starts_with("eval"))
+        .group_by("source", pl.col("epoch").floor())
+        .agg(records=pl.col("seq").n_unique())
+        .sort("source", "epoch")
+        .group_by("source", maintain_order=True)
+        .agg(pl.col("records").tail(2))
+        .collect()
+    )
+    return any(len(r) == 2 and r[1] >= r[0] for r in rows["records"].to_list())
+
+
+def _steps(run: Run) -> tuple[int | None, int | None, int]:
+    """The first and the last step of the last attempt's training records, and the usual distance of two."""
+    return run.derived(_steps_of)
+
+
+def _steps_of(run: Run) -> tuple[int | None, int | None, int]:
+    at = pl.coalesce("gstep", "step")
+    rows = (
+        counted(run)
+        .filter(at.is_not_null() & ~pl.col("name").str.starts_with("eval"))
+        .select("source", pl.col("attempt").fill_null(0), at=at)
+        .unique()
+        .collect()
+    )
+    if rows.is_empty():
+        return None, None, 0
+    last = rows.filter(pl.col("attempt") == pl.col("attempt").max().over("source"))
+    furthest = last.filter(pl.col("source") == last.sort("at")["source"][-1]).sort("at")
+    gaps = furthest["at"].diff().drop_nulls()
+    every = gaps.median() if gaps.len() else None
+    return int(furthest["at"][0]), int(furthest["at"][-1]), int(every) if isinstance(every, float) else 0

@@ -1,0 +1,95 @@
+"""Whether a run may be called healthy: shown by finite training records and by its end, never by what was not found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.case.endings import Ending, ending
+from forensics.model import Confidence
+from forensics.signals.nonfinite import BAD_CLASSES, role
+from forensics.signals.stores import counted
+from forensics.store.run import Run
+
+#: Fewer records than this are no series.
+MIN_RECORDS = 2
+_LOSS = pl.col("name").str.contains(r"(?i)loss|perplexity|\bppl\b|bpb|cross[_-]?entropy|\bxent\b|\bnll\b")
+_SETTLES = "an exit code of 0, or the scheduler's record of the job, would settle it"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How far health is shown: `confidence` is None when it is not."""
+
+    confidence: Confidence | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """Training records (once where several stores hold them), losses among them, and how many are not finite.
+
+    Of a run that was started again only the last attempt's losses must be finite: it has got over what came before.
+    """
+
+    count: int
+    losses: int
+    bad: int
+
+
+def health_of(run: Run) -> Health:
+    """Judge the training records and the end of a run in which nothing was found."""
+    end, records = ending(run), _records(run)
+    if end.is_broken:
+        return Health(None, f"its tracker recorded {end.status}, and no error was found")
+    if records.count < MIN_RECORDS:
+        return _unseen(end, records)
+    if records.bad:
+        every = "no finite loss was logged" if records.bad == records.losses else None
+        return Health(None, every or f"{records.bad} of {records.losses} losses are not finite")
+    return _of_end(end, records)
+
+
+def _of_end(end: Ending, records: _Records) -> Health:
+    """Judge the end of a run whose losses are finite."""
+    span = f"{records.count} training records" + (f" up to {end.reach}" if end.reach.done is not None else "")
+    if end.success is not None:
+        sure = Confidence.HIGH if records.losses else Confidence.MEDIUM
+        return Health(sure, f"{span}, then {end.success.quote.strip()[:80]!r}")
+    if not records.losses:
+        return Health(None, f"{span} without a loss, and no end marker")
+    if end.reach.is_reached:
+        return Health(Confidence.MEDIUM, f"{span}, which is the end of its plan")
+    return Health(None, f"the records end at {end.reach}, {_without(end)}; {_SETTLES}")
+
+
+def _unseen(end: Ending, records: _Records) -> Health:
+    why = "no training metrics were recognised" if not records.count else "too few training metrics were recognised"
+    if end.success is None:
+        return Health(None, why)
+    return Health(Confidence.LOW, f"{why}, but the run says that it finished ({end.success.place})")
+
+
+def _without(end: Ending) -> str:
+    if end.lacks_exit:
+        return "and its tracker wrote no exit record: the run did not end itself"
+    return "without an end marker"
+
+
+def _records(run: Run) -> _Records:
+    loss = _LOSS & pl.col("value").is_not_null()
+    last = pl.col("attempt").fill_null(0) == pl.col("attempt").fill_null(0).max().over("source")
+    bad = (role() == "loss") & last & pl.col("value_class").is_in(BAD_CLASSES)
+    lost = (loss & (pl.col("value_class") == "finite")).sum() == 0
+    row = (
+        counted(run)
+        .select(
+            records=pl.struct("source", "seq").n_unique(),
+            losses=loss.sum(),
+            bad=pl.when(lost).then(loss.sum()).otherwise(bad.sum()),
+        )
+        .collect()
+        .row(0)
+    )
+    return _Records(int(row[0]), int(row[1] or 0), int(row[2] or 0))

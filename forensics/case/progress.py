@@ -1,0 +1,246 @@
+"""The ledger of a run: every counter `N of M` that it prints, what each counts, and the plans of its settings.
+
+A counter counts training when the words before it say so, or, where it has none, when training records stand between
+its first and its last frame: an evaluation, a data set or a download draws the same bar, and logs no loss meanwhile.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from forensics.dialects._counters import kind_of
+from forensics.store.run import Run
+
+#: A plan is reached by the last record before it where so small a share of it is left: the loop prints no later step.
+#: A run that is killed at any step alike dies in that share of its runs between its last record and its end.
+CLOSE = 0.05
+_DIGITS = re.compile(r"\d+")
+_NUMBERED_EPOCH = re.compile(r"(?i)\bep(?:och)?s?\W{0,3}(\d+)(?:\s*(?:/|of)\s*(\d+))?")
+_SPEAKER = ("source", "attempt", "rank")
+#: A counter's frames: those of one reader under one name and plan, in order.
+_COUNTER = (*_SPEAKER, "name", "unit", "plan", "dialect")
+#: Keys of settings that name a plan in steps, or in epochs.
+_STEP_KEYS = (
+    r"(?i)(?:^|[._/])(?:max_?steps|max_?iters?|max_train_steps|num_train_steps|total_?steps|total_train_steps"
+    r"|num_?iterations|num_steps|train_iters|train_steps|training_steps|n_steps|total_iters)$"
+)
+_EPOCH_KEYS = r"(?i)(?:^|[._/])(?:num_train_epochs|max_?epochs|num_?epochs|n_epochs|epochs|total_epochs)$"
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """One counter of one source: `done` of `plan` at its last frame, which stands at `line` (or record `seq`).
+
+    `what`: train, eval, data, download, sampling, or empty where nothing tells; `unit`: step (of the run), batch (of an
+    epoch) or epoch. `first` is the least number seen, `every` the usual distance of two frames, `passes` how often it
+    ran from the beginning; `elapsed_s` is the time of a bar since it began.
+    """
+
+    source: str
+    attempt: int
+    rank: int | None
+    what: str
+    unit: str
+    label: str
+    done: int | None
+    plan: int
+    first: int | None = None
+    every: int = 0
+    passes: int = 1
+    is_bar: bool = False
+    seq: int = 0
+    line: int | None = None
+    t_ns: int | None = None
+    elapsed_s: float | None = None
+
+    @property
+    def last(self) -> int:
+        """The number that it shows when all is done: a loop from 0 prints one less than its plan, a bar does not."""
+        from_zero = self.first == 0 and not self.is_bar and self.done != self.plan
+        return self.plan - from_zero
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether no later frame is to come."""
+        if self.done is None:
+            return False
+        return self.done >= self.last or is_close(self.done, self.last, 0 if self.is_bar else self.every)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How far the settings say that training goes: `unit` is step or epoch."""
+
+    unit: str
+    count: int
+    key: str
+    source: str
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """All counters, those of training by their ends, and the plans of the settings."""
+
+    counters: tuple[Counter, ...] = ()
+    plans: tuple[Plan, ...] = ()
+    _frames: Mapping[str, tuple[tuple[int, str, int], ...]] = field(
+        default_factory=dict[str, "tuple[tuple[int, str, int], ...]"]
+    )
+
+    def of(self, what: str, unit: str) -> tuple[Counter, ...]:
+        """Give the counters of one kind and unit that belong to the last attempt of their source."""
+        last: dict[str, int] = {}
+        for one in self.counters:
+            last[one.source] = max(one.attempt, last.get(one.source, 0))
+        return tuple(c for c in self.counters if (c.what, c.unit) == (what, unit) and c.attempt == last[c.source])
+
+    def phase_at(self, source: str, seq: int) -> tuple[str, int] | None:
+        """Give what a source counts where a record stands (train, eval, data, …), and how far it is; else None."""
+        frames = self._frames.get(source, ())
+        place = bisect_right(frames, seq, key=lambda frame: frame[0])
+        return frames[place - 1][1:] if place else None
+
+
+def is_close(done: int, last: int, every: int) -> bool:
+    """Whether the next record, `every` further on, would lie beyond the end, and little is left until there."""
+    return done + every > last and last - done <= CLOSE * last
+
+
+def ledger(run: Run) -> Ledger:
+    """Collect the counters and plans of a run."""
+    return run.derived(_ledger)
+
+
+def _ledger(run: Run) -> Ledger:
+    frames = _frames(run)
+    counters = tuple(_counters(run, frames)) if frames.height else ()
+    kinds = {(c.source, c.attempt, c.rank, _name(c.label), c.unit, c.plan): c.what for c in counters}
+    phases: dict[str, list[tuple[int, str, int]]] = {}
+    for row in frames.filter(pl.col("done").is_not_null()).sort("source", "seq").iter_rows(named=True):
+        what = kinds.get((*(row[n] for n in _SPEAKER), row["name"], row["unit"], row["plan"]), "")
+        phases.setdefault(row["source"], []).append((row["seq"], what, row["done"]))
+    return Ledger(counters, tuple(_plans(run)), {source: tuple(rows) for source, rows in phases.items()})
+
+
+def _frames(run: Run) -> pl.DataFrame:
+    """Rows of the table with `attempt` 0 where none is told; of two dialects that read one frame, that with a label."""
+    every = run.collect("progress").with_columns(pl.col("attempt").fill_null(0), pl.col("label").fill_null(""))
+    named = every.sort(pl.col("label") == "", maintain_order=True)
+    same = ("source", "seq", pl.col("unit") == "epoch", "done", "plan")
+    kept = named.filter(pl.int_range(pl.len()).over(*same) == 0)
+    return kept.sort("source", "seq", maintain_order=True).with_columns(
+        name=pl.col("label").str.replace_all(r"\d+", "#")
+    )
+
+
+def _name(label: str) -> str:
+    return _DIGITS.sub("#", label)
+
+
+def _counters(run: Run, frames: pl.DataFrame) -> Iterator[Counter]:
+    records = _training_records(run)
+    for _, part in frames.group_by(_COUNTER, maintain_order=True):
+        seen = part.filter(pl.col("done").is_not_null())
+        row = (seen if seen.height else part).row(-1, named=True)
+        steps = seen["done"].diff().drop_nulls()
+        is_bar = row["per"] != "" or row["elapsed_s"] is not None
+        what, unit = _what(row, part, records), row["unit"]
+        epoch = _NUMBERED_EPOCH.search(row["label"])
+        if what == "train" and unit == "step" and epoch is not None:
+            unit = "batch"
+            yield from _epoch_of_label(row, seen, epoch)
+        yield Counter(
+            row["source"],
+            row["attempt"],
+            row["rank"],
+            what,
+            unit,
+            row["label"],
+            row["done"],
+            row["plan"],
+            first=_least(seen),
+            every=int(steps.filter(steps > 0).median() or 0),  # type: ignore[arg-type] # a number: the column is Int64
+            passes=int((steps < 0).sum()) + 1,
+            is_bar=is_bar,
+            seq=row["seq"],
+            line=row["line"],
+            t_ns=row["t_ns"],
+            elapsed_s=row["elapsed_s"],
+        )
+
+
+def _epoch_of_label(row: Mapping[str, int | str | None], seen: pl.DataFrame, epoch: re.Match[str]) -> Iterator[Counter]:
+    """The epochs that the words before a bar of batches count: `Epoch 3/10: 45%|…`."""
+    if epoch[2] is None:
+        return
+    numbers = seen["label"].str.extract(_NUMBERED_EPOCH.pattern, 1).cast(pl.Int64, strict=False)
+    yield Counter(
+        str(row["source"]),
+        int(row["attempt"] or 0),
+        None if row["rank"] is None else int(row["rank"]),
+        "train",
+        "epoch",
+        str(row["label"]),
+        int(epoch[1]),
+        int(epoch[2]),
+        first=_whole(numbers.min()),
+        seq=int(row["seq"] or 0),
+        line=None if row["line"] is None else int(row["line"]),
+    )
+
+
+def _least(seen: pl.DataFrame) -> int | None:
+    return _whole(seen["done"].min())
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _what(row: Mapping[str, str], part: pl.DataFrame, records: Mapping[str, list[int]]) -> str:
+    if row["label"] or row["per"]:
+        named = kind_of(row["label"], row["per"])
+        if named or row["label"]:
+            return named
+    places = records.get(row["source"], [])
+    first, last = int(part["seq"][0]), int(part["seq"][-1])
+    if part["done"].null_count() == part.height:  # a plan alone: `Total optimization steps = 3000`
+        return "train"
+    return "train" if bisect_right(places, last) > bisect_right(places, first - 1) else ""
+
+
+def _training_records(run: Run) -> dict[str, list[int]]:
+    """Places of the records of a loss or another training quantity, by source."""
+    rows = (
+        run.scan("metrics")
+        .filter(~pl.col("name").str.starts_with("eval"))
+        .select("source", "seq")
+        .unique()
+        .sort("source", "seq")
+        .collect()
+    )
+    return {str(source): part["seq"].to_list() for (source,), part in rows.group_by("source", maintain_order=True)}
+
+
+def _plans(run: Run) -> Iterator[Plan]:
+    """Counts above 0 that settings name; -1, with which a trainer says that epochs decide, is no plan."""
+    key = pl.col("key").str
+    rows = (
+        run.scan("facts")
+        .filter(key.contains(_STEP_KEYS) | key.contains(_EPOCH_KEYS))
+        .with_columns(
+            count=pl.col("value").str.strip_chars('"').cast(pl.Float64, strict=False),
+            unit=pl.when(key.contains(_EPOCH_KEYS)).then(pl.lit("epoch")).otherwise(pl.lit("step")),
+        )
+        .filter((pl.col("count") > 0) & (pl.col("count") == pl.col("count").round()) & (pl.col("count") < 1e15))
+        .sort("source", "line", "key")
+        .collect()
+    )
+    for row in rows.iter_rows(named=True):
+        yield Plan(row["unit"], int(row["count"]), row["key"], row["source"], row["line"])

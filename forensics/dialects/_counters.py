@@ -1,0 +1,145 @@
+"""Counters that any log may draw, whatever its trainer: bars of tqdm, Rich, fastai and Keras, and sentences of a plan.
+
+They give no metrics: each match is a row of the table `progress`, which says how far something came and of how much.
+Whether it counts training, an evaluation, a data set or a download is told by the words before the bar and by the unit
+of its rate.
+"""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from forensics.dialects.spec import Dialect, Line
+
+_COUNT, _TIME = r"\d[\d,]*", r"[\d:]+"
+_OF = rf"\s*(?P<step>{_COUNT})\s*/\s*(?P<max_steps>{_COUNT})"
+#: A word that names a plan, and its number: `Total optimization steps = 3,000`, `max_steps: 500`, `max_iters=600`.
+_STEPS = r"(?:steps|iterations|iters|updates)"
+_IS = rf"['\"]?\s*(?:[:=]|is|to)\s*(?P<max_steps>{_COUNT})\b"
+_EPOCHS = rf"['\"]?\s*(?:[:=]|is|to)\s*(?P<epochs>{_COUNT})\b"
+
+COUNTERS = Dialect(
+    name="counters",
+    title="Bars and plans of any log",
+    lines=(
+        Line(
+            "progress",
+            "%|",
+            rf"^(?P<label>[^|]*?):?\s*\d{{1,3}}%\|[^|]*\|{_OF} \[(?P<elapsed>{_TIME})<"
+            r"(?:[\d:?]+)?(?:,\s*[\d.?]+\s*(?P<per>[A-Za-z]+/[A-Za-z]+))?",
+        ),
+        Line("progress", "━", rf"^(?P<label>.*?):?\s*[━╸╺]{{3,}}[━╸╺ ]*(?:\d{{1,3}}%\s+)?{_OF}\b"),
+        Line("progress", "% [", rf"^(?P<label>.*?):?\s*\d{{1,3}}(?:\.\d+)?% \[{_OF} (?P<elapsed>{_TIME})<"),
+        Line("progress", "=] - ", rf"^(?P<label>){_OF} \[=+\] - "),
+        Line("progress", "otal optimization steps", rf"otal optimization {_STEPS}{_IS}"),
+        Line("progress", "ax_steps", rf"\bmax_{_STEPS}{_IS}"),
+        Line("progress", "ax_iters", rf"\bmax_{_STEPS}{_IS}"),
+        Line("progress", "otal training steps", rf"(?i)\btotal (?:training|train) {_STEPS}{_IS}"),
+        Line("progress", "rain_steps", rf"\b(?:num_|max_|total_)?train_{_STEPS}{_IS}"),
+        Line("progress", "rain_iters", rf"\btrain_{_STEPS}{_IS}"),
+        Line("progress", "ax_epochs", rf"\bmax_epochs{_EPOCHS}"),
+        Line("progress", "um_train_epochs", rf"\bnum_train_epochs{_EPOCHS}"),
+        Line("progress", "Num Epochs", rf"\bNum Epochs{_EPOCHS}"),
+    ),
+)
+
+_DATA = (
+    r"\bmap\b|\bfilter|token|\bsplit\b|\bload|\bextract|\bresolv|\bpre-?(?:process|pare|load|fetch)|\bprepar"
+    r"|\bflatten|\bsaving\b|\bcreat|\bconcat|\bgroup|\bpack|\bcast|\bsort|\bconvert|\bcomput|\bbuild|\bindex"
+    r"|\bread|\bscan|\bcopy|\bwrit|\bhash|\bcach|\bverif|\bdedup|\bdata|\bshard|\bquantiz|\bmerg|\bapplying"
+)
+#: What a bar counts, by the words before it; the first that fits. Data comes before training: `Tokenizing train set`.
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        ("download", r"\b(?:down|up)load|\bfetch|\bpulling\b"),
+        ("data", _DATA),
+        ("eval", r"\beval|\bvalid|\bval\b|\btest|\bpredict|\bbenchmark|\bscor|\binfer|\bdev\b"),
+        ("sampling", r"\bsampl|\brollout|\bgenerat|\bdenois|\bdecod|\bdraw"),
+        ("train", r"\btrain|\bepochs?\b|\bep\b|\bsteps?\b|\biter|\bfit\b|\bupdate|\boptim|\bbatch"),
+    )
+)
+_OF_DATA = re.compile(r"^(?:examples?|files?|shards?|docs?|rows?|ba|records?|images?|splits?)/")
+_BAR = re.compile(COUNTERS.lines[0].pattern)
+_PROGRESS = {
+    "seq": pl.Int64(), "line": pl.Int64(), "byte": pl.Int64(), "t_ns": pl.Int64(), "rank": pl.Int64(),
+    "attempt": pl.Int32(), "label": pl.String(), "unit": pl.String(), "done": pl.Int64(), "plan": pl.Int64(),
+    "elapsed_s": pl.Float64(), "per": pl.String(), "dialect": pl.String(),
+}  # fmt: skip
+#: Of one counter of a piece of a log so many rows are kept, beside its ends and the places where it starts again.
+_EVENLY = 256
+#: No bar has more words before it that say what it counts.
+_LABEL_CHARS = 80
+_WHAT = ("label", "unit", "plan", "rank")
+
+
+def kind_of(label: str, per: str = "") -> str:
+    """Tell what a bar counts (train, eval, data, download or sampling) by its words and its rate; empty if unknown."""
+    named = next((kind for kind, pattern in _KINDS if pattern.search(label)), "")
+    if not named and _OF_DATA.match(per):
+        return "data"
+    return named
+
+
+def is_of_data(line: str) -> bool:
+    """Whether a line is a bar that counts a data set, files or samples that are drawn, and can be no training step."""
+    found = _BAR.match(line) if "%|" in line else None
+    return found is not None and kind_of(found["label"], found["per"] or "") in {"data", "download", "sampling"}
+
+
+def empty() -> pl.DataFrame:
+    """The table without rows."""
+    return pl.DataFrame(schema=_PROGRESS)
+
+
+def rows_of(frame: pl.DataFrame, dialect: str) -> pl.DataFrame:
+    """Counters with a plan in assembled matches: steps of a run, batches of an epoch, and epochs, each a row."""
+    parts = [
+        _counter(frame, unit, done, plan)
+        for unit, done, plan in (
+            ("step", "step", "max_steps"),
+            ("batch", "iter", "iters"),
+            ("epoch", "epoch", "epochs"),
+        )
+        if frame[plan].null_count() < frame.height
+    ]
+    if not parts:
+        return empty()
+    rows = pl.concat(parts)
+    said = pl.col("said").str
+    label, elapsed = said.json_path_match("$.label"), said.json_path_match("$.elapsed").str.split(":").list
+    clock = (elapsed.get(-1, null_on_oob=True), elapsed.get(-2, null_on_oob=True), elapsed.get(-3, null_on_oob=True))
+    seconds = pl.sum_horizontal(part.cast(pl.Float64, strict=False) * 60**power for power, part in enumerate(clock))
+    rows = rows.with_columns(
+        label=label.fill_null("").str.strip_chars().str.tail(_LABEL_CHARS),
+        elapsed_s=pl.when(clock[0].is_not_null()).then(seconds),
+        per=said.json_path_match("$.per").fill_null(""),
+        dialect=pl.lit(dialect),
+    )
+    return _thinned(rows).select(*_PROGRESS).cast(_PROGRESS)  # type: ignore[arg-type] # a mapping of names to types
+
+
+def _counter(frame: pl.DataFrame, unit: str, done: str, plan: str) -> pl.DataFrame:
+    return frame.filter(pl.col(plan).is_not_null() & (pl.col(plan) > 0)).select(
+        "seq",
+        "line",
+        "byte",
+        "t_ns",
+        "rank",
+        "attempt",
+        "said",
+        unit=pl.lit(unit),
+        done=pl.col(done).cast(pl.Int64, strict=False),
+        plan=pl.col(plan).cast(pl.Int64),
+    )
+
+
+def _thinned(rows: pl.DataFrame) -> pl.DataFrame:
+    """The ends of each counter, the frames before and after it starts again, and some evenly between."""
+    at, many = pl.int_range(pl.len()).over(_WHAT), pl.len().over(_WHAT)
+    turns = (pl.col("done").shift(-1) < pl.col("done")).over(_WHAT).fill_null(value=False)
+    after = turns.shift(1).over(_WHAT).fill_null(value=False)
+    spread = at % pl.max_horizontal(many // _EVENLY, pl.lit(1)) == 0
+    return rows.filter((at == 0) | (at == many - 1) | turns | after | spread)

@@ -1,0 +1,118 @@
+"""The ledger: what each counter of a run counts, of how much, and where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forensics.case.progress import Counter, Ledger, ledger
+from forensics.dialects._counters import kind_of
+from forensics.pipeline import ingest_run
+from forensics.store.run import Run
+
+
+def read(place: Path, lines: list[str]) -> tuple[Run, Ledger]:
+    (place / "train.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    run = ingest_run(place)
+    return run, ledger(run)
+
+
+def bar(label: str, done: int, plan: int, per: str = "it/s") -> str:
+    return f"{label}{done * 100 // plan}%|###| {done}/{plan} [00:{done % 60:02d}<01:00,  2.00{per}]"
+
+
+def records(count: int) -> list[str]:
+    return [f"step {at} loss {3 - at / 100:.4f}" for at in range(1, count + 1)]
+
+
+def only(found: Ledger, **wanted: object) -> Counter:
+    (one,) = (c for c in found.counters if all(getattr(c, name) == value for name, value in wanted.items()))
+    return one
+
+
+def test_a_bar_of_a_data_set_counts_no_step_of_training(tmp_path: Path) -> None:
+    bars = [bar("Map (num_proc=4): ", done, 18819, " examples/s") for done in range(0, 18820, 697)]
+    run, found = read(tmp_path, [*bars, *records(20)])
+    one = only(found, plan=18819)
+    assert (one.what, one.done, one.is_bar) == ("data", 18819, True)
+    assert run.collect("metrics")["step"].max() == 20
+    assert not run.collect("metrics")["raw_name"].str.contains("num_proc").any()
+
+
+@pytest.mark.parametrize(
+    ("label", "per", "kind"),
+    [
+        ("Map (num_proc=4)", "examples/s", "data"),
+        ("Tokenizing train dataset", "examples/s", "data"),
+        ("Generating train split", "examples/s", "data"),
+        ("Loading checkpoint shards", "it/s", "data"),
+        ("", "examples/s", "data"),
+        ("model.safetensors: downloading", "MB/s", "download"),
+        ("Fetching 5 files", "it/s", "download"),
+        ("Evaluating", "it/s", "eval"),
+        ("Validation DataLoader 0", "it/s", "data"),
+        ("sampling", "it/s", "sampling"),
+        ("Epoch 3/10", "it/s", "train"),
+        ("training", "s/it", "train"),
+        ("", "it/s", ""),
+    ],
+)
+def test_words_before_a_bar_and_its_rate_tell_what_it_counts(label: str, per: str, kind: str) -> None:
+    assert kind_of(label, per) == kind
+
+
+def test_a_bar_without_a_name_counts_training_where_records_stand_between_its_frames(tmp_path: Path) -> None:
+    mixed = [line for at in range(1, 21) for line in (f"step {at} loss {3 - at / 50:.4f}", bar("", at, 20))]
+    alone = [bar("", at, 8) for at in range(9)]
+    _, found = read(tmp_path, [*mixed, *alone])
+    assert {(c.plan, c.what) for c in found.counters} == {(20, "train"), (8, "")}
+
+
+def test_a_bar_that_begins_again_in_each_epoch_counts_batches(tmp_path: Path) -> None:
+    lines = [bar(f"Epoch {e}/3: ", at, 30) for e in (1, 2) for at in range(0, 31, 3)]
+    _, found = read(tmp_path, [*lines, *records(20)])
+    batches = only(found, unit="batch")
+    assert (batches.what, batches.done, batches.plan, batches.passes) == ("train", 30, 30, 2)
+    assert {(c.done, c.plan, c.first) for c in found.counters if c.unit == "epoch"} == {(2, 3, 1)}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "40/100 [======>.......] - ETA: 3s - loss: 0.5",
+        "Epoch 1 ━━━━━━━━━━━━━━━━ 40/100 0:00:10 • 0:00:04",
+        "40.00% [40/100 00:10<00:12]",
+        " 40%|####      | 40/100 [00:10<00:12,  4.00it/s]",
+    ],
+)
+def test_bars_of_every_style_are_counters(tmp_path: Path, frame: str) -> None:
+    _, found = read(tmp_path, [*records(20), frame, *records(2)])
+    assert {c.plan for c in found.counters if c.done == 40} == {100}
+
+
+def test_a_bar_is_a_clock(tmp_path: Path) -> None:
+    _, found = read(tmp_path, ["train:  5%|#| 5/100 [01:02:05<09:10,  2.00it/s]", *records(3)])
+    assert only(found, plan=100).elapsed_s == 3725
+
+
+def test_what_was_counted_at_a_place_gives_its_phase(tmp_path: Path) -> None:
+    lines = [*(bar("Tokenizing: ", at, 9) for at in range(10)), *(bar("train: ", at, 30) for at in range(31))]
+    _, found = read(tmp_path, [*lines, *records(5)])
+    assert found.phase_at("train.log", 9) == ("data", 9)
+    assert found.phase_at("train.log", 25) == ("train", 15)
+    assert found.phase_at("elsewhere.log", 25) is None
+
+
+def test_plans_of_settings_are_counts_above_zero(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"max_steps": -1, "num_train_epochs": 3, "learning_rate": 0.1}')
+    _, found = read(tmp_path, records(5))
+    assert [(p.unit, p.count) for p in found.plans] == [("epoch", 3)]
+
+
+def test_a_long_bar_keeps_its_ends_and_a_bounded_number_of_frames(tmp_path: Path) -> None:
+    run, found = read(tmp_path, [*(bar("train: ", at, 5000) for at in range(5001)), *records(3)])
+    kept = run.collect("progress")
+    assert (kept["done"].min(), kept["done"].max()) == (0, 5000)
+    assert kept.height < 600
+    assert only(found, plan=5000).is_reached
