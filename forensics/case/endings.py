@@ -19,6 +19,7 @@ from forensics.store.run import Run
 
 #: What a tracker writes of a run that did not end itself.
 _BROKEN = frozenset(("FAILED", "KILLED"))
+_CODE = "exit code "
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class Ending:
     """What says that a run ended, and how far it came.
 
     `success` is its end marker or its exit code of 0; `status` what a tracker recorded (FINISHED, FAILED, KILLED,
-    RUNNING, or empty); `lacks_exit`: a tracker's file ends without the record that the end of a process leaves.
+    RUNNING, an exit code that is not 0, or empty); `lacks_exit`: a tracker's file ends without the record that the end
+    of a process leaves.
     """
 
     reach: Reach
@@ -51,7 +53,7 @@ class Ending:
     @property
     def is_broken(self) -> bool:
         """Whether a tracker recorded that the run failed or was killed."""
-        return self.status in _BROKEN
+        return self.status in _BROKEN or self.status.startswith(_CODE)
 
 
 def ending(run: Run) -> Ending:
@@ -95,6 +97,8 @@ def _recorded(run: Run) -> tuple[str, bool]:
     """The word of a tracker on the end of the run, and whether one wrote no exit record."""
     words = _statuses(run)["value"].to_list()
     lacks = (pl.col("family") == "exit") & pl.col("key").str.ends_with("exit_record") & (pl.col("value") == "false")
+    code = (pl.col("family") == "exit") & pl.col("key").str.ends_with("exit_code") & (pl.col("value") != "0")
+    words += [f"{_CODE}{value}" for value in run.scan("facts").filter(code).collect()["value"].to_list()]
     return (words[-1] if words else ""), run.scan("facts").filter(lacks).collect().height > 0
 
 

@@ -61,7 +61,8 @@ def _of_end(end: Ending, records: _Records) -> Health:
         return Health(None, f"{span} without a loss, and no end marker")
     if end.reach.is_reached:
         return Health(Confidence.MEDIUM, f"{span}, which is the end of its plan")
-    return Health(None, f"the records end at {end.reach}, {_without(end)}; {_SETTLES}")
+    where = f" at {end.reach}" if end.reach.done is not None else ""
+    return Health(None, f"the records end{where}, {_without(end)}; {_SETTLES}")
 
 
 def _unseen(end: Ending, records: _Records) -> Health:

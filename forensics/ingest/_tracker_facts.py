@@ -48,6 +48,21 @@ class TrackerFacts:
         if rows:
             families, keys, values = zip(*rows, strict=True)
             out.rows("facts", {"key": keys, "value": values, "family": families})
+        if self.known.get(("exit", "mlflow.status")) == '"KILLED"':
+            out.rows("events", self._killed())
+
+    def _killed(self) -> dict[str, list[str | int | None]]:
+        """The event of a run that somebody ended; a service writes this word when it is told to stop the run."""
+        end_ms = self.known.get(("progress", "mlflow.end_time"), "")
+        attrs = {"role": "root", "shape": "stopped", "family": "tracker", "cause": "external_termination"}
+        return {
+            "seq": [0],
+            "t_ns": [int(end_ms) * 1_000_000 if end_ms.isdecimal() and len(end_ms) < 14 else None],
+            "level": ["error"],
+            "code": ["mlflow.killed"],
+            "text": ["the tracker recorded that the run was killed (mlflow.status = KILLED)"],
+            "attrs": [dumps(attrs, compact=True).decode()],
+        }
 
     def _rows(self) -> Iterator[tuple[str, str, str]]:
         for (family, key), value in self.known.items():

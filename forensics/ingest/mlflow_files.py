@@ -44,7 +44,7 @@ _SAMPLE_BYTES, _SAMPLE_ROWS, _LINE_BYTES = 8192, 50, 4096
         ),
         fallback=True,
     ),
-    emits=("metrics", "facts"),
+    emits=("metrics", "events", "facts"),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one file of a run.

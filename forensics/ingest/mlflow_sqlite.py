@@ -33,7 +33,7 @@ _MOST_RUNS = 10_000
     "mlflow_sqlite",
     version=2,
     sniff=Sniff(magic=(sqlite_pages.MAGIC,)),
-    emits=("metrics", "facts"),
+    emits=("metrics", "events", "facts"),
     beside=(("", LOG),),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:

@@ -74,6 +74,7 @@ def good_run(tmp_path: Path) -> Path:
     folder = tmp_path / "good"
     folder.mkdir()
     (folder / "metrics.jsonl").write_text(rows(None), encoding="utf-8")
+    (folder / "config.json").write_text('{"max_steps": 80}', encoding="utf-8")
     return folder
 
 

@@ -161,3 +161,17 @@ def test_a_stop_that_reports_failure_is_no_end_in_success(tmp_path: Path) -> Non
     stop = ':::MLLOG {"namespace": "", "time_ms": 1770000000000, "key": "run_stop", "value": {"success": false}}'
     verdict = judged(tmp_path, [*steps(*range(40)), stop])
     assert "without an end marker" in verdict.headline
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [(3, Outcome.HEALTHY), (5, Outcome.FAILED), (4, Outcome.CANNOT_SAY), (1, Outcome.CANNOT_SAY)],
+)
+def test_the_word_of_a_tracker_on_the_end_of_a_run_is_used(tmp_path: Path, status: int, outcome: Outcome) -> None:
+    place = tmp_path / "mlruns" / "0" / ("3f" * 16)
+    (place / "metrics").mkdir(parents=True)
+    rows = "".join(f"{1741000000000 + at * 1000} {loss(at)} {at}\n" for at in range(60))
+    (place / "metrics" / "loss").write_text(rows, encoding="utf-8")
+    known = f"run_id: {'3f' * 16}\nstatus: {status}\nstart_time: 1741000000000\nend_time: 1741000900000\n"
+    (place / "meta.yaml").write_text(known, encoding="utf-8")
+    assert triage(tmp_path).verdict.outcome is outcome

@@ -37,7 +37,7 @@ def test_no_number_after_finite_ones_names_the_last_good_evaluation() -> None:
 
 def test_no_number_once_is_a_warning() -> None:
     report = run_of(lambda step: step == 200)
-    assert report.verdict.outcome is Outcome.HEALTHY
+    assert report.verdict.outcome is Outcome.SUSPECT
     assert [f.severity for f in report.findings if f.rule == "EVL027"] == [Severity.WARNING]
 
 

@@ -127,5 +127,5 @@ def test_ranks_that_wait_in_the_store_s_barrier_to_the_end_of_the_log_hang_at_th
 def test_a_slow_start_is_no_hang(tmp_path: Path) -> None:
     steps = [f"step {s} | loss {2 + 3 / s:.4f} | grad_norm 0.75" for s in range(1, 30)]
     waits = [BARRIER.format(s=s, r=r) for s in (10, 20) for r in (1, 2)]
-    assert judged(tmp_path, *waits, *steps).verdict.outcome is Outcome.HEALTHY
+    assert judged(tmp_path, *waits, *steps, "training finished").verdict.outcome is Outcome.HEALTHY
     assert judged(tmp_path, *waits, *(["loading the tokenizer"] * 20)).verdict.outcome is Outcome.CANNOT_SAY

@@ -10,7 +10,7 @@ from make.base import Label, Made, Series, Table, decay
 
 _STEPS = 200
 _HEALTHY = Label(outcome="healthy|cannot_say")
-_GROWS = Label(outcome="suspect|healthy", shape="none|oom")
+_GROWS = Label(outcome="suspect|healthy|cannot_say", shape="none|oom")
 #: Shapes with a level that goes on rising below what else they show.
 _RISES_TOO = ("spike-on-slope", "warmup-then", "running-shift-and-more", "running-early-jump", "teeth-floor-rises-0.1")
 _LEVEL = frozenset(("slope-none", "slope-below", "slope-falls", "slope-ends-before-last-third", "stairs-end-at-90"))
