@@ -1,14 +1,16 @@
 """Error signatures: the lines by which a known failure shows, from `signatures.jsonl`.
 
 Each row has id, shape, family, role (root, symptom, context, benign), cause (a slug), why and fix (one sentence each),
-pattern, needles (literals of which one stands in every hit) and source.
+pattern, needles (literals of which one stands in every hit) and source. It may have a kind (wrapper, closed, echo:
+what it says of another failure than its own), words (what ended the process, or who stopped the run: the rest of a
+sentence), and final (context, but an error where it ends its log).
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -47,6 +49,9 @@ class Signature:
     needles: tuple[str, ...]
     family: str = ""
     source: str = ""
+    kind: str = ""
+    words: str = ""
+    final: bool = False
 
     @property
     def compiled(self) -> re.Pattern[str]:
@@ -59,6 +64,12 @@ def table() -> tuple[Signature, ...]:
     """All signatures, in the order of the file."""
     rows = (files("forensics.dialects") / "signatures.jsonl").read_bytes().splitlines()
     return tuple(Signature(**(row | {"needles": tuple(row["needles"])})) for row in map(orjson.loads, rows))
+
+
+@cache
+def by_id() -> Mapping[str, Signature]:
+    """All signatures by their id."""
+    return {signature.id: signature for signature in table()}
 
 
 @cache

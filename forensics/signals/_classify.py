@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
-from forensics.dialects._signatures import table
+from forensics.dialects._signatures import by_id, table
 
 
 class Weight(IntEnum):
@@ -22,43 +22,10 @@ class Weight(IntEnum):
     OWN = 5
 
 
-#: Signatures of a launcher or an outer layer that repeats what an inner one said.
-_WRAPPERS = frozenset(
-    {
-        "childfailed",
-        "cuda-oom-fragmentation",
-        "exit-nonzero",
-        "exit134",
-        "fatal-abort",
-        "hydra-error",
-        "mpi-abort",
-        "mpi-signal",
-        "nccl-taking-down",
-        "ray-actor-died",
-        "ray-eof",
-        "ray-worker-died",
-        "shell-aborted",
-        "shell-not-found",
-        "slurm-state-failed",
-        "srun-aborted",
-        "srun-exit",
-        "vllm-engine-dead",
-        "watchdog-cuda-exc",
-    }
-)
-#: Causes that a rank states when it lost a peer: the peer is gone, the speaker is a victim.
-_CLOSED = frozenset(
-    {
-        "communicator_aborted",
-        "communicator_internal_error",
-        "communicator_invalid_usage",
-        "network_or_system_error",
-        "peer_gone",
-        "store_unreachable",
-    }
-)
-#: Signatures of a death whose sender is unknown.
-_UNSAID = frozenset({"exitcode-9", "shell-killed", "exit137"})
+#: The cause of a process that SIGKILL ended, sender unknown.
+KILLED = "silent_death_sigkill"
+#: What the catalogue says of a line that speaks of another failure than its own.
+_KINDS = {"wrapper": Weight.WRAPPER, "closed": Weight.CLOSED, "echo": Weight.ECHO}
 
 _NETWORK = r"(?:gloo|nccl|hccl|c10d|collective|barrier|rendezvous|store|socket|prefetch|dataloader)"
 _LATE = r"(?:timed? ?out|timeout|times out)"
@@ -150,7 +117,7 @@ def of_exception(exception: str, message: str) -> tuple[Weight, str, str]:
         if pattern.search(said):
             return weight, shape, cause
     for row in table():
-        judged = of_signature(row.id, row.role, row.shape, row.cause)
+        judged = of_signature(row.id, row.role, row.shape)
         if judged is not None and judged[0] >= Weight.CLOSED and row.compiled.search(said):
             return (*judged, row.cause)
     if exception.rsplit(".", 1)[-1] == "FileNotFoundError":
@@ -158,17 +125,33 @@ def of_exception(exception: str, message: str) -> tuple[Weight, str, str]:
     return Weight.OWN, "crash", "uncaught_exception"
 
 
-def of_signature(code: str, role: str, shape: str, cause: str) -> tuple[Weight, str] | None:
+def of_signature(code: str, role: str, shape: str) -> tuple[Weight, str] | None:
     """Judge a signature's hit: weight and shape; None when it is context or harmless and judges nothing."""
     if role not in {"root", "symptom"} or not shape:
         return None
     root = role == "root"
     if shape == "stopped":
         return Weight.STOP if root else Weight.WRAPPER, "stopped"
-    known = ((code in _WRAPPERS, Weight.WRAPPER), (cause in _CLOSED, Weight.CLOSED), (code in _UNSAID, Weight.ECHO))
-    for holds, weight in known:
-        if holds:
-            return weight, "crash"
+    known = by_id().get(code)
+    if known is not None and known.kind:
+        return _KINDS[known.kind], "crash"
     if shape == "hang":
         return Weight.TIMEOUT, "hang"
     return Weight.OWN if root else Weight.ECHO, shape
+
+
+def death_of(code: str) -> str:
+    """Give the words for a process that ended without its doing, where its line of the catalogue has some."""
+    known = by_id().get(code)
+    return known.words if known is not None and known.shape == "crash" else ""
+
+
+def sender_of(code: str, cause: str = "") -> str:
+    """Give the words for who stopped a run: those of a line of the catalogue, else of its lines of a cause."""
+    stops = [row for row in table() if row.shape == "stopped" and row.words]
+    return next((row.words for row in stops if row.id == code), next((r.words for r in stops if r.cause == cause), ""))
+
+
+def final_codes() -> tuple[str, ...]:
+    """Give the ids of lines that are errors only where they end their log."""
+    return tuple(row.id for row in table() if row.final)

@@ -13,13 +13,14 @@ from typing import Any
 
 import polars as pl
 
-from forensics.signals._classify import Weight, of_exception, of_signature
+from forensics.dialects._signatures import by_id
+from forensics.signals._classify import Weight, final_codes, of_exception, of_signature
 from forensics.signals._events_attrs import attributes
 from forensics.signals._failure import ANY, Failure, merged
 from forensics.signals._near_the_end import ends_the_log, last_lines, of_trackers_own
 from forensics.signals._survival import alike, cleared, last_ends, recurring
 from forensics.signals.endings import ending_of
-from forensics.signals.hang_exits import NONZERO
+from forensics.signals.hang_exits import NONZERO, exits
 from forensics.signals.hang_ranks import stated
 from forensics.store.run import Run
 
@@ -28,10 +29,8 @@ _MAX_EVENTS = 20_000
 _BLOCK_RANK = "elastic-rank"
 _BLOCK_EXIT = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
 _BLOCK_LINES = 4
-#: Ranks say that they wait for others to start; only where nothing follows is it more than a slow start.
-_STARTS_LATE = "store-barrier-wait"
 #: Codes that are judged by more than their role.
-_UNSIGNED = ("traceback", "py-exception-terminal", "wandb.exit", _BLOCK_RANK, _STARTS_LATE)
+_UNSIGNED = ("traceback", "py-exception-terminal", "wandb.exit", _BLOCK_RANK, *final_codes())
 _CUT = "traceback_cut_short"
 #: XLA warns of a thread that may be stuck, and says so when it goes on.
 _MAY_BE_STUCK = "xla-rendezvous"
@@ -102,6 +101,7 @@ def _judged(run: Run) -> Iterator[Failure]:
     block: dict[str, Any] | None = None
     known, last = stated(run), last_lines(run)
     events = _events(run)
+    of_process = {str(end.pid): end.rank for end in exits(run).by_rank.values()}
     told = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
     for row in events.iter_rows(named=True):
         block = row if row["code"] == _BLOCK_RANK else block
@@ -117,7 +117,9 @@ def _judged(run: Run) -> Iterator[Failure]:
             line=row["line"],
             byte=row["byte"],
             t_ns=row["t_ns"],
-            rank=known.get(row["source"], row["rank"]) if row["rank"] is not None else _rank_of_block(row, block),
+            rank=known.get(row["source"], row["rank"])
+            if row["rank"] is not None
+            else _rank_of_block(row, block, of_process.get(attrs.get("pid", ""))),
             step=row["step"],
             code=row["code"],
             shape=shape,
@@ -138,10 +140,10 @@ def _stack(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text)) if text.startswith("[") else ()
 
 
-def _rank_of_block(row: dict[str, Any], block: dict[str, Any] | None) -> int | None:
-    """Give the rank of the torchrun failure block in which an exit code stands."""
+def _rank_of_block(row: dict[str, Any], block: dict[str, Any] | None, of_process: int | None) -> int | None:
+    """Give the rank of the torchrun failure block in which an exit code stands, else that of the process it names."""
     if block is None or block["source"] != row["source"] or _BLOCK_EXIT.match(row["text"] or "") is None:
-        return None
+        return of_process
     return block["rank"] if 0 < row["order"] - block["order"] <= _BLOCK_LINES else None
 
 
@@ -155,11 +157,10 @@ def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tupl
         return _of_lone_line(exception, attrs.get("msg", ""), at_end=at_end)
     if code == "wandb.exit":
         return _of_exit(attrs.get("exit_code", ""))
-    slug = attrs.get("cause", "")
-    if code == "exit137" and "OOMKilled" in text:
-        return Weight.OWN, "oom", slug
-    waits = code == _STARTS_LATE and at_end
-    found = of_signature(code, "symptom" if waits else role, attrs.get("shape", ""), slug)
+    known = by_id().get(code)
+    slug = known.cause if known is not None else attrs.get("cause", "")
+    ends = at_end and code in final_codes()
+    found = of_signature(code, "symptom" if ends else role, attrs.get("shape", ""))
     return (*found, slug or code.replace("-", "_")) if found else None
 
 

@@ -64,7 +64,7 @@ def _complaints(run: Run) -> Complaints:
         kind = late if failure.shape == "hang" else own if failure.weight >= Weight.ECHO else closed
         if failure.rank is None:
             unplaced.append(failure)
-        elif kind is not own or failure.code not in _KILLS:
+        elif kind is not own or not failure.cause.startswith(_KILLED):
             kind.setdefault(failure.rank, failure)
     return Complaints(closed, late, own, tuple(unplaced))
 
@@ -74,7 +74,7 @@ _TOLD = frozenset({"nccl-dump-told"})
 #: Errors of a group that starts while the one before it still holds its place.
 _AT_START = frozenset({"port_in_use", "eaddrinuse", "rendezvous_failed"})
 #: What an exit code says is told by the exits, not by the rank itself.
-_KILLS = frozenset({"exitcode-9", "exitcode-7", "exit137", "exit139", "shell-killed"})
+_KILLED = "silent_death_"
 
 
 def _consequence(run: Run, failure: Failure) -> bool:

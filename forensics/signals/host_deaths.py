@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from forensics.signals._classify import Weight
+from forensics.signals._classify import KILLED, Weight
 from forensics.signals.failures import Failure, standing
 from forensics.signals.oom_messages import OomMessage, oom_messages
 from forensics.store.run import Run
 
 Meaning = Literal["memory", "scheduler", "tear-down", "unknown"]
-_KILLED = frozenset({"exitcode-9", "shell-killed", "exit137"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class Death:
 
 def killed(run: Run) -> tuple[Failure, ...]:
     """List the SIGKILLs that the run did not survive, in order, those that name no sender."""
-    return tuple(f for f in standing(run) if f.code in _KILLED and "OOMKilled" not in f.quote)
+    return tuple(f for f in standing(run) if f.cause == KILLED)
 
 
 def death_of(run: Run) -> Death | None:
@@ -38,14 +37,14 @@ def death_of(run: Run) -> Death | None:
     found = killed(run)
     if not found:
         return None
-    host = [m for m in oom_messages(run) if m.where == "host" and not m.survived and m.code not in _KILLED]
+    host = [m for m in oom_messages(run) if m.where == "host" and not m.survived]
     if host:
         return Death(found[0], "memory", host[0])
     every = standing(run)
     stop = next((f for f in every if f.weight == Weight.STOP), None)
     if stop is not None:
         return Death(found[0], "scheduler", stop)
-    own = next((f for f in every if f.weight in {Weight.OWN, Weight.ECHO} and f.code not in _KILLED), None)
+    own = next((f for f in every if f.weight in {Weight.OWN, Weight.ECHO} and f.cause != KILLED), None)
     if own is not None:
         return Death(found[0], "tear-down", own)
     return Death(found[0], "unknown", None)

@@ -31,13 +31,6 @@ _MOST = 4000
 _NEAR_LINES = 60
 #: Of the device, from which the part of other processes is worth saying (they leave too little room for a job).
 _OTHERS_SHARE = 0.1
-_HOST_CODES = frozenset(
-    {
-        "slurm-oom-kill", "srun-oom", "kernel-oom-kill", "kernel-killed-process", "host-leak", "cpu-alloc",
-        "array-memory", "dl-killed", "exit137", "lsf-memlimit", "ray-memmon", "cpp-bad-alloc", "slurm-state-oom",
-        "kube-evicted-memory", "slurm-memlimit",
-    }
-)  # fmt: skip
 _DETAILS = "oom-detail"
 _ENOUGH = 3
 #: Words in a path or a function of the frame that raised, and the phase that they mean; the first that fits.
@@ -162,7 +155,7 @@ def _where(code: str, attrs: Mapping[str, str], text: str) -> Where:
         raised = attrs.get("exc", "").rsplit(".", 1)[-1]
         host = raised in {"MemoryError", "ArrayMemoryError"} or "CPUAllocator" in text or "memory: you tried" in text
         return "host" if host or re.search(r"DataLoader worker|Cannot allocate memory", text) else "device"
-    return "host" if code in _HOST_CODES else "device"
+    return "host" if attrs.get("cause") == "host_out_of_memory" else "device"
 
 
 def phase_of(frame: str) -> Phase:

@@ -35,23 +35,10 @@ from dataclasses import replace
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
+from forensics.signals._classify import KILLED, death_of
 from forensics.signals.failures import Failure, standing
 from forensics.signals.timeline import in_order
 from forensics.store.run import Run
-
-#: Signature ids that speak of a signal, the words for it, and the cause's slug.
-SIGNALS = {
-    "exitcode-9": ("was killed (SIGKILL, sender unknown)", "silent_death_sigkill"),
-    "shell-killed": ("was killed (SIGKILL, sender unknown)", "silent_death_sigkill"),
-    "exit137": ("was killed (exit code 137, sender unknown)", "silent_death_sigkill"),
-    "fatal-python": ("died in native code", "interpreter_fatal"),
-    "exitcode-7": ("died of a bus error (SIGBUS)", "silent_death_sigbus"),
-    "exit139": ("died of a segmentation fault (SIGSEGV)", "silent_death_segv"),
-    "shell-signal": ("died in native code", "native_signal"),
-    "shell-bus-error": ("died of a bus error (SIGBUS)", "silent_death_sigbus"),
-    "dl-bus-error": ("lost a data-loader worker to a bus error", "shared_memory_too_small"),
-    "dl-exited": ("lost a data-loader worker", "dataloader_worker_died"),
-}
 
 _BLOCK = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
 _LOCAL_RANK = re.compile(r"\blocal_rank: (\d{1,6})\b")
@@ -60,25 +47,25 @@ _LOCAL_RANK = re.compile(r"\blocal_rank: (\d{1,6})\b")
 @rule("CRH002", shape=Shape.CRASH, needs=("events", "metrics"))
 def signal_death(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find the first process that died of a signal."""
-    found = in_order(f for f in standing(run) if f.code in SIGNALS)
+    found = in_order(f for f in standing(run) if death_of(f.code))
     if not found:
         return
     first = _placed(found)
     onset = onset_of(run, first)
-    words, cause = SIGNALS[first.code]
+    killed = first.cause == KILLED
     yield Finding(
         rule="CRH002",
         shape=Shape.CRASH,
         severity=Severity.ERROR,
         confidence=Confidence.MEDIUM,
-        title=f"{who(first.rank)} {words}{when(onset)}",
+        title=f"{who(first.rank)} {death_of(first.code)}{when(onset)}",
         because="its exit code or the launcher says so, and no later step was logged",
         evidence=evidence_of((first, *(f for f in found if f.at != first.at or f.source != first.source))),
         onset=onset,
         culprits=ranks_of((first,)),
-        cause=cause,
-        causal=Causal.SYMPTOM if cause == "silent_death_sigkill" else Causal.ROOT,
-        likely=("the kernel's memory killer", "a scheduler or a person") if cause == "silent_death_sigkill" else (),
+        cause=first.cause,
+        causal=Causal.SYMPTOM if killed else Causal.ROOT,
+        likely=("the kernel's memory killer", "a scheduler or a person") if killed else (),
         next=("read the kernel log and the scheduler's record of that minute",),
     )
 
@@ -88,8 +75,7 @@ def _placed(found: Sequence[Failure]) -> Failure:
 
     A launcher prints its root cause last.
     """
-    kinds = {SIGNALS[f.code][1] for f in found[:1]}
-    same = [f for f in found if SIGNALS[f.code][1] in kinds]
+    same = [f for f in found if f.cause == found[0].cause]
     block = next((f for f in reversed(same) if f.rank is not None and _BLOCK.match(f.quote)), None)
     if block is not None:
         return block

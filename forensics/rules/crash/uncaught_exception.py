@@ -36,8 +36,7 @@ from forensics.dialects.advice import advice
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who, world
-from forensics.rules.crash.signal_death import SIGNALS
-from forensics.signals._classify import Weight
+from forensics.signals._classify import Weight, death_of
 from forensics.signals.failures import Failure, standing
 from forensics.signals.timeline import in_order
 from forensics.store.run import Run
@@ -51,7 +50,7 @@ _DIGITS = re.compile(r"\d+")
 def uncaught_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find the first exception of the program's own that the run did not survive."""
     found = in_order(
-        f for f in standing(run) if f.shape == "crash" and f.weight >= Weight.ECHO and f.code not in SIGNALS
+        f for f in standing(run) if f.shape == "crash" and f.weight >= Weight.ECHO and not death_of(f.code)
     )
     own = tuple(f for f in found if f.weight == Weight.OWN) or found
     if not own:

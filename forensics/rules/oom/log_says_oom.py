@@ -38,13 +38,13 @@ Not this:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.signals._classify import Weight
-from forensics.signals.failures import standing
+from forensics.signals.failures import Failure, standing
 from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
@@ -75,10 +75,16 @@ def log_says_oom(run: Run, _cfg: None = None) -> Iterator[Finding]:
         because="the allocator, the kernel or the scheduler said so, and no later step of that rank was logged",
         evidence=evidence_of(found),
         onset=onset,
-        culprits=ranks_of(found[:1]),
+        culprits=ranks_of(_named(found)),
         cause="host_out_of_memory" if host else "gpu_out_of_memory",
         causal=Causal.ROOT,
         numbers={"messages": len(found)},
         likely=("the batch, the sequence or an evaluation needs more than is free", "another process holds the device"),
         next=("lower the micro-batch or the sequence length, or shard more; check who else is on the device",),
     )
+
+
+def _named(found: Sequence[Failure]) -> Sequence[Failure]:
+    """Give the first error, or of the lines of its log that tell of the same event the first one that names a rank."""
+    same = [f for f in found if f.source == found[0].source and f.cause == found[0].cause]
+    return found[:1] if found[0].rank is not None else [f for f in same if f.rank is not None][:1]

@@ -22,7 +22,7 @@ Example:
     => OOM010 warning confidence=medium cause=shared_memory_exhausted causal=context
 Not this: a worker that was killed
     ```events source,line,code,text,attrs
-    train.log,12,dl-killed,RuntimeError: DataLoader worker (pid 71) is killed by signal: Killed.,"{""role"":""root"",""shape"":""oom"",""family"":""host_memory"",""cause"":""host_out_of_memory""}"
+    train.log,12,dl-killed,RuntimeError: DataLoader worker (pid 71) is killed by signal: Killed.,"{""role"":""symptom"",""shape"":""crash"",""family"":""host_memory"",""cause"":""loader_worker_died""}"
     ```
     => nothing
 """  # noqa: E501 - a line of a log is one line
@@ -39,12 +39,14 @@ from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
 _CAUSE = "shared_memory_exhausted"
+#: A bus error is what a write to memory gives whose backing file has no room.
+_CAUSES = frozenset({_CAUSE, "silent_death_sigbus"})
 
 
 @rule("OOM010", shape=Shape.OOM, needs=("events", "metrics"))
 def shared_memory_full(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find the first error that full shared memory explains."""
-    found = in_order(f for f in standing(run) if f.cause == _CAUSE)
+    found = in_order(f for f in standing(run) if f.cause in _CAUSES)
     if not found:
         return
     onset = onset_of(run, found[0])

@@ -35,33 +35,14 @@ from collections.abc import Iterator
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, short, when
-from forensics.signals._classify import Weight
+from forensics.signals._classify import Weight, sender_of
 from forensics.signals.failures import standing
 from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
 _SIGNAL = ("external_termination", "a signal from outside")
-_KEYBOARD = ("interrupted_by_user", "an interrupt from the keyboard")
-_WORDS = {
-    "slurm-timelimit": ("time_limit", "the time limit of its job"),
-    "lsf-runlimit": ("time_limit", "the run limit of its job"),
-    "pbs-walltime": ("time_limit", "the wall-time limit of its job"),
-    "wrapper-timeout": ("time_limit", "the time limit of its job"),
-    "kube-deadline": ("time_limit", "the deadline of its job"),
-    "slurm-preempt": ("preempted", "preemption"),
-    "spot-preempted": ("preempted", "preemption"),
-    "kube-evicted": ("evicted", "an eviction"),
-    "slurm-cancel": ("cancelled", "a cancelled job"),
-    "slurm-signal": ("cancelled", "a cancelled job"),
-    "slurm-other-reason": ("cancelled", "its scheduler"),
-    "slurm-state-stopped": ("cancelled", "its scheduler"),
-    "lsf-owner": ("killed_by_owner", "the job's owner"),
-    "lsf-admin": ("killed_by_admin", "an administrator"),
-    "sigint2": _KEYBOARD,
-    "interrupt-caught": _KEYBOARD,
-    "caret-c": _KEYBOARD,
-    "sighup": ("terminal_closed", "a closed terminal (SIGHUP)"),
-}
+#: What a step of a job is told too, when the whole job ends for a reason that another line gives.
+_PLAIN = "cancelled"
 
 
 @rule("STP001", shape=Shape.STOPPED, needs=("events", "metrics"))
@@ -72,8 +53,9 @@ def external_stop(run: Run, _cfg: None = None) -> Iterator[Finding]:
         return
     first = found[0]
     onset = onset_of(run, first)
-    telling = next((f for f in found if f.code in _WORDS), first)
-    cause, words = _WORDS.get(telling.code, _KEYBOARD if first.cause == _KEYBOARD[0] else _SIGNAL)
+    telling = min((f for f in found if sender_of(f.code)), key=lambda f: f.cause == _PLAIN, default=first)
+    words = sender_of(telling.code, telling.cause)
+    cause, words = (telling.cause, words) if words else _SIGNAL
     yield Finding(
         rule="STP001",
         shape=Shape.STOPPED,

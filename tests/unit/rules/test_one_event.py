@@ -172,3 +172,49 @@ def test_an_interrupted_rank_that_stood_in_a_read_is_the_one_that_did_not_come(t
     calls = [waits(rank, "all_reduce", "KeyboardInterrupt") for rank in (0, 2)]
     write(tmp_path, "train.log", steps(30), waits(3, "all_reduce"), *calls, reads)
     assert any(f.rule == "HNG008" and f.culprits == (1,) for f in triage(tmp_path).findings)
+
+
+def test_the_rank_whose_process_the_memory_killer_took_is_named(tmp_path: Path) -> None:
+    killer = "Memory cgroup out of memory: Killed process 801 (python) total-vm:1129368kB, anon-rss:900000kB"
+    write(
+        tmp_path, "dmesg.log", "[Sun Nov 22 19:14:26 2026] python invoked oom-killer: order=0", f"[19:14:26] {killer}"
+    )
+    write(tmp_path, "train.log", steps(30, "[default0]:"), table((0, -15), (1, -9), first=1))
+    verdict = triage(tmp_path).verdict
+    assert (verdict.shape, verdict.cause, verdict.culprits) == (Shape.OOM, "host_out_of_memory", (1,))
+
+
+def test_a_loader_worker_that_something_killed_is_no_proof_of_full_memory(tmp_path: Path) -> None:
+    verdict = judged(
+        tmp_path, steps(30), raised("RuntimeError: DataLoader worker (pid 9) is killed by signal: Killed. ")
+    )
+    assert (verdict.shape, verdict.cause) == (Shape.CRASH, "loader_worker_died")
+    assert verdict.confidence is not Confidence.HIGH
+
+
+def test_killed_behind_a_progress_bar_is_seen(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, steps(30), " 23%|##3       | 30/130 [00:14<00:46,  2.13it/s]Killed")
+    assert (verdict.shape, verdict.cause) == (Shape.CRASH, "silent_death_sigkill")
+
+
+@pytest.mark.parametrize(
+    ("line", "shape", "cause"),
+    [
+        (
+            "Memory access fault by GPU node-4 (Agent handle: 0x55) on address 0x7f.",
+            Shape.CRASH,
+            "illegal_memory_access",
+        ),
+        ("RuntimeError: The NPU task failed, error code is 107020", Shape.HANG, "collective_timeout"),
+        ("Missing ranks:", Shape.HANG, "collective_timeout"),
+        ("box1:71:88 [0] NCCL WARN socket.cc:57 Connection closed by remote peer box2<4711>", Shape.CRASH, "peer_gone"),
+    ],
+)
+def test_a_last_line_that_the_catalogue_knows_is_the_cause(tmp_path: Path, line: str, shape: Shape, cause: str) -> None:
+    verdict = judged(tmp_path, steps(30), line)
+    assert (verdict.shape, verdict.cause, verdict.onset.step) == (shape, cause, 29)
+
+
+def test_a_connection_that_closes_while_training_goes_on_is_nothing(tmp_path: Path) -> None:
+    line = "box1:71:88 [0] NCCL WARN socket.cc:57 Connection closed by remote peer box2<4711>"
+    assert judged(tmp_path, line, steps(30), DONE).outcome is Outcome.HEALTHY
