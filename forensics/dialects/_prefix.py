@@ -1,7 +1,7 @@
 """Launchers' prefixes: who printed the line. They stack (`7: [rank7]: …`); the innermost global rank wins.
 
-kubectl `[pod/x/y] `, mpirun `[1,3]<stdout>: `, srun -l `  3: `, torchrun `[default3]:`, PyTorch `[rank3]:`, Ray
-`(Worker pid=7, ip=1.2.3.4) `, multi-node `[12345] `.
+kubectl `[pod/x/y] `, mpirun `[1,3]<stdout>: `, srun -l `  3: `, torchrun `[default3]:`, PyTorch `[rank3]:`, pdsh and
+DeepSpeed `worker-2: [rank20]:`, Ray `(Worker pid=7, ip=1.2.3.4) `, multi-node `[12345] `.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import polars as pl
 
 #: What mpirun's time stamps put before its tag: `Fri Aug  1 12:31:45 2031[1,0]<stdout>:`.
 _DATE = r"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}"
+#: A host counts as a prefix before the tag of a rank only: `step: ` begins a line, too.
+_HOST = r"[A-Za-z0-9][\w.-]{0,63}: ?"
 _PARTS = (
     r"(?:\[pod/\S+\] |pod/\S+ )?"
     r"(?:(?:" + _DATE + r")?\[\d+,(?P<mpi>\d{1,7})\]<(?:stdout|stderr|stddiag)>: ?)?"
     r"(?: {0,4}(?P<srun>\d{1,5}): )?"
     r"(?:\[default(?P<local>\d{1,7})\]:\s?)?"
-    r"(?:\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?)?"
+    r"(?:(?:" + _HOST + r")?\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?)?"
     r"(?:\(\w+(?: pid=\d+)?(?:, ip=[\d.]+)?\) )?"
     r"(?:\[\d{5,}\] )?"
 )
@@ -25,7 +27,13 @@ PATTERN = rf"^{_PARTS}"
 _PREFIX = re.compile(PATTERN)
 #: Groups that name a rank, the most telling first.
 _RANKS = ("rank", "mpi", "srun", "local")
-_MAYBE = r"^(?:" + _DATE + r"\[\d+,|\[(?:pod/|\d+,\d+\]<|\d{5,}\] |default\d|[Rr]ank|RANK)|pod/|\(\w+ pid=)"
+_MAYBE = (
+    r"^(?:"
+    + _DATE
+    + r"\[\d+,|\[(?:pod/|\d+,\d+\]<|\d{5,}\] |default\d|[Rr]ank|RANK)|pod/|\(\w+ pid=|"
+    + _HOST
+    + r"\[(?:[Rr]ank|RANK)[ _:]?\d)"
+)
 _TASK = r"^ {0,4}(\d{1,5}): "
 #: Finds every line that may begin with a prefix.
 MAYBE = rf"{_MAYBE}|{_TASK}"

@@ -110,6 +110,8 @@ def test_colours_are_removed_before_matching() -> None:
         ("[rank3]: it 1: loss=2", 3),
         ("[rank 3] it 1: loss=2", 3),
         ("7: [rank3]: it 1: loss=2", 3),
+        ("worker-2: [rank20]: it 1: loss=2", 20),
+        ("10.0.0.7: [rank20]:it 1: loss=2", 20),
         (" 3: it 1: loss=2", 3),
         ("[default3]:it 1: loss=2", 3),
         ("[1,3]<stdout>: it 1: loss=2", 3),

@@ -218,3 +218,15 @@ def test_a_last_line_that_the_catalogue_knows_is_the_cause(tmp_path: Path, line:
 def test_a_connection_that_closes_while_training_goes_on_is_nothing(tmp_path: Path) -> None:
     line = "box1:71:88 [0] NCCL WARN socket.cc:57 Connection closed by remote peer box2<4711>"
     assert judged(tmp_path, line, steps(30), DONE).outcome is Outcome.HEALTHY
+
+
+def test_a_launcher_that_puts_the_host_before_the_rank_loses_neither(tmp_path: Path) -> None:
+    lines = [f"worker-{rank // 8}: {line}" for rank in (3, 20, 21) for line in waits(rank, "all_reduce")]
+    found = judged(tmp_path, steps(30), lines)
+    assert found.shape is Shape.HANG
+    assert "3,20-21" in found.headline or "3,20,21" in found.headline
+
+
+def test_a_word_and_a_colon_before_other_brackets_is_no_host(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, steps(30), raised("ValueError: [rank] is no key of shard: [ranking]"))
+    assert (verdict.shape, verdict.cause) == (Shape.CRASH, "uncaught_exception")
