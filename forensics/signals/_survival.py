@@ -7,7 +7,7 @@ step has got over an error of the run before it when it ends in some way of its 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from forensics.case.last_steps import same_process
@@ -20,6 +20,10 @@ SURVIVED_STEPS = 3
 #: and a stream's buffer 8 KiB (Linux, pipe(7); glibc, BUFSIZ), which is about a hundred lines of a training log.
 OTHERS_STEPS = 100
 _DIGITS = re.compile(r"\d+")
+#: What a program finds missing while it starts.
+_MISSING = frozenset({"file_missing", "module_missing"})
+#: Python's own temporary folders, which a tear-down takes away from processes that are still there.
+_TEMPORARY = re.compile(r"/tmp/|pymp-|/dev/shm/")  # noqa: S108 - a name in a message, no file that is opened
 _WORKER = re.compile(r"^\W*\((?P<name>\w[\w.:]{0,120}) pid=(?P<pid>\d{1,10})\b")
 #: An error that is raised so often, over such a time, is caught each time.
 _OFTEN = 5
@@ -43,6 +47,8 @@ class Judged(Protocol):
     def exception(self) -> str: ...
     @property
     def message(self) -> str: ...
+    @property
+    def cause(self) -> str: ...
     @property
     def quote(self) -> str: ...
     @property
@@ -78,6 +84,26 @@ def cleared(failure: Judged, end: Ending, last: int, *, goes_on: bool, unreporte
 def alike(failure: Judged) -> tuple[str, str]:
     """Key of errors that several ranks raise together: the class and the words, numbers aside."""
     return failure.exception, _DIGITS.sub("#", failure.message)
+
+
+def started_again(stop: Judged, found: Sequence[Judged], end: Ending, last: Mapping[str, int]) -> bool:
+    """Whether a stop ended an attempt of which a later one failed to start: what it loads was missing.
+
+    The later one stands behind the stop, or in the other stream of a process that prints on after the stop, and nothing
+    was trained since. `last` gives the last line of each log.
+    """
+    if stop.weight != Weight.STOP or end.steps_of(stop.source).at_least(1, after=stop.at):
+        return False
+    prints_on = last.get(stop.source, stop.at) > stop.at
+
+    def follows(other: Judged) -> bool:
+        same = other.source == stop.source and other.at > stop.at
+        return same or (other.source != stop.source and prints_on and same_process(other.source, stop.source))
+
+    starts = (
+        f for f in found if f.cause in _MISSING and f.exception and not f.aside and not _TEMPORARY.search(f.message)
+    )
+    return any(map(follows, starts))
 
 
 def recurring(failures: Sequence[Judged]) -> frozenset[Judged]:

@@ -18,7 +18,7 @@ from forensics.signals._classify import Weight, final_codes, of_exception, of_si
 from forensics.signals._events_attrs import attributes
 from forensics.signals._failure import ANY, Failure, merged
 from forensics.signals._near_the_end import ends_the_log, last_lines, of_trackers_own
-from forensics.signals._survival import alike, cleared, last_ends, recurring
+from forensics.signals._survival import alike, cleared, last_ends, recurring, started_again
 from forensics.signals.endings import ending_of
 from forensics.signals.hang_exits import NONZERO, exits
 from forensics.signals.hang_ranks import stated
@@ -58,7 +58,11 @@ def _failures(run: Run) -> tuple[Failure, ...]:
             return "freed"
         goes_on = not ends_the_log(failure.source, failure.line, last)
         return cleared(failure, end, ends[failure.source], goes_on=goes_on, unreported=unreported) or (
-            "recurring" if goes_on and failure in again else ""
+            "recurring"
+            if goes_on and failure in again
+            else "earlier"
+            if started_again(failure, found, end, last)
+            else ""
         )
 
     judged = tuple(replace(f, cleared=why(f)) for f in found)

@@ -230,3 +230,33 @@ def test_a_launcher_that_puts_the_host_before_the_rank_loses_neither(tmp_path: P
 def test_a_word_and_a_colon_before_other_brackets_is_no_host(tmp_path: Path) -> None:
     verdict = judged(tmp_path, steps(30), raised("ValueError: [rank] is no key of shard: [ranking]"))
     assert (verdict.shape, verdict.cause) == (Shape.CRASH, "uncaught_exception")
+
+
+STOPPED = "received preemption notice, checkpoint saved, leaving"
+
+
+@pytest.mark.parametrize("error", ["job-7.out", "job-7.err"])
+def test_an_attempt_that_finds_its_checkpoint_missing_is_the_last_one(tmp_path: Path, error: str) -> None:
+    write(
+        tmp_path,
+        "job-7.out",
+        steps(30),
+        STOPPED,
+        "training for 124 steps",
+        raised(MISSING) if error == "job-7.out" else "",
+    )
+    if error == "job-7.err":
+        write(tmp_path, "job-7.err", raised(MISSING))
+    verdict = triage(tmp_path).verdict
+    assert (verdict.shape, verdict.cause) == (Shape.CRASH, "file_missing")
+
+
+def test_a_temporary_folder_that_a_stop_takes_away_is_no_new_attempt(tmp_path: Path) -> None:
+    gone = "FileNotFoundError: [Errno 2] No such file or directory: '/tmp/pymp-x7'"
+    assert judged(tmp_path, steps(30), STOPPED, "cleaning up", raised(gone)).shape is Shape.STOPPED
+
+
+def test_a_stop_that_nothing_follows_is_a_stop(tmp_path: Path) -> None:
+    write(tmp_path, "job-7.out", steps(30), STOPPED)
+    write(tmp_path, "job-7.err", raised(MISSING))
+    assert triage(tmp_path).verdict.shape is Shape.STOPPED
