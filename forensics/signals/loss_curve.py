@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -65,24 +64,6 @@ class Curve:
         return self.rows["at"][index]
 
 
-class RunKey:
-    """A run as a key: equal only to itself."""
-
-    __slots__ = ("run",)
-
-    def __init__(self, run: Run) -> None:
-        """Wrap a run."""
-        self.run = run
-
-    def __eq__(self, other: object) -> bool:
-        """Whether both wrap the very same run."""
-        return isinstance(other, RunKey) and other.run is self.run
-
-    def __hash__(self) -> int:
-        """Hash by identity."""
-        return id(self.run)
-
-
 #: What the rules about learning ask for; read together, as one pass over a large table is what costs.
 _TOGETHER = ("loss", "eval_loss", "grad_norm", "lr")
 
@@ -90,18 +71,17 @@ _TOGETHER = ("loss", "eval_loss", "grad_norm", "lr")
 def curves(run: Run, name: str) -> tuple[Curve, ...]:
     """Give the curves of the loss, evaluation loss, gradient norm or learning rate, in the order of their sources.
 
-    The answers of the last runs are remembered, as several rules ask for the same metric.
+    They are remembered with the run, as several rules ask for the same metric.
 
     Raises:
         KeyError: for another metric.
     """
-    return _curves(RunKey(run))[name]
+    return run.derived(_curves)[name]
 
 
-@lru_cache(maxsize=2)
-def _curves(key: RunKey) -> Mapping[str, tuple[Curve, ...]]:
+def _curves(run: Run) -> Mapping[str, tuple[Curve, ...]]:
     wanted = pl.col("name").is_in(_TOGETHER) & (pl.col("value_class") != "null")
-    rows = by_record(counted(key.run).filter(wanted).select(_COLUMNS)).collect()
+    rows = by_record(counted(run).filter(wanted).select(_COLUMNS)).collect()
     found: dict[str, list[Curve]] = {name: [] for name in _TOGETHER}
     for part in rows.partition_by("name", *SERIES, maintain_order=True) if rows.height else ():
         if len(curve := _curve(part)):
@@ -116,15 +96,14 @@ def _curve(rows: pl.DataFrame) -> Curve:
 
 def beside(run: Run, curve: Curve, name: str) -> Curve | None:
     """Give the longest curve of another metric from the same source, attempt and rank; None when there is none."""
-    near = _by_file(RunKey(run), name).get((curve.source, curve.attempt), ())
+    near = run.derived(_by_file).get((name, curve.source, curve.attempt), ())
     return max((c for c in near if c.rank in {curve.rank, None}), key=len, default=None)
 
 
-@lru_cache(maxsize=2 * len(_TOGETHER))
-def _by_file(key: RunKey, name: str) -> Mapping[tuple[str, int], tuple[Curve, ...]]:
-    """The curves of each source and attempt: one look at each curve, where each of n would look at n."""
-    found: dict[tuple[str, int], tuple[Curve, ...]] = {}
-    for curve in _curves(key)[name]:
-        place = (curve.source, curve.attempt)
-        found[place] = (*found.get(place, ()), curve)
-    return found
+def _by_file(run: Run) -> Mapping[tuple[str, str, int], tuple[Curve, ...]]:
+    """The curves of each metric, source and attempt: one look at each curve, where each of n would look at n."""
+    found: dict[tuple[str, str, int], list[Curve]] = {}
+    for name, many in run.derived(_curves).items():
+        for curve in many:
+            found.setdefault((name, curve.source, curve.attempt), []).append(curve)
+    return {place: tuple(near) for place, near in found.items()}

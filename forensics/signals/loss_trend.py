@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import hypot
 
 import numpy as np
@@ -35,7 +34,6 @@ class Trend:
     noise: Noise
 
 
-@lru_cache(maxsize=64)
 def trend_of(curve: Curve) -> Trend | None:
     """Measure one curve; None for fewer than 20 positive values, or when a twentieth of all are not positive."""
     y, place = logs(curve.values)

@@ -19,6 +19,7 @@ KEYS: Mapping[str, str] = {
     "scheduler": r"(?:lr_scheduler_type|lr_scheduler|lr_decay_style|scheduler_type|lr_schedule)",
     "total_steps": r"(?:max_steps|total_steps|train_iters|num_iterations|max_iters|total_iters)",
     "vocab": r"(?:padded_vocab_size|vocab_size|n_vocab)",
+    "classes": r"(?:num_classes|n_classes|num_labels)",
     "weight_decay": r"weight_decay",
     "adapter": r"(?:adapter|finetuning_type|peft_type|lora_r|lora_rank|use_lora|use_peft)",
     "mock": r"(?:mock_data|synthetic_data|use_synthetic|fake_data|dummy_data|random_data)",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -37,7 +36,6 @@ JUMP = 1.5
 _STAIRS = 3
 
 
-@lru_cache(maxsize=64)
 def schedule_of(curve: Curve) -> Schedule:
     """Read one curve of learning rates."""
     v = curve.values

@@ -153,12 +153,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
-from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
+from forensics.analyses.learning.losses import losses
+from forensics.analyses.learning.objective import improved, reinforced
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.learning._contrary import improved, reinforced
-from forensics.signals.loss_curve import Curve, curves
-from forensics.signals.loss_trend import Trend, from_the_start, trend_of
+from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
+from forensics.signals.loss_curve import Curve
+from forensics.signals.loss_trend import Trend, from_the_start
 from forensics.signals.lr_config import Said, configured
 from forensics.signals.lr_schedule import schedule_beside
 from forensics.store.run import Run
@@ -183,13 +184,12 @@ def early_plateau(run: Run, cfg: Plateau | None = None) -> Iterator[Finding]:
     cfg = cfg or Plateau()
     if reinforced(run):
         return
-    evals = curves(run, "eval_loss")
-    for curve in curves(run, "loss"):
-        trend = trend_of(curve)
+    for one in losses(run):
+        curve, trend = one.curve, one.trend
         if trend is None or curve.ends_nonfinite or not is_plateau(curve, trend, cfg):
             continue
         schedule = schedule_beside(run, curve)
-        if schedule is None or schedule.late < cfg.lr_up * schedule.peak or improved(curve, len(curve) // 2, evals):
+        if schedule is None or schedule.late < cfg.lr_up * schedule.peak or improved(run, curve, len(curve) // 2):
             continue
         yield _finding(curve, trend, configured(run, "vocab"), cfg)
         return

@@ -1,17 +1,22 @@
-"""LRN014 frozen-loss: the training loss has the very same value in every record.
+"""LRN014 frozen-loss: the training loss does not move: exactly zero, the same digits, or dead after a few steps.
 
-What it detects: a loss that is printed with the same digits from the first records to the last.
+What it detects: a loss of exactly zero without a gradient; a loss that is printed with the same digits again and again;
+a loss that died at one value after a step too large.
 
 Why it matters: no step changed anything, or what is logged is not the loss.
 
-How it decides: `share` of the records, `records` at least, have one value, which is above `least`, so that it is not
-rounding; and there are digits enough that noise would show. With a learning rate or a gradient norm of zero, or with
-`many` records, it is an error, else a warning. A loss that moved at first and then kept one value, for `records` at
-least and for more than half of all, is a warning where that value is not below the first one: nothing was learned.
+How it decides: a loss of zero in `few` records or more, with a gradient norm of zero, is an error (all labels are
+masked); without a logged gradient norm it is a warning, and beside gradients it is only rounded. A value of `telling`
+significant digits is frozen after `repeats` records, one of fewer digits after `records`. With a learning rate or a
+gradient norm of zero, or with `many` records, that is an error, else a warning. A loss that stays at one value `above`
+its best is an error; one that moved and then kept a value no better than its first is a warning. All training losses
+of the run must agree.
 
-What else looks like this: a loss that is logged once and repeated; a value rounded to one digit.
+What else looks like this: a loss that is logged once and repeated; a value rounded to one digit; a policy loss that is
+zero by construction.
 
-What to do next: print which parameters require gradients; log the loss of the batch and not a stored one.
+What to do next: decode a batch with its label mask; print which parameters require gradients; log the loss of the
+batch and not a stored one.
 
 References: Karpathy 2019, "A Recipe for Training Neural Networks".
 
@@ -91,6 +96,63 @@ Example: a loss that died after a few large steps
     25,loss,0.7031
     ```
     => LRN014 warning confidence=medium step=4 cause=frozen_loss value=0.7031 records=22
+Example: all labels masked
+    ```metrics step,name,value
+    1,loss,0
+    2,loss,0
+    3,loss,0
+    4,loss,0
+    ```
+    ```metrics step,name,value
+    1,grad_norm,0
+    2,grad_norm,0
+    3,grad_norm,0
+    4,grad_norm,0
+    ```
+    => LRN014 error confidence=high step=1 cause=loss_zero value=0.000 records=4
+Example: a loss that died at once
+    ```metrics step,name,value
+    1,loss,2.5
+    2,loss,9.75
+    3,loss,9.25
+    4,loss,9.25
+    5,loss,9.25
+    6,loss,9.25
+    7,loss,9.25
+    8,loss,9.25
+    9,loss,9.25
+    10,loss,9.25
+    11,loss,9.25
+    12,loss,9.25
+    ```
+    => LRN014 error confidence=medium step=2 cause=frozen_loss value=9.250
+Example: the same digits in every epoch
+    ```metrics epoch,name,value
+    1,loss,2.3026
+    2,loss,2.3026
+    3,loss,2.3026
+    4,loss,2.3026
+    5,loss,2.3026
+    6,loss,2.3026
+    7,loss,2.3026
+    8,loss,2.3026
+    9,loss,2.3026
+    ```
+    => LRN014 warning confidence=medium cause=frozen_loss value=2.303 records=9
+Not this: a loss of zero beside gradients is rounded
+    ```metrics step,name,value
+    1,loss,0
+    2,loss,0
+    3,loss,0
+    4,loss,0
+    ```
+    ```metrics step,name,value
+    1,grad_norm,0.31
+    2,grad_norm,0.42
+    3,grad_norm,0.29
+    4,grad_norm,0.35
+    ```
+    => nothing
 Not this: a loss that rounds to the same digits now and then
     ```metrics step,name,value
     10,loss,4.293
@@ -120,105 +182,74 @@ Not this: a loss that rounds to the same digits now and then
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from math import exp
 
-import numpy as np
-
-from forensics.case.evidence import metric_evidence, number
+from forensics.analyses.learning.objective import reinforced
+from forensics.analyses.learning.still import Frozen, Still, still_of
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.learning._contrary import reinforced
+from forensics.case.evidence import metric_evidence, number
 from forensics.rules.learning.no_decrease import LIKELY, NEXT
-from forensics.signals.loss_curve import Curve, beside, curves
 from forensics.store.run import Run
 
-
-@dataclass(frozen=True, slots=True)
-class Frozen:
-    """Thresholds of LRN014; a value below `least` may be rounded, one with fewer than `digits` decimals is."""
-
-    records: int = 20
-    many: int = 50
-    share: float = 0.98
-    least: float = 0.02
-    digits: int = 2
+#: The largest loss in nats that a uniform answer costs: over a million classes.
+_UNIFORM = 14.0
 
 
 @rule("LRN014", shape=Shape.LEARNING, needs=("metrics",), config=Frozen)
 def frozen_loss(run: Run, cfg: Frozen | None = None) -> Iterator[Finding]:
-    """Find the first loss that never changes."""
+    """Find the loss that does not move."""
     cfg = cfg or Frozen()
-    if reinforced(run):
+    still = None if reinforced(run) else still_of(run, cfg)
+    if still is None:
         return
-    known = [c for c in curves(run, "loss") if len(c) >= cfg.records]
-    if not known:
-        return
-    if not all(_is_frozen(c, cfg) for c in known):
-        yield from _froze(known, cfg)
-        return
-    curve = max(known, key=len)
-    other = next(
-        (o for n in ("lr", "grad_norm") if (o := beside(run, curve, n)) is not None and not o.values.any()), None
-    )
-    sure = other is not None or len(curve) >= cfg.many
+    curve, first = still.loss.curve, still.loss.curve.row(still.left)
+    sure = still.how != "froze" and (still.idle is not None or still.how == "stuck" or still.count >= cfg.many)
+    masked = still.how == "masked"
     yield Finding(
         rule="LRN014",
         shape=Shape.LEARNING,
         severity=Severity.ERROR if sure else Severity.WARNING,
-        confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
-        title=f"{curve.raw_name} is {number(float(curve.values[-1]))} in every one of {len(curve)} records",
-        because=f"{other.raw_name} is zero throughout" if other is not None else "batches differ, so a loss should",
+        confidence=Confidence.HIGH if sure and still.how != "stuck" else Confidence.MEDIUM,
+        title=_title(still),
+        because=_because(still),
         evidence=(
-            metric_evidence(curve.row(0)),
+            metric_evidence(first),
+            *((metric_evidence(curve.row(0), EvidenceRole.RELATED),) if still.left else ()),
             metric_evidence(curve.row(-1), EvidenceRole.RELATED),
-            *((metric_evidence(other.row(-1), EvidenceRole.RELATED),) if other is not None else ()),
+            *((metric_evidence(still.idle.row(-1), EvidenceRole.RELATED),) if still.idle is not None else ()),
         ),
-        onset=Onset(step=curve.step(0), t_ns=curve.row(0)["t_ns"], rank=curve.rank),
-        cause="frozen_loss",
+        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=curve.rank),
+        cause="loss_zero" if masked else "frozen_loss",
         causal=Causal.ROOT,
-        numbers={"value": float(curve.values[-1]), "records": len(curve)},
-        likely=LIKELY[:2],
-        next=NEXT,
+        numbers={"value": still.value, "records": still.count},
+        likely=_likely(still),
+        next=(NEXT[2], *NEXT[:2]) if masked else NEXT,
     )
 
 
-def _is_frozen(curve: Curve, cfg: Frozen) -> bool:
-    last = float(curve.values[-1])
-    if _rounded(last, cfg):
-        return False
-    return float((curve.values == last).mean()) >= cfg.share
+def _title(still: Still) -> str:
+    curve, value = still.loss.curve, number(still.value)
+    if still.how in {"masked", "frozen"}:
+        return f"{curve.raw_name} is {value} in every one of {still.count} records"
+    if still.how == "stuck":
+        return f"{curve.raw_name} is frozen: {number(float(curve.values.min()))} → {value}"
+    began = number(float(curve.values[0]))
+    return f"{curve.raw_name} froze at {value} for its last {still.count} records; it began at {began}"
 
 
-def _froze(known: list[Curve], cfg: Frozen) -> Iterator[Finding]:
-    """Find a loss that stopped at a value which is no better than its first."""
-    for curve in known:
-        first, last = float(curve.values[0]), float(curve.values[-1])
-        away = np.flatnonzero(curve.values != last)
-        start = int(away[-1]) + 1 if len(away) else 0
-        count = len(curve) - start
-        if _rounded(last, cfg) or last < first or count < cfg.records or 2 * count <= len(curve):
-            continue
-        yield Finding(
-            rule="LRN014",
-            shape=Shape.LEARNING,
-            severity=Severity.WARNING,
-            confidence=Confidence.MEDIUM,
-            title=f"{curve.raw_name} froze at {number(last)} for its last {count} records; it began at {number(first)}",
-            because="batches differ, so a loss should",
-            evidence=(
-                metric_evidence(curve.row(start)),
-                metric_evidence(curve.row(0), EvidenceRole.RELATED),
-                metric_evidence(curve.row(-1), EvidenceRole.RELATED),
-            ),
-            onset=Onset(step=curve.step(start), t_ns=curve.row(start)["t_ns"], rank=curve.rank),
-            cause="frozen_loss",
-            causal=Causal.ROOT,
-            numbers={"value": last, "records": count},
-            likely=("dead units or saturated outputs after a step too large", *LIKELY[:2]),
-            next=NEXT,
-        )
-        return
+def _because(still: Still) -> str:
+    if still.how == "stuck" and 1 < still.value < _UNIFORM:
+        classes = round(exp(still.value))
+        return f"every later record is the same; ln({classes}) is what a uniform answer over that many classes costs"
+    if still.idle is not None:
+        return f"{still.idle.raw_name} is zero throughout"
+    return "nothing is learned from a loss of zero" if still.how == "masked" else "batches differ, so a loss should"
 
 
-def _rounded(value: float, cfg: Frozen) -> bool:
-    return abs(value) < cfg.least or abs(value) == round(abs(value), cfg.digits - 1)
+def _likely(still: Still) -> tuple[str, ...]:
+    if still.how == "masked":
+        return ("all labels are masked: the template or the padding hides every answer", *LIKELY[:2])
+    if still.how == "frozen":
+        return LIKELY[:2]
+    return ("dead units or saturated outputs after a step too large", *LIKELY[:2])

@@ -142,13 +142,13 @@ from math import log
 
 import numpy as np
 
-from forensics.case.evidence import at_step, metric_evidence, number
+from forensics.analyses.learning.losses import loss_beside
+from forensics.analyses.learning.objective import improved, reinforced
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.learning._contrary import improved, reinforced
-from forensics.signals.loss_curve import Curve, beside, curves
+from forensics.case.evidence import at_step, metric_evidence, number
+from forensics.signals.loss_curve import Curve, curves
 from forensics.signals.loss_noise import centred_median, logs, noise_about, ratio_of
-from forensics.signals.loss_trend import trend_of
 from forensics.store.run import Run
 
 
@@ -193,13 +193,13 @@ def _grown(norm: Curve, cfg: Growing) -> tuple[int, float, float] | None:
 
 def _finding(run: Run, norm: Curve, grown: tuple[int, float, float]) -> Finding:
     at, low, final = grown
-    row, loss = norm.row(at), beside(run, norm, "loss")
-    trend = trend_of(loss) if loss is not None else None
+    row, one = norm.row(at), loss_beside(run, norm)
+    loss, trend = (one.curve, one.trend) if one is not None else (None, None)
     worse = (
         loss is not None
         and trend is not None
         and trend.late_fall < -3 * trend.late_error
-        and not improved(loss, min(at, len(loss) - 1), curves(run, "eval_loss"))
+        and not improved(run, loss, min(at, len(loss) - 1))
     )
     last = metric_evidence(loss.row(-1), EvidenceRole.RELATED) if loss is not None else None
     return Finding(

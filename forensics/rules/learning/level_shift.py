@@ -6,8 +6,9 @@ Why it matters: something changed at that step: the data, the masking, the batch
 and after are not comparable.
 
 How it decides: on logarithms, the medians on both sides of a step differ, less the slopes on both sides, by `jump_z`
-standard errors under autocorrelated noise. It is a warning when the last level is still above the one before the
-step, else a note. An evaluation loss that is no worse after it silences the rule.
+standard errors under autocorrelated noise. It is a warning when the last level is still above the one before the step,
+else a note; and a note where the gradient norm stayed and the loss learned on from the new level, as what is asked of
+the model changed. An evaluation loss that is no worse after it silences the rule.
 
 What else looks like this: a new data mix or sequence length by design; a loss that is logged with another reduction
 after a resume; the second half of a schedule that raises the learning rate.
@@ -80,7 +81,7 @@ Example:
     590,loss,2.254
     600,loss,2.226
     ```
-    => LRN004 warning confidence=medium step=410 step_lo=400 cause=level_shift size=1.152 net=1.084
+    => LRN004 warning confidence=medium step=410 step_lo=400 cause=level_shift size=1.152 net=1.101
 Not this: a spike that decays
     ```metrics step,name,value
     10,loss,4.991
@@ -151,13 +152,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.case.evidence import at_step, metric_evidence
+from forensics.analyses.learning.course import Departure
+from forensics.analyses.learning.limits import Limits
+from forensics.analyses.learning.losses import Loss, kind, losses, staged
+from forensics.analyses.learning.objective import improved, reinforced
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.learning._contrary import improved, reinforced
-from forensics.rules.learning._departure import Departure, course_of, kind_of
-from forensics.rules.learning._limits import Limits
-from forensics.signals.loss_curve import Curve, curves
+from forensics.case.evidence import at_step, metric_evidence
 from forensics.store.run import Run
 
 
@@ -167,23 +168,24 @@ def loss_level_shift(run: Run, cfg: Limits | None = None) -> Iterator[Finding]:
     cfg = cfg or Limits()
     if reinforced(run):
         return
-    evals = curves(run, "eval_loss")
-    found = [hit for c in curves(run, "loss") if (hit := _shift(c, evals, cfg)) is not None]
+    found = [(one, gone) for one in losses(run, cfg) if (gone := _shift(run, one, cfg)) is not None]
     if found:
-        yield _finding(*max(found, key=lambda pair: pair[1].size), cfg)
+        loss, gone = max(found, key=lambda pair: pair[1].size)
+        yield _finding(
+            loss, gone, lasts=gone.net > cfg.jump and gone.how == "jump" and gone.stays and not staged(run, loss)
+        )
 
 
-def _shift(curve: Curve, evals: tuple[Curve, ...], cfg: Limits) -> tuple[Curve, Departure] | None:
-    course = course_of(curve, cfg)
-    gone = course.departure if course is not None and not curve.ends_nonfinite else None
-    if gone is None or gone.how == "climb" or kind_of(gone, cfg) != "level_shift":
+def _shift(run: Run, loss: Loss, cfg: Limits) -> Departure | None:
+    gone = loss.gone
+    if gone is None or (kind(loss, cfg) != "level_shift" and not staged(run, loss)) or gone.how == "climb":
         return None
-    return None if improved(curve, gone.onset, evals) else (curve, gone)
+    return None if improved(run, loss.curve, gone.onset) else gone
 
 
-def _finding(curve: Curve, gone: Departure, cfg: Limits) -> Finding:
+def _finding(loss: Loss, gone: Departure, *, lasts: bool) -> Finding:
+    curve = loss.curve
     first = curve.row(gone.onset)
-    lasts = gone.net > cfg.jump and gone.how == "jump"
     return Finding(
         rule="LRN004",
         shape=Shape.LEARNING,

@@ -131,13 +131,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.case.evidence import at_step, metric_evidence, number
+from forensics.analyses.learning.limits import Limits
+from forensics.analyses.learning.losses import losses
+from forensics.analyses.learning.objective import reinforced
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.learning._contrary import reinforced
-from forensics.rules.learning._departure import course_of
-from forensics.rules.learning._limits import Limits
-from forensics.signals.loss_curve import curves
+from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.store.run import Run
 
 #: A spike of twice the level is a large one.
@@ -149,7 +148,7 @@ def loss_spike(run: Run, cfg: Limits | None = None) -> Iterator[Finding]:
     """Note the spikes of the curve that has most of them."""
     if reinforced(run):
         return
-    known = [(c, course) for c in curves(run, "loss") if (course := course_of(c, cfg or Limits())) is not None]
+    known = [(one.curve, one.course) for one in losses(run, cfg) if one.course is not None]
     found = max(known, key=lambda pair: len(pair[1].spikes), default=None)
     if found is None or not found[1].spikes:
         return

@@ -6,9 +6,9 @@ Why it matters: a scheduler that was built again, or that forgot its step, raise
 model; the loss often follows.
 
 How it decides: from one record to the next the value grows by more than half, past the first twentieth, and not within
-a warm-up, not even one whose stairs are printed several times. Above `over_peak` times all values before it is a
-warning: no schedule with restarts does that. Back to a known height is a note. More than `few` jumps are a cyclic
-schedule, and nothing is said.
+a warm-up, not even one whose stairs are printed several times. A last record alone may be a number cut short. Above
+`over_peak` times all values before it is a warning: no schedule with restarts does that. Back to a known height is a
+note. More than `few` jumps are a cyclic schedule, and nothing is said.
 
 What else looks like this: warm restarts; two optimizers that print under one name; a new stage.
 
@@ -99,9 +99,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forensics.case.evidence import at_step, metric_evidence, number
+from forensics.analyses.learning.rate import OVER_PEAK
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
+from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.signals.loss_curve import curves
 from forensics.signals.lr_schedule import Schedule, schedule_of
 from forensics.store.run import Run
@@ -113,7 +114,7 @@ class Jump:
 
     records: int = 20
     few: int = 2
-    over_peak: float = 1.2
+    over_peak: float = OVER_PEAK
 
 
 @rule("LRN009", shape=Shape.LEARNING, needs=("metrics",), config=Jump)
@@ -123,7 +124,7 @@ def lr_jump(run: Run, cfg: Jump | None = None) -> Iterator[Finding]:
     found = [
         (s, s.ups[0])
         for c in curves(run, "lr")
-        if len(c) >= cfg.records and 0 < len((s := schedule_of(c)).ups) <= cfg.few
+        if len(c) >= cfg.records and 0 < len((s := schedule_of(c)).ups) <= cfg.few and s.ups[0] < len(c) - 1
     ]
     if found:
         yield max((_finding(s, at, cfg) for s, at in found), key=lambda f: f.severity.rank)

@@ -1,15 +1,17 @@
-"""LRN010 lr-not-as-configured: the learning rate as logged is not the one that the configuration asks for.
+"""LRN010 lr-not-as-configured: the learning rate as logged is not the one that was meant.
 
-What it detects: a configured warm-up that did not happen, a configured decay that did not happen, and a peak that
-differs from the configured one.
+What it detects: a warm-up that is longer than the run; a configured warm-up that did not happen, a configured decay
+that did not happen, and a peak that differs from the configured one.
 
 Why it matters: the run that was meant is not the run that was made. What was logged counts.
 
-How it decides: all files that give a value must agree on it. Warm-up: the first logged record lies in the first fifth
-of the configured warm-up and already has `at_peak` of the highest rate. Decay: the scheduler decays (cosine, linear,
-polynomial, exponential), the record reaches `finished` of the configured steps, and the last rate is still `at_peak` of
-the highest. Peak: the highest rate, after a fall or a constant stretch, is off the configured one by more than `off`: a
-note, as trainers scale the rate by batch or by group.
+How it decides: a rate that rises along a line from the first record to the last of a run that reached its end was
+still warming up: a warning where the loss fell by less than `fell`. All files that give a configured value must agree
+on it. Warm-up: the first logged record lies in the first fifth of the configured warm-up and already has `at_peak` of
+the highest rate. Decay: the scheduler decays (cosine, linear, polynomial, exponential), the record reaches `finished`
+of the configured steps, and the last rate is still `at_peak` of the highest. Peak: the highest rate, after a fall or a
+constant stretch, is off the configured one by more than `off`: a note, as trainers scale the rate by batch or by
+group.
 
 What else looks like this: a rate scaled by the number of devices; the rate of one parameter group among several; a
 resumed run whose warm-up is behind it.
@@ -37,7 +39,7 @@ Example:
     learning_rate,0.0002,config
     warmup_steps,50,config
     ```
-    => LRN010 warning confidence=medium step=1 cause=warmup_missing causal=context logged=0.0002000 configured=50.00
+    => LRN010 warning confidence=medium step=1 cause=warmup_missing logged=0.0002000 configured=50.00
 Example: no decay
     ```metrics step,name,value
     10,lr,0.0002
@@ -57,7 +59,7 @@ Example: no decay
     lr_scheduler_type,cosine,config
     max_steps,120,config
     ```
-    => LRN010 warning confidence=medium step=120 cause=decay_missing causal=context logged=0.0002000 configured=cosine
+    => LRN010 warning confidence=medium step=120 cause=decay_missing logged=0.0002000 configured=cosine
 Not this:
     ```metrics step,name,value
     10,lr,4e-05
@@ -87,12 +89,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import exp
 
 import numpy as np
 
-from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
-from forensics.model import Causal, Confidence, Evidence, Finding, Onset, Severity, Shape
+from forensics.analyses.learning.losses import losses
+from forensics.analyses.learning.objective import reinforced
+from forensics.analyses.learning.rate import Warming, reached_its_end, rose_to_the_end
+from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
+from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
 from forensics.signals.loss_curve import curves
 from forensics.signals.lr_config import Said, configured, number_of
 from forensics.signals.lr_schedule import Schedule, schedule_of
@@ -113,19 +119,49 @@ class AsConfigured:
     off: float = 0.05
 
 
-@rule("LRN010", shape=Shape.LEARNING, needs=("metrics", "facts"), config=AsConfigured)
+@rule("LRN010", shape=Shape.LEARNING, needs=("metrics", "facts", "events"), config=AsConfigured)
 def lr_not_as_configured(run: Run, cfg: AsConfigured | None = None) -> Iterator[Finding]:
     """Compare the longest logged learning rate with the configuration."""
     cfg = cfg or AsConfigured()
     logged = [c for c in curves(run, "lr") if len(c) >= cfg.records and c.attempt == 0]
     if not logged:
         return
+    yield from _never_warm(run, schedule_of(max(logged, key=len)), Warming())
     schedule = schedule_of(max(logged, key=len))
     if schedule.peak <= 0:
         return
     yield from _warmup(run, schedule, cfg)
     yield from _decay(run, schedule, cfg)
     yield from _peak(run, schedule, cfg)
+
+
+def _never_warm(run: Run, schedule: Schedule, cfg: Warming) -> Iterator[Finding]:
+    if reinforced(run) or not rose_to_the_end(schedule, cfg) or not reached_its_end(run, schedule, cfg):
+        return
+    trends = [one.trend for one in losses(run) if one.trend is not None]
+    if not trends or min(exp(-trend.fall) for trend in trends) < 1 - cfg.fell:
+        return
+    last = schedule.curve.row(-1)
+    fall = 1 - min(exp(-trend.fall) for trend in trends)
+    yield Finding(
+        rule="LRN010",
+        shape=Shape.LEARNING,
+        severity=Severity.WARNING,
+        confidence=Confidence.MEDIUM,
+        title=f"the warm-up is longer than the run: the learning rate still rises at the end, {at_step(last['at'])}",
+        because=f"the rate rose along a line from {number(float(schedule.curve.values[0]))} to {number(schedule.peak)},"
+        f" and the loss fell by {fall:.0%} only",
+        evidence=(metric_evidence(last), metric_evidence(schedule.curve.row(0), EvidenceRole.RELATED)),
+        onset=Onset(step=schedule.curve.step(0), t_ns=schedule.curve.row(0)["t_ns"], rank=schedule.curve.rank),
+        cause="lr_not_as_configured",
+        causal=Causal.ROOT,
+        numbers={"logged": schedule.peak, "fall": fall},
+        likely=("warm-up steps of a longer recipe", "warm-up counted in micro-batches or samples"),
+        next=(
+            "shorten the warm-up to a few percent of the steps",
+            "print the scheduler's class and its number of steps",
+        ),
+    )
 
 
 def _warmup(run: Run, schedule: Schedule, cfg: AsConfigured) -> Iterator[Finding]:
@@ -187,7 +223,7 @@ def _finding(
         evidence=evidence,
         onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=schedule.curve.rank),
         cause=words[2],
-        causal=Causal.CONTEXT,
+        causal=Causal.ROOT if severity is Severity.WARNING else Causal.CONTEXT,
         numbers={"logged": float(schedule.curve.values[at]), "configured": said.number or said.text},
         likely=("the scheduler is not stepped, or not the one configured", "steps counted in other units"),
         next=("print the scheduler's class and its number of steps", "count warm-up in optimizer steps"),

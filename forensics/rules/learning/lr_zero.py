@@ -5,9 +5,9 @@ What it detects: a learning rate that is zero in nearly every record, or that fa
 Why it matters: with a learning rate of zero no step changes anything.
 
 How it decides: `always` of the records are exactly zero and the loss did not fall: an error. If the loss fell all the
-same, the printed number is wrong (too few digits), and it is a note. Or the last `early` of the records, `records` at
-least, are zero and the value before them was above `abrupt` of the peak: a warning; a smooth decay whose last digits
-vanish in print is none.
+same, the printed number is wrong (too few digits), and it is a note. Or the last `early` of the records, `few` at
+least, are zero, and the value before them was above `abrupt` of the peak, or digits enough are printed to tell a small
+rate from none: a warning; a smooth decay whose last digits vanish in print is none.
 
 What else looks like this: a learning rate printed with too few decimals; a loss scaler that skips the first steps; an
 evaluation-only run.
@@ -114,14 +114,14 @@ Not this: a loss that falls: the number was printed with too few digits
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from forensics.case.evidence import at_step, metric_evidence, number
+from forensics.analyses.learning.losses import last_attempts, loss_beside
+from forensics.analyses.learning.rate import Zero, ended_early
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
+from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.rules.learning.no_decrease import FLAT, is_flat
-from forensics.signals.loss_curve import beside, curves
-from forensics.signals.loss_trend import trend_of
+from forensics.signals.loss_curve import curves
 from forensics.signals.lr_schedule import Schedule, schedule_of
 from forensics.store.run import Run
 
@@ -131,38 +131,27 @@ _NEXT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Zero:
-    """Thresholds of LRN008: shares of records, and of the peak for the last value that is not zero."""
-
-    records: int = 20
-    always: float = 0.95
-    early: float = 0.2
-    abrupt: float = 0.05
-
-
 @rule("LRN008", shape=Shape.LEARNING, needs=("metrics",), config=Zero)
 def lr_zero(run: Run, cfg: Zero | None = None) -> Iterator[Finding]:
     """Find the first learning rate that was zero all along, else the first that ended too early."""
     cfg = cfg or Zero()
-    long = [schedule_of(c) for c in curves(run, "lr") if len(c) >= cfg.records]
+    every = [schedule_of(c) for c in last_attempts(curves(run, "lr")) if len(c) > cfg.few]
+    long = [s for s in every if len(s.curve) >= cfg.records]
     if long and all(s.zeros >= cfg.always for s in long):
         yield from _always(run, long[0])
         return
-    for s in long:
-        left = len(s.curve) - s.dead
-        if left >= max(cfg.records, cfg.early * len(s.curve)) and s.before_dead > cfg.abrupt * s.peak:
+    for s in every:
+        if ended_early(s, cfg):
             yield _finding(s, s.dead, Severity.WARNING, f"zero from {at_step(s.curve.step(s.dead))} to the end")
             return
 
 
 def _always(run: Run, schedule: Schedule) -> Iterator[Finding]:
-    loss = beside(run, schedule.curve, "loss")
-    trend = trend_of(loss) if loss is not None else None
-    if loss is None or trend is None or not is_flat(trend, FLAT):
+    one = loss_beside(run, schedule.curve)
+    if one is None or one.trend is None or not is_flat(one.trend, FLAT):
         return
     yield _finding(
-        schedule, 0, Severity.ERROR, "zero in every record", metric_evidence(loss.row(-1), EvidenceRole.RELATED)
+        schedule, 0, Severity.ERROR, "zero in every record", metric_evidence(one.curve.row(-1), EvidenceRole.RELATED)
     )
 
 

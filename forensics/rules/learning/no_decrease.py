@@ -6,10 +6,13 @@ lower in between.
 Why it matters: all of the run was spent without learning anything.
 
 How it decides: on logarithms, the first level less the last one is below three standard errors under autocorrelated
-noise and below `least_fall`, and no moving level was lower by more than `ever`. It is a warning when the record
-begins with the run, has `records` or more, and is quiet enough (`noise`) that a fall would show; else a note, as a
-loss that starts near its floor (a converged model, a short fine-tuning) is flat by nature. An evaluation loss that
-improved silences the rule. Zero learning rates and gradients have rules of their own, which decide.
+noise and below `least_fall`, and no moving level was lower by more than `ever`. It is a warning when the record begins
+with the run, spans `steps` or more, is quiet enough (`noise`) that a fall would show, and the model was fresh: the
+first level is at least `fresh` nats, which no trained language model pays, or that of chance over a usual or a stated
+number of classes (`near`). Else it is a note, as a loss that starts near its floor (a converged model, a short
+fine-tuning) is flat by nature: so is one of a run whose settings name a trained model or made-up data, and one that
+compares pairs of a batch. An evaluation loss that improved silences the rule. Zero learning rates and gradients have
+rules of their own, which decide.
 
 What else looks like this: a resumed or fine-tuned model that has nothing left to learn; losses that need not fall
 (adversarial, contrastive with a growing queue, reinforcement learning).
@@ -42,7 +45,7 @@ Example:
     190,loss,4.317
     200,loss,4.265
     ```
-    => LRN005 info confidence=low step=10 cause=not_learning causal=symptom first=4.295 last=4.291
+    => LRN005 warning confidence=medium step=10 cause=not_learning causal=symptom first=4.295 last=4.291
 Not this: a slow but steady fall
     ```metrics step,name,value
     10,loss,4.293
@@ -75,12 +78,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
-from forensics.case.evidence import metric_evidence, number
+from forensics.analyses.learning.losses import losses
+from forensics.analyses.learning.objective import improved, paired, reinforced, tuned
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.learning._contrary import improved, reinforced
-from forensics.signals.loss_curve import Curve, curves
-from forensics.signals.loss_trend import Trend, from_the_start, trend_of
+from forensics.case.evidence import metric_evidence, number
+from forensics.signals.loss_curve import Curve
+from forensics.signals.loss_trend import Trend, from_the_start
+from forensics.signals.lr_config import configured, number_of
 from forensics.store.run import Run
 
 LIKELY = (
@@ -98,18 +103,26 @@ NEXT = (
 )
 
 
+#: Classes of widely used data sets: 10 (MNIST, CIFAR-10), 100 (CIFAR-100), 1000 (ImageNet).
+_CLASSES = (10, 100, 1000)
+
+
 @dataclass(frozen=True, slots=True)
 class Flat:
     """Thresholds of LRN005; falls are relative.
 
     `least_fall` and three standard errors bound what counts as a fall; `ever` is the fall of any moving level. Noise
-    that would hide a fall of `shown` (`shown_short` in fewer than `records` records) decides nothing.
+    that would hide a fall of `shown` (`shown_short` in fewer than `records` records) decides nothing. Labels that are
+    shuffled still let a model learn how frequent they are, which is worth a few percent (`least_fall`) of the loss.
     """
 
     records: int = 100
+    steps: int = 90
     sigmas: float = 3.0
-    least_fall: float = 0.03
-    ever: float = 0.06
+    least_fall: float = 0.05
+    ever: float = 0.08
+    fresh: float = 3.0
+    near: float = 0.02
     noise: float = 0.1
     shown: float = 0.1
     shown_short: float = 0.05
@@ -119,19 +132,35 @@ class Flat:
 FLAT = Flat()
 
 
-@rule("LRN005", shape=Shape.LEARNING, needs=("metrics",), config=Flat)
+@rule("LRN005", shape=Shape.LEARNING, needs=("metrics", "facts"), config=Flat)
 def no_decrease(run: Run, cfg: Flat | None = None) -> Iterator[Finding]:
     """Find the longest training loss that never fell."""
     cfg = cfg or Flat()
     if reinforced(run):
         return
-    known = [(c, t) for c in curves(run, "loss") if not c.ends_nonfinite and (t := trend_of(c)) is not None]
+    known = [(one.curve, one.trend) for one in losses(run) if not one.curve.ends_nonfinite and one.trend is not None]
     if not known or not all(is_flat(t, cfg) and _would_show(t, cfg) for _, t in known):
         return
     curve, trend = max(known, key=lambda pair: len(pair[0]))
-    if improved(curve, 1, curves(run, "eval_loss")):
-        return
-    yield _finding(curve, trend, cfg)
+    if not improved(run, curve, 1):
+        yield _finding(curve, trend, cfg, sure=_long(curve, trend, cfg) and _is_fresh(run, trend, cfg))
+
+
+def _long(curve: Curve, trend: Trend, cfg: Flat) -> bool:
+    first, last = curve.step(0), curve.step(-1)
+    span = trend.records if first is None or last is None else last - first + 1
+    return span >= cfg.steps and from_the_start(curve) and trend.noise.sd_long < cfg.noise
+
+
+def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:
+    """Whether the first level is one of a model that has learned nothing yet."""
+    mock = configured(run, "mock")
+    if tuned(run) or paired(run) or (mock is not None and mock.text.lower() not in {"false", "0", "no"}):
+        return False
+    stated = number_of(run, "vocab") or number_of(run, "classes")
+    if trend.first >= cfg.fresh:
+        return True
+    return any(abs(trend.first / log(k) - 1) <= cfg.near for k in (*_CLASSES, *((stated,) if stated else ())) if k > 1)
 
 
 def is_flat(trend: Trend, cfg: Flat) -> bool:
@@ -145,8 +174,7 @@ def _would_show(trend: Trend, cfg: Flat) -> bool:
     return cfg.sigmas * trend.fall_error < (cfg.shown if trend.records >= cfg.records else cfg.shown_short)
 
 
-def _finding(curve: Curve, trend: Trend, cfg: Flat) -> Finding:
-    sure = trend.records >= cfg.records and from_the_start(curve) and trend.noise.sd_long < cfg.noise
+def _finding(curve: Curve, trend: Trend, cfg: Flat, *, sure: bool) -> Finding:
     return Finding(
         rule="LRN005",
         shape=Shape.LEARNING,

@@ -69,9 +69,10 @@ class Config:
     """Thresholds of LRN002: `rises`, `rise` and `training_left` for the error, the others for the milder forms.
 
     `least` is the smallest relative rise of the evaluation loss, `warn` the one that is a warning, `sigmas` the
-    significance of the fall of the training loss; `doubled` is the rise that is an error where the training loss fell
-    to `training_left` and no score of an evaluation got better meanwhile; `factor` times the expected depth of the
-    lowest evaluation (Cramer 1946: about sqrt(2 ln n) deviations below the mean) must be exceeded.
+    significance of the fall of the training loss from its `near` records before the lowest evaluation; `doubled`
+    is the rise that is an error where the training loss fell to `training_left` and no score of an evaluation got
+    better meanwhile; `factor` times the expected depth of the lowest evaluation (Cramer 1946: about sqrt(2 ln n)
+    deviations below the mean) must be exceeded.
     """
 
     evaluations: int = 5
@@ -83,6 +84,7 @@ class Config:
     doubled: float = 1.0
     sigmas: float = 3.0
     factor: float = 1.2
+    near: int = 3
 
 
 @rule("LRN002", shape=Shape.LEARNING, needs=("metrics",), config=Config)
@@ -150,13 +152,15 @@ def _vanished(training: Curve, step: int, cfg: Config) -> bool:
 
 def _falls(training: Curve, step: int, cfg: Config) -> bool:
     """Whether the training loss fell significantly from the best evaluation to the end."""
-    after = training.values[max(0, _until(training, step) - 1) :]
+    until = _until(training, step)
+    after = training.values[max(0, until - 1) :]
     third = len(after) // 3
     if third < 3:
         return False
+    near = min(third, until, cfg.near)
     noise = noise_about(after, centred_median(after, min(51, (len(after) // 6) * 2 + 1)))
-    fall = float(np.median(after[:third]) - np.median(after[-third:]))
-    return fall > cfg.sigmas * hypot(noise.of_level(third), noise.of_level(third))
+    then = max(float(np.median(after[:third])), float(np.median(training.values[until - near : until])))
+    return then - float(np.median(after[-third:])) > cfg.sigmas * hypot(noise.of_level(near), noise.of_level(third))
 
 
 def _until(training: Curve, step: int) -> int:

@@ -6,10 +6,11 @@ on; or one rank whose own loss stays away from those of the others.
 Why it matters: ranks that hold one model and average their gradients log one averaged loss. When they part, so
 have their weights, or a rank sees other data.
 
-How it decides: steps are compared that all ranks logged. If `equal` of the steps before the onset agree to the last
-digit, and `parted` of those after it differ by more than `tolerance`, the ranks parted: a warning. Losses that never
-agreed are local ones and differ by their data: then only a rank whose median distance from the others is `sigmas`
-times their spread and above `apart` is noted.
+How it decides: steps are compared that all ranks logged. If the losses were equal to the last digit and `parted` of
+those after the onset differ by more than `tolerance`, the ranks parted. Losses that never agreed are local ones and
+differ by their data: there the distance of a rank from the others must grow at a step by `leaves` and `clear`
+deviations, and stay. That is a warning, and an error where the odd rank's loss is `ruined` times that of the others. A
+rank that was apart from the first step on, by `sigmas` times their spread and `apart`, is noted.
 
 What else looks like this: pipeline stages that print a placeholder; ranks that print an average over other steps.
 
@@ -95,125 +96,79 @@ Not this: local losses, which differ by their data
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from forensics.case.evidence import at_step, metric_evidence
+from forensics.analyses.learning.ranks import Disagree, Parted, parted
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.loss_curve import Curve, Floats, curves
+from forensics.case.evidence import at_step, metric_evidence
+from forensics.signals.loss_curve import Curve
 from forensics.store.run import Run
-
-
-@dataclass(frozen=True, slots=True)
-class Disagree:
-    """Thresholds of LRN015: numbers of common steps and ranks, shares of steps, and relative differences."""
-
-    steps: int = 10
-    ranks: int = 4
-    equal: float = 0.95
-    parted: float = 0.9
-    tolerance: float = 1e-3
-    apart: float = 0.05
-    sigmas: float = 6.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    steps: Floats
-    values: Floats  # one row a step, one column a rank
-    ranks: tuple[int, ...]
-    curves: tuple[Curve, ...]
 
 
 @rule("LRN015", shape=Shape.LEARNING, needs=("metrics",), config=Disagree)
 def ranks_disagree(run: Run, cfg: Disagree | None = None) -> Iterator[Finding]:
-    """Compare the losses of the ranks of the first attempt that has several."""
+    """Name the rank whose loss left those of the others."""
     cfg = cfg or Disagree()
-    found = _table(run, cfg)
+    found = parted(run, cfg)
     if found is None:
         return
-    high, low = found.values.max(axis=1), found.values.min(axis=1)
-    spread = (high / 2 - low / 2) / np.maximum(np.abs(found.values).max(axis=1) / 2, 1e-12)
-    equal = spread == 0
-    onset = int(np.argmin(equal)) if not equal.all() else len(equal)
-    if equal.sum() < cfg.steps // 2 and equal.mean() < 0.5:
-        yield from _apart(found, cfg)
-        return
-    after = spread[onset:]
-    if onset >= cfg.steps // 2 and len(after) >= 3 and float((after > cfg.tolerance).mean()) >= cfg.parted:
-        yield _parted(found, onset, spread)
+    if found.how == "always":
+        yield _finding(found, Severity.INFO, "rank_apart")
+    else:
+        ruined = found.how == "own" and found.times >= cfg.ruined
+        yield _finding(found, Severity.ERROR if ruined else Severity.WARNING, "ranks_parted")
 
 
-def _table(run: Run, cfg: Disagree) -> _Table | None:
-    """Align the losses of all ranks of one attempt on their common steps."""
-    own = [c for c in curves(run, "loss") if c.rank is not None]
-    by: dict[tuple[int, str], dict[int, Curve]] = {}
-    for c in own:
-        by.setdefault((c.attempt, c.raw_name), {}).setdefault(c.rank or 0, c)
-    ranks = next((g for _, g in sorted(by.items()) if len(g) > 1), None)
-    if ranks is None:
-        return None
-    table: pl.DataFrame | None = None
-    for rank, curve in sorted(ranks.items()):
-        part = curve.rows.select("at", pl.col("value").alias(str(rank))).drop_nulls().unique("at", keep="first")
-        table = part if table is None else table.join(part, on="at", how="inner")
-    if table is None or table.height < cfg.steps:
-        return None
-    table = table.sort("at")
-    order = tuple(sorted(ranks))
-    values = table.select(str(r) for r in order).to_numpy()
-    return _Table(table["at"].cast(pl.Float64).to_numpy(), values, order, tuple(ranks[r] for r in order))
-
-
-def _apart(found: _Table, cfg: Disagree) -> Iterator[Finding]:
-    """Find a rank that keeps away from the others, whose spread is known."""
-    if len(found.ranks) < cfg.ranks or float(found.values.min()) <= 0:
-        return
-    distance = np.median(np.log(found.values) - np.median(np.log(found.values), axis=1, keepdims=True), axis=0)
-    worst = int(np.argmax(np.abs(distance)))
-    others = np.delete(distance, worst)
-    spread = max(1.4826 * float(np.median(np.abs(others - np.median(others)))), 0.005)
-    if abs(distance[worst]) > max(cfg.apart, cfg.sigmas * spread):
-        title = f"rank {found.ranks[worst]} has a loss {np.expm1(distance[worst]):+.0%} from that of the others"
-        because = f"over {len(found.steps)} common steps of {len(found.ranks)} ranks"
-        yield _finding(found, (worst, 0), Severity.INFO, (title, because, "rank_apart"))
-
-
-def _parted(found: _Table, onset: int, spread: Floats) -> Finding:
-    row = found.values[onset]
-    odd = int(np.argmax(np.abs(row - np.median(row)))) if len(row) > 2 else 1
-    step = int(found.steps[onset])
-    title = (
-        f"the ranks' losses were equal up to {at_step(int(found.steps[onset - 1]))} and differ from {at_step(step)} on"
+def _title(found: Parted) -> tuple[str, str]:
+    ranks, steps = found.together.ranks, found.together.steps
+    rank, step = ranks[found.odd], int(steps[found.onset])
+    if found.how == "always":
+        return (
+            f"rank {rank} has a loss {found.times - 1:+.0%} from that of the others",
+            f"over {len(steps)} common steps of {len(ranks)} ranks",
+        )
+    if found.how == "own":
+        spread = (
+            f"its loss is {found.times:.3g} times theirs at the end" if _higher(found) else "its loss is below theirs"
+        )
+        return (
+            f"the loss of rank {rank} left those of the others at {at_step(step)}",
+            f"{spread}, over {len(ranks)} ranks",
+        )
+    before = int(steps[found.onset - 1])
+    return (
+        f"the ranks' losses were equal up to {at_step(before)} and differ from {at_step(step)} on",
+        f"the median difference since then is {found.times - 1:.2%}, over {len(ranks)} ranks",
     )
-    because = (
-        f"the median difference since then is {float(np.median(spread[onset:])):.2%}, over {len(found.ranks)} ranks"
-    )
-    return _finding(found, (odd, onset), Severity.WARNING, (title, because, "ranks_parted"))
 
 
-def _finding(found: _Table, at: tuple[int, int], severity: Severity, words: tuple[str, str, str]) -> Finding:
-    odd, onset = at
-    step = int(found.steps[onset])
-    other = 0 if odd else 1
-    pair = [_row(found.curves[i], step) for i in (odd, other)]
+def _higher(found: Parted) -> bool:
+    last = found.together.values[-max(1, len(found.together.steps) // 5) :]
+    return float(np.median(last[:, found.odd])) >= float(np.median(last))
+
+
+def _finding(found: Parted, severity: Severity, cause: str) -> Finding:
+    together, odd = found.together, found.odd
+    step, rank = int(together.steps[found.onset]), together.ranks[odd]
+    pair = [_row(together.curves[i], step) for i in (odd, 0 if odd else 1)]
+    title, because = _title(found)
     return Finding(
         rule="LRN015",
         shape=Shape.LEARNING,
         severity=severity,
         confidence=Confidence.MEDIUM,
-        title=words[0],
-        because=words[1],
+        title=title,
+        because=because,
         evidence=(metric_evidence(pair[0]), metric_evidence(pair[1], EvidenceRole.RELATED)),
-        onset=Onset(step=step, t_ns=pair[0]["t_ns"], rank=found.ranks[odd]),
-        culprits=(found.ranks[odd],),
-        cause=words[2],
+        onset=Onset(step=step, t_ns=pair[0]["t_ns"], rank=rank),
+        culprits=(rank,),
+        cause=cause,
         causal=Causal.ROOT,
-        numbers={"ranks": len(found.ranks), "steps": len(found.steps)},
+        numbers={"ranks": len(together.ranks), "steps": len(together.steps)},
         likely=(
             "a rank without the data-parallel wrapper",
             "hooks or normalisation that differ by rank",

@@ -78,13 +78,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
-from forensics.case.evidence import fact_evidence, metric_evidence, number
+from forensics.analyses.learning.losses import losses
+from forensics.analyses.learning.objective import improved, reinforced
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.learning._contrary import improved, reinforced
+from forensics.case.evidence import fact_evidence, metric_evidence, number
 from forensics.rules.learning.no_decrease import FLAT, LIKELY, NEXT, is_flat
-from forensics.signals.loss_curve import Curve, curves
-from forensics.signals.loss_trend import Trend, from_the_start, trend_of
+from forensics.signals.loss_curve import Curve
+from forensics.signals.loss_trend import Trend, from_the_start
 from forensics.signals.lr_config import Said, configured
 from forensics.store.run import Run
 
@@ -109,12 +110,12 @@ def uniform_loss(run: Run, cfg: Uniform | None = None) -> Iterator[Finding]:
         return
     said = configured(run, "vocab")
     size = int(said.number) if said is not None and said.number is not None and said.number > 1 else None
-    curve = max(curves(run, "loss"), key=len, default=None)
-    trend = trend_of(curve) if curve is not None else None
-    if curve is None or trend is None or curve.ends_nonfinite or not is_flat(trend, FLAT):
+    one = max(losses(run), key=lambda loss: len(loss.curve), default=None)
+    if one is None or one.trend is None or one.curve.ends_nonfinite or not is_flat(one.trend, FLAT):
         return
+    curve, trend = one.curve, one.trend
     vocab = _nearest(trend.last, size, cfg)
-    if vocab is not None and not improved(curve, 1, curves(run, "eval_loss")):
+    if vocab is not None and not improved(run, curve, 1):
         yield _finding(curve, trend, vocab, (said if size else None, configured(run, "mock")), cfg)
 
 

@@ -142,12 +142,12 @@ from math import log
 
 import numpy as np
 
-from forensics.case.evidence import at_step, metric_evidence, number
+from forensics.analyses.learning.losses import Loss, loss_beside
+from forensics.analyses.learning.objective import improved, reinforced
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.learning._contrary import improved, reinforced
-from forensics.signals.loss_curve import Curve, Floats, beside, curves
-from forensics.signals.loss_trend import trend_of
+from forensics.case.evidence import at_step, metric_evidence, number
+from forensics.signals.loss_curve import Curve, Floats, curves
 from forensics.signals.lr_schedule import schedule_beside
 from forensics.store.run import Run
 
@@ -174,11 +174,11 @@ def vanishing_gradients(run: Run, cfg: Vanishing | None = None) -> Iterator[Find
         return
     for norm in curves(run, "grad_norm"):
         levels = _levels(norm, cfg)
-        loss = beside(run, norm, "loss")
-        if levels is None or loss is None or not _stays(loss, cfg) or not _before_the_decay(run, norm, levels, cfg):
+        one = loss_beside(run, norm)
+        if levels is None or one is None or not _stays(one, cfg) or not _before_the_decay(run, norm, levels, cfg):
             continue
-        if not improved(loss, len(loss) // 2, curves(run, "eval_loss")):
-            yield _finding(norm, loss, levels, cfg)
+        if not improved(run, one.curve, len(one.curve) // 2):
+            yield _finding(norm, one.curve, levels, cfg)
             return
 
 
@@ -192,8 +192,8 @@ def _levels(norm: Curve, cfg: Vanishing) -> Floats | None:
     return levels if sinks else None
 
 
-def _stays(loss: Curve, cfg: Vanishing) -> bool:
-    trend = trend_of(loss)
+def _stays(loss: Loss, cfg: Vanishing) -> bool:
+    trend = loss.trend
     if trend is None:
         return False
     bound = max(cfg.sigmas * trend.late_error, -log(1 - cfg.least_fall))

@@ -113,13 +113,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forensics.case.evidence import metric_evidence
+from forensics.analyses.learning.losses import loss_beside
+from forensics.analyses.learning.objective import improved
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.learning._contrary import improved
+from forensics.case.evidence import metric_evidence
 from forensics.rules.learning.no_decrease import FLAT, LIKELY, NEXT, is_flat
-from forensics.signals.loss_curve import beside, curves
-from forensics.signals.loss_trend import trend_of
+from forensics.signals.loss_curve import curves
 from forensics.store.run import Run
 
 
@@ -139,12 +139,10 @@ def zero_gradnorm(run: Run, cfg: ZeroNorm | None = None) -> Iterator[Finding]:
         share = float((curve.values == 0).mean())
         if len(curve) < cfg.records or share < cfg.always:
             continue
-        loss = beside(run, curve, "loss")
-        trend = trend_of(loss) if loss is not None else None
-        if loss is None or trend is None or not is_flat(trend, FLAT):
+        one = loss_beside(run, curve)
+        if one is None or one.trend is None or not is_flat(one.trend, FLAT) or improved(run, one.curve, 1):
             continue
-        if improved(loss, 1, curves(run, "eval_loss")):
-            continue
+        loss = one.curve
         yield Finding(
             rule="LRN011",
             shape=Shape.LEARNING,

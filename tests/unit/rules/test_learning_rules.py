@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.model import Finding
-from forensics.rules.learning._rise import rise_of
 from forensics.rules.learning.diverged import diverged
+from forensics.rules.learning.frozen_loss import frozen_loss
 from forensics.rules.learning.overfit import overfit
 from forensics.store.run import Run, run_of
 
@@ -64,7 +64,7 @@ def test_a_better_evaluation_contradicts_a_divergence() -> None:
 
 
 def test_a_frozen_loss_names_the_uniform_answer() -> None:
-    hit = one(list(diverged(losses([1.75, 9.5, *[math.log(32000)] * 8]))))
+    hit = one(list(frozen_loss(losses([1.75, 9.5, *[math.log(32000)] * 8]))))
     assert (hit.cause, hit.onset.step) == ("frozen_loss", 10)
     assert "32000" in hit.because
 
@@ -89,16 +89,6 @@ def test_an_evaluation_that_only_rises_while_training_vanishes_is_overfit() -> N
 def test_an_evaluation_that_rises_a_little_is_not_overfit() -> None:
     run = losses([2 * 0.9**i for i in range(60)], evals={100: 1.0, 200: 1.01, 300: 1.02, 400: 1.05, 500: 1.1})
     assert list(overfit(run)) == []
-
-
-@settings(deadline=None)
-@given(st.lists(st.floats(0.1, 10), min_size=20, max_size=60), st.integers(1, 5))
-def test_no_value_after_the_onset_is_below_the_middle(values: list[float], window: int) -> None:
-    rise = rise_of(tuple(values), window=window)
-    if rise is not None:
-        middle = rise.best + (rise.final - rise.best) / 2
-        assert all(v >= middle for v in values[rise.onset :])
-        assert rise.best < rise.final
 
 
 @settings(deadline=None)

@@ -8,7 +8,7 @@ from math import log, sqrt
 import numpy as np
 import polars as pl
 
-from forensics.rules.learning._limits import Limits
+from forensics.analyses.learning.limits import Limits
 from forensics.signals.loss_curve import Floats
 from forensics.signals.loss_noise import Noise, past_median, ratio_of
 

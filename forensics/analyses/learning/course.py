@@ -1,0 +1,300 @@
+"""Where a loss left its course: spikes that recover, and explosions, rises, jumps and steps that do not.
+
+All on the logarithm of the loss. An explosion is told by its height, after any number of records. From enough records
+on there are three tests: a spike stands out of its own past and of the largest excursion downwards; a jump is a step of
+the level less the slopes on both sides; a climb is a last level above the lowest one by more than the lowest of many
+noisy levels lies too low by chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import exp, hypot, log, sqrt
+
+import numpy as np
+import polars as pl
+
+from forensics.analyses.learning.limits import Limits
+from forensics.analyses.learning.onset import onset_of
+from forensics.analyses.learning.spikes import Spike, spikes_of
+from forensics.signals.loss_curve import Curve, Floats
+from forensics.signals.loss_noise import MAD_TO_SIGMA, Noise, centred_median, logs, noise_about, ratio_of
+
+#: No fall of a loss is told from noise below this share of it.
+_NO_FALL = 0.03
+#: A value that is a sum over all records so far grows with their number, and is no loss of a step.
+_SUMMED = 1.5
+#: Stages of a plan: so few single records hold the whole rise.
+_STAGES = 3
+#: Steps nearer to each other than this are one rise that takes several records.
+_ISOLATED = 3
+_HALF = 0.5
+#: Records after a departure that tell what became of it, in a short series.
+_FEWEST_LEFT = 4
+#: Records at the end that no noise lifts together: each lies 2.5 deviations up or more.
+_LATE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A loss that left its level and did not come back.
+
+    `onset` is a position in the curve. `size` is the ratio of the levels at the onset, `net` the last level in ratio
+    to the level just before the onset, `rise` in ratio to the lowest level, `above` in ratio to the first; `best` and
+    `final` are the lowest and the last level themselves. `how` is `explosion`, `spike` (a burst that did not recover),
+    `jump` or `climb`. `climbing`: the last levels lie above the lowest one by more than chance. `stays`: no record
+    after the onset came back half of the way. `slope`: the loss falls (-1) or rises (1) after it by more than chance.
+    `stepwise`: single records hold the whole rise, and the loss does not rise between them. `clear`: the rise is many
+    times the noise of one record. `left` of all `records` follow.
+    """
+
+    onset: int
+    size: float
+    net: float
+    rise: float
+    above: float
+    best: float
+    final: float
+    how: str
+    climbing: bool
+    stays: bool
+    slope: int
+    stepwise: bool
+    clear: bool
+    left: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a curve did: its noise, the spikes that recovered, and where it left for good."""
+
+    noise: Noise
+    spikes: tuple[Spike, ...]
+    departure: Departure | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    y: Floats
+    middle: Floats
+    noise: Noise
+    window: int
+    skip: int
+
+
+def course_of(curve: Curve, limits: Limits) -> Course | None:
+    """Follow one curve; None for one of a single value, or one that is not positive by nature."""
+    y, place = logs(curve.values)
+    n = len(y)
+    if n <= 1 or n < 0.95 * len(curve):
+        return None
+    window = min(limits.window, (n // 6) * 2 + 1)
+    middle = centred_median(y, window)
+    work = _Work(y, middle, noise_about(y, middle), window, min(max(10, n // 50), n // 4))
+    gone = _exploded(work, limits) or _burst(work, limits)
+    if n < limits.records:
+        return Course(work.noise, (), _placed(gone, place))
+    jump = _jump(y, work.noise, limits)
+    spikes, lost = spikes_of(y, work.noise, window, work.skip, limits)
+    if jump is not None and any(abs(jump[0] - s.index) <= _span(n) for s in spikes):
+        jump = None
+    gone = gone or _departure(work, jump, lost, limits)
+    return Course(work.noise, tuple(s.at(place) for s in spikes), _placed(gone, place))
+
+
+def _placed(gone: Departure | None, place: Floats) -> Departure | None:
+    return None if gone is None else replace(gone, onset=int(place[gone.onset]))
+
+
+def _span(n: int) -> int:
+    """Give the records of one side of a jump: a twelfth of all, 8 to 50."""
+    return int(min(50, max(8, n // 12)))
+
+
+def _exploded(w: _Work, limits: Limits) -> Departure | None:
+    """Find a loss that rose far above its first value and ends no lower than that."""
+    y, n = w.y, len(w.y)
+    peak = int(np.argmax(y))
+    if (
+        y[peak] < max(y[0] + log(limits.exploded), log(limits.burst_least))
+        or float(np.median(y[-max(1, n // 10) :])) < y[0] - _NO_FALL
+    ):
+        return None
+    if bool((y <= y[0] + np.log(_SUMMED * np.arange(1, n + 1))).all()):
+        return None
+    return _left(w, int(np.argmin(y[:peak])), "explosion", limits)
+
+
+def _burst(w: _Work, limits: Limits) -> Departure | None:
+    """Find a loss whose last two records or more lie far above all before them."""
+    y, n = w.y, len(w.y)
+    times = limits.burst_few if n < limits.records else limits.burst
+    highest = np.maximum.accumulate(y)[:-2]
+    lowest = np.minimum.accumulate(y[::-1])[::-1][1:-1]
+    if not bool((lowest > np.maximum(highest + log(times), log(limits.burst_least))).any()):
+        return None
+    return _left(w, int(np.argmin(y[:-2])), "explosion", limits)
+
+
+def _left(w: _Work, low: int, how: str, limits: Limits) -> Departure:
+    """Describe a rise from a low record on that is made at once or step by step."""
+    y, n = w.y, len(w.y)
+    before = noise_about(y[: low + 1], centred_median(y[: low + 1], 5)) if low > _HALF * limits.records else None
+    sd = before.sd if before is not None else 0.1
+    high = low + 1 + int(np.argmax(y[low + 1 :] > y[low] + _HALF * (y.max() - y[low])))
+    onset = onset_of(y, low, high, float(y[low]), sd)
+    return _told(
+        w, (low, onset), (float(y[low + 1 :].max() - y[low]), how), limits, last=max(1, min(n // 10, n - onset))
+    )
+
+
+def _jump(y: Floats, noise: Noise, limits: Limits) -> tuple[int, float] | None:
+    """Find the largest step of the level that the slopes on both sides do not explain: its index and size in logs."""
+    n, w = len(y), _span(len(y))
+    level = pl.Series(y).rolling_median(w, min_samples=w).to_numpy()
+    t = np.arange(max(5 * w, n // 10), n - 2 * w + 1)
+    if not len(t):
+        return None
+    before, after = level[t - 1], level[t + w - 1]
+    earlier, later = level[t - w - 1], level[np.minimum(t + 2 * w - 1, n - 1)]
+    step = after - before
+    beyond = step - 0.5 * ((later - after) + (before - earlier))
+    fair = step > limits.jump_level_z * noise.of_level(w) * sqrt(2)
+    beyond = np.where(fair, beyond, -1.0)
+    at = int(np.argmax(beyond))
+    z = float(beyond[at]) / (noise.of_level(w) * sqrt(5))  # variance of after - before less half of both slopes
+    if z <= limits.jump_z or beyond[at] <= log(limits.jump):
+        return None
+    return int(t[at]), float(beyond[at])
+
+
+def _departure(w: _Work, jump: tuple[int, float] | None, lost: Spike | None, limits: Limits) -> Departure | None:
+    y, middle, noise, n = w.y, w.middle, w.noise, len(w.y)
+    last = _last(n, w.window)
+    final = float(np.median(y[-last:]))
+    past = middle[w.skip : n - last] if n - last > w.skip else middle
+    low = int(np.argmin(past)) + (w.skip if n - last > w.skip else 0)
+    least, rise = float(middle[low]), final - float(middle[low])
+    chance = sqrt(2 * log(max(n / w.window, 2))) * noise.of_level(w.window)
+    bound = chance + limits.climb_z * hypot(noise.of_level(w.window), noise.of_level(last))
+    bound = max(bound, log(limits.climb))
+    ending = middle[low:][-max(last, (n - low) // 3) :]
+    bound = max(bound, limits.over_waves * _wave(middle[max(w.skip, n // 10) : low]))
+    kept = float((ending > least + bound / 2).mean()) > limits.kept
+    climbing = rise > bound and kept
+    if not climbing and _rises_late(w, least, limits):
+        climbing, last = True, _LATE
+        rise = float(np.median(y[-last:])) - least
+    if lost is not None and jump is not None and abs(jump[0] - lost.index) <= _span(n):
+        onset, told = lost.index, (jump[1], "jump")
+    elif lost is not None:
+        onset, told = lost.index, (log(lost.peak), "spike")
+    elif jump is not None and not (climbing and low > jump[0] + 2 * _span(n)):
+        onset, told = _sharpened(y, jump[0]), (jump[1], "jump")
+    elif climbing:
+        above = int(np.argmax((y if last == _LATE else middle)[low:] > least + _HALF * rise))
+        onset, told = onset_of(y, low, low + above, least, noise.sd), (rise, "climb")
+    else:
+        return None
+    return replace(_told(w, (low, onset), told, limits, last=last), climbing=bool(climbing))
+
+
+def _rises_late(w: _Work, least: float, limits: Limits) -> bool:
+    """Whether the last records alone lie clearly above the level, where no others did since it was reached."""
+    y, n = w.y, len(w.y)
+    rise = float(np.median(y[-_LATE:])) - least
+    half = least + _HALF * rise
+    if rise <= _clear(w.noise, limits) or float(y[-_LATE:].min()) <= half:
+        return False
+    below = np.flatnonzero(y <= half)
+    before = y[int(np.argmax(y <= least)) : int(below[-1]) + 1 - n // 10]
+    return len(before) < _LATE or float(np.lib.stride_tricks.sliding_window_view(before, _LATE).min(1).max()) <= half
+
+
+def _clear(noise: Noise, limits: Limits) -> float:
+    """Give the rise, in logarithms, that one record tells from noise."""
+    return max(log(limits.rise), limits.sigmas * noise.sd)
+
+
+def _last(n: int, window: int) -> int:
+    """Count the records of the last level."""
+    return min(max(10, min(window, n // 10)), n // 4)
+
+
+def _told(w: _Work, place: tuple[int, int], told: tuple[float, str], limits: Limits, *, last: int) -> Departure:
+    y, n = w.y, len(w.y)
+    (low, onset), (size, how) = place, told
+    final, before = float(np.median(y[-last:])), float(np.median(y[max(0, onset - _span(n)) : max(onset, 1)]))
+    exploded = how == "explosion"
+    least = float(y[low] if exploded else w.middle[low])
+    return Departure(
+        onset=onset,
+        size=ratio_of(size),
+        net=ratio_of(final - before),
+        rise=ratio_of(final - least),
+        above=ratio_of(final - float(y[0] if exploded else np.median(y[: max(1, min(5, n // 20))]))),
+        best=exp(least),
+        final=exp(final),
+        how=how,
+        climbing=exploded,
+        stays=bool(y[onset:].min() > before + _HALF * min(size, final - before)),
+        slope=_slope(y[onset + min(_span(n), (n - onset) // 3) :], w.noise),
+        stepwise=not exploded and _stepwise(y, onset, low),
+        clear=final - least > _clear(w.noise, limits),
+        left=n - onset,
+        records=n,
+    )
+
+
+def _stepwise(y: Floats, onset: int, low: int) -> bool:
+    """Whether a few single records, each by itself, hold the whole rise of a loss that falls between them."""
+    first = max(0, min(low, onset - 1))
+    moves = np.diff(y[first:])
+    sd = MAD_TO_SIGMA * float(np.median(np.abs(moves - np.median(moves))))
+    steps = np.flatnonzero(moves > 4 * sd + _NO_FALL)
+    if not 0 < len(steps) <= _STAGES or bool((np.diff(steps) <= _ISOLATED).any()):
+        return False
+    after = onset - first
+    return float(moves[after:].sum() - moves[steps[steps >= after]].sum()) < -4 * sd * sqrt(len(steps))
+
+
+def _wave(levels: Floats) -> float:
+    """Give the largest rise above all levels before it, of a stretch that ends at its lowest level: it came back."""
+    return float((levels - np.minimum.accumulate(levels)).max()) if len(levels) else 0.0
+
+
+def _sharpened(y: Floats, at: int) -> int:
+    """Put a step where the cumulative sum of the values around it turns (CUSUM)."""
+    w = _span(len(y))
+    start = max(0, at - w)
+    part = y[start : at + w]
+    sums = np.cumsum(part - part.mean())[:-1]
+    k = np.arange(1, len(part))
+    return start + int(np.argmax(-sums / np.sqrt(k * (len(part) - k)))) + 1
+
+
+def _slope(after: Floats, noise: Noise) -> int:
+    half = len(after) // 2
+    if half < 1:
+        return 0
+    change = float(np.median(after[half:]) - np.median(after[:half]))
+    bound = 3 * hypot(noise.of_level(half), noise.of_level(len(after) - half))
+    return (change > bound) - (change < -bound)
+
+
+def kind_of(d: Departure, limits: Limits) -> str:
+    """Name a departure: `divergence`, `level_shift`, or `unresolved` when too few records follow to tell.
+
+    A jump after which the level stays is a level shift, however high; so is a rise that falls again by itself.
+    """
+    if d.how == "explosion":
+        return "divergence"
+    enough = max(_FEWEST_LEFT, d.records // 5) if d.clear and (d.stays or d.climbing) else limits.left
+    if d.left < min(limits.left, enough):
+        return "unresolved"
+    if d.how == "jump" and max(d.rise, d.net) < limits.far and d.size < limits.big and d.slope <= 0:
+        return "level_shift"
+    if d.climbing or d.net > limits.near:
+        return "divergence" if d.net > limits.far or d.size > limits.big or d.slope >= 0 else "level_shift"
+    return "divergence" if d.size > limits.big and d.slope > 0 else "level_shift"

@@ -1,0 +1,80 @@
+"""The training losses of a run that are judged: each with its course, its levels, and what is logged beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.analyses.learning.course import Course, Departure, course_of, kind_of
+from forensics.analyses.learning.limits import Limits
+from forensics.signals.loss_curve import Curve, beside, curves
+from forensics.signals.loss_trend import Trend, trend_of
+from forensics.store.run import Run
+
+_LIMITS = Limits()
+#: A gradient norm whose level stays within this ratio did not follow the loss.
+_STEADY = 1.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loss:
+    """One training loss: `course` and `trend` are None where it has too few positive values for them."""
+
+    curve: Curve
+    course: Course | None
+    trend: Trend | None
+
+    @property
+    def gone(self) -> Departure | None:
+        """Where it left its level for good, if it did and ends in a number."""
+        return self.course.departure if self.course is not None and not self.curve.ends_nonfinite else None
+
+
+def losses(run: Run, limits: Limits | None = None) -> tuple[Loss, ...]:
+    """Give the training losses of the last attempt of each source; followed once for the usual limits."""
+    return run.derived(_losses) if limits in {None, _LIMITS} else _followed(run, limits or _LIMITS)
+
+
+def _losses(run: Run) -> tuple[Loss, ...]:
+    return _followed(run, _LIMITS)
+
+
+def _followed(run: Run, limits: Limits) -> tuple[Loss, ...]:
+    return tuple(Loss(c, course_of(c, limits), trend_of(c)) for c in last_attempts(curves(run, "loss")))
+
+
+def last_attempts(found: tuple[Curve, ...]) -> tuple[Curve, ...]:
+    """Of curves of one source, name and rank, keep the last attempt's: an earlier one was begun anew."""
+    last: dict[tuple[str, str, int | None], Curve] = {}
+    for curve in found:
+        key = (curve.source, curve.raw_name, curve.rank)
+        if key not in last or curve.attempt >= last[key].attempt:
+            last[key] = curve
+    return tuple(last.values())
+
+
+def staged(run: Run, loss: Loss) -> bool:
+    """Whether a loss stepped up and learned on while its gradient norm stayed: what is asked of the model changed."""
+    gone, norm = loss.gone, beside(run, loss.curve, "grad_norm")
+    if gone is None or not gone.stepwise or norm is None or len(norm) != len(loss.curve):
+        return False
+    before, after = norm.values[max(0, gone.onset - gone.left) : gone.onset], norm.values[gone.onset :]
+    if not len(before) or float(np.median(before)) <= 0:
+        return False
+    return 1 / _STEADY <= float(np.median(after)) / float(np.median(before)) <= _STEADY
+
+
+def kind(loss: Loss, limits: Limits | None = None) -> str | None:
+    """Name what a loss did: `divergence`, `level_shift`, `unresolved`, or None where it stayed on its course."""
+    return None if loss.gone is None else kind_of(loss.gone, limits or _LIMITS)
+
+
+def loss_beside(run: Run, curve: Curve) -> Loss | None:
+    """Give the judged loss of the same source, attempt and rank as another metric; None where there is none."""
+    found = beside(run, curve, "loss")
+    return None if found is None else run.derived(_by_curve).get(found)
+
+
+def _by_curve(run: Run) -> dict[Curve, Loss]:
+    return {one.curve: one for one in losses(run)}

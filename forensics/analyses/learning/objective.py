@@ -1,0 +1,74 @@
+"""What the training loss of a run measures, and what contradicts a claim about it."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from forensics.signals.loss_curve import Curve, Floats, curves
+from forensics.signals.metric_names import metric_names
+from forensics.store.run import Run
+
+#: Metrics that stand beside a loss which need not fall: rewards of a policy, two players, and pairs of a batch.
+_REWARDS = r"(?i)reward|(?:^|[/_])kl(?:$|[/_])|advantage|policy"
+#: What a preference loss (DPO and its kind) logs beside it: that loss falls as any supervised one does.
+_PREFERENCES = r"(?i)rewards?/(?:chosen|rejected|margins?|accurac)|logps/|logits/(?:chosen|rejected)"
+_PLAYERS = r"(?i)(?:^|[/_.])(?:(?:gen|generator|disc|discriminator|critic)(?:_loss)?|loss_?[dg]|[dg]_loss)$"
+_PAIRS = r"(?i)contrastive|info_?nce|nt_?xent|logit_scale|(?:^|[/_])(?:moco|simclr|clip_loss|queue_\w+)(?:$|[/_])"
+#: Settings that say that a trained model is trained on.
+_TRAINED = (
+    r"(?i)(?:^|[./])(?:pretrained\w*|base_model\w*|model_name_or_path|init_from|init_checkpoint|finetune\w*"
+    r"|lora_\w+|adapter\w*)$"
+)
+_NOT_SAID = ("", "false", "0", "none", "null", "no", "scratch", "random")
+
+
+def reinforced(run: Run) -> bool:
+    """Whether the run logs rewards, or has two players: then its loss need not fall."""
+    return run.derived(_has_rewards)
+
+
+def paired(run: Run) -> bool:
+    """Whether the run compares pairs of a batch: such a loss may stay near the logarithm of their count."""
+    return run.derived(_has_pairs)
+
+
+def tuned(run: Run) -> bool:
+    """Whether the settings say that the run goes on from a trained model, whose loss may have little left to fall."""
+    return run.derived(_is_tuned)
+
+
+def _has_rewards(run: Run) -> bool:
+    names = metric_names(run)["name"]
+    own = names.filter(~names.str.contains(_PREFERENCES))
+    return bool((own.str.contains(_REWARDS) | own.str.contains(_PLAYERS)).any())
+
+
+def _has_pairs(run: Run) -> bool:
+    names = metric_names(run)
+    return any(bool(names[column].str.contains(_PAIRS).any()) for column in ("name", "raw_name"))
+
+
+def _is_tuned(run: Run) -> bool:
+    said = pl.col("value").fill_null("").str.strip_chars("\"' ").str.to_lowercase()
+    rows = run.scan("facts").filter(pl.col("key").str.contains(_TRAINED) & ~said.is_in(_NOT_SAID))
+    return bool(rows.head(1).collect().height)
+
+
+def improved(run: Run, curve: Curve, onset: int) -> bool:
+    """Whether an evaluation loss was no worse after the onset than at its last value before it."""
+    step = curve.step(onset)
+    if step is None:
+        return False
+    for at, values in run.derived(_evaluations):
+        known = ~np.isnan(at)
+        before, after = values[known & (at < step)], values[known & (at >= step)]
+        if len(before) and len(after) and float(after.min()) <= float(before[-1]):
+            return True
+    return False
+
+
+def _evaluations(run: Run) -> tuple[tuple[Floats, Floats], ...]:
+    """Steps, NaN where none was printed, and values of every evaluation loss."""
+    found = curves(run, "eval_loss")
+    return tuple((c.rows["at"].cast(pl.Float64).fill_null(float("nan")).to_numpy(), c.values) for c in found)

@@ -1,0 +1,153 @@
+"""Losses that the ranks of a run logged of their own: where one rank leaves the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from forensics.analyses.learning.losses import last_attempts
+from forensics.analyses.learning.onset import onset_of
+from forensics.signals.loss_curve import Curve, Floats, curves
+from forensics.signals.loss_noise import centred_median, noise_about
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Disagree:
+    """Thresholds of LRN015: numbers of common steps and ranks, shares of steps, and relative differences.
+
+    A rank whose own loss leaves those of the others does so by `leaves` in logarithms and `clear` deviations of their
+    usual distance, in `parted` of the records after the onset. `ruined` times the loss of the others is an error.
+    """
+
+    steps: int = 10
+    ranks: int = 4
+    equal: float = 0.95
+    parted: float = 0.9
+    tolerance: float = 1e-3
+    apart: float = 0.05
+    sigmas: float = 6.0
+    leaves: float = 0.1
+    clear: float = 4.0
+    ruined: float = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Losses of all ranks of one attempt on their common steps: one row a step, one column a rank."""
+
+    steps: Floats
+    values: Floats
+    ranks: tuple[int, ...]
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """Where the rank in column `odd` left the others for good: at row `onset`, by the ratio `times` since then.
+
+    `how` is `equal` (they had been equal to the last digit), `own` (each has its own data), or `always` (apart from
+    the first step on). `times` is the ratio of the levels, in the direction of the odd rank.
+    """
+
+    together: Together
+    how: str
+    odd: int
+    onset: int
+    times: float
+
+
+def parted(run: Run, limits: Disagree | None = None) -> Parted | None:
+    """Find the rank whose loss left those of the others; found once for the usual thresholds."""
+    return run.derived(_parted_usually) if limits in {None, Disagree()} else _parted(run, limits or Disagree())
+
+
+def _parted_usually(run: Run) -> Parted | None:
+    return _parted(run, Disagree())
+
+
+def _parted(run: Run, limits: Disagree) -> Parted | None:
+    found = _together(run, limits)
+    if found is None:
+        return None
+    high, low = found.values.max(axis=1), found.values.min(axis=1)
+    spread = (high / 2 - low / 2) / np.maximum(np.abs(found.values).max(axis=1) / 2, 1e-12)
+    equal = spread == 0
+    onset = int(np.argmin(equal)) if not equal.all() else len(equal)
+    if equal.sum() < limits.steps // 2 and equal.mean() < 0.5:
+        return _left(found, limits) or _apart(found, limits)
+    after = spread[onset:]
+    if onset >= limits.steps // 2 and len(after) >= 3 and float((after > limits.tolerance).mean()) >= limits.parted:
+        row = found.values[onset]
+        odd = int(np.argmax(np.abs(row - np.median(row)))) if len(row) > 2 else _odd_of_two(found, onset)
+        return Parted(found, "equal", odd, onset, 1 + float(np.median(after)))
+    return None
+
+
+def _together(run: Run, limits: Disagree) -> Together | None:
+    """Align the losses of all ranks on their common steps: of the name that most ranks log."""
+    by: dict[tuple[int, str], dict[int, Curve]] = {}
+    for curve in last_attempts(curves(run, "loss")):
+        if curve.rank is not None:
+            by.setdefault((curve.attempt, curve.raw_name), {}).setdefault(curve.rank, curve)
+    ranks = next((group for _, group in sorted(by.items()) if len(group) > 1), None)
+    if ranks is None:
+        return None
+    table: pl.DataFrame | None = None
+    for rank, curve in sorted(ranks.items()):
+        part = curve.rows.select("at", pl.col("value").alias(str(rank))).drop_nulls().unique("at", keep="first")
+        table = part if table is None else table.join(part, on="at", how="inner")
+    if table is None or table.height < limits.steps:
+        return None
+    table, order = table.sort("at"), tuple(sorted(ranks))
+    values = table.select(str(r) for r in order).to_numpy()
+    return Together(table["at"].cast(pl.Float64).to_numpy(), values, order, tuple(ranks[r] for r in order))
+
+
+def _odd_of_two(found: Together, onset: int) -> int:
+    """Of two ranks, the one whose loss moved further from its own level before."""
+    if float(found.values.min()) <= 0:
+        return 1
+    y = np.log(found.values)
+    move = np.median(y[onset:], axis=0) - np.median(y[max(0, onset - 10) : onset], axis=0)
+    return int(np.argmax(move))
+
+
+def _left(found: Together, limits: Disagree) -> Parted | None:
+    """Find the rank whose distance from the others grew at a step and stayed, against the noise of all distances."""
+    if float(found.values.min()) <= 0 or len(found.steps) < 2 * limits.steps:
+        return None
+    y = np.log(found.values)
+    middle = np.median(y, axis=1, keepdims=True) if y.shape[1] > 2 else y[:, ::-1]
+    distance, n = y - middle, len(y)
+    tail = max(limits.steps // 2, n // 5)
+    last = np.median(distance[-tail:], axis=0)
+    odd = int(np.argmax(last)) if y.shape[1] == 2 else int(np.argmax(np.abs(last)))
+    own = distance[:, odd] * (1 if last[odd] > 0 else -1)
+    sd = max(noise_about(d, centred_median(d, min(51, (n // 6) * 2 + 1))).sd for d in distance.T)
+    levels = centred_median(own, 5)
+    low = int(np.argmin(centred_median(own, min(51, (n // 3) | 1))))
+    size = abs(float(last[odd])) - float(np.median(own[max(0, low - tail) : low + tail]))
+    high = np.flatnonzero(levels[low:] > levels[low] + size / 2)
+    if size < max(limits.leaves, limits.clear * sd) or not len(high):
+        return None
+    onset = onset_of(own, low, low + int(high[0]) + 1, float(np.median(own[: low + 1])), sd)
+    before = float(np.median(own[:onset])) if onset else 0.0
+    if onset < limits.steps // 2 or float((own[onset:] > before + size / 4).mean()) < limits.parted:
+        return None
+    return Parted(found, "own", odd, onset, float(np.exp(min(700.0, abs(last[odd])))))
+
+
+def _apart(found: Together, limits: Disagree) -> Parted | None:
+    """Find a rank that keeps away from the others, whose spread is known."""
+    if len(found.ranks) < limits.ranks or float(found.values.min()) <= 0:
+        return None
+    distance = np.median(np.log(found.values) - np.median(np.log(found.values), axis=1, keepdims=True), axis=0)
+    worst = int(np.argmax(np.abs(distance)))
+    others = np.delete(distance, worst)
+    spread = max(1.4826 * float(np.median(np.abs(others - np.median(others)))), 0.005)
+    if abs(distance[worst]) > max(limits.apart, limits.sigmas * spread):
+        return Parted(found, "always", worst, 0, float(np.exp(distance[worst])))
+    return None

@@ -1,0 +1,107 @@
+"""What the learning rate did to a run: zero while it went on, or still warming up when it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forensics.signals.endings import ending_of
+from forensics.signals.loss_curve import Curve, beside
+from forensics.signals.lr_config import number_of
+from forensics.signals.lr_schedule import Schedule, schedule_of
+from forensics.store.run import Run
+
+#: Above all values before it by this much a rate did not only come back: no schedule with restarts does that.
+OVER_PEAK = 1.2
+#: Records within which a loss follows a rate that leapt.
+_NEAR = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Zero:
+    """Thresholds of LRN008: shares of records, and of the peak for the last value that is not zero.
+
+    Where the peak is fewer than `units` of the last printed digit, a smooth decay vanishes in print.
+    """
+
+    records: int = 20
+    always: float = 0.95
+    few: int = 3
+    early: float = 0.2
+    abrupt: float = 0.05
+    units: float = 1000.0
+
+
+def ended_early(schedule: Schedule, limits: Zero) -> bool:
+    """Whether the rate is zero for a good part of the run's end, and not by the digits that are printed alone."""
+    v = schedule.curve.values
+    left = len(v) - schedule.dead
+    if schedule.peak <= 0 or left < max(limits.few, limits.early * len(v)):
+        return False
+    return schedule.before_dead > limits.abrupt * schedule.peak or schedule.peak >= limits.units * _unit(v)
+
+
+def _unit(values: np.ndarray) -> float:
+    """Bound the unit in which values are printed: the smallest of them, and of their differences."""
+    levels = np.unique(np.append(values, 0.0))
+    steps = np.diff(levels)
+    return float(steps.min()) if len(steps) else float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Warming:
+    """Thresholds of a warm-up that is longer than the run.
+
+    From at most `first` of its last value on the rate rises in all of `records` or more, along a line that it leaves by
+    `bent` at most. The run reached its end, over `steps` or more, and its loss fell by less than `fell`: a short run
+    that learned most of what it could, as a detector in 300 steps of its 1,000 of warm-up, did not need the rest.
+    """
+
+    records: int = 8
+    steps: int = 50
+    first: float = 0.3
+    bent: float = 0.1
+    fell: float = 0.3
+    finished: float = 0.95
+
+
+def rose_to_the_end(schedule: Schedule, limits: Warming) -> bool:
+    """Whether a rate rises along a line from its first record to its last."""
+    v, n = schedule.curve.values, len(schedule.curve)
+    first, last = schedule.curve.step(0), schedule.curve.step(-1)
+    if n < limits.records or (last - first + 1 if first is not None and last is not None else n) < limits.steps:
+        return False
+    if v[-1] <= 0 or v[0] > limits.first * v[-1] or bool((np.diff(v) < 0).any()) or v[-1] == v[-2] == v[n // 2]:
+        return False
+    at = np.arange(n) if first is None else schedule.curve.rows["at"].cast(float).to_numpy()
+    line = np.interp(at, (at[0], at[-1]), (v[0], v[-1]))
+    return float(np.abs(v - line).max()) <= limits.bent * float(v[-1])
+
+
+def reached_its_end(run: Run, schedule: Schedule, limits: Warming) -> bool:
+    """Whether a run says that it ended, or logged its rate up to the last steps that were planned."""
+    total, last = number_of(run, "total_steps"), schedule.curve.step(-1)
+    planned = total is not None and last is not None and last >= limits.finished * total
+    return planned or ending_of(run).final is not None
+
+
+def jump_before(run: Run, curve: Curve, onset: int) -> tuple[Mapping[str, Any], float, float] | None:
+    """Give the row at which the rate beside a loss leapt above all before it, within `_NEAR` records of an onset.
+
+    With the value before and after it; None where no rate is logged, or it did not leap.
+    """
+    rate = beside(run, curve, "lr")
+    at = curve.step(onset)
+    if rate is None or (at is None and len(rate) != len(curve)):
+        return None
+    schedule = schedule_of(rate)
+    for up in schedule.ups:
+        before, after = float(rate.values[up - 1]), float(rate.values[up])
+        step = rate.step(up)
+        gap = onset - up if at is None or step is None else int((curve.rows["at"].head(onset + 1) >= step).sum()) - 1
+        if after > OVER_PEAK * float(rate.values[:up].max()) and -1 <= gap <= _NEAR:
+            return rate.row(up), before, after
+    return None

@@ -1,0 +1,109 @@
+"""A training loss that does not move: exactly zero, the same digits again and again, or frozen after a few steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+
+from forensics.analyses.learning.losses import Loss, losses
+from forensics.signals.loss_curve import Curve, beside
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """Thresholds of LRN014.
+
+    Of a loss of exactly zero `few` records are enough, as rounding explains it only where gradients flow. A value of
+    `telling` significant digits does not repeat by chance: with noise of a hundredth of it, ten thousand values lie
+    within reach, so that `repeats` equal ones have odds below one in a billion. With fewer digits, a value of at least
+    `least`, and of `digits` decimals or more, needs `records` equal ones; `many` are sure. A loss `stuck` for that many
+    records, a third of all or more, at `above` times its best, died after a step too large.
+    """
+
+    few: int = 3
+    repeats: int = 5
+    telling: int = 4
+    records: int = 20
+    many: int = 50
+    share: float = 0.98
+    least: float = 0.02
+    digits: int = 2
+    stuck: int = 5
+    above: float = 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class Still:
+    """A loss that has one `value` from the position `start` to its end.
+
+    `how` is `masked` (zero, and no gradient), `frozen` (one value from the first record on), `stuck` (far above its
+    best) or `froze` (no better than it began). `idle` is a learning rate or gradient norm beside it that is zero
+    throughout. `left` is where it left the lower half of its range for good: the onset.
+    """
+
+    loss: Loss
+    how: str
+    value: float
+    start: int
+    left: int
+    idle: Curve | None
+
+    @property
+    def count(self) -> int:
+        """Records that have the value, up to the end."""
+        return len(self.loss.curve) - self.start
+
+
+def still_of(run: Run, limits: Frozen) -> Still | None:
+    """Give the training loss that does not move; None where one of the run's losses does."""
+    known = [one for one in losses(run) if len(one.curve) >= limits.few]
+    found = [_still(run, one, limits) for one in known]
+    if found and all(one is not None and one.how in {"masked", "frozen"} for one in found):
+        return max((one for one in found if one is not None), key=lambda one: one.count)
+    return next((one for one in found if one is not None and one.how in {"stuck", "froze"}), None)
+
+
+def _still(run: Run, loss: Loss, limits: Frozen) -> Still | None:
+    values, n = loss.curve.values, len(loss.curve)
+    last = float(values[-1])
+    if loss.curve.ends_nonfinite:
+        return None
+    equal = float((values == last).mean())
+    idle = _idle(run, loss.curve)
+    if last == 0 and equal >= limits.share:
+        return Still(loss, "masked", last, 0, 0, idle) if _no_gradient(run, loss.curve, idle) else None
+    if equal >= limits.share and n >= _needed(last, limits):
+        return Still(loss, "frozen", last, 0, 0, idle)
+    away = np.flatnonzero(values != last)
+    start = int(away[-1]) + 1 if len(away) else 0
+    low, count = float(values.min()), n - start
+    if count >= max(limits.stuck, n // 3) and low > 0 and last > limits.above * low:
+        below = np.flatnonzero(values <= (low + last) / 2)
+        return Still(loss, "stuck", last, start, int(below[-1]) + 1, idle)
+    if not _rounded(last, limits) and last >= float(values[0]) and count >= limits.records and 2 * count > n:
+        return Still(loss, "froze", last, start, start, idle)
+    return None
+
+
+def _idle(run: Run, curve: Curve) -> Curve | None:
+    near = (beside(run, curve, name) for name in ("lr", "grad_norm"))
+    return next((c for c in near if c is not None and not c.values.any() and not c.ends_nonfinite), None)
+
+
+def _no_gradient(run: Run, curve: Curve, idle: Curve | None) -> bool:
+    """Whether nothing contradicts that a loss of zero trains nothing: no gradient norm, or one of zero."""
+    return idle is not None or beside(run, curve, "grad_norm") is None
+
+
+def _needed(value: float, limits: Frozen) -> int:
+    """How many equal records tell that a value is frozen."""
+    if len(Decimal(repr(value)).normalize().as_tuple().digits) >= limits.telling:
+        return limits.repeats
+    return limits.records if not _rounded(value, limits) else 1 << 62
+
+
+def _rounded(value: float, limits: Frozen) -> bool:
+    return abs(value) < limits.least or abs(value) == round(abs(value), limits.digits - 1)
