@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from math import exp, hypot, log, sqrt
 
 import numpy as np
-import polars as pl
 
+from forensics.analyses.learning.jumps import jump_of, sharpened, span_of
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.onset import onset_of
 from forensics.analyses.learning.spikes import Spike, spikes_of
@@ -29,6 +29,8 @@ _STAGES = 3
 #: Steps nearer to each other than this are one rise that takes several records.
 _ISOLATED = 3
 _HALF = 0.5
+#: A spike of this share of another one's height that recovered says that the other may.
+_SIMILAR = 0.7
 #: Records after a departure that tell what became of it, in a short series.
 _FEWEST_LEFT = 4
 #: Records at the end that no noise lifts together: each lies 2.5 deviations up or more.
@@ -87,7 +89,7 @@ def course_of(curve: Curve, limits: Limits) -> Course | None:
     """Follow one curve; None for one of a single value, or one that is not positive by nature."""
     y, place = logs(curve.values)
     n = len(y)
-    if n <= 1 or n < 0.95 * len(curve):
+    if n <= 1 or n < 0.95 * len(curve) or _is_sum(y):
         return None
     window = min(limits.window, (n // 6) * 2 + 1)
     middle = centred_median(y, window)
@@ -95,10 +97,12 @@ def course_of(curve: Curve, limits: Limits) -> Course | None:
     gone = _exploded(work, limits) or _burst(work, limits)
     if n < limits.records:
         return Course(work.noise, (), _placed(gone, place))
-    jump = _jump(y, work.noise, limits)
+    jump = jump_of(y, work.noise, limits)
     spikes, lost = spikes_of(y, work.noise, window, work.skip, limits)
-    if jump is not None and any(abs(jump[0] - s.index) <= _span(n) for s in spikes):
+    if jump is not None and any(abs(jump[0] - s.index) <= span_of(n) for s in spikes):
         jump = None
+    if lost is not None and n - lost.index < limits.left and any(s.peak > _SIMILAR * lost.peak for s in spikes):
+        lost = None
     gone = gone or _departure(work, jump, lost, limits)
     return Course(work.noise, tuple(s.at(place) for s in spikes), _placed(gone, place))
 
@@ -107,9 +111,10 @@ def _placed(gone: Departure | None, place: Floats) -> Departure | None:
     return None if gone is None else replace(gone, onset=int(place[gone.onset]))
 
 
-def _span(n: int) -> int:
-    """Give the records of one side of a jump: a twelfth of all, 8 to 50."""
-    return int(min(50, max(8, n // 12)))
+def _is_sum(y: Floats) -> bool:
+    """Whether values only grow, and no faster than a sum over all records so far does."""
+    grows = len(y) > _STAGES and bool((np.diff(y) > 0).all())
+    return grows and bool((y <= y[0] + np.log(_SUMMED * np.arange(1, len(y) + 1))).all())
 
 
 def _exploded(w: _Work, limits: Limits) -> Departure | None:
@@ -120,8 +125,6 @@ def _exploded(w: _Work, limits: Limits) -> Departure | None:
         y[peak] < max(y[0] + log(limits.exploded), log(limits.burst_least))
         or float(np.median(y[-max(1, n // 10) :])) < y[0] - _NO_FALL
     ):
-        return None
-    if bool((y <= y[0] + np.log(_SUMMED * np.arange(1, n + 1))).all()):
         return None
     return _left(w, int(np.argmin(y[:peak])), "explosion", limits)
 
@@ -149,26 +152,6 @@ def _left(w: _Work, low: int, how: str, limits: Limits) -> Departure:
     )
 
 
-def _jump(y: Floats, noise: Noise, limits: Limits) -> tuple[int, float] | None:
-    """Find the largest step of the level that the slopes on both sides do not explain: its index and size in logs."""
-    n, w = len(y), _span(len(y))
-    level = pl.Series(y).rolling_median(w, min_samples=w).to_numpy()
-    t = np.arange(max(5 * w, n // 10), n - 2 * w + 1)
-    if not len(t):
-        return None
-    before, after = level[t - 1], level[t + w - 1]
-    earlier, later = level[t - w - 1], level[np.minimum(t + 2 * w - 1, n - 1)]
-    step = after - before
-    beyond = step - 0.5 * ((later - after) + (before - earlier))
-    fair = step > limits.jump_level_z * noise.of_level(w) * sqrt(2)
-    beyond = np.where(fair, beyond, -1.0)
-    at = int(np.argmax(beyond))
-    z = float(beyond[at]) / (noise.of_level(w) * sqrt(5))  # variance of after - before less half of both slopes
-    if z <= limits.jump_z or beyond[at] <= log(limits.jump):
-        return None
-    return int(t[at]), float(beyond[at])
-
-
 def _departure(w: _Work, jump: tuple[int, float] | None, lost: Spike | None, limits: Limits) -> Departure | None:
     y, middle, noise, n = w.y, w.middle, w.noise, len(w.y)
     last = _last(n, w.window)
@@ -186,12 +169,12 @@ def _departure(w: _Work, jump: tuple[int, float] | None, lost: Spike | None, lim
     if not climbing and _rises_late(w, least, limits):
         climbing, last = True, _LATE
         rise = float(np.median(y[-last:])) - least
-    if lost is not None and jump is not None and abs(jump[0] - lost.index) <= _span(n):
+    if lost is not None and jump is not None and abs(jump[0] - lost.index) <= span_of(n):
         onset, told = lost.index, (jump[1], "jump")
     elif lost is not None:
         onset, told = lost.index, (log(lost.peak), "spike")
-    elif jump is not None and not (climbing and low > jump[0] + 2 * _span(n)):
-        onset, told = _sharpened(y, jump[0]), (jump[1], "jump")
+    elif jump is not None and not (climbing and low > jump[0] + 2 * span_of(n)):
+        onset, told = sharpened(y, jump[0]), (jump[1], "jump")
     elif climbing:
         above = int(np.argmax((y if last == _LATE else middle)[low:] > least + _HALF * rise))
         onset, told = onset_of(y, low, low + above, least, noise.sd), (rise, "climb")
@@ -225,7 +208,7 @@ def _last(n: int, window: int) -> int:
 def _told(w: _Work, place: tuple[int, int], told: tuple[float, str], limits: Limits, *, last: int) -> Departure:
     y, n = w.y, len(w.y)
     (low, onset), (size, how) = place, told
-    final, before = float(np.median(y[-last:])), float(np.median(y[max(0, onset - _span(n)) : max(onset, 1)]))
+    final, before = float(np.median(y[-last:])), float(np.median(y[max(0, onset - span_of(n)) : max(onset, 1)]))
     exploded = how == "explosion"
     least = float(y[low] if exploded else w.middle[low])
     return Departure(
@@ -239,7 +222,7 @@ def _told(w: _Work, place: tuple[int, int], told: tuple[float, str], limits: Lim
         how=how,
         climbing=exploded,
         stays=bool(y[onset:].min() > before + _HALF * min(size, final - before)),
-        slope=_slope(y[onset + min(_span(n), (n - onset) // 3) :], w.noise),
+        slope=_slope(y[onset + min(span_of(n), (n - onset) // 3) :], w.noise),
         stepwise=not exploded and _stepwise(y, onset, low),
         clear=final - least > _clear(w.noise, limits),
         left=n - onset,
@@ -262,16 +245,6 @@ def _stepwise(y: Floats, onset: int, low: int) -> bool:
 def _wave(levels: Floats) -> float:
     """Give the largest rise above all levels before it, of a stretch that ends at its lowest level: it came back."""
     return float((levels - np.minimum.accumulate(levels)).max()) if len(levels) else 0.0
-
-
-def _sharpened(y: Floats, at: int) -> int:
-    """Put a step where the cumulative sum of the values around it turns (CUSUM)."""
-    w = _span(len(y))
-    start = max(0, at - w)
-    part = y[start : at + w]
-    sums = np.cumsum(part - part.mean())[:-1]
-    k = np.arange(1, len(part))
-    return start + int(np.argmax(-sums / np.sqrt(k * (len(part) - k)))) + 1
 
 
 def _slope(after: Floats, noise: Noise) -> int:

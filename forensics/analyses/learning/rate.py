@@ -101,7 +101,7 @@ def jump_before(run: Run, curve: Curve, onset: int) -> tuple[Mapping[str, Any], 
     for up in schedule.ups:
         before, after = float(rate.values[up - 1]), float(rate.values[up])
         step = rate.step(up)
-        gap = onset - up if at is None or step is None else int((curve.rows["at"].head(onset + 1) >= step).sum()) - 1
+        gap = onset - up if at is None or step is None else onset - int((curve.rows["at"] < step).sum())
         if after > OVER_PEAK * float(rate.values[:up].max()) and -1 <= gap <= _NEAR:
             return rate.row(up), before, after
     return None
