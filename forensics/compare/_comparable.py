@@ -10,7 +10,7 @@ from importlib.resources import files
 
 import polars as pl
 
-from forensics.signals.pace_work import work_of
+from forensics.analyses.pace.work import work_of
 from forensics.store.run import Run
 
 _NOTHING = frozenset({"null", "none", '""', "~"})

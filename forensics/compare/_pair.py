@@ -8,12 +8,12 @@ from math import sqrt
 
 import numpy as np
 
+from forensics.analyses.pace.modes import Modes, modes_of
+from forensics.analyses.pace.pauses import Steps
+from forensics.analyses.pace.steady import Steady
 from forensics.compare._spread import Mean, mean_of, trimmed, winsorised
 from forensics.compare._student import hypot, welch_df
 from forensics.signals.loss_curve import Floats
-from forensics.signals.pace_modes import Modes, modes_of
-from forensics.signals.pace_pauses import Steps
-from forensics.signals.pace_steady import Steady
 
 _MANY_SPIKES = 0.12
 _PAIRS, _PAIR_SHARE, _CORRELATED = 20, 0.5, 0.3

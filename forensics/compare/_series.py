@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from forensics.analyses.pace.clocks import Clock, clocks
+from forensics.analyses.pace.noise import jitter
+from forensics.analyses.pace.pauses import Steps, warmup
 from forensics.signals.loss_curve import Floats
-from forensics.signals.pace_clocks import Clock, clocks
-from forensics.signals.pace_noise import jitter
-from forensics.signals.pace_pauses import Steps, warmup
 from forensics.store.run import Run
 
 #: Per what, best first: per token or sample a longer batch is no slower step.

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 from math import exp
 
+from forensics.analyses.pace.clocks import Clock, best_clocks
+from forensics.analyses.pace.levels import Bounds, blocks, levels
+from forensics.analyses.pace.steady import steady
 from forensics.figure import Chart, Level
 from forensics.figures._kind import FigureKind
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.model import Report
-from forensics.signals.pace_clocks import Clock, best_clocks
-from forensics.signals.pace_levels import Bounds, blocks, levels
-from forensics.signals.pace_steady import steady
 from forensics.store.run import Run
 
 _FEWEST = 12

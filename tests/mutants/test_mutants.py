@@ -139,7 +139,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "module", ["forensics.verdict", "forensics.signals.pace_noise", "forensics.rules.hang._decide"]
+    "module", ["forensics.verdict", "forensics.analyses.pace.noise", "forensics.rules.hang._decide"]
 )
 def test_a_program_loaded_anew_from_its_own_text_answers_as_before(
     module: str, kept: dict[str, Any], program: Program

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forensics.signals.pace_change import Change, change_of
-from forensics.signals.pace_steady import Steady, steady
+from forensics.analyses.pace.change import Change, change_of
+from forensics.analyses.pace.steady import Steady, steady
 
 sys.path.insert(0, str(Path(__file__).parent))
 from pace_made import Made, times

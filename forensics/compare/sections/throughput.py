@@ -8,6 +8,9 @@ from math import expm1
 
 import numpy as np
 
+from forensics.analyses.pace.change import Change, change_of
+from forensics.analyses.pace.pauses import share_of_time
+from forensics.analyses.pace.steady import Steady, steady
 from forensics.compare._comparable import Difference, differences
 from forensics.compare._decide import Answer, Decision
 from forensics.compare._interval import estimate_over_intervals
@@ -18,9 +21,6 @@ from forensics.compare._sections import SectionKind
 from forensics.compare._series import FEWEST, Series, matched
 from forensics.compare._words import facts_of, headline_of, is_rate, notes_of
 from forensics.model import Evidence, EvidenceRole, Locator
-from forensics.signals.pace_change import change_of
-from forensics.signals.pace_pauses import share_of_time
-from forensics.signals.pace_steady import Steady, steady
 from forensics.store.run import Run
 
 _TITLE = "Throughput"
@@ -34,6 +34,10 @@ class Prepared:
     whole: Steady
     part: Steady
     since: int | None
+
+    def at(self, index: int) -> int:
+        """Give the step of a steady record."""
+        return int(self.whole.steps[index])
 
 
 def compare(bases: Sequence[Run], cand: Run, options: Options) -> Section | None:
@@ -59,15 +63,36 @@ def _prepared(series: Series) -> Prepared | None:
 
 
 def _by_regime(every: list[Prepared]) -> list[Prepared]:
-    """Where only the candidate became slower in mid-run, for good and confirmed, compare what came after that."""
+    """Compare the last level of the candidate with the levels that the bases held before any slowdown of their own.
+
+    A level that changes in mid-run is no noise about a mean: the part after a lasting, confirmed slowdown of the
+    candidate speaks for it, the part before one speaks for a base.
+    """
     *bases, cand = every
-    change = change_of(cand.whole)
-    if change is None or change.kind != "lasting" or not change.confirmed or change.form == "stalls":
-        return every
-    if len(cand.whole) - change.first < 3 * FEWEST or any(change_of(b.whole) is not None for b in bases):
-        return every
-    part = cand.whole.slice(change.first)
-    return [*bases, Prepared(cand.series, cand.whole, part, int(part.steps[0]))]
+    return [*(_before(base) for base in bases), _after(cand)]
+
+
+def _slowdown(one: Prepared) -> Change | None:
+    change = change_of(one.whole)
+    if change is None or change.kind != "lasting" or not change.confirmed or change.form in {"stalls", "pauses"}:
+        return None
+    return change
+
+
+def _after(cand: Prepared) -> Prepared:
+    change = _slowdown(cand)
+    if change is None or len(cand.whole) - change.first < FEWEST:
+        return cand
+    last = max([change.first, *(cut for cut in change.cuts if len(cand.whole) - cut >= FEWEST)])
+    part = cand.whole.slice(last if change.form != "ramp" else change.first)
+    return Prepared(cand.series, cand.whole, part, cand.at(change.first))
+
+
+def _before(base: Prepared) -> Prepared:
+    change = _slowdown(base)
+    if change is None or change.first < FEWEST:
+        return base
+    return Prepared(base.series, base.whole, base.whole.slice(0, change.first), None)
 
 
 def _section(

@@ -144,11 +144,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forensics.case.evidence import metric_evidence, number
+from forensics.analyses.pace.account import Paced, paced
+from forensics.analyses.pace.modes import Modes, modes_of
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.slowdown._pace import Paced, paced
-from forensics.signals.pace_modes import Modes, modes_of
+from forensics.rules._kit import metric_evidence, number
 from forensics.store.run import Run
 
 

@@ -5,9 +5,10 @@ longer.
 
 Why it matters: the median does not move, so no dashboard of medians shows it, and the run still costs more.
 
-How it decides: starts of slow runs outside periodic pauses, scanned for one change of their rate: twice the
-log-likelihood ratio above 28, and the time they add above 5 % of a step. An error from `error` on, a warning from
-`warn` on.
+How it decides: pauses begin where none is seen before, though as many at random places would have left a trace there,
+or where those that follow keep a distance in steps. Or starts of slow runs are scanned for one change of their rate:
+twice the log-likelihood ratio above 28. The time they add is 5 % of a step or more: an error where a step takes `grave`
+times what it did on average, a warning from `mild` on.
 
 What else looks like this: a part of the data with longer samples.
 
@@ -168,7 +169,7 @@ Example:
     149,step_time,2.992
     150,step_time,0.498
     ```
-    => SLO030 error confidence=medium step=78 step_lo=77 cause=stalls added=1.418 z=5.317
+    => SLO030 error confidence=medium step=78 step_lo=77 cause=stalls added=1.339 z=5.779
 Not this: as many stalls from the beginning on
     ```metrics step,name,value
     1,step_time,0.5014
@@ -232,49 +233,49 @@ Not this: as many stalls from the beginning on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from forensics.model import Finding, Severity, Shape
+from forensics.analyses.pace.account import Gravity, Paced, gravest, paced
+from forensics.analyses.pace.change import Change
+from forensics.model import Finding, Shape
 from forensics.registry import rule
-from forensics.rules.slowdown._pace import Paced, confidence_of, evidence_of, measured, onset_of, paced
-from forensics.signals.pace_change import Change
+from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of, severity_of
 from forensics.store.run import Run
 
+_LIKELY = (
+    "a data loader or storage that starves",
+    "checkpoints, garbage collection or logging that began",
+    "another job on the host",
+)
+_NEXT = (
+    "look for what began at this step: a pause of the loader, a checkpoint, garbage collection",
+    "time the loader apart from the step, and raise its workers or prefetch",
+)
 
-@dataclass(frozen=True, slots=True)
-class Stalling:
-    """Thresholds of SLO030: the time that stalls add to a step, relative, for an error and for a warning."""
 
-    error: float = 0.5
-    warn: float = 0.1
-
-
-@rule("SLO030", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Stalling)
-def stalls_more_frequent(run: Run, cfg: Stalling | None = None) -> Iterator[Finding]:
+@rule("SLO030", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Gravity)
+def stalls_more_frequent(run: Run, cfg: Gravity | None = None) -> Iterator[Finding]:
     """Find the clock whose stalls add most."""
-    cfg = cfg or Stalling()
-    found = [(p, p.change) for p in paced(run) if p.change is not None and p.change.form == "stalls"]
-    if found:
-        yield _finding(*max(found, key=lambda pair: pair[1].ratio), cfg)
+    cfg = cfg or Gravity()
+    pauses = [(p, p.change) for p in paced(run) if p.change is not None and p.change.form in {"stalls", "pauses"}]
+    found = gravest(pauses, cfg)
+    if found is not None:
+        yield _finding(*found, cfg)
 
 
-def _finding(one: Paced, change: Change, cfg: Stalling) -> Finding:
+def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:
     added = change.ratio - 1
-    severity = Severity.ERROR if added >= cfg.error else Severity.WARNING if added >= cfg.warn else Severity.INFO
+    words = f"pauses begin, one every {change.period} steps," if change.period else "slow steps come more often"
     return Finding(
         rule="SLO030",
         shape=Shape.SLOWDOWN,
-        severity=severity,
+        severity=severity_of(one, change, cfg),
         confidence=confidence_of(one, change),
-        title=f"from step {one.at(change.first)} on, slow steps come more often and add {100 * added:.0f} % of time",
+        title=f"from step {one.at(change.first)} on, {words} and add {100 * added:.0f} % of time",
         because=measured(one, change),
         evidence=evidence_of(one, change),
         onset=onset_of(one, change),
-        cause="stalls",
-        numbers={"added": added, "z": change.z},
-        likely=("a data loader or storage that starves", "another job on the host", "garbage collection that grows"),
-        next=(
-            "time the loader apart from the step, and raise its workers or prefetch",
-            "look at the storage's latency",
-        ),
+        cause="periodic_pauses" if change.period else "stalls",
+        numbers={"added": added, "z": change.z, "lost": one.lost(change), "period_steps": change.period},
+        likely=_LIKELY,
+        next=_NEXT,
     )

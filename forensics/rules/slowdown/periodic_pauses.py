@@ -5,10 +5,10 @@ What it detects: slow records that come at a fixed distance in steps.
 Why it matters: they are no fault, but their cost is seldom known: an evaluation each hundred steps can double the
 price of a run.
 
-How it decides: records four deviations and a quarter above the moving median, at steps with a common period: three or
-more, three quarters of those expected, and too many for chance (Chernoff bound below 0.001). Told from `least` of the
-time on; a warning from `warn` on when fewer than `explained` of them lie at an evaluation or checkpoint that the log
-names.
+How it decides: the time that records at a save take beyond what others do is an error from `saving` of the whole on,
+after `saves` saves. Else: records four deviations and a quarter above the moving median, at steps with a common
+period: three or more, three quarters of those expected, and too many for chance (Chernoff bound below 0.001). These are
+told from `least` of the time on; a warning from `unknown` on where neither a save nor an evaluation explains them.
 
 What else looks like this: batches that are longer at a fixed place of the epoch.
 
@@ -109,7 +109,7 @@ Example:
     89,step_time,0.4999
     90,step_time,2.5006
     ```
-    => SLO005 warning confidence=medium step=10 cause=periodic_pauses causal=context share=0.2881 period_steps=10
+    => SLO005 warning confidence=medium step=10 cause=periodic_pauses causal=context share=0.2879 period_steps=10
 Not this: the same pauses are so short that they cost little
     ```metrics step,name,value
     1,step_time,0.4954
@@ -161,56 +161,77 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from forensics.case.evidence import metric_evidence
+from forensics.analyses.pace.account import Pauses, pauses_of
+from forensics.analyses.pace.clocks import Clock
+from forensics.analyses.pace.pauses import Comb
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.pace_clocks import Clock, best_clocks
-from forensics.signals.pace_pauses import Comb, Steps, regular, share_of_time
-from forensics.signals.pace_steady import FEWEST, steady
+from forensics.rules._kit import metric_evidence
 from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Pauses:
-    """Thresholds of SLO005: shares of the whole time; a warning needs pauses that no evaluation or save explains."""
+class Paused:
+    """Thresholds of SLO005, as shares of the whole time; pauses at evaluations alone are never more than a note.
+
+    `unknown` is for pauses that neither a save nor an evaluation explains. `saving` is for saves: a pause of 0.2 s at
+    every twentieth step of 0.035 s takes 22 % and is a plan; from a quarter on it is a cost that nobody planned.
+    """
 
     least: float = 0.05
-    warn: float = 0.2
-    explained: float = 0.5
+    unknown: float = 0.2
+    saving: float = 0.27
+    saves: int = 2
 
 
-@rule("SLO005", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Pauses)
-def periodic_pauses(run: Run, cfg: Pauses | None = None) -> Iterator[Finding]:
-    """Find the clock that lost the largest share of its time to pauses with a period."""
-    cfg = cfg or Pauses()
-    found: list[tuple[float, Clock, Steps, tuple[Comb, ...]]] = []
-    for clock in best_clocks(run, fewest=FEWEST):
-        series = steady(clock.seconds, clock.steps, clock.quantum)
-        if series is None or clock.unit == "flop":
-            continue
-        flags, combs = regular(np.log(series.seconds), series.steps)
-        share = share_of_time(series.seconds, flags)
-        if share >= cfg.least:
-            found.append((share, clock, series.kept[flags], combs))
-    if found:
-        yield _finding(max(found, key=lambda each: each[0]), cfg)
+@rule("SLO005", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Paused)
+def periodic_pauses(run: Run, cfg: Paused | None = None) -> Iterator[Finding]:
+    """Find the clock that lost the largest share of its time to saves, or to pauses with a period."""
+    cfg = cfg or Paused()
+    every = pauses_of(run)
+    saving = [pair for pair in every if pair[1].saving >= cfg.saving and len(pair[1].saves) >= cfg.saves]
+    if saving:
+        yield _at_saves(*max(saving, key=lambda pair: pair[1].saving))
+        return
+    periodic = [pair for pair in every if pair[1].combs and pair[1].share >= cfg.least]
+    if periodic:
+        yield _periodic(*max(periodic, key=lambda pair: pair[1].share), cfg)
 
 
-def _finding(most: tuple[float, Clock, Steps, tuple[Comb, ...]], cfg: Pauses) -> Finding:
-    share, clock, paused, combs = most
-    rows = [clock.rows.row(int(i), named=True) for i in paused[:3]]
-    known = float(np.mean(clock.rows["busy"].to_numpy()[paused]))
-    grave = share >= cfg.warn and known < cfg.explained
-    said = ", ".join(_period(comb) for comb in combs)
+def _at_saves(clock: Clock, found: Pauses) -> Finding:
+    rows = [clock.rows.row(int(i), named=True) for i in found.saves[:3]]
+    share = found.saving
     return Finding(
         rule="SLO005",
         shape=Shape.SLOWDOWN,
-        severity=Severity.WARNING if grave else Severity.INFO,
+        severity=Severity.ERROR,
         confidence=Confidence.MEDIUM,
-        title=f"pauses {said} take {100 * share:.0f} % of the time",
-        because=f"{len(paused)} records stand out; {100 * known:.0f} % of them lie at an evaluation or a checkpoint",
+        title=f"saving checkpoints takes {100 * share:.0f} % of the time ({len(found.saves)} saves)",
+        because="the steps at which a checkpoint was saved take that much longer than those around them",
+        evidence=(
+            metric_evidence(rows[0]),
+            *(metric_evidence(row, EvidenceRole.RELATED) for row in rows[1:]),
+        ),
+        onset=Onset(step=rows[0]["at"], t_ns=rows[0]["t_ns"], rank=clock.rank),
+        cause="periodic_pauses",
+        numbers={"share": share, "saves": len(found.saves)},
+        likely=("storage that is slow or shared", "checkpoints that are saved too often or without need"),
+        next=("save checkpoints less often, or let saving run beside the training (asynchronous checkpoints)",),
+    )
+
+
+def _periodic(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
+    rows = [clock.rows.row(int(i), named=True) for i in found.records[:3]]
+    unknown = found.share - min(found.share, found.saving + found.evaluating)
+    said = ", ".join(_period(comb) for comb in found.combs)
+    return Finding(
+        rule="SLO005",
+        shape=Shape.SLOWDOWN,
+        severity=Severity.WARNING if unknown >= cfg.unknown else Severity.INFO,
+        confidence=Confidence.MEDIUM,
+        title=f"pauses {said} take {100 * found.share:.0f} % of the time",
+        because=f"{len(found.records)} records stand out; saves take {100 * found.saving:.0f} % of the time "
+        f"and evaluations {100 * found.evaluating:.0f} %",
         evidence=(
             metric_evidence(rows[0]),
             *(metric_evidence(row, EvidenceRole.RELATED) for row in rows[1:]),
@@ -218,7 +239,12 @@ def _finding(most: tuple[float, Clock, Steps, tuple[Comb, ...]], cfg: Pauses) ->
         onset=Onset(step=rows[0]["at"], t_ns=rows[0]["t_ns"], rank=clock.rank),
         cause="periodic_pauses",
         causal=Causal.CONTEXT,
-        numbers={"share": share, "period_steps": combs[0].period, "pauses": len(paused), "known": known},
+        numbers={
+            "share": found.share,
+            "period_steps": found.combs[0].period,
+            "pauses": len(found.records),
+            "unknown": unknown,
+        },
         likely=(
             "evaluation, checkpoints or samples, at the interval of the configuration",
             "the end of an epoch, where loader workers start anew",

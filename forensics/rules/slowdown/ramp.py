@@ -4,9 +4,9 @@ What it detects: a rise of the time per step that is spread over many steps and 
 
 Why it matters: what grows slowly is rarely noticed while it can be stopped, and it goes on.
 
-How it decides: the level rose by 5 % or more (as in SLO001), and one ramp between two knots explains the series
-better than any steps do, by 12 in twice the log-likelihood after a charge for parameters (BIC). An error from `error`
-on, a warning from `warn` on; only for changes that are confirmed, or that climb to `drift` times part by part.
+How it decides: one ramp between two knots explains the series better than any levels do, by 12 in twice the
+log-likelihood after a charge for parameters (BIC), and rises by 5 % or more beyond the noise that it leaves. It begins
+where the series leaves its past. An error where a step takes `grave` times what it did, a warning from `mild` on.
 
 What else looks like this: a curriculum of longer sequences that is not logged as tokens; generations that grow longer
 in RL.
@@ -84,7 +84,7 @@ Example:
     65,step_time,0.9479
     66,step_time,0.9585
     ```
-    => SLO003 error confidence=medium step=21 step_lo=20 cause=slow_ramp ratio=1.768 z=16.88
+    => SLO003 error confidence=medium step=22 step_lo=21 cause=slow_ramp ratio=1.768 z=16.88
 Not this: a level without a trend
     ```metrics step,name,value
     1,step_time,0.5005
@@ -118,80 +118,29 @@ Not this: a level without a trend
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-import polars as pl
-
-from forensics.model import Finding, Severity, Shape
+from forensics.analyses.pace.account import Gravity, Paced, gravest, paced
+from forensics.analyses.pace.change import Change
+from forensics.model import Finding, Shape
 from forensics.registry import rule
-from forensics.rules.slowdown._pace import (
-    SIDE,
-    Paced,
-    confidence_of,
-    evidence_of,
-    measured,
-    more_work,
-    onset_of,
-    paced,
-)
-from forensics.signals.level import climb_of
-from forensics.signals.pace_change import Change
+from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of, severity_of
 from forensics.store.run import Run
 
-_PARTS = 8
+
+@rule("SLO003", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Gravity)
+def step_time_ramp(run: Run, cfg: Gravity | None = None) -> Iterator[Finding]:
+    """Find the clock that lost most along a ramp."""
+    cfg = cfg or Gravity()
+    found = gravest([(p, p.change) for p in paced(run) if p.change is not None and p.change.form == "ramp"], cfg)
+    if found is not None:
+        yield _finding(*found, cfg)
 
 
-@dataclass(frozen=True, slots=True)
-class Ramped:
-    """Thresholds of SLO003: the last level over the first one, for an error, a warning, and a note.
-
-    A rise of `drift` times over eight parts of `records` each is beyond what noise makes, whatever its memory: no part
-    falls by more than `falls`, and no two of the steps between them make up more than `staircase` of it.
-    """
-
-    error: float = 1.5
-    warn: float = 1.1
-    drift: float = 2.0
-    falls: float = 0.1
-    staircase: float = 0.6
-    records: int = 8
-
-
-@rule("SLO003", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Ramped)
-def step_time_ramp(run: Run, cfg: Ramped | None = None) -> Iterator[Finding]:
-    """Find the clock that climbed highest along a ramp."""
-    cfg = cfg or Ramped()
-    found = [
-        (p, p.change)
-        for p in paced(run)
-        if p.change is not None and p.change.form == "ramp" and not more_work(run, p, p.change)
-    ]
-    if found:
-        yield _finding(*max(found, key=lambda pair: pair[1].ratio), cfg)
-
-
-def _drifts(one: Paced, cfg: Ramped) -> bool:
-    """Whether the times climb and climb, part by part."""
-    if len(one.steady) < _PARTS * cfg.records:
-        return False
-    climb = climb_of(pl.Series(one.steady.seconds), parts=_PARTS)
-    if climb is None or climb.last < cfg.drift * climb.first:
-        return False
-    return climb.falls <= cfg.falls and climb.steepest <= cfg.staircase
-
-
-def _severity(one: Paced, change: Change, cfg: Ramped) -> Severity:
-    sure = (change.confirmed or _drifts(one, cfg)) and not one.steady.multimodal
-    if not sure or change.ratio < cfg.warn or len(one.steady) < 3 * SIDE:
-        return Severity.INFO
-    return Severity.ERROR if change.ratio >= cfg.error and len(change.cuts) > 1 else Severity.WARNING
-
-
-def _finding(one: Paced, change: Change, cfg: Ramped) -> Finding:
+def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:
     return Finding(
         rule="SLO003",
         shape=Shape.SLOWDOWN,
-        severity=_severity(one, change, cfg),
+        severity=severity_of(one, change, cfg),
         confidence=confidence_of(one, change),
         title=f"seconds per {one.clock.unit} climbed to {change.ratio:.2f} times what they were, "
         f"from step {one.at(change.first)} on",
@@ -199,14 +148,14 @@ def _finding(one: Paced, change: Change, cfg: Ramped) -> Finding:
         evidence=evidence_of(one, change),
         onset=onset_of(one, change),
         cause="slow_ramp",
-        numbers={"before_s": change.before, "ratio": change.ratio, "z": change.z},
+        numbers={"before_s": change.before, "ratio": change.ratio, "z": change.z, "lost": one.lost(change)},
         likely=(
             "something that grows with the run: a list of losses, a log, a replay buffer, a cache",
             "memory that fills up until the allocator or the host swaps",
             "a device that heats up",
         ),
         next=(
+            "compare what the process holds early and late: a list or a cache that grows, host memory, open files",
             "forensics memory RUN",
-            "compare what the process holds early and late: host memory, open files, threads",
         ),
     )

@@ -6,7 +6,9 @@ whose waiting time in collectives lies below theirs.
 Why it matters: a synchronous job is as slow as its slowest rank, while the step times of all ranks look the same.
 
 How it decides: medians per rank: one lies `excess` and `z` robust deviations above (for waiting: below) the median
-rank, and in `blocks` of the blocks of twenty steps too, from the start or from half or three quarters of the run on.
+of the others, and in `blocks` of the blocks of four steps too, from the step on at which it parted from them or from
+the start. Of two ranks the deviations are those of their difference over the steps; two that always differed are a
+warning, as stages of a pipeline do.
 Where step times are printed, the difference must be `excess` of a step as well. Whole step times cannot tell who it
 is: they are the same on all ranks, whoever is late.
 
@@ -115,7 +117,7 @@ Example:
     24,2,forward_time,0.257
     24,3,forward_time,0.2028
     ```
-    => SLO006 error confidence=high step=1 rank=2 cause=straggler excess=0.2969 z=98.97
+    => SLO006 error confidence=high step=1 rank=2 cause=straggler excess=0.2977 z=99.24
 Not this: all ranks alike
     ```metrics step,rank,name,value
     1,0,forward_time,0.1969
@@ -223,12 +225,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forensics.case.evidence import metric_evidence
+from forensics.analyses.pace.ranks import Straggler, stragglers
 from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.pace_ranks import Straggler, stragglers
+from forensics.rules._kit import metric_evidence
 from forensics.store.run import Run
 
+_PAIR = 2  # of two ranks that always differed, each may be the one whose work is as planned
 _NEXT = (
     "swap the rank's GPU or host with another and look whether the slowness moves along",
     "compare clocks, temperature and ECC errors of its GPU with those of the others",
@@ -239,7 +242,7 @@ _NEXT = (
 class Straggling:
     """Thresholds of SLO006, relative and in robust deviations over the ranks; `error` is a relative excess.
 
-    `blocks` is the share of twenty-step blocks in which the rank must be slow.
+    `blocks` is the share of blocks of four steps in which the rank must be slow.
     """
 
     excess: float = 0.05
@@ -260,13 +263,15 @@ def straggling_rank(run: Run, cfg: Straggling | None = None) -> Iterator[Finding
 def _finding(one: Straggler, cfg: Straggling) -> Finding:
     first, last = one.rows.row(0, named=True), one.rows.row(-1, named=True)
     words = "waits" if one.waiting else "takes"
-    share = f"{100 * abs(one.excess):.0f} % {'less' if one.waiting else 'longer'} than the other {one.ranks - 1} ranks"
+    share = f"{100 * abs(one.excess):.0f} % {'less' if one.waiting else 'longer'} than {_others(one)}"
     if 2 * one.others < one.own and not one.waiting:
-        share = f"{one.own:.4g} where the other {one.ranks - 1} ranks take {one.others:.4g}"
+        share = f"{one.own:.4g} where {_others(one)} take{'s' * (one.ranks == _PAIR)} {one.others:.4g}"
     return Finding(
         rule="SLO006",
         shape=Shape.SLOWDOWN,
-        severity=Severity.ERROR if abs(one.excess) >= cfg.error else Severity.WARNING,
+        severity=Severity.ERROR
+        if abs(one.excess) >= cfg.error and (one.ranks > _PAIR or one.begins)
+        else Severity.WARNING,
         confidence=Confidence.HIGH if one.z >= 2 * cfg.z and one.blocks == 1 else Confidence.MEDIUM,
         title=f"rank {one.rank} {words} {share} in {first['raw_name']}",
         because=f"{one.z:.0f} robust deviations over the ranks, in {100 * one.blocks:.0f} % of the blocks of steps; "
@@ -285,3 +290,7 @@ def _finding(one: Straggler, cfg: Straggling) -> Finding:
         ),
         next=_NEXT,
     )
+
+
+def _others(one: Straggler) -> str:
+    return "the other rank" if one.ranks == _PAIR else f"the other {one.ranks - 1} ranks"

@@ -99,10 +99,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forensics.case.evidence import metric_evidence
+from forensics.analyses.pace.account import COARSE, Paced, paced
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.slowdown._pace import COARSE, Paced, paced
+from forensics.rules._kit import metric_evidence
 from forensics.store.run import Run
 
 

@@ -6,8 +6,7 @@ Why it matters: the run is not slow now, so nothing needs to be done to it; the 
 come again.
 
 How it decides: the levels of the steady step times (docs/explanation/slowdown.md): a higher one that ends before the
-run does. A warning from `warn_ratio` on when it took `warn_share` of the records and stands `z` deviations out; else
-a note.
+run does. A warning where it cost `lost` of the run's time and stands `z` deviations out; else a note.
 
 What else looks like this: a stage of the training with heavier steps, by design; an evaluation that runs beside the
 training.
@@ -100,7 +99,7 @@ Example:
     79,step_time,0.4991
     80,step_time,0.4956
     ```
-    => SLO002 warning confidence=low step=31 step_lo=30 cause=temporary_slowdown causal=context ratio=1.595 share=0.3165
+    => SLO002 warning confidence=low step=31 step_lo=30 cause=temporary_slowdown causal=context ratio=1.595 lost=0.1586
 Not this: three single slow records
     ```metrics step,name,value
     1,step_time,0.5104
@@ -167,44 +166,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forensics.case.evidence import number
+from forensics.analyses.pace.account import Paced, paced
+from forensics.analyses.pace.change import Change
 from forensics.model import Causal, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.slowdown._pace import Paced, confidence_of, evidence_of, measured, more_work, onset_of, paced
-from forensics.signals.pace_change import Change
+from forensics.rules._kit import number
+from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of
 from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
 class Temporary:
-    """Thresholds of SLO002: from `warn_ratio` on, over `warn_share` of the records or more, it is a warning."""
+    """Thresholds of SLO002: it is a warning where it cost `lost` of the run's time and stands `z` deviations out."""
 
-    warn_ratio: float = 1.25
-    warn_share: float = 0.05
+    lost: float = 0.02
     z: float = 8.0
 
 
 @rule("SLO002", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Temporary)
 def temporary_slowdown(run: Run, cfg: Temporary | None = None) -> Iterator[Finding]:
-    """Find the longest slow stretch that ended."""
+    """Find the slow stretch that ended and cost most of the time."""
     cfg = cfg or Temporary()
-    found = [
-        (p, p.change)
-        for p in paced(run)
-        if p.change is not None and p.change.kind == "transient" and not more_work(run, p, p.change)
-    ]
+    found = [(p, p.change) for p in paced(run) if p.change is not None and p.change.kind == "transient"]
     if found:
-        yield _finding(*max(found, key=lambda pair: pair[1].end - pair[1].first), cfg)
+        yield _finding(*max(found, key=lambda pair: pair[0].lost(pair[1])), cfg)
 
 
 def _finding(one: Paced, change: Change, cfg: Temporary) -> Finding:
-    share = (change.end - change.first) / len(one.steady)
-    grave = change.ratio >= cfg.warn_ratio and share >= cfg.warn_share and change.z >= cfg.z
+    lost = one.lost(change)
     last = one.at(min(change.end, len(one.steady) - 1))
     return Finding(
         rule="SLO002",
         shape=Shape.SLOWDOWN,
-        severity=Severity.WARNING if grave else Severity.INFO,
+        severity=Severity.WARNING if lost >= cfg.lost and change.z >= cfg.z else Severity.INFO,
         confidence=confidence_of(one, change),
         title=f"seconds per {one.clock.unit} rose to {change.ratio:.2f} times from step {one.at(change.first)} "
         f"to step {last}, then came back",
@@ -213,7 +207,7 @@ def _finding(one: Paced, change: Change, cfg: Temporary) -> Finding:
         onset=onset_of(one, change),
         cause="temporary_slowdown",
         causal=Causal.CONTEXT,
-        numbers={"before_s": number(change.before), "ratio": change.ratio, "end_step": last, "share": share},
+        numbers={"before_s": number(change.before), "ratio": change.ratio, "end_step": last, "lost": lost},
         likely=(
             "another job on the host or the storage",
             "a device that was hot for a while",

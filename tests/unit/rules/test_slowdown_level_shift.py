@@ -1,18 +1,23 @@
-"""Slow steps: where they begin, and what only looks like them."""
+"""Slow steps: where they begin, in which form, and what only looks like them."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 import polars as pl
 import pytest
 
-from forensics.model import Finding
+from forensics.model import Finding, Severity
 from forensics.rules.slowdown.level_shift import step_time_level_shift
-from forensics.signals.level import climb_of, shift_of
+from forensics.rules.slowdown.more_stalls import stalls_more_frequent
+from forensics.rules.slowdown.periodic_pauses import periodic_pauses
+from forensics.rules.slowdown.ramp import step_time_ramp
+from forensics.rules.slowdown.transient import temporary_slowdown
 from forensics.store.run import Run, run_of
+
+RULES = (step_time_level_shift, step_time_ramp, stalls_more_frequent, periodic_pauses, temporary_slowdown)
 
 
 def clock_run(paces: Sequence[float], *, every: int = 10, evals: Sequence[int] = ()) -> Run:
@@ -25,17 +30,24 @@ def clock_run(paces: Sequence[float], *, every: int = 10, evals: Sequence[int] =
     return run_of("run", {"metrics": pl.DataFrame([*clock, *rows])})
 
 
-def printed_run(name: str, values: Sequence[float], **others: Sequence[float]) -> Run:
+def printed_run(name: str, values: Sequence[float], saves: Sequence[int] = (), **others: Sequence[float]) -> Run:
     rows = [
         {"source": "run.log", "seq": i, "step": i, "name": key, "raw_name": key, "value": value}
         for key, series in {name: values, **others}.items()
         for i, value in enumerate(series)
     ]
-    return run_of("run", {"metrics": pl.DataFrame(rows)})
+    kept = [{"source": "run.log", "seq": 0, "step": step, "kind": "saved", "path": f"step_{step}"} for step in saves]
+    tables = {"metrics": pl.DataFrame(rows)} | ({"checkpoints": pl.DataFrame(kept)} if kept else {})
+    return run_of("run", tables)
+
+
+def told(run: Run) -> Iterator[Finding]:
+    """Every finding about step times that is more than a note."""
+    return (f for rule in RULES for f in rule(run) if f.severity is not Severity.INFO)
 
 
 def found(run: Run) -> list[Finding]:
-    return list(step_time_level_shift(run))
+    return list(told(run))
 
 
 def noisy(count: int, level: float, seed: int, noise: float = 0.05) -> list[float]:
@@ -49,17 +61,24 @@ def test_the_onset_is_the_first_slow_record_and_the_last_fast_one_bounds_it() ->
     assert hit.numbers["ratio"] == pytest.approx(2.5, rel=0.1)
 
 
-def test_three_slow_records_at_the_end_are_enough_when_they_are_very_slow() -> None:
-    [hit] = found(clock_run(noisy(100, 0.2, 3) + noisy(3, 0.7, 4)))
-    assert hit.onset.step == 1010
+def test_fourteen_records_after_a_threefold_jump_are_a_failure() -> None:
+    [hit] = found(clock_run(noisy(100, 0.2, 3) + noisy(14, 0.6, 4)))
+    assert (hit.severity, hit.onset.step) == (Severity.ERROR, 1010)
 
 
-def test_two_slow_records_at_the_end_are_not_enough() -> None:
-    assert not found(clock_run(noisy(100, 0.2, 5) + noisy(2, 0.9, 6)))
+def test_fourteen_records_after_a_rise_by_a_quarter_are_not() -> None:
+    assert not found(clock_run(noisy(100, 0.2, 3) + noisy(14, 0.25, 4)))
 
 
-def test_a_run_that_recovers_is_not_slow() -> None:
-    assert not found(clock_run(noisy(60, 0.2, 7) + noisy(40, 0.6, 8) + noisy(20, 0.2, 9)))
+def test_seven_slow_records_at_the_end_are_a_note_at_most() -> None:
+    assert not found(clock_run(noisy(100, 0.2, 5) + noisy(7, 0.9, 6)))
+
+
+def test_a_run_that_recovers_is_told_as_temporary_with_what_it_lost() -> None:
+    times = noisy(60, 0.2, 7) + noisy(40, 0.6, 8) + noisy(20, 0.2, 9)
+    [hit] = found(printed_run("step_time_s", times, tokens_per_sec=[1000 / t for t in times]))
+    assert (hit.cause, hit.severity, hit.onset.step) == ("temporary_slowdown", Severity.WARNING, 60)
+    assert hit.numbers["lost"] == pytest.approx(40 * 0.4 / 40, rel=0.1)
 
 
 def test_slow_first_steps_are_warm_up() -> None:
@@ -71,19 +90,48 @@ def test_pauses_for_evaluations_are_not_slow_steps() -> None:
     assert not found(clock_run(paces, evals=[10 * i for i in range(40, 80) if i % 4 == 3]))
 
 
-def test_a_staircase_of_moderate_steps_is_a_schedule() -> None:
-    assert not found(clock_run(noisy(40, 0.1, 11) + noisy(30, 0.18, 12) + noisy(30, 0.26, 13)))
+def test_evaluations_that_eat_half_of_the_time_are_no_failure_by_themselves() -> None:
+    paces = [1.1 if i % 10 == 9 else t for i, t in enumerate(noisy(200, 0.1, 31, 0.01))]
+    assert not found(clock_run(paces, evals=[10 * i for i in range(200) if i % 10 == 9]))
 
 
-def test_one_moderate_step_is_a_slowdown() -> None:
-    [hit] = found(clock_run(noisy(40, 0.1, 14) + noisy(40, 0.18, 15)))
-    assert hit.onset.step == 410
+def test_two_jumps_are_a_slowdown_from_the_first_one_on() -> None:
+    [hit] = found(clock_run(noisy(80, 0.1, 11) + noisy(60, 0.166, 12) + noisy(60, 0.276, 13)))
+    assert (hit.severity, hit.onset.step) == (Severity.ERROR, 810)
+    assert hit.numbers["ratio"] == pytest.approx(2.76, rel=0.05)
 
 
-def test_a_drift_without_return_is_a_slowdown() -> None:
-    paces = [0.1 * 1.015**i for i in range(100)]
-    [hit] = found(clock_run(paces))
-    assert "drift" in hit.title or hit.numbers["ratio"] > 1.5
+def test_even_stairs_are_a_schedule() -> None:
+    stairs = [level for step in range(4) for level in noisy(50, 0.1 * 1.3**step, 20 + step, 0.01)]
+    assert not found(clock_run(stairs))
+
+
+def test_a_drift_without_return_begins_where_it_leaves_its_past() -> None:
+    flat, drift = noisy(60, 0.1, 15, 0.02), [0.1 * 1.015**i for i in range(80)]
+    [hit] = found(clock_run(flat + drift))
+    assert hit.cause == "slow_ramp"
+    assert hit.onset.step == pytest.approx(610, abs=50)
+
+
+@pytest.mark.parametrize(("seconds", "cause"), [(1.0, "periodic_pauses"), (0.0, None)])
+def test_pauses_that_begin_in_mid_run_are_told_from_the_first_one_on(seconds: float, cause: str | None) -> None:
+    times = [t + (seconds if i >= 100 and i % 8 == 4 else 0) for i, t in enumerate(noisy(200, 0.1, 16))]
+    hits = found(printed_run("step_time_s", times))
+    assert [(f.cause, f.onset.step) for f in hits] == ([(cause, 100)] if cause else [])
+
+
+def test_pauses_all_along_do_not_begin() -> None:
+    times = [t + (1.0 if i % 8 == 4 else 0) for i, t in enumerate(noisy(200, 0.1, 17))]
+    assert [f.rule for f in told(printed_run("step_time_s", times))] == ["SLO005"]
+
+
+@pytest.mark.parametrize(("pause", "told_as"), [(8.0, Severity.ERROR), (1.0, None)])
+def test_saves_that_eat_the_time_are_a_failure_though_the_next_record_holds_them(
+    pause: float, told_as: Severity | None
+) -> None:
+    times = [t + (pause if i % 20 == 1 and i > 1 else 0) for i, t in enumerate(noisy(200, 0.2, 18))]
+    hits = found(printed_run("step_time_s", times, saves=range(20, 200, 20)))
+    assert [(f.severity, f.cause) for f in hits] == ([(told_as, "periodic_pauses")] if told_as else [])
 
 
 def test_one_printed_digit_is_not_a_doubling() -> None:
@@ -94,6 +142,34 @@ def test_longer_steps_with_the_same_throughput_are_not_slower() -> None:
     times = noisy(30, 0.2, 16) + noisy(30, 0.6, 17)
     assert not found(printed_run("step_time_s", times, tokens_per_sec=noisy(60, 5000.0, 18)))
     assert found(printed_run("step_time_s", times, tokens_per_sec=[5000.0] * 30 + [1700.0] * 30))
+
+
+@pytest.mark.parametrize("work", ["num_tokens_step", "seq_len"])
+def test_twice_the_time_for_twice_the_work_is_not_slower(work: str) -> None:
+    times, more = noisy(30, 0.2, 16) + noisy(30, 0.4, 17), [512.0] * 30 + [1024.0] * 30
+    assert not found(printed_run("step_time_s", times, **{work: more}))
+    assert found(printed_run("step_time_s", times, **{work: [512.0] * 60}))
+
+
+def test_a_changed_log_interval_is_not_slower() -> None:
+    clock = [0.2 * step for step in [*range(40), *range(40, 400, 10)]]
+    steps = [*range(40), *range(40, 400, 10)]
+    rows = [
+        {"source": "run.log", "seq": i, "step": s, "name": "train_time_s", "raw_name": "t", "value": v}
+        for i, (s, v) in enumerate(zip(steps, clock, strict=True))
+    ]
+    assert not found(run_of("run", {"metrics": pl.DataFrame(rows)}))
+
+
+def test_time_stamps_to_the_second_are_a_clock_over_many_steps() -> None:
+    now, rows = 0.0, []
+    for step in range(1200):
+        now += 0.8 if step < 700 else 2.4
+        stamp = int(now) * 1_000_000_000
+        one = {"source": "run.log", "seq": step, "step": step, "name": "loss", "raw_name": "loss"}
+        rows.append({**one, "value": 2.0, "t_ns": stamp})
+    [hit] = found(run_of("run", {"metrics": pl.DataFrame(rows)}))
+    assert hit.onset.step == pytest.approx(700, abs=100)
 
 
 def test_a_throughput_alone_is_a_clock() -> None:
@@ -109,16 +185,11 @@ def test_a_steady_run_with_heavy_noise_is_silent(seed: int) -> None:
     assert not found(clock_run(paces))
 
 
-def test_an_edge_keeps_its_place_and_a_lone_outlier_is_none() -> None:
-    shift = shift_of(pl.Series([1.0, 1.0, 1.0, 9.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0]), edge=3, near=3)
-    assert shift is not None
-    assert (shift.index, shift.before, shift.after) == (6, 1.0, 3.0)
-
-
-def test_a_falling_series_neither_shifts_nor_climbs() -> None:
-    falling = pl.Series([float(v) for v in range(40, 0, -1)])
-    assert shift_of(falling, edge=3, near=3) is None
-    assert climb_of(falling, parts=4) is None
+def test_a_jump_is_found_to_the_record_on_a_machine_that_is_shared() -> None:
+    chance = random.Random(5)
+    busy = [1 + (chance.expovariate(1.0) if chance.random() < 0.4 else 0) for _ in range(160)]
+    [hit] = found(printed_run("step_time_s", [b * (0.1 if i < 90 else 0.25) for i, b in enumerate(busy)]))
+    assert hit.onset.step == pytest.approx(90, abs=2)
 
 
 def test_a_rate_that_was_once_zero_is_read_without_that_record() -> None:

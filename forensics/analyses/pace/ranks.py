@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from forensics.analyses.pace.edges import sharpest_edge
+from forensics.analyses.pace.noise import spread
 from forensics.signals.loss_curve import Floats
 from forensics.signals.metric_names import metric_names
-from forensics.signals.pace_noise import spread
 from forensics.signals.steps import ordered
 from forensics.store.run import Run
 
-Ints = npt.NDArray[np.int64]
 _END = r"(?:_s|_ms|_sec)?$"
 _UNIT = r"(?:time|ms|s|sec|seconds|duration)"
 _OWN = (
@@ -27,12 +26,10 @@ _WAIT = (
     rf"[_ ]?(?:wait[_ ]?)?{_UNIT}?{_END}"
 )
 _MS = re.compile(r"(?i)(?:^|[/_. ])ms$|msec$")
-_FEWEST_RANKS, _FEWEST_STEPS, _BLOCK = 3, 20, 20
+_FEWEST_RANKS, _FEWEST_STEPS, _FEWEST_SLOW, _BLOCK = 2, 12, 8, 4
 _FLOOR = 0.003  # spread over ranks below which no machine can be told from another, relative
 
 
-#: Shares of the steps after which a rank may have become slow.
-_TAILS = (0.0, 0.5, 0.75)
 #: A time of others that is below this share of what a rank takes longer is as good as none.
 _NOTHING = 0.05
 
@@ -42,8 +39,8 @@ class Straggler:
     """A rank that stands out of `ranks`: `excess` over the median rank, relative (negative for waiting), and `z`.
 
     Where the others take next to no time, `excess` is a share of the step, or 1. `own` and `others` are the medians, as
-    printed. `blocks` is the share of blocks of steps in which it did; `rows` are its metric rows with `at` from the
-    step on at which it began.
+    printed. `blocks` is the share of blocks of four steps in which it did; `begins` whether it was like the others
+    before; `rows` are its metric rows with `at` from the step on at which it began.
     """
 
     rank: int
@@ -52,6 +49,7 @@ class Straggler:
     z: float
     blocks: float
     waiting: bool
+    begins: bool
     own: float
     others: float
     rows: pl.DataFrame
@@ -72,11 +70,11 @@ class _Times:
     steps: list[int]
     ranks: list[int]
     step_time: float | None
+    begins: bool = False
 
-    def after(self, share: float) -> _Times:
-        """The part after a share of the steps."""
-        cut = int(share * len(self.steps))
-        return _Times(self.values[cut:], self.steps[cut:], self.ranks, self.step_time)
+    def after(self, first: int) -> _Times:
+        """The part from a step on."""
+        return _Times(self.values[first:], self.steps[first:], self.ranks, self.step_time, begins=first > 0)
 
 
 def stragglers(run: Run, *, effect: float, z: float, persist: float) -> Iterator[Straggler]:
@@ -101,7 +99,7 @@ def stragglers(run: Run, *, effect: float, z: float, persist: float) -> Iterator
 
 
 def _by_rank(rows: pl.DataFrame, step_time: float | None) -> _Times | None:
-    """The steps that every rank has; None below three ranks or twenty steps."""
+    """The steps that every rank has; None below two ranks or twelve steps."""
     one = rows.unique(["rank", "at"], keep="first", maintain_order=True)
     wide = one.pivot("rank", index="at", values="value", maintain_order=True).drop_nulls().sort("at")
     names = sorted((c for c in wide.columns if c != "at"), key=int)
@@ -113,44 +111,41 @@ def _by_rank(rows: pl.DataFrame, step_time: float | None) -> _Times | None:
 
 def _standing_out(rows: pl.DataFrame, times: _Times, least: _Least, *, waiting: bool) -> Iterator[Straggler]:
     for place in range(len(times.ranks)):
-        for share in _TAILS:
-            part = times.after(share)
-            if len(part.steps) < 2 * _BLOCK and share:
-                continue
-            found = _judged(rows, part, place, least, waiting=waiting)
+        begun = _begun(times, place, waiting=waiting)
+        for first in (begun, 0) if begun else (0,):
+            found = _judged(rows, times.after(first), place, least, waiting=waiting)
             if found is not None:
                 yield found
                 break
 
 
+def _begun(times: _Times, place: int, *, waiting: bool) -> int:
+    """Index of the step from which a rank's time stands apart from the others' most clearly; 0 for none."""
+    others = np.median(np.delete(times.values, place, axis=1), axis=1)
+    over = (-1.0 if waiting else 1.0) * (times.values[:, place] - others)
+    cut = sharpest_edge(over, _FEWEST_SLOW)
+    return cut if cut is not None and float(np.median(over[cut:])) > 2 * abs(float(np.median(over[:cut]))) else 0
+
+
 def _judged(rows: pl.DataFrame, times: _Times, place: int, least: _Least, *, waiting: bool) -> Straggler | None:
     sign = -1.0 if waiting else 1.0
     medians = np.median(times.values, axis=0)
-    own, middle = float(medians[place]), float(np.median(medians))
+    rest = np.delete(medians, place)
+    own, middle = float(medians[place]), float(np.median(rest))
     more = sign * (own - middle)
     whole = middle if middle > _NOTHING * more else times.step_time or more
     if more <= 0 or more <= least.effect * max(whole, times.step_time or 0.0):
         return None
-    far = more / max(spread(medians), _FLOOR * max(middle, times.step_time or 0.0, _NOTHING * more))
     count = len(times.values) // _BLOCK
     parts = np.median(times.values[: count * _BLOCK].reshape(count, _BLOCK, -1), axis=1)
-    often = float(np.mean(sign * (parts[:, place] - np.median(parts, axis=1)) > least.effect / 2 * whole))
+    over = sign * (parts[:, place] - np.median(np.delete(parts, place, axis=1), axis=1))
+    apart = spread(rest) if len(rest) > 1 else spread(over) / count**0.5
+    far = more / max(apart, _FLOOR * max(middle, times.step_time or 0.0, _NOTHING * more))
+    often = float(np.mean(over > least.effect / 2 * whole))
     if far <= least.z or often < least.persist:
         return None
-    others = np.median(times.values, axis=1)
-    calm = np.flatnonzero(sign * (times.values[:, place] - others) < more / 2)
-    begun = _begun(calm, len(times.steps), least)
     rank = times.ranks[place]
-    from_there = rows.filter((pl.col("rank") == rank) & (pl.col("at") >= times.steps[begun]))
+    from_there = rows.filter((pl.col("rank") == rank) & (pl.col("at") >= times.steps[0]))
+    begins = times.begins
     excess = sign * more / whole
-    return Straggler(rank, len(times.ranks), float(excess), float(far), often, waiting, own, middle, from_there)
-
-
-def _begun(calm: Ints, count: int, least: _Least) -> int:
-    """Index of the first step from which the rank is slow in as many steps as asked; 0 where it always was."""
-    behind = count - 1 - calm  # steps after each calm one
-    late = np.arange(len(calm))[::-1]  # calm steps after each of them
-    settled = calm[(behind > 0) & (late <= (1 - least.persist) * behind)]
-    if not len(settled) or len(calm) < (1 - least.persist) * count:
-        return 0
-    return int(settled[0]) + 1
+    return Straggler(rank, len(times.ranks), excess, float(far), often, waiting, begins, own, middle, from_there)

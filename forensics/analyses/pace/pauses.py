@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forensics.analyses.pace.noise import spread
 from forensics.signals.loss_curve import Floats
 from forensics.signals.loss_noise import centred_median
-from forensics.signals.pace_noise import spread
 
 Flags = NDArray[np.bool_]
 Steps = NDArray[Any]
@@ -178,6 +178,13 @@ def winsorised(logs: Floats, found: Spikes, sigmas: float = 3.0) -> Floats:
     """Replace spikes by the level around them, and pull what is left to at most `sigmas` deviations from it."""
     calm = np.where(found.far, found.base, logs)
     return found.base + np.clip(calm - found.base, -sigmas * found.sd, sigmas * found.sd)
+
+
+def floor_of(logs: Floats, width: int = 7, share: float = 0.25) -> Floats:
+    """Give the lower quartile of seven neighbours: the level where noise only ever adds time."""
+    half = width // 2
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(logs, half, mode="edge"), width)
+    return np.quantile(around, share, axis=1)
 
 
 def excess(logs: Floats, found: Spikes) -> Floats:

@@ -12,17 +12,24 @@ from forensics.signals.steps import ordered
 from forensics.store.run import Run
 
 if TYPE_CHECKING:
-    from forensics.signals.pace_clocks import Clock
+    from forensics.analyses.pace.clocks import Clock
 
 _TOTALS = ("num_tokens", "num_samples")
 _PER_STEP = ("num_tokens_step", "tokens_per_step", "global_batch_size", "global batch size", "batch_size")
-_UNIT = {"num_tokens": "token", "num_tokens_step": "token", "tokens_per_step": "token"}
+#: The work of a step grows with the length of its sequences where the batch stays.
+_LENGTHS = ("seq_len", "seqlen", "seq_length", "sequence_length", "max_seq_len")
+_UNIT = {
+    **dict.fromkeys(_LENGTHS, "position"),
+    "num_tokens": "token",
+    "num_tokens_step": "token",
+    "tokens_per_step": "token",
+}
 _CHANGE = 1.01  # least change of the work per step that matters
 
 
 def work_of(run: Run) -> pl.DataFrame:
     """Give the work per step: source, attempt, rank, `at`, `work` and `unit`, sorted; empty where none is logged."""
-    own = pl.col("name").is_in([*_TOTALS, *_PER_STEP]) & (pl.col("value_class") == "finite")
+    own = pl.col("name").is_in([*_TOTALS, *_PER_STEP, *_LENGTHS]) & (pl.col("value_class") == "finite")
     rows = ordered(run.scan("metrics").filter(own)).filter(pl.col("at").is_not_null())
     over = ["source", "attempt", "rank", "name"]
     passed = (pl.col("at") - pl.col("at").shift(1)).over(over)
@@ -44,7 +51,7 @@ def per_work(clock: Clock, work: pl.DataFrame) -> Iterator[Clock]:
     )
     if not own.height:
         return
-    name = min(own["name"].unique(), key=[*_TOTALS, *_PER_STEP].index)
+    name = min(own["name"].unique(), key=[*_TOTALS, *_PER_STEP, *_LENGTHS].index)
     known = own.filter(pl.col("name") == name).unique("at", keep="first", maintain_order=True)
     low, high = known["work"].quantile(0.05), known["work"].quantile(0.95)
     if low is None or high is None or high < _CHANGE * low:

@@ -6,22 +6,23 @@ clocks and timestamps differenced, averages since the start undone, steps turned
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
+from forensics.analyses.pace.average import is_running_average, undone, undone_quantum
+from forensics.analyses.pace.names import PaceName, pace_name
+from forensics.analyses.pace.pauses import Flags, spikes
+from forensics.analyses.pace.units import rescaled
+from forensics.analyses.pace.work import per_work, work_of
 from forensics.signals.loss_curve import Floats
-from forensics.signals.pace_average import is_running_average, undone, undone_quantum
-from forensics.signals.pace_names import PaceName, pace_name
-from forensics.signals.pace_units import rescaled
-from forensics.signals.pace_work import per_work, work_of
 from forensics.signals.steps import ordered
-from forensics.signals.throughput import busy_steps, marked
 from forensics.store.run import Run
 
 _WALL = PaceName("wall", "step", 1.0, 99)
+_TICKS = 40  # a difference of so many ticks is right to 2.5 %
 _GROUP = ["source", "attempt", "rank"]
 
 
@@ -29,7 +30,7 @@ _GROUP = ["source", "attempt", "rank"]
 class Clock:
     """One series of times: rows of the metrics table with `at`, `lo` (the record before), `pace` and `busy`.
 
-    `pace` is in seconds per `unit`; `quantum` the unit it was printed in, in the same, 0 when not known to be coarse.
+    `busy` is `evaluated` or `saved`. `pace` is in seconds per `unit`; `quantum` the unit it was printed in, in the same, 0 when not known to be coarse.
     `notes` say what was done to it.
     """
 
@@ -68,8 +69,8 @@ class Clock:
         return self.quantum / float(np.median(self.seconds)) if len(self) else 0.0
 
     def calm(self) -> Clock:
-        """Give the clock without records in which an evaluation or a checkpoint lies, unless most records are such."""
-        rows = self.rows.filter(~pl.col("busy"))
+        """Give the clock without records that an evaluation or a save made longer, unless most records are such."""
+        rows = self.rows.filter(~(pl.col("busy") & pl.Series(_outstanding(self.seconds))))
         if 2 * rows.height < self.rows.height or rows.height == self.rows.height:
             return self
         return replace(self, rows=rows)
@@ -81,21 +82,27 @@ def clocks(run: Run) -> tuple[Clock, ...]:
 
 
 def best_clocks(run: Run, *, fewest: int, coarsest: float = 0.025) -> Iterator[Clock]:
-    """Give one clock per source, attempt and rank: the first that is long and fine enough, else the finest long one."""
+    """Give the clocks to judge of each source, attempt and rank: the best that it prints, and its time stamps.
+
+    The best is the first that is long and fine enough, else the finest long one. Time stamps count what a printed step
+    time leaves out, as waiting for data; they are given beside another clock where they are fine enough.
+    """
     groups: dict[tuple[str, int, int | None], list[Clock]] = {}
     for clock in clocks(run):
         groups.setdefault((clock.source, clock.attempt, clock.rank), []).append(clock)
     for group in groups.values():
         long = [c for c in group if len(c) >= fewest]
         if long:
-            yield next((c for c in long if c.resolution <= coarsest), min(long, key=lambda c: c.resolution))
+            best = next((c for c in long if c.resolution <= coarsest), min(long, key=lambda c: c.resolution))
+            yield best
+            yield from (c for c in long if c.form == "wall" and c is not best and c.resolution <= coarsest)
 
 
 def _clocks(run: Run) -> tuple[Clock, ...]:
     metrics = run.scan("metrics")
     named = metrics.select("name", "raw_name").unique().collect()
     known = {pair: found for pair in named.iter_rows() if (found := _meaning(*pair)) is not None}
-    busy = busy_steps(run)
+    busy = _busy_steps(run)
     found = [*_named_clocks(metrics, known, run), *_wall_clocks(metrics)]
     out = [c for clock in found if len(c := _busy_marked(clock, busy)) >= 2]
     return tuple(sorted(out, key=lambda c: (c.source, c.attempt, -1 if c.rank is None else c.rank, c.order)))
@@ -167,13 +174,28 @@ def _wall_clocks(metrics: pl.LazyFrame) -> Iterator[Clock]:
     for (source, attempt, rank), part in rows.group_by(_GROUP, maintain_order=True):
         top = part["raw_name"].value_counts(sort=True)["raw_name"][0]
         one = part.filter(pl.col("raw_name").eq_missing(pl.lit(top))).unique("at", keep="first", maintain_order=True)
-        one = one.with_columns(lo=pl.col("at").shift(1))
-        passed = pl.col("at") - pl.col("lo")
-        one = one.with_columns(pace=pl.col("t_ns").diff() / 1e9 / passed).filter((passed > 0) & (pl.col("pace") > 0))
-        if one.height >= 2:
-            tick = _tick_s(one["t_ns"].to_numpy()) / float(np.median((one["at"] - one["lo"]).to_numpy()))
+        tick_s = _tick_s(one["t_ns"].to_numpy())
+        timed = _differences(_by_tick(one, tick_s))
+        if timed.height >= 2:
+            tick = tick_s / float(np.median((timed["at"] - timed["lo"]).to_numpy()))
             place = (str(source), int(str(attempt)), None if rank is None else int(str(rank)))
-            yield Clock(*place, _WALL.form, _WALL.unit, _WALL.order, one, tick, ("differences of timestamps",))
+            yield Clock(*place, _WALL.form, _WALL.unit, _WALL.order, timed, tick, ("differences of timestamps",))
+
+
+def _by_tick(rows: pl.DataFrame, tick_s: float) -> pl.DataFrame:
+    """One row for each forty ticks, where most rows are closer: a difference of fewer ticks is mostly rounding."""
+    least_ns = _TICKS * tick_s * 1e9
+    usual = rows["t_ns"].diff().median()
+    if not isinstance(usual, float) or usual >= least_ns:
+        return rows
+    spans = ((pl.col("t_ns") - pl.col("t_ns").min()) / least_ns).floor()
+    return rows.filter(spans != spans.shift(1).fill_null(-1.0))
+
+
+def _differences(rows: pl.DataFrame) -> pl.DataFrame:
+    passed = pl.col("at") - pl.col("lo")
+    paced = rows.with_columns(lo=pl.col("at").shift(1)).with_columns(pace=pl.col("t_ns").diff() / 1e9 / passed)
+    return paced.filter((passed > 0) & (pl.col("pace") > 0))
 
 
 def _tick_s(times_ns: np.ndarray) -> float:
@@ -184,7 +206,30 @@ def _tick_s(times_ns: np.ndarray) -> float:
     return 0.0
 
 
-def _busy_marked(clock: Clock, busy: pl.DataFrame) -> Clock:
-    steps = busy.filter(pl.col("source") == clock.source)["at"]
-    rows = marked(clock.rows, steps, running=clock.form in {"clock", "wall"})
-    return replace(clock, rows=rows)
+def _busy_marked(clock: Clock, busy: Mapping[str, pl.Series]) -> Clock:
+    """Add `evaluated` and `saved`: such a step lies between the record before and this one, both included.
+
+    The line of a step is printed before or after what is done at that step, and a sample of one step may hold it.
+    """
+    lows, ats = clock.rows["lo"].fill_null(clock.rows["at"]), clock.rows["at"]
+    marks = [
+        pl.Series(name, steps.search_sorted(lows, "left") != steps.search_sorted(ats, "right"))
+        for name, steps in busy.items()
+    ]
+    rows = clock.rows.with_columns(marks)
+    return replace(clock, rows=rows.with_columns(busy=pl.col("evaluated") | pl.col("saved")))
+
+
+def _busy_steps(run: Run) -> dict[str, pl.Series]:
+    """Steps at which any source of the run evaluated, and at which one saved, sorted."""
+    evals = ordered(run.scan("metrics").filter(pl.col("name").str.starts_with("eval"))).select("at")
+    saves = run.scan("checkpoints").filter(pl.col("kind").is_in(["saved", "committed"])).select(at="step")
+    return {
+        name: rows.drop_nulls().unique().sort("at").collect()["at"]
+        for name, rows in (("evaluated", evals), ("saved", saves))
+    }
+
+
+def _outstanding(seconds: Floats) -> Flags:
+    logs = np.log(seconds)
+    return spikes(logs).high(logs)

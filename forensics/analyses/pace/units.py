@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from forensics.signals.pace_clocks import Clock
+    from forensics.analyses.pace.clocks import Clock
 
 _NEAR = 0.3  # tenfold powers: a factor of two either way still is a thousand
 

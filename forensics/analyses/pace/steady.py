@@ -7,9 +7,8 @@ from math import log
 
 import numpy as np
 
-from forensics.signals.loss_curve import Floats
-from forensics.signals.pace_noise import jitter
-from forensics.signals.pace_pauses import (
+from forensics.analyses.pace.noise import jitter
+from forensics.analyses.pace.pauses import (
     Comb,
     Flags,
     Spikes,
@@ -17,15 +16,19 @@ from forensics.signals.pace_pauses import (
     by_record,
     combs,
     excess,
-    of_combs,
+    floor_of,
     spikes,
     warmup,
     winsorised,
 )
+from forensics.signals.loss_curve import Floats
 
 #: Fewer records than this are no series.
 FEWEST = 12
 _MODES = 0.15  # share of spikes above which they are a second mode, not spikes
+_MULTIPLE = 1e-3  # of a unit: what rounding in floating point may add
+#: A tenth of the records is slower by half than the level around them, and twice as far as the fast ones are below it.
+_BUSY, _SKEW = log(1.5), 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Steady:
 
     `kept` are the positions in the series that was given, `seconds` and `steps` theirs; `logs` are the logarithms
     without a pattern of `period` records (0: none). `values` are the logs that a level may be judged on: spikes
-    replaced, tails pulled in. `pauses` are the periodic ones. `resolution` is the printing unit over the median.
+    replaced, tails pulled in; the floor of them where noise only adds time (`shared`). `pauses` are the periodic ones. `resolution` is the printing unit over the median.
     """
 
     kept: Steps
@@ -46,6 +49,7 @@ class Steady:
     pauses: tuple[Comb, ...]
     period: int
     multimodal: bool
+    shared: bool
     resolution: float
     warmup: int
 
@@ -54,13 +58,13 @@ class Steady:
         return len(self.logs)
 
     @property
-    def irregular(self) -> Floats:
-        """Time that pauses without a period add to each record, in units of a usual one."""
-        return np.where(of_combs(self.steps, self.pauses), 0.0, excess(self.logs, self.spikes))
+    def excess(self) -> Floats:
+        """Time that pauses add to each record, in units of a usual one."""
+        return excess(self.logs, self.spikes)
 
-    def slice(self, first: int) -> Steady:
-        """Give the records from `first` on, as a series of their own without a warm-up."""
-        part = (self.logs[first:], self.seconds[first:], self.steps[first:], self.kept[first:])
+    def slice(self, first: int, end: int | None = None) -> Steady:
+        """Give the records from `first` up to `end`, as a series of their own without a warm-up."""
+        part = (self.logs[first:end], self.seconds[first:end], self.steps[first:end], self.kept[first:end])
         return _steady(*part, (0, self.resolution))
 
     @property
@@ -95,6 +99,9 @@ def _steady(logs: Floats, seconds: Floats, steps: Steps, kept: Steps, known: tup
     high = np.flatnonzero(found.high(logs))
     regular = combs(steps[high], int(steps[0]), int(steps[-1])) if 3 <= len(high) < _MODES * len(logs) else ()
     values = np.clip(logs, *np.quantile(logs, [0.01, 0.99])) if many else winsorised(logs, found)
+    shared = _one_sided(logs, found.base)
+    if shared:
+        values = floor_of(logs)
     return Steady(
         kept=kept,
         seconds=seconds,
@@ -105,15 +112,24 @@ def _steady(logs: Floats, seconds: Floats, steps: Steps, kept: Steps, known: tup
         pauses=regular,
         period=pattern[0] if pattern is not None else 0,
         multimodal=many,
+        shared=shared,
         resolution=known[1],
         warmup=known[0],
     )
 
 
+def _one_sided(logs: Floats, base: Floats) -> bool:
+    """Whether steps are often slower than the level around them, and never faster: a machine that is shared."""
+    low, middle, high = np.quantile(logs - base, [0.1, 0.5, 0.9])
+    return bool(high - middle > max(_BUSY, _SKEW * (middle - low)))
+
+
 def _resolution(seconds: Floats, quantum: float) -> float:
-    """Printing unit over the median: the smallest difference of two values, where few values come again and again."""
+    """Printing unit over the median: the smallest difference of two values, where all are multiples of it."""
     distinct = np.unique(seconds)
-    seen = float(np.diff(distinct).min()) if 1 < len(distinct) < 0.2 * len(seconds) else 0.0
+    seen = float(np.diff(distinct).min()) if len(distinct) > 1 else 0.0
+    if seen and float(np.abs(seconds / seen - np.round(seconds / seen)).max()) > _MULTIPLE:
+        seen = 0.0
     return max(seen, quantum) / float(np.median(seconds))
 
 

@@ -1,4 +1,4 @@
-"""Which metric names tell how fast a run is, in which form and unit: read from `pace_names.tsv`."""
+"""Which metric names tell how fast a run is, in which form and unit: read from `names.tsv`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PaceName:
 
 @cache
 def _table() -> tuple[tuple[re.Pattern[str], PaceName], ...]:
-    text = (files("forensics.signals") / "pace_names.tsv").read_text(encoding="utf-8")
+    text = (files("forensics.analyses.pace") / "names.tsv").read_text(encoding="utf-8")
     lines = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
     return tuple(
         (re.compile(pattern), PaceName(form, unit, float(scale), order))  # pyright: ignore[reportArgumentType] - the file's word

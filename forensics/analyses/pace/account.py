@@ -1,0 +1,197 @@
+"""The account of a run's time: for each clock, how it changed, what single pauses cost, and how grave that is.
+
+Time is lost against the best level that held before. The size of a loss and how far it stands out of the noise say how
+grave it is; its form (a jump, a ramp, pauses) gives only the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from forensics.analyses.pace.change import Change, change_of
+from forensics.analyses.pace.clocks import Clock, best_clocks, clocks
+from forensics.analyses.pace.pauses import Comb, Flags, Steps, regular
+from forensics.analyses.pace.steady import FEWEST, Steady, steady
+from forensics.signals.loss_curve import Floats
+from forensics.store.run import Run
+
+#: A printing unit above half the smallest effect hides it.
+COARSE = 0.025
+#: A level needs this many records on either side of a change to be told from the course of a start or an end.
+SIDE = 20
+Tier = Literal["note", "mild", "grave"]
+_SETTLING = 0.03
+_UNITS_OF_WORK = frozenset({"token", "sample", "token/device"})
+
+
+@dataclass(frozen=True, slots=True)
+class Gravity:
+    """How many times longer a step must take to be a mild or a grave loss, and what fewer records than usual need.
+
+    Below `mild` a shared host, a warmer device or an evaluation beside the training explains it; these are ratios of
+    times. With fewer than twenty records on a side, but `few` at least, the ratio must reach `short` and the change
+    `sure` deviations. A rise must have `quanta` printing units.
+    """
+
+    grave: float = 1.3
+    mild: float = 1.1
+    few: int = 8
+    short: float = 1.5
+    sure: float = 8.0
+    quanta: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """What single slow records cost, as shares of the whole time.
+
+    `share` counts those with a period, `saving` and `evaluating` what stands out where the run saved or evaluated.
+    `records` are their positions in the clock, `combs` their periods, `saves` the positions at saves.
+    """
+
+    share: float
+    saving: float
+    evaluating: float
+    records: Steps
+    combs: tuple[Comb, ...]
+    saves: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Paced:
+    """One clock of a run made steady, how it changed, if it did, and what its pauses cost (None: too short a clock)."""
+
+    clock: Clock
+    steady: Steady
+    change: Change | None
+
+    def row(self, index: int) -> dict[str, object]:
+        """Give the metric row of a steady record."""
+        return self.clock.rows.row(int(self.steady.kept[index]), named=True)
+
+    def at(self, index: int) -> int:
+        """Give the step of a steady record."""
+        return int(self.steady.steps[index])
+
+    @property
+    def interval(self) -> float:
+        """Give the usual number of steps between two records."""
+        return float(np.median(np.diff(self.steady.steps))) if len(self.steady) > 1 else 1.0
+
+    def lost(self, change: Change) -> float:
+        """Give the share of the time since the first record that a change cost, against the best level before it."""
+        took = self.steady.seconds
+        slow = took[change.first : change.end]
+        return float((slow - change.before).clip(min=0.0).sum() / took.sum())
+
+
+def paced(run: Run) -> tuple[Paced, ...]:
+    """Give every clock of a run that is long enough, the best of each source, attempt and rank."""
+    return run.derived(_paced)
+
+
+def _paced(run: Run) -> tuple[Paced, ...]:
+    return tuple(_every(run))
+
+
+def _every(run: Run) -> Iterator[Paced]:
+    for clock in best_clocks(run, fewest=FEWEST, coarsest=COARSE):
+        calm = clock.calm()
+        series = steady(calm.seconds, calm.steps, calm.quantum)
+        if series is not None:
+            change = change_of(series)
+            held = change is not None and more_work(run, calm, series, change)
+            yield Paced(calm, series, None if held else change)
+
+
+def more_work(run: Run, clock: Clock, series: Steady, change: Change) -> bool:
+    """Whether the run prints tokens or samples per second that did not fall: then steps only hold more."""
+    if clock.unit != "step":
+        return False
+    begin, onset = int(series.steps[0]), int(series.steps[change.first])
+    end = int(series.steps[change.end - 1])
+    alike = [c for c in clocks(run) if c.unit in _UNITS_OF_WORK and c.attempt == clock.attempt and c.form != "wall"]
+    own = [c for c in alike if (c.source, c.rank) == (clock.source, clock.rank)]
+    for rate in own or alike:
+        at = rate.rows["at"]
+        early = rate.rows.filter((at >= begin) & (at < onset))["pace"].median()
+        late = rate.rows.filter((at >= onset) & (at <= end))["pace"].median()
+        if isinstance(early, float) and isinstance(late, float):
+            return late < early * change.ratio**0.5
+    return False
+
+
+def tier_of(one: Paced, change: Change, cfg: Gravity) -> Tier:
+    """Say how grave a change is: its size, if it stands out of the noise and held long enough to be believed."""
+    if not change.confirmed or change.ratio - 1 < cfg.quanta * one.steady.resolution or change.form == "stairs":
+        return "note"
+    if change.first < _SETTLING * len(one.steady):
+        return "note"
+    short = min(change.first, change.end - change.first)
+    if short < SIDE and (short < cfg.few or change.ratio < cfg.short or change.z < cfg.sure):
+        return "note"
+    return "grave" if change.ratio >= cfg.grave else "mild" if change.ratio >= cfg.mild else "note"
+
+
+def gravest(found: list[tuple[Paced, Change]], cfg: Gravity) -> tuple[Paced, Change] | None:
+    """Choose the clock to tell of: the gravest loss, by the clock that is read most often and printed most finely."""
+
+    def key(pair: tuple[Paced, Change]) -> tuple[int, float, bool, float]:
+        one, change = pair
+        tier = ("grave", "mild", "note").index(tier_of(one, change, cfg))
+        return tier, one.interval, one.steady.resolution > COARSE / 2, -change.z
+
+    return min(found, key=key, default=None)
+
+
+def pauses_of(run: Run) -> tuple[tuple[Clock, Pauses], ...]:
+    """Give what pauses cost on each clock of seconds per step, token or sample."""
+    return run.derived(_pauses)
+
+
+def _pauses(run: Run) -> tuple[tuple[Clock, Pauses], ...]:
+    return tuple(
+        (clock, found)
+        for clock in best_clocks(run, fewest=FEWEST)
+        if clock.unit != "flop" and (found := _pauses_of(clock)) is not None
+    )
+
+
+def _pauses_of(clock: Clock) -> Pauses | None:
+    series = steady(clock.seconds, clock.steps, clock.quantum)
+    if series is None:
+        return None
+    rows = clock.rows[series.kept.tolist()]
+    passed = (rows["at"] - rows["lo"]).fill_null(1).to_numpy().astype(np.float64)
+    took, usual = series.seconds * passed, np.exp(series.spikes.base) * passed
+    over = (took - usual).clip(min=0.0)
+    flags, found = regular(np.log(series.seconds), series.steps)
+    saves = rows["saved"].to_numpy()
+    saving, at_saves = _beside(over, saves)
+    evaluating, _ = _beside(over, rows["evaluated"].to_numpy() & ~saves)
+    whole = float(took.sum())
+    return Pauses(
+        share=float(over[flags].sum()) / whole,
+        saving=saving / whole,
+        evaluating=evaluating / whole,
+        records=series.kept[flags],
+        combs=found,
+        saves=series.kept[at_saves],
+    )
+
+
+def _beside(over: Floats, marked: Flags) -> tuple[float, Steps]:
+    """Time that marked records take beyond what others do, and where: the slowest of each run of marked neighbours."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], marked.astype(np.int8), [0]])))
+    runs = edges.reshape(-1, 2)
+    if not len(runs) or marked.all():
+        return 0.0, np.zeros(0, dtype=np.int64)
+    width = int(np.median(runs[:, 1] - runs[:, 0]))
+    quiet = np.where(marked, 0.0, over)
+    usual = np.median(np.lib.stride_tricks.sliding_window_view(quiet, width).max(axis=1)) if len(over) > width else 0.0
+    tops = np.array([first + int(np.argmax(over[first:end])) for first, end in runs])
+    return float((over[tops] - usual).clip(min=0.0).sum()), tops

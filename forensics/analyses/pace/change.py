@@ -1,0 +1,203 @@
+"""Whether steps became slower, from where, and in which form: a level, a ramp, or pauses that begin.
+
+Two tiers. A change that noise without long memory cannot explain is *possible*; one that also holds when the noise is
+extrapolated to the length of the parts, as 1/f noise demands, is *confirmed*. The method and what it was measured on:
+docs/explanation/slowdown.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import exp
+from typing import Literal
+
+import numpy as np
+
+from forensics.analyses.pace.edges import sharpest_edge
+from forensics.analyses.pace.levels import Bounds, Levels, best_cut, blocks, levels
+from forensics.analyses.pace.ramp import Ramp, ramp_of
+from forensics.analyses.pace.stalls import stalls_of
+from forensics.analyses.pace.steady import Steady, least_effect
+
+Kind = Literal["lasting", "transient"]
+Form = Literal["jump", "stairs", "ramp", "stalls", "pauses"]
+
+_MODES_Z = 1.5  # how much further a change must stand out of a series with modes to be confirmed
+_SHARE = 0.3  # of the whole rise: a part that is slower by less has not left its past
+_NEAR = 40  # records on either side of a cut of blocks within which the exact record is looked for
+_EVEN = 0.15  # rises whose distances and heights differ by no more than this come from a schedule
+_FEWEST_STAIRS = 3  # rises that make a schedule; two may be two faults
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What counts as slower: `effect` is relative, `z` in deviations at infinite length, `cap` for `confirmed`.
+
+    `brief` is the fewest records of a slow stretch that ended.
+    """
+
+    effect: float = 0.05
+    z: float = 4.2
+    cap: float = 1.6
+    brief: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A slowdown: first and last slow record (positions in the steady series), how much, and how sure.
+
+    `before` is the best steady level until then, in seconds, `ratio` the time per step after it over that; for stalls
+    and pauses, one plus the added time. `end` is the record after the last slow one. `cuts` are all records at which
+    the level changed. `period` is the distance of pauses in steps, 0 where they have none.
+    """
+
+    kind: Kind
+    form: Form
+    first: int
+    end: int
+    before: float
+    ratio: float
+    z: float
+    confirmed: bool
+    cuts: tuple[int, ...] = ()
+    period: int = 0
+
+
+def change_of(series: Steady, settings: Settings | None = None) -> Change | None:
+    """Find the slowdown of a series, or nothing; a lasting one before a transient one."""
+    settings = settings or Settings()
+    found = _level_change(series, settings, cap=1.0)
+    if found is not None and found.kind == "lasting":
+        strict = _level_change(series, settings, cap=settings.cap)
+        sure = strict is not None and strict.kind == "lasting"
+        return replace(found, confirmed=sure and (not series.multimodal or found.z >= _MODES_Z * settings.z))
+    ramp = _ramp_alone(series, settings)
+    if ramp is not None:
+        return ramp
+    return _stalls(series, settings) or found
+
+
+def levels_of(series: Steady, settings: Settings, cap: float = 1.0) -> Levels:
+    """Give the levels of a series: bounds by its length and kind."""
+    values, block = blocks(series.values)
+    n = len(values)
+    shortest = min(max(5, min(30, n // 20)), max(4, n // 4))
+    z = settings.z * (1 + 4 / n)
+    if series.multimodal:
+        shortest, z = max(shortest, min(50 // block + 1, n // 5)), 1.15 * z
+    return levels(values, block, Bounds(z, least_effect(settings.effect), shortest, cap))
+
+
+def _level_change(series: Steady, settings: Settings, cap: float) -> Change | None:
+    found = levels_of(series, settings, cap)
+    means = np.asarray(found.means)
+    least = 0.999 * least_effect(settings.effect)
+    best = np.minimum.accumulate(means)
+    slow = (means - best >= least) & (means - means[0] >= least)
+    if not slow.any():
+        return None
+    cuts = tuple(edge * found.block for edge in found.edges[1:-1])
+    if not slow[-1]:
+        return _transient(series, found, slow, settings, cuts)
+    rise = float(means[-1] - best[-1])
+    part = len(means) - 1
+    while slow[part - 1] and means[part - 1] - best[part - 1] >= _SHARE * rise:
+        part -= 1
+    z = found.z(part, cap)
+    if z <= settings.z * (1 + 4 / found.edges[-1]):
+        return None
+    ramp = ramp_of(series.values, found) if cap == 1.0 else None
+    before = float(means[:part].min())
+    return Change(
+        kind="lasting",
+        form="ramp" if ramp is not None else "stairs" if _even_stairs(found, part) else "jump",
+        first=_exactly(series, found, part) if ramp is None else min(len(series) - 1, ramp.first + 1),
+        end=len(series),
+        before=exp(before),
+        ratio=exp(float(means[-1]) - before),
+        z=z,
+        confirmed=False,
+        cuts=cuts,
+    )
+
+
+def _even_stairs(found: Levels, part: int) -> bool:
+    """Whether the level rises by the same at the same distances: a schedule of the training does, faults do not."""
+    edges, means = np.diff(found.edges[part:-1]), np.diff(np.asarray(found.means[part - 1 :]))
+    if len(means) < _FEWEST_STAIRS:
+        return False
+    return all(float(np.ptp(each)) <= 2 * _EVEN * float(np.mean(each)) for each in (edges, means))
+
+
+def _ramp_alone(series: Steady, settings: Settings) -> Change | None:
+    """A climb that the levels do not show, since the ramp itself looks like noise of long memory to them."""
+    ramp: Ramp | None = ramp_of(series.values, levels_of(series, settings))
+    if ramp is None or ramp.rise < least_effect(settings.effect) or ramp.z <= settings.z * (1 + 4 / len(series)):
+        return None
+    return Change(
+        kind="lasting",
+        form="ramp",
+        first=min(len(series) - 1, ramp.first + 1),
+        end=len(series),
+        before=exp(ramp.before),
+        ratio=exp(ramp.rise),
+        z=ramp.z,
+        confirmed=ramp.z >= _MODES_Z * settings.z and not series.multimodal,
+    )
+
+
+def _stalls(series: Steady, settings: Settings) -> Change | None:
+    stalls = stalls_of(series, least_added=settings.effect)
+    if stalls is None:
+        return None
+    return Change(
+        "lasting",
+        "pauses" if stalls.period else "stalls",
+        stalls.index,
+        len(series),
+        float(np.median(series.seconds)),
+        1 + stalls.added,
+        stalls.z,
+        confirmed=True,
+        period=stalls.period,
+    )
+
+
+def _transient(
+    series: Steady, found: Levels, slow: np.ndarray, settings: Settings, cuts: tuple[int, ...]
+) -> Change | None:
+    first = int(np.argmax(slow))
+    last = first
+    while slow[last]:
+        last += 1
+    if (found.edges[last] - found.edges[first]) * found.block < settings.brief:
+        return None
+    top = max(found.means[first:last])
+    size = found.size(first, last)
+    before = min(found.means[:first])
+    z = (top - before) / (found.noise.sd * (1 / size + 1 / found.size(0, first)) ** 0.5)
+    return Change(
+        kind="transient",
+        form="jump",
+        first=_exactly(series, found, first),
+        end=_exactly(series, found, last),
+        before=exp(before),
+        ratio=exp(top - before),
+        z=z,
+        confirmed=False,
+        cuts=cuts,
+    )
+
+
+def _exactly(series: Steady, found: Levels, part: int) -> int:
+    """Find the record at which a part begins, between its neighbours and near where it was found."""
+    near = max(3 * found.block, _NEAR)
+    edge = found.edges[part] * found.block
+    first = max(found.edges[part - 1] * found.block, edge - near)
+    end = min(found.edges[part + 1] * found.block, edge + near)
+    if series.shared or series.multimodal:
+        cut = sharpest_edge(series.logs[first:end])
+    else:
+        best = best_cut(series.values[first:end], 2)
+        cut = best[0] if best is not None else None
+    return edge if cut is None else first + cut

@@ -1,0 +1,122 @@
+"""Whether pauses became more frequent, or began: what a loader that starves or a new save interval looks like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+
+from forensics.analyses.pace.pauses import Flags, Steps, combs, floor_of
+from forensics.analyses.pace.steady import Steady
+from forensics.signals.loss_curve import Floats
+
+_FEWEST = 8  # starts of slow runs below which their rate has no change
+_LEAST_LR = 28.0  # twice the log-likelihood ratio that a change of the rate must pass (1 in 10^6 by chance and scan)
+_FEWEST_BEGUN, _MOST = 4, 12  # pauses that can be no chance, and the most heights that are tried
+_QUIET, _STANDS = 2, log(1.25)  # more places than this without a pause before the first one: then the pauses began
+#: Chance that so many pauses leave so long a begin free: what adds half a step's time is a loss wherever it began, so
+#: every slow record counts then, not only the first of each run of them.
+_CHANCE, _CHANCE_GRAVE, _GRAVE = log(1e-4), log(1e-2), 0.5
+_TALL, _GAP = log(1.5), log(1.15)  # a pause stands so far above the level around it, and above what is lower
+
+
+@dataclass(frozen=True, slots=True)
+class Stalls:
+    """From record `index` on pauses came more often: `added` time per step, relative, and `z` of the change.
+
+    `period` is their distance in steps, 0 where they have none.
+    """
+
+    index: int
+    added: float
+    z: float
+    period: int = 0
+
+
+def stalls_of(series: Steady, *, least_added: float = 0.05) -> Stalls | None:
+    """Find where pauses begin, or the best single change of their rate.
+
+    Pauses begin where none is seen before, though as many at random places would have left a trace there, or where
+    those that follow keep a distance. The change of a rate is found by a Bernoulli scan over the starts of slow runs
+    (Kulldorff 1997): twice the log-likelihood ratio must pass 28, and the added time `least_added` of a step.
+    """
+    found = _begun(series, least_added)
+    if found is not None or series.multimodal:
+        return found
+    return _more_often(series.excess, _starts(series.excess > 0), least_added)
+
+
+def _begun(series: Steady, least_added: float) -> Stalls | None:
+    """The height of pauses for which a free begin is least likely by chance."""
+    logs = np.log(series.seconds)
+    over = logs - floor_of(logs)
+    best: tuple[float, Stalls] | None = None
+    for height in _heights(over):
+        slow = over >= height
+        places = np.flatnonzero(_starts(slow))
+        first = int(places[0])
+        if len(places) < _FEWEST_BEGUN or not first:
+            continue
+        added = float(np.where(slow, np.expm1(over), 0.0)[first:].mean())
+        counted = int(slow.sum()) if added >= _GRAVE else len(places)
+        chance = float(np.log(1 - first / (len(over) - np.arange(counted))).sum())
+        period = _period(series, over, places)
+        sure = chance < (_CHANCE_GRAVE if added >= _GRAVE else _CHANCE) or period
+        if sure and added > least_added and (best is None or chance < best[0]):
+            best = chance, Stalls(first, added, sqrt(-2 * chance), period)
+    return best[1] if best is not None else None
+
+
+def _heights(over: Floats) -> Floats:
+    """Heights that tell pauses from what is lower: those with a gap below them."""
+    ranked = np.sort(over[over > _STANDS])[::-1]
+    gaps = np.append(-np.diff(ranked), np.inf)
+    found = ranked[(gaps >= _GAP) & (ranked > _TALL)]
+    return found[np.searchsorted(-ranked, -found, side="right") >= _FEWEST_BEGUN][:_MOST]
+
+
+def _period(series: Steady, over: Floats, places: Steps) -> int:
+    """The distance in steps that most pauses keep, if where earlier ones belong nothing stands out; 0 for none."""
+    at = series.steps[places]
+    found = combs(at, int(at[0]), int(series.steps[-1]))
+    if not found or found[0].teeth < _FEWEST_BEGUN:
+        return 0
+    before = over[: places[0]][series.steps[: places[0]] % found[0].period == found[0].phase]
+    quiet = len(before) > _QUIET and 4 * int(np.count_nonzero(before > _STANDS)) <= len(before)
+    return found[0].period if quiet else 0
+
+
+def _more_often(excess: Floats, starts: Flags, least_added: float) -> Stalls | None:
+    n, total = len(excess), int(starts.sum())
+    if total < _FEWEST:
+        return None
+    place = np.arange(1, n, dtype=np.float64)
+    early = np.cumsum(starts)[:-1].astype(np.float64)
+    late = total - early
+    ratio = 2 * (
+        _likelihood(early, place) + _likelihood(late, n - place) - _likelihood(np.array([total]), np.array([n]))
+    )
+    edge = max(20, n // 50)
+    allowed = (place >= edge) & (place <= n - edge) & (late / (n - place) > early / place)
+    if not allowed.any():
+        return None
+    best = int(np.argmax(np.where(allowed, ratio, -1.0)))
+    cut = best + 1
+    added = float(excess[cut:].mean() - excess[:cut].mean())
+    if ratio[best] <= _LEAST_LR or added <= least_added:
+        return None
+    return Stalls(cut, added, float(ratio[best] ** 0.5))
+
+
+def _starts(slow: Flags) -> Flags:
+    """Keep the first record of each run: a restart's slow burst is one event."""
+    first = slow.copy()
+    first[1:] &= ~slow[:-1]
+    return first
+
+
+def _likelihood(hits: Floats, trials: Floats) -> Floats:
+    share = np.clip(hits / trials, 1e-12, 1 - 1e-12)
+    value = hits * np.log(share) + (trials - hits) * np.log1p(-share)
+    return np.where((hits > 0) & (hits < trials), value, 0.0)
