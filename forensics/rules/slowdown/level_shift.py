@@ -75,7 +75,7 @@ from forensics.analyses.pace.account import Gravity, Paced, gravest, paced
 from forensics.analyses.pace.change import Change
 from forensics.model import Finding, Shape
 from forensics.registry import rule
-from forensics.rules._kit import at_step, number
+from forensics.case.evidence import at_step, number
 from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of, severity_of
 from forensics.store.run import Run
 

@@ -166,7 +166,7 @@ from forensics.analyses.pace.clocks import Clock
 from forensics.analyses.pace.pauses import Comb
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
+from forensics.case.evidence import metric_evidence
 from forensics.store.run import Run
 
 

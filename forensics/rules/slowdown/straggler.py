@@ -228,7 +228,7 @@ from dataclasses import dataclass
 from forensics.analyses.pace.ranks import Straggler, stragglers
 from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
+from forensics.case.evidence import metric_evidence
 from forensics.store.run import Run
 
 _PAIR = 2  # of two ranks that always differed, each may be the one whose work is as planned

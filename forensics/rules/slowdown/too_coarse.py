@@ -102,7 +102,7 @@ from dataclasses import dataclass
 from forensics.analyses.pace.account import COARSE, Paced, paced
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import metric_evidence
+from forensics.case.evidence import metric_evidence
 from forensics.store.run import Run
 
 

@@ -170,7 +170,7 @@ from forensics.analyses.pace.account import Paced, paced
 from forensics.analyses.pace.change import Change
 from forensics.model import Causal, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._kit import number
+from forensics.case.evidence import number
 from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of
 from forensics.store.run import Run
 
