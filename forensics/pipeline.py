@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -59,12 +59,14 @@ class _Gathered:
 
     def add(
         self,
-        tables: Mapping[str, pl.LazyFrame] | Mapping[str, pl.DataFrame],
+        tables: Iterable[tuple[str, pl.LazyFrame | pl.DataFrame]],
         file: FileCoverage,
         issues: Iterable[Issue],
     ) -> None:
-        for table, frame in tables.items():
-            self.tables.setdefault(table, Rows()).add(frame)
+        for table, frame in tables:
+            if table not in self.tables:
+                self.tables[table] = Rows(table)
+            self.tables[table].add(frame)
         self.files.append(file)
         self.issues.extend(issues)
 
@@ -72,7 +74,7 @@ class _Gathered:
         by_path = {s.path: s for s in sources}
         files = sorted(self.files, key=lambda f: f.source)
         for table, frame in (("sources", sources_frame(files, by_path)), ("issues", issues_frame(self.issues))):
-            self.tables[table] = Rows()
+            self.tables[table] = Rows(table)
             self.tables[table].add(frame)
         return run_from(name, self.tables)
 
@@ -134,14 +136,14 @@ def ingest_run(
         job = disk.Job(found.root, found.sources, ingesters, limits, told.done)
         try:
             for tables, file, issues in disk.ingest_to_disk(job, where, path):
-                gathered.add(tables, file, issues)
+                gathered.add(tables.items(), file, issues)
         except OSError as error:
             place = f"the store in {where}"
             raise PlaceError(place, error) from error
         return gathered.run(str(path), found.sources)
     for source in found.sources:
         sink, file = fill(open_source(found.root, source, limits), source, ingesters, limits)
-        gathered.add(sink.frames(), file, sink.issues)
+        gathered.add(sink.handed_over(), file, sink.issues)
         told.done(source)
     return gathered.run(str(path), found.sources)
 
@@ -165,7 +167,7 @@ def _ingest_opened(opened: Opened, limits: Limits) -> Run:
     ingesters = registry.load("ingesters").ingesters
     sink, file = fill(contextlib.nullcontext(opened), opened.source, ingesters, limits)
     gathered = _Gathered()
-    gathered.add(sink.frames(), file, sink.issues)
+    gathered.add(sink.handed_over(), file, sink.issues)
     return gathered.run(opened.source.path, [opened.source])
 
 

@@ -32,8 +32,8 @@ def curves(run: Run, report: Report) -> Iterator[Chart]:
     elsewhere = {*_ALWAYS, *(s.name for s in series_of(run))}
     names = [*_ALWAYS, *(n for n in named if n not in elsewhere and pace_name(n) is None)]
     rows = (
-        counted(run)
-        .filter(pl.col("name").is_in(names) & (pl.col("value_class") != "null"))
+        counted(run, pl.col("name").is_in(names))
+        .filter(pl.col("value_class") != "null")
         .with_columns(at(), pl.col("attempt").fill_null(0))
         .sort("source", "attempt", "seq", maintain_order=True)
         .collect()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.series import keys_of, metric_rows
 from forensics.signals.steps import SERIES, at
 from forensics.store.run import Run
 
@@ -131,11 +132,11 @@ class Strands:
 
 def strands(run: Run) -> Strands:
     """Read what stores could share; nothing where there is one source, or no measured metric in two."""
-    metrics = run.scan("metrics")
-    sources = metrics.select(pl.col("source").unique()).collect()["source"].drop_nulls().to_list()
+    keys = keys_of(run)
+    sources = keys["source"].unique().drop_nulls().to_list()
     if len(sources) < 2 and not any(keeps_console(s) for s in sources):
         return Strands()
-    held = metrics.filter(pl.col("name").str.contains(_COMPARED)).select(*SERIES, "name").unique().collect()
+    held = keys.filter(pl.col("name").str.contains(_COMPARED)).select(*SERIES, "name")
     names = held.group_by("name").agg(
         files=pl.col("source").n_unique(), printed=pl.struct("source", "raw_name").n_unique()
     )
@@ -145,14 +146,15 @@ def strands(run: Run) -> Strands:
     elsewhere = names.filter(pl.col("files") > 1)["name"]
     own = held.filter(pl.col("name").str.contains(f"(?i){_CORE}") & ~pl.col("name").is_in(elsewhere.implode()))
     alone = frozenset(own.select("source", "attempt", "rank").iter_rows())
-    rows = (
-        metrics.filter(pl.col("name").is_in(shared.to_list()) & (pl.col("value_class") != "null"))
+    found = (
+        metric_rows(run, pl.col("name").is_in(shared.to_list()))
+        .filter(pl.col("value_class") != "null")
         .select(*SERIES, "name", "seq", at(), "t_ns", "value", "value_class")
         .collect()
     )
     number = pl.col("value").is_finite().fill_null(value=False)  # what a writer put in a NaN's place is a number too
     table = (
-        rows.with_columns(
+        found.with_columns(
             value=pl.when(number).then("value").otherwise(float("nan")),
             bad=pl.when(~number).then(pl.col("value_class").replace("null-suspected-nan", "nan")),
         )

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from forensics.case.series import metric_rows
 from forensics.signals.steps import at
 from forensics.signals.stores import counted
 from forensics.store.run import Run
@@ -77,8 +78,8 @@ def lives(run: Run) -> tuple[Life, ...]:
 
 def _lives(run: Run) -> tuple[Life, ...]:
     rows = (
-        counted(run)
-        .filter(pl.col("name").is_in(_TRAINING) & ~pl.col("value_class").is_in(["null"]))
+        counted(run, pl.col("name").is_in(_TRAINING))
+        .filter(~pl.col("value_class").is_in(["null"]))
         .select("source", "rank", "name", "raw_name", "seq", "line", "t_ns", at(), pl.col("attempt").fill_null(0))
     )
     loaded = _resumed(run)
@@ -132,12 +133,11 @@ def rows_of(run: Run, life: Life, *names: str) -> pl.DataFrame:
         (pl.col("source") == life.source)
         & pl.col("rank").eq_missing(pl.lit(life.rank, dtype=pl.Int32))
         & (pl.col("attempt").fill_null(0) == life.attempt)
-        & pl.col("seq").is_between(life.seq_first, life.seq_last)
         & pl.col("name").is_in([*names])
-        & (pl.col("value_class") == "finite")
     )
-    rows = run.scan("metrics").filter(own).with_columns(at()).filter(pl.col("at").is_not_null())
-    return rows.sort("seq", maintain_order=True).collect()
+    inside = pl.col("seq").is_between(life.seq_first, life.seq_last) & (pl.col("value_class") == "finite")
+    found = metric_rows(run, own).filter(inside).with_columns(at()).filter(pl.col("at").is_not_null())
+    return found.sort("seq", maintain_order=True).collect()
 
 
 def _resumed(run: Run) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from forensics.case.series import keys_of, metric_rows
 from forensics.store.run import Run
 
 _WHAT = r"(?:tokens|samples|sequences|seqs|documents|docs|examples|bytes|batches)"
@@ -65,12 +66,14 @@ def _found(run: Run) -> dict[str, Consumed]:
 
 
 def _counted(run: Run) -> dict[str, Consumed]:
-    frame = run.scan("metrics").filter(pl.col("value_class") == "finite")
-    names = frame.select(pl.col("raw_name").fill_null(pl.col("name")).unique()).collect().to_series().to_list()
+    printed = pl.col("raw_name").fill_null(pl.col("name"))
+    meant = [name for name in keys_of(run).select(printed.unique()).to_series() if source_of(name) is not None]
+    finite = metric_rows(run, printed.is_in(meant)).filter(pl.col("value_class") == "finite").with_columns(raw=printed)
+    names = finite.select(pl.col("raw").unique()).collect().to_series().to_list() if meant else []
     labels = {name: label for name in sorted(names) if (label := source_of(name)) is not None}
     if not 2 <= len(labels) <= _MOST:
         return {}
-    own = frame.with_columns(raw=pl.col("raw_name").fill_null(pl.col("name"))).filter(pl.col("raw").is_in(list(labels)))
+    own = finite.filter(pl.col("raw").is_in(list(labels)))
     last = own.sort("source", "seq", maintain_order=True).collect().unique("raw", keep="last", maintain_order=True)
     return _shares({labels[row["raw"]]: row for row in last.iter_rows(named=True)}, "metrics")
 

@@ -6,12 +6,14 @@ another run in the same file (`<dialect>.started`, or steps that start again) sp
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.series import metric_records, metric_rows
 from forensics.store.run import Run
 
 #: Rows printed after a success marker that still belong to it (a last evaluation, a summary).
@@ -38,10 +40,10 @@ class Steps:
     `highest` is the highest step from each record on; `ranks` are those that log steps, None where lines name none.
     """
 
-    at: tuple[int, ...] = ()
-    step: tuple[int, ...] = ()
-    rank: tuple[int | None, ...] = ()
-    highest: tuple[int, ...] = ()
+    at: Sequence[int] = ()
+    step: Sequence[int] = ()
+    rank: Sequence[int | None] | pl.Series = ()
+    highest: Sequence[int] = ()
     ranks: frozenset[int | None] = frozenset()
 
     def at_least(self, count: int, *, after: int, before: int | None = None, rank: int | None = None) -> bool:
@@ -148,15 +150,15 @@ def _ending_of(run: Run) -> Ending:
 
 def _steps(run: Run) -> dict[str, Steps]:
     """Training records by source: those with a step, or, where a source prints none, every record of a loss."""
-    stepped = pl.col("step").is_not_null() & ~pl.col("name").str.starts_with("eval")
+    stepped = pl.col("step").is_not_null() & ~pl.col("evaluates")
     numbered = _records(run, stepped, pl.col("step"))
-    counted = _records(run, pl.col("name") == "loss", pl.coalesce("gstep", "seq"))
+    counted = _records(run, pl.lit(value=True), pl.coalesce("gstep", "seq"), pl.col("name") == "loss")
     return counted | numbered
 
 
-def _records(run: Run, wanted: pl.Expr, step: pl.Expr) -> dict[str, Steps]:
+def _records(run: Run, wanted: pl.Expr, step: pl.Expr, among: pl.Expr | None = None) -> dict[str, Steps]:
     rows = (
-        run.scan("metrics")
+        (metric_records(run) if among is None else metric_rows(run, among))
         .filter(wanted & step.is_not_null())
         .with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0), step=step)
         .select("source", "rank", "at", "step")
@@ -168,7 +170,6 @@ def _records(run: Run, wanted: pl.Expr, step: pl.Expr) -> dict[str, Steps]:
 
 
 def _steps_of(part: pl.DataFrame) -> Steps:
-    ranks = part["rank"].to_list()
-    highest = part["step"].reverse().cum_max().reverse()
-    places, steps = part["at"].to_list(), part["step"].to_list()
-    return Steps(tuple(places), tuple(steps), tuple(ranks), tuple(highest.to_list()), frozenset(ranks))
+    columns = part["at"], part["step"], part["step"].reverse().cum_max().reverse()
+    at, step, highest = (array("q", column.cast(pl.Int64).to_numpy().tobytes()) for column in columns)
+    return Steps(at, step, part["rank"], highest, frozenset(part["rank"].unique().to_list()))

@@ -83,7 +83,7 @@ def _found(run: Run) -> tuple[EvalCurve, ...]:
         return ()
     wanted = pl.any_horizontal(pl.col(c).is_in(names) for c, names in meant.items())
     at = pl.coalesce("gstep", "step")
-    finite = counted(run).filter(wanted & (pl.col("value_class") == "finite")).select(_COLUMNS)
+    finite = counted(run, wanted).filter(pl.col("value_class") == "finite").select(_COLUMNS)
     rows = finite.with_columns(at=at).drop_nulls("at").collect()
     names = [n for n in rows["name"].unique(maintain_order=True).to_list() if not _COSTS.search(n)]
     return tuple(filter(None, map(partial(_curve, rows), sorted(names)[:_MOST_NAMES])))

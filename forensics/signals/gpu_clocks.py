@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.series import metric_rows
 from forensics.store.run import Run
 
 _CLOCK = ("gpu_sm_clock_mhz", "gpu_clock_mhz")
@@ -35,8 +36,8 @@ class Throttled:
 
 def throttled(run: Run, *, fall: float, samples: int) -> Iterator[Throttled]:
     """Find devices whose clock lay below `fall` of the highest clock that a tenth of their loaded samples held."""
-    wanted = pl.col("name").str.starts_with("gpu") & (pl.col("value_class") == "finite")
-    rows = run.scan("metrics").filter(wanted).sort("source", "seq", maintain_order=True).collect()
+    own = metric_rows(run, pl.col("name").str.starts_with("gpu")).filter(pl.col("value_class") == "finite")
+    rows = own.sort("source", "seq", maintain_order=True).collect()
     if not rows["name"].is_in(_CLOCK).any():
         return
     rows = rows.with_columns(device=pl.col("raw_name").str.extract(_DEVICE))

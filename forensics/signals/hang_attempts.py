@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from forensics.case.series import keys_of
 from forensics.signals.endings import Ending, ending_of
 from forensics.store.run import Run
 
@@ -111,7 +112,7 @@ def _deciding(ends: Sequence[GroupEnd], ending: Ending, run: Run) -> GroupEnd | 
             found = end if steps.at_least(_STEPS, after=found.line, before=end.line) else found
         over = steps.at_least(_STEPS, after=found.line)
     else:
-        reached = run.scan("metrics").select(pl.col("attempt").max()).collect().item() or 0
+        reached = keys_of(run).select(pl.col("attempt").max()).item() or 0
         found, over = ends[min(reached, len(ends) - 1)], False
     over = over or any(mark.source == source and mark.at > found.line for mark in ending.successes)
     return None if over else found

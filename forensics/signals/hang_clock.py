@@ -11,6 +11,7 @@ from statistics import median
 
 import polars as pl
 
+from forensics.case.series import metric_records
 from forensics.signals.hang_ranks import corrected, nodes, stated
 from forensics.store.run import Run
 
@@ -28,7 +29,7 @@ def _clock_offsets(run: Run) -> dict[str, float]:
     if len(set(of.values())) < 2:
         return {}
     rows = (
-        run.scan("metrics")
+        metric_records(run)
         .filter(pl.col("t_ns").is_not_null() & pl.col("step").is_not_null())
         .group_by("source", "rank", "step")
         .agg(pl.col("t_ns").min())

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from forensics.case.series import metric_records
 from forensics.signals.hang_ranks import corrected, stated
 from forensics.store.run import Run
 
@@ -62,7 +63,7 @@ def _later(a: int | None, b: int | None) -> int | None:
 def _steps(run: Run) -> pl.DataFrame:
     """Last step and time of each source and rank, in the order printed."""
     keys = ["source", "rank"]
-    stepped = run.scan("metrics").filter(pl.col("step").is_not_null())
+    stepped = metric_records(run).filter(pl.col("step").is_not_null())
     last = stepped.group_by(keys).agg(pl.col("seq").max(), pl.col("t_ns").max()).collect()
     # the record that was last is found without a sort of all that came before it
     steps = stepped.select(*keys, "seq", "step").join(last.lazy(), on=[*keys, "seq"], how="inner", nulls_equal=True)

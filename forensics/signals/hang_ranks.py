@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import polars as pl
 
+from forensics.case.series import keys_of
 from forensics.store.run import Run
 
 #: No job of today has more ranks; a larger number was misread.
@@ -94,7 +95,8 @@ def _world(run: Run) -> frozenset[int]:
     known = stated(run)
     found: set[int] = set()
     for table in ("events", "metrics", "collectives", "stack_frames"):
-        rows = run.scan(table).select("source", "rank").filter(pl.col("rank").is_not_null()).unique().collect()
+        table_rows = keys_of(run).lazy() if table == "metrics" else run.scan(table)
+        rows = table_rows.select("source", "rank").filter(pl.col("rank").is_not_null()).unique().collect()
         found.update(known.get(source, rank) for source, rank in rows.iter_rows())
     for text in run.scan("collectives").select(pl.col("ranks").drop_nulls().unique()).collect()["ranks"]:
         found.update(listed(text))

@@ -80,8 +80,8 @@ def curves(run: Run, name: str) -> tuple[Curve, ...]:
 
 
 def _curves(run: Run) -> Mapping[str, tuple[Curve, ...]]:
-    wanted = pl.col("name").is_in(_TOGETHER) & (pl.col("value_class") != "null")
-    rows = by_record(counted(run).filter(wanted).select(_COLUMNS)).collect()
+    wanted = counted(run, pl.col("name").is_in(_TOGETHER)).filter(pl.col("value_class") != "null")
+    rows = by_record(wanted.select(_COLUMNS)).collect()
     found: dict[str, list[Curve]] = {name: [] for name in _TOGETHER}
     for part in rows.partition_by("name", *SERIES, maintain_order=True) if rows.height else ():
         if len(curve := _curve(part)):

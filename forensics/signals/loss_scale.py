@@ -5,15 +5,17 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.signals.steps import ordered
+from forensics.signals.stores import counted
+from forensics.store.run import Run
 
 #: Signature events that announce a skipped update or a scale at its floor.
 OVERFLOW_CODES = ("ds-overflow", "fairseq-overflow", "apex-overflow")
 FLOOR_CODES = ("ds-min-scale", "ds-scale-at-one", "fairseq-min-scale")
 
 
-def scale(metrics: pl.LazyFrame) -> pl.DataFrame:
+def scale(run: Run) -> pl.DataFrame:
     """Rows of `loss_scale` with `at` and `change`: -1 where the scale fell, 1 where it rose, else 0."""
-    rows = ordered(metrics.filter((pl.col("name") == "loss_scale") & pl.col("value").is_finite())).collect()
+    rows = ordered(counted(run, pl.col("name") == "loss_scale").filter(pl.col("value").is_finite())).collect()
     key = ("source", "attempt", "rank")
     return rows.with_columns(change=pl.col("value").diff().over(key).sign().fill_null(0).cast(pl.Int64))
 
@@ -30,13 +32,13 @@ def floors(events: pl.LazyFrame) -> pl.DataFrame:
     return events.filter(pl.col("code").is_in(FLOOR_CODES)).sort("source", "seq").collect()
 
 
-def skipped(metrics: pl.LazyFrame) -> pl.DataFrame:
+def skipped(run: Run) -> pl.DataFrame:
     """Rows of skip and NaN counters with `at` and `delta`: updates skipped in each record.
 
     A name that ends in `_total` counts from the start and is differenced; the others count per record.
     """
     names = ("skipped_steps", "skipped_steps_total", "nan_steps")
-    rows = ordered(metrics.filter(pl.col("name").is_in(names) & pl.col("value").is_finite())).collect()
+    rows = ordered(counted(run, pl.col("name").is_in(names)).filter(pl.col("value").is_finite())).collect()
     step = pl.col("value").diff().over("source", "attempt", "rank", "name")
     total = pl.col("name").str.ends_with("_total")
     return rows.with_columns(delta=pl.when(total).then(step.fill_null(pl.col("value"))).otherwise("value").clip(0))

@@ -43,8 +43,8 @@ def series_of(run: Run, name: str) -> Iterator[Series]:
     """
     keys = ["source", "attempt", "rank", "raw_name"]
     rows = (
-        counted(run)
-        .filter((pl.col("name") == name) & (pl.col("value_class") != "null"))
+        counted(run, pl.col("name") == name)
+        .filter(pl.col("value_class") != "null")
         .sort("source", "seq", maintain_order=True)
         .collect()
     )

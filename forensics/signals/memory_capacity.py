@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.series import metric_rows
 from forensics.signals._memory_form import ABSURD
 from forensics.signals._memory_kinds import TOTALS, Meaning
 from forensics.signals.oom_messages import oom_messages
@@ -57,7 +58,9 @@ def capacity_of(run: Run) -> Capacity:
 
 
 def _capacity(run: Run) -> Capacity:
-    totals = run.scan("metrics").filter(pl.col("name").is_in(TOTALS) & (pl.col("value") > 0)).collect()["value"]
+    totals = (
+        metric_rows(run, pl.col("name").is_in(TOTALS)).filter(pl.col("value") > 0).select("value").collect()["value"]
+    )
     messages = [m.sizes for m in oom_messages(run) if m.where == "device"]
     sizes = totals.to_list() or [m.capacity / _GIB for m in messages if m.capacity]
     device = max(sizes) if sizes and max(sizes) - min(sizes) <= _ALIKE * max(sizes) else None
@@ -85,16 +88,15 @@ class Beside:
 
 def beside_reserved(run: Run) -> tuple[Beside, ...]:
     """Where one source logs both the driver's count and what is reserved, under one name each: their difference."""
-    rows = (
-        run.scan("metrics")
-        .filter(pl.col("name").is_in([_USED, "mem_reserved_gib", "mem_reserved_peak_gib"]))
+    highest = (
+        metric_rows(run, pl.col("name").is_in([_USED, "mem_reserved_gib", "mem_reserved_peak_gib"]))
         .filter(pl.col("value").is_finite() & (pl.col("value").abs() < ABSURD))
         .group_by("source", "rank", "name")
         .agg(pl.col("value").max(), pl.col("raw_name").n_unique().alias("names"))
         .collect()
     )
-    used = rows.filter((pl.col("name") == _USED) & (pl.col("names") == 1))
-    held = rows.filter(pl.col("name") != _USED).sort("value", "name").group_by("source", "rank").last()
+    used = highest.filter((pl.col("name") == _USED) & (pl.col("names") == 1))
+    held = highest.filter(pl.col("name") != _USED).sort("value", "name").group_by("source", "rank").last()
     both = used.join(held, on=["source", "rank"], how="inner", suffix="_held", nulls_equal=True)
     found = both.filter(pl.col("value") >= pl.col("value_held")).sort("source", "rank")
     columns = found.select("source", "rank", "name", "name_held", pl.col("value") - pl.col("value_held"))

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from forensics.case.series import metric_rows
 from forensics.signals._memory_fit import Floats
 from forensics.signals._memory_form import ABSURD
 from forensics.signals._memory_kinds import GAPS, MEANINGS, Meaning
@@ -103,17 +104,17 @@ def series_of(run: Run) -> tuple[Series, ...]:
 
 
 def _series(run: Run) -> tuple[Series, ...]:
-    rows = (
-        run.scan("metrics")
-        .filter(pl.col("name").is_in([*MEANINGS]) & (pl.col("value").abs() < ABSURD))
+    found = (
+        metric_rows(run, pl.col("name").is_in([*MEANINGS]))
+        .filter(pl.col("value").abs() < ABSURD)
         .with_columns(at(), pl.col("attempt").fill_null(0))
         .sort("source", "rank", "attempt", "raw_name", "seq", nulls_last=False, maintain_order=True)
         .collect()
     )
-    if rows.is_empty():
+    if found.is_empty():
         return ()
     capacity = capacity_of(run)
-    parts = rows.partition_by(*_KEY, maintain_order=True)
+    parts = found.partition_by(*_KEY, maintain_order=True)
     fewest = sorted((part.height for part in parts), reverse=True)[:_MOST_SERIES][-1]
     made = [_one(part, capacity) for part in parts if part.height >= fewest][:_MOST_SERIES]
     return tuple(_with_gap(one, made, capacity) for one in made)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from forensics.case.series import keys_of
 from forensics.store.run import Run
 
 
@@ -14,4 +15,4 @@ def metric_names(run: Run) -> pl.DataFrame:
 
 def _names(run: Run) -> pl.DataFrame:
     columns = ("source", "name", "raw_name")
-    return run.scan("metrics").select(columns).unique().sort(columns).collect()
+    return keys_of(run).select(columns).unique().sort(columns)

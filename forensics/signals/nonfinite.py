@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import polars as pl
 
+from forensics.case.series import keys_of, metric_rows
 from forensics.signals.steps import SERIES, by_record
+from forensics.signals.stores import counted
+from forensics.store.run import Run
+from forensics.store.schema import TABLES
 
 #: Names of what is minimised, beside those that hold the word loss.
 _A_LOSS = r"(?i)loss|perplexity|cross.?entropy|(?:^|[\W_])(?:ppl|xent|nll|bpb|bpc|elbo)(?:$|[\W_])"
 _NOT_A_LOSS = r"(?i)scale|best|good|mask|eval|valid|\bval\b|val_|val/|test|weight|coef|std"
 #: Metrics that count updates, or the share of them, that were not finite: Megatron-LM's windows, TRL's batches.
 COUNTERS = ("nan_steps", "frac_non_finite_loss")
+#: What trainers that drop a loss which is no positive number print beside it.
+_BESIDE = ("loss_scale", "skipped_steps", "nan_steps")
 BAD_CLASSES = ("nan", "+inf", "-inf", "null-suspected-nan", "filtered-by-writer")
 
 
@@ -35,10 +41,16 @@ def role() -> pl.Expr:
     )
 
 
-def watched(metrics: pl.LazyFrame) -> pl.LazyFrame:
-    """Rows of watched metrics with `role`, `at` and `bad`, in record order; rows that hold no number are left out."""
-    names = metrics.select(pl.col("name").unique()).with_columns(role()).filter(pl.col("role").is_not_null()).collect()
-    rows = metrics.filter(pl.col("name").is_in(names["name"].to_list()) & (pl.col("value_class") != "null"))
+def watched(run: Run, *, every: bool = False) -> pl.LazyFrame:
+    """Rows of watched metrics with `role`, `at` and `bad`, in record order; rows that hold no number are left out.
+
+    With `every`, also those of series that another store of the run holds too.
+    """
+    names = keys_of(run).select(pl.col("name").unique(maintain_order=True)).with_columns(role())
+    names = names.filter(pl.col("role").is_not_null())
+    rows = (metric_rows if every else counted)(run, pl.col("name").is_in(names["name"].to_list())).filter(
+        pl.col("value_class") != "null"
+    )
     named = pl.col("name").replace_strict(names["name"], names["role"], return_dtype=pl.String)
     return by_record(rows.with_columns(role=named, bad=pl.col("value_class").is_in(BAD_CLASSES)))
 
@@ -73,16 +85,16 @@ def trailing_zeros(losses: pl.DataFrame) -> pl.DataFrame:
     return losses.filter((pl.col("value") == 0.0).reverse().cum_min().reverse())
 
 
-def vanished(metrics: pl.LazyFrame) -> pl.DataFrame:
+def vanished(run: Run) -> pl.DataFrame:
     """First record of each stretch at a series' end that still counts steps but has lost its loss column.
 
     Only trainers that print their loss scale or skip counter beside the loss are looked at: they drop a loss that is
     not a positive number. Columns: a metrics row with `at`, and `n_lost` records that follow without a loss.
     """
     key = ("source", "attempt", "rank")
-    rows = (
-        by_record(metrics).filter(pl.col("name").is_in(["loss", "loss_scale", "skipped_steps", "nan_steps"])).collect()
-    )
+    if not keys_of(run)["name"].is_in(_BESIDE).any():
+        return pl.DataFrame(schema={**TABLES["metrics"], "at": pl.Int64, "n_lost": pl.UInt32})
+    rows = by_record(counted(run, pl.col("name").is_in(["loss", *_BESIDE]))).collect()
     lost = ~(pl.col("name") == "loss").any().over(*key, "seq")
     beside = ((pl.col("name") == "loss").any().over(*key, "seq") & (pl.col("name") != "loss")).any().over(key)
     last = pl.col("seq").filter(pl.col("name") == "loss").max().over(key)

@@ -13,6 +13,7 @@ from importlib.resources import files
 
 import polars as pl
 
+from forensics.case.series import metric_rows
 from forensics.signals.metric_names import metric_names
 from forensics.signals.steps import ordered
 from forensics.store.run import Run
@@ -63,9 +64,9 @@ def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
     sources = wanted["source"].unique().to_list()
     rows = (
         ordered(
-            run.scan("metrics")
-            .filter(pl.col("source").is_in(sources))
-            .join(wanted.lazy(), on=["source", "raw_name"], how="inner", maintain_order="left")
+            metric_rows(
+                run, pl.col("source").is_in(sources) & pl.col("raw_name").is_in(wanted["raw_name"].to_list())
+            ).join(wanted.lazy(), on=["source", "raw_name"], how="inner", maintain_order="left")
         )
         .filter(pl.col("value_class") != "null")
         .collect()

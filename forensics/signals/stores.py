@@ -14,6 +14,7 @@ from itertools import combinations
 
 import polars as pl
 
+from forensics.case.series import metric_rows
 from forensics.signals._store_compare import Match, compare
 from forensics.signals._store_fit import Line, fit
 from forensics.signals._store_strands import (
@@ -28,7 +29,6 @@ from forensics.signals._store_strands import (
     preference,
     strands,
 )
-from forensics.signals.steps import SERIES
 from forensics.store.run import Run
 
 __all__ = ["Line", "Link", "Match", "Stores", "Strand", "counted", "stores_of"]
@@ -68,12 +68,12 @@ def stores_of(run: Run) -> Stores:
     return run.derived(_stores)
 
 
-def counted(run: Run) -> pl.LazyFrame:
-    """Metric rows of a run without the series that another store holds too, in their order."""
-    metrics, left_out = run.scan("metrics"), stores_of(run).left_out
-    if not left_out.height:
-        return metrics
-    return metrics.join(left_out.lazy(), on=[*SERIES], how="anti", nulls_equal=True, maintain_order="left")
+def counted(run: Run, where: pl.Expr | None = None) -> pl.LazyFrame:
+    """Metric rows of a run without the series that another store holds too, in their order.
+
+    `where` chooses series, by the columns of `case.series.keys_of`.
+    """
+    return metric_rows(run, pl.lit(value=True) if where is None else where, without=stores_of(run).left_out)
 
 
 def _stores(run: Run) -> Stores:

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from forensics.model import Coverage, FileCoverage, FileStatus, Issue, Source
+from forensics.store.packed import PACKED, stacked, unpacked
 from forensics.store.run import Run
 from forensics.store.schema import TABLES, conform
 
@@ -64,15 +65,17 @@ _BATCH_FRAMES = 256
 class Rows:
     """The rows of one table, as sources give them: in memory they are few large frames, whatever the number of files.
 
-    Joining goes by levels, as a binary counter does, so each row is copied a few times only.
+    Joining goes by levels, as a binary counter does, so each row is copied a few times only. What is added belongs to
+    this object: it is packed, and emptied once it is joined.
     """
 
-    __slots__ = ("_levels", "_parts")
+    __slots__ = ("_levels", "_parts", "_table")
 
-    def __init__(self) -> None:
+    def __init__(self, table: str) -> None:
         """Start empty."""
+        self._table = table
         self._levels: list[list[pl.DataFrame]] = [[]]
-        self._parts: list[pl.LazyFrame] = []
+        self._parts: list[pl.LazyFrame | pl.DataFrame] = []
 
     def add(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
         """Add the rows of one more source behind the others; a lazy frame is a part on disk and stays there."""
@@ -86,24 +89,29 @@ class Rows:
                 return
             if at + 1 == len(self._levels):
                 self._levels.append([])
-            self._levels[at + 1].append(pl.concat(level, rechunk=True))
+            self._levels[at + 1].append(stacked(self._table, level))
             level.clear()
 
-    def whole(self) -> pl.LazyFrame:
-        """Give all rows in the order in which they came."""
+    def whole(self) -> pl.LazyFrame | pl.DataFrame:
+        """Give all rows in the order in which they came: a packed frame where all are in memory."""
         self._settle()
-        return self._parts[0] if len(self._parts) == 1 else pl.concat(self._parts)
+        if len(self._parts) == 1:
+            return self._parts[0]
+        return pl.concat([unpacked(self._table, part) for part in self._parts])
 
     def _settle(self) -> None:
         held = [frame for level in reversed(self._levels) for frame in level]
         self._levels = [[]]
         if held:
-            self._parts.append(pl.concat(held, rechunk=True).lazy())
+            self._parts.append(stacked(self._table, held))
 
 
 def run_from(name: str, tables: Mapping[str, Rows]) -> Run:
     """Give the run whose tables these are."""
-    return Run(name, {table: rows.whole() for table, rows in tables.items()})
+    whole = {table: rows.whole() for table, rows in tables.items()}
+    held = {table: frame for table, frame in whole.items() if table in PACKED and isinstance(frame, pl.DataFrame)}
+    frames = {table: unpacked(table, frame) if table in held else frame.lazy() for table, frame in whole.items()}
+    return Run(name, frames, held=held)
 
 
 def coverage_of(run: Run) -> Coverage:

@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from forensics.store.packed import packed_from
 from forensics.store.schema import TABLES, conform
 
 T = TypeVar("T")
 _NO_FRAMES: Mapping[str, pl.LazyFrame] = MappingProxyType({})
 _NO_THRESHOLDS: Mapping[type, Any] = MappingProxyType({})
+_NOTHING_HELD: Mapping[str, pl.DataFrame] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -21,13 +23,15 @@ class Run:
     """The tables of one run; a table that nothing wrote is empty, with its schema.
 
     `name` is what the user called the run. Frames are sorted by (source, seq) where the table has a `seq`. `bases`
-    are the runs that it is compared with, where some were given. `thresholds` are those that the user changed, by their
-    type: every analysis asks for its own here, so a setting acts on each command that shows the analysis.
+    are the runs that it is compared with, where some were given. `held` are tables that are in memory, packed.
+    `thresholds` are those that the user changed, by their type: every analysis asks for its own here, so a setting acts
+    on each command that shows the analysis.
     """
 
     name: str
     frames: Mapping[str, pl.LazyFrame] = field(default_factory=lambda: _NO_FRAMES)
     bases: tuple[Run, ...] = field(default=(), repr=False, compare=False)
+    held: Mapping[str, pl.DataFrame] = field(default_factory=lambda: _NOTHING_HELD, repr=False, compare=False)
     thresholds: Mapping[type, Any] = field(default_factory=lambda: _NO_THRESHOLDS, repr=False, compare=False)
     _derived: dict[Callable[[Run], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -60,7 +64,12 @@ class Run:
 
     def without(self, *tables: str) -> Run:
         """Give the same run as if nothing had written these tables."""
-        return replace(self, frames={name: frame for name, frame in self.frames.items() if name not in tables})
+        frames = {name: frame for name, frame in self.frames.items() if name not in tables}
+        return replace(self, frames=frames, held={name: held for name, held in self.held.items() if name not in tables})
+
+    def packed(self, table: str) -> pl.DataFrame:
+        """Give one table whole in few bytes a row, as `store.packed` makes it; one from disk is read at every call."""
+        return self.held[table] if table in self.held else packed_from(table, self.scan(table))
 
 
 def run_of(name: str, tables: Mapping[str, pl.DataFrame]) -> Run:

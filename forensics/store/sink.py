@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from forensics.io.budget import TEXT_CHARS, Budget
 from forensics.io.disk import Lost
 from forensics.io.limits import DEFAULT, Limits
 from forensics.model import FileCoverage, FileStatus, Issue, Source
+from forensics.store import packed
 from forensics.store._masking import without_secrets
 from forensics.store.schema import TABLES, conform
 
@@ -104,6 +105,8 @@ class SourceSink:
             known = TABLES[table]
             frame = pl.DataFrame({n: pl.Series(n, v, dtype=known.get(n), strict=False) for n, v in columns.items()})
         frame = without_secrets(table, conform(table, frame.with_columns(source=pl.lit(self.source.path))))
+        if self.folder is None and frame.height >= packed.FEWEST_ROWS:
+            frame = packed.pack(table, frame)
         self._frames.setdefault(table, []).append(frame)
         self._buffered[table] = self._buffered.get(table, 0) + frame.height
         if self.folder is not None and self._buffered[table] >= self.limits.part_rows:
@@ -181,7 +184,20 @@ class SourceSink:
         """Give what is still in memory, one frame per table."""
         for table in self.waiting:
             self.settle(table)
-        return {table: pl.concat(frames) for table, frames in self._frames.items() if frames}
+        return {
+            table: pl.concat(
+                packed.unpacked(table, one).collect() if packed.is_packed(table, one) else one for one in frames
+            )
+            for table, frames in self._frames.items()
+            if frames
+        }
+
+    def handed_over(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Give away what is still in memory, in order within a table; large frames are packed."""
+        for table in self.waiting:
+            self.settle(table)
+        for table in list(self._frames):
+            yield from ((table, frame) for frame in self._frames.pop(table))
 
     def flush(self) -> None:
         """Write all that is buffered to parts; needs a folder."""

@@ -106,7 +106,7 @@ def _onset(run: Run) -> NanOnset | None:
 
 def _printed(run: Run) -> pl.DataFrame:
     """Every watched row, also of series that another store holds too: a line has its place among those of its file."""
-    return watched(run.scan("metrics")).collect()
+    return watched(run, every=True).collect()
 
 
 def _near(candidate: Candidate, peers: list[Candidate]) -> bool:

@@ -13,6 +13,7 @@ from forensics.analyses.nan.restart import restart_command
 from forensics.analyses.nan.scale import Collapse, collapse_of
 from forensics.analyses.nan.series import Status
 from forensics.case.evidence import checkpoint_evidence, metric_evidence
+from forensics.case.series import metric_rows
 from forensics.model import Checkpoint, Evidence
 from forensics.signals.checkpoints import judged, known
 from forensics.signals.steps import at
@@ -111,7 +112,7 @@ def _with_checkpoints(run: Run, found: NanOnset, kind: Kind, collapse: Collapse 
 
 def _collapsed(run: Run, collapse: Collapse) -> NanOrigin:
     """A loss scale that collapsed without any NaN being printed."""
-    steps = run.scan("metrics").filter((pl.col("name") == "loss") & pl.col("value").is_finite()).select(at())
+    steps = metric_rows(run, pl.col("name") == "loss").filter(pl.col("value").is_finite()).select(at())
     before = steps.filter(pl.col("at") < collapse.step).max().collect().item() if collapse.step is not None else None
     clean = int(before) if before is not None else None
     every, best = _checkpoints(run, collapse.step, clean, seen=True, suspect=None)

@@ -8,11 +8,11 @@ import polars as pl
 
 from forensics.analyses.nan.series import step_after
 from forensics.case.evidence import Row, event_evidence, metric_evidence
+from forensics.case.series import metric_records
 from forensics.model import Evidence, EvidenceRole
 from forensics.signals._near_the_end import ends_the_log, last_lines
 from forensics.signals.loss_scale import floors, overflows, scale, skipped
 from forensics.signals.nonfinite import watched
-from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 
@@ -60,13 +60,13 @@ def _collapse(run: Run) -> Collapse | None:
 def _step_by_place(run: Run, collapse: Collapse) -> int | None:
     """The step of a scale that is printed on a line of its own: the one after the last loss before that line."""
     first = collapse.evidence[0]
-    losses = watched(run.scan("metrics").filter(pl.col("source") == first.source)).collect()
+    losses = watched(run, every=True).filter(pl.col("source") == first.source).collect()
     placed = losses.filter(pl.col("role") == "loss").with_columns(place=pl.coalesce("line", "seq").fill_null(0))
     return step_after(placed, first.locator.line or first.locator.record or 0)
 
 
 def _by_series(run: Run, cfg: ScaleLimits) -> Collapse | None:
-    rows = scale(counted(run))
+    rows = scale(run)
     for _, own in rows.group_by("source", "attempt", "rank", maintain_order=True):
         last = own["attempt"][0] == rows.filter(pl.col("source") == own["source"][0])["attempt"].max()
         found = _fall(own, cfg) if last else None
@@ -107,7 +107,7 @@ def _warm(own: pl.DataFrame, cfg: ScaleLimits) -> pl.Expr:
 
 
 def _by_counters(run: Run, cfg: ScaleLimits) -> Collapse | None:
-    rows = skipped(counted(run)).filter((pl.col("name") != "nan_steps") & (pl.col("at") >= cfg.warmup))
+    rows = skipped(run).filter((pl.col("name") != "nan_steps") & (pl.col("at") >= cfg.warmup))
     for _, own in rows.group_by("source", "attempt", "rank", "name", maintain_order=True):
         late = own.slice(1)
         span = 0 if late.is_empty() else int(own["at"][-1]) - int(own["at"][0])
@@ -140,7 +140,7 @@ def _dense_from(hits: pl.DataFrame, cfg: ScaleLimits, span: int) -> Row:
 def _by_lines(run: Run, cfg: ScaleLimits) -> Collapse | None:
     floor = floors(run.scan("events")).filter(pl.col("step").is_null() | (pl.col("step") >= cfg.warmup))
     lines = overflows(run.scan("events")).filter(pl.col("step") >= cfg.warmup)
-    known = run.scan("metrics").select(pl.coalesce("step", "gstep").max()).collect().item()
+    known = metric_records(run).select(pl.coalesce("step", "gstep").max()).collect().item()
     span = int(known or 0) - cfg.warmup
     storm = lines.height >= cfg.least_skips and span > 0 and lines.height / span > cfg.skip_share
     storm = storm and int(lines["step"][-1]) >= int(known) - max(1, span // 10)

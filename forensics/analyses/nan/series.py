@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from forensics.case.evidence import Row
+from forensics.case.series import keys_of
 from forensics.signals.nonfinite import COUNTERS, of_series, series, trailing_zeros, vanished, watched
 from forensics.signals.steps import SERIES, by_record
 from forensics.signals.stores import counted
@@ -69,7 +70,7 @@ def step_after(losses: pl.DataFrame, line: int) -> int | None:
 def series_candidates(run: Run) -> tuple[list[Candidate], pl.DataFrame]:
     """Judge every watched series; give the candidates and the watched rows."""
     cfg = run.threshold(Shares)
-    rows = watched(counted(run)).collect()
+    rows = watched(run).collect()
     table = series(rows)
     found = [
         c for key in table.filter(pl.col("n_bad") > 0).iter_rows(named=True) for c in _judge(rows, table, key, cfg)
@@ -146,9 +147,7 @@ def _zeros(run: Run, rows: pl.DataFrame, table: pl.DataFrame, cfg: Shares) -> It
     for key in ends.iter_rows(named=True):
         source = pl.col("source") == key["source"]
         gradients = table.filter(source & (pl.col("role") == "grad_norm")).height
-        rewards = (
-            run.scan("metrics").filter(source & pl.col("name").str.contains("(?i)reward")).head(1).collect().height
-        )
+        rewards = keys_of(run).filter(source & pl.col("name").str.contains("(?i)reward")).height
         own = of_series(rows, key)
         tail = trailing_zeros(own)
         before = own.head(own.height - tail.height)
@@ -160,7 +159,7 @@ def _zeros(run: Run, rows: pl.DataFrame, table: pl.DataFrame, cfg: Shares) -> It
 
 def _vanished(run: Run, rows: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
     """A loss column that disappears while iterations go on."""
-    for row in vanished(counted(run)).filter(pl.col("n_lost") >= cfg.lost_records).iter_rows(named=True):
+    for row in vanished(run).filter(pl.col("n_lost") >= cfg.lost_records).iter_rows(named=True):
         same = (pl.col("source") == row["source"]) & (pl.col("attempt") == row["attempt"]) & (pl.col("role") == "loss")
         losses = rows.filter(same & (pl.col("seq") < row["seq"]) & ~pl.col("bad"))
         clean = losses.row(-1, named=True) if losses.height else None

@@ -22,10 +22,10 @@ _SERIES_TOGETHER = 2
 
 def lost_together(run: Run) -> Iterator[Candidate]:
     """Give the place where most series of a source that logs no loss became NaN at once, and stayed so."""
-    metrics, least = counted(run), run.threshold(Shares).lost_records
-    known = watched(metrics).select(pl.col("source").unique()).collect()["source"].to_list()
+    least = run.threshold(Shares).lost_records
+    known = watched(run).select(pl.col("source").unique()).collect()["source"].to_list()
     rows = by_record(
-        metrics.filter(~pl.col("source").is_in(known) & ~pl.col("name").str.contains(_NO_OBJECTIVE))
+        counted(run, ~pl.col("source").is_in(known) & ~pl.col("name").str.contains(_NO_OBJECTIVE))
         .filter(pl.col("value_class") != "null")
         .with_columns(role=pl.lit("together"), bad=pl.col("value_class").is_in(BAD_CLASSES))
     ).collect()

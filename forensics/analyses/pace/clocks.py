@@ -17,6 +17,7 @@ from forensics.analyses.pace.names import PaceName, pace_name
 from forensics.analyses.pace.pauses import Flags, spikes
 from forensics.analyses.pace.units import rescaled
 from forensics.analyses.pace.work import per_work, work_of
+from forensics.case.series import keys_of, metric_rows
 from forensics.signals.loss_curve import Floats
 from forensics.signals.steps import ordered
 from forensics.store.run import Run
@@ -99,11 +100,10 @@ def best_clocks(run: Run, *, fewest: int, coarsest: float = 0.025) -> Iterator[C
 
 
 def _clocks(run: Run) -> tuple[Clock, ...]:
-    metrics = run.scan("metrics")
-    named = metrics.select("name", "raw_name").unique().collect()
+    named = keys_of(run).select("name", "raw_name").unique()
     known = {pair: found for pair in named.iter_rows() if (found := _meaning(*pair)) is not None}
     busy = _busy_steps(run)
-    found = [*_named_clocks(metrics, known, run), *_wall_clocks(metrics)]
+    found = [*_named_clocks(known, run), *_wall_clocks(run)]
     out = [c for clock in found if len(c := _busy_marked(clock, busy)) >= 2]
     return tuple(sorted(out, key=lambda c: (c.source, c.attempt, -1 if c.rank is None else c.rank, c.order)))
 
@@ -112,17 +112,13 @@ def _meaning(name: str | None, raw_name: str | None) -> PaceName | None:
     return next((found for n in (name, raw_name) if n and (found := pace_name(n)) is not None), None)
 
 
-def _named_clocks(
-    metrics: pl.LazyFrame, known: dict[tuple[str | None, str | None], PaceName], run: Run
-) -> Iterator[Clock]:
+def _named_clocks(known: dict[tuple[str | None, str | None], PaceName], run: Run) -> Iterator[Clock]:
     if not known:
         return
     names = pl.DataFrame({"name": [n for n, _ in known], "raw_name": [r for _, r in known]}).unique()
-    rows = ordered(
-        metrics.filter(pl.col("value_class") == "finite").join(
-            names.lazy(), ["name", "raw_name"], "semi", nulls_equal=True
-        )
-    )
+    own = pl.col("name").is_in(names["name"].to_list()) | pl.col("raw_name").is_in(names["raw_name"].to_list())
+    finite = metric_rows(run, own).filter(pl.col("value_class") == "finite")
+    rows = ordered(finite.join(names.lazy(), ["name", "raw_name"], "semi", nulls_equal=True))
     frame = rows.filter(pl.col("at").is_not_null()).collect()
     work = work_of(run)
     for (source, attempt, rank, name, raw), part in frame.group_by([*_GROUP, "name", "raw_name"], maintain_order=True):
@@ -166,14 +162,18 @@ def _printed_unit(values: Floats) -> float:
     return float(gaps.min()) if len(gaps) else 0.0
 
 
-def _wall_clocks(metrics: pl.LazyFrame) -> Iterator[Clock]:
+def _wall_clocks(run: Run) -> Iterator[Clock]:
     """Clocks from the times of the records themselves, of the name that each source printed most often."""
     training = ~pl.col("name").str.contains(r"(?i)eval|val_|valid|test|gpu|system|process|cpu")
-    timed = metrics.filter(pl.col("t_ns").is_not_null() & training & (pl.col("value_class") != "null"))
-    rows = ordered(timed).filter(pl.col("at").is_not_null()).collect()
+    known = keys_of(run).filter(training & (pl.col("n_timed") > 0)).with_columns(pl.col("attempt").fill_null(0))
+    counts = known.group_by(*_GROUP, "raw_name", maintain_order=True).agg(pl.col("n_timed").sum())
+    tops = counts.sort("n_timed", descending=True, maintain_order=True).unique(_GROUP, keep="first")
+    timed = metric_rows(run, training & pl.col("raw_name").is_in(tops["raw_name"].to_list()))
+    timed = ordered(timed.filter(pl.col("t_ns").is_not_null() & (pl.col("value_class") != "null")))
+    timed = timed.join(tops.lazy(), [*_GROUP, "raw_name"], "semi", nulls_equal=True, maintain_order="left")
+    rows = timed.filter(pl.col("at").is_not_null()).collect()
     for (source, attempt, rank), part in rows.group_by(_GROUP, maintain_order=True):
-        top = part["raw_name"].value_counts(sort=True)["raw_name"][0]
-        one = part.filter(pl.col("raw_name").eq_missing(pl.lit(top))).unique("at", keep="first", maintain_order=True)
+        one = part.unique("at", keep="first", maintain_order=True)
         tick_s = _tick_s(one["t_ns"].to_numpy())
         timed = _differences(_by_tick(one, tick_s))
         if timed.height >= 2:

@@ -11,6 +11,7 @@ import polars as pl
 
 from forensics.analyses.pace.edges import sharpest_edge
 from forensics.analyses.pace.noise import spread
+from forensics.case.series import metric_rows
 from forensics.signals.loss_curve import Floats
 from forensics.signals.metric_names import metric_names
 from forensics.signals.steps import ordered
@@ -82,15 +83,20 @@ def stragglers(run: Run, *, effect: float, z: float, persist: float) -> Iterator
 
     Where whole step times are printed too, the difference must be that share of a step as well.
     """
-    metrics = run.scan("metrics").filter(pl.col("rank").is_not_null() & (pl.col("value") >= 0))
-    step_s = metrics.filter(pl.col("name") == "step_time_s").select(pl.col("value").median()).collect().item()
+    ranked, known_value = pl.col("rank").is_not_null(), pl.col("value") >= 0
+    timed = metric_rows(run, ranked & (pl.col("name") == "step_time_s")).filter(known_value)
+    step_s = timed.select(pl.col("value").median()).collect().item()
     least = _Least(effect, z, persist)
     for pattern, waiting in ((_OWN, False), (_WAIT, True)):
         known = metric_names(run).filter(
             pl.col("name").str.contains(pattern) | pl.col("raw_name").str.contains(pattern)
         )
-        named = metrics.filter(pl.col("raw_name").is_in(known["raw_name"].unique().to_list()))
-        rows = ordered(named.filter(pl.col("value").is_finite())).filter(pl.col("at").is_not_null()).collect()
+        named = metric_rows(run, ranked & pl.col("raw_name").is_in(known["raw_name"].unique().to_list()))
+        rows = (
+            ordered(named.filter(known_value & pl.col("value").is_finite()))
+            .filter(pl.col("at").is_not_null())
+            .collect()
+        )
         for (name,), part in rows.group_by("raw_name", maintain_order=True):
             step = step_s if step_s is None or not _MS.search(str(name)) else 1000 * step_s
             times = _by_rank(part, step)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from forensics.case.series import metric_rows
 from forensics.signals.steps import ordered
 from forensics.store.run import Run
 
@@ -29,8 +30,10 @@ _CHANGE = 1.01  # least change of the work per step that matters
 
 def work_of(run: Run) -> pl.DataFrame:
     """Give the work per step: source, attempt, rank, `at`, `work` and `unit`, sorted; empty where none is logged."""
-    own = pl.col("name").is_in([*_TOTALS, *_PER_STEP, *_LENGTHS]) & (pl.col("value_class") == "finite")
-    rows = ordered(run.scan("metrics").filter(own)).filter(pl.col("at").is_not_null())
+    own = metric_rows(run, pl.col("name").is_in([*_TOTALS, *_PER_STEP, *_LENGTHS])).filter(
+        pl.col("value_class") == "finite"
+    )
+    rows = ordered(own).filter(pl.col("at").is_not_null())
     over = ["source", "attempt", "rank", "name"]
     passed = (pl.col("at") - pl.col("at").shift(1)).over(over)
     total = ((pl.col("value") - pl.col("value").shift(1)).over(over) / passed).alias("work")

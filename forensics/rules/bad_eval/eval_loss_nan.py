@@ -58,7 +58,6 @@ from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Se
 from forensics.registry import rule
 from forensics.signals.nonfinite import watched
 from forensics.signals.steps import SERIES
-from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 #: So many finite training losses at the end show that training is sound.
@@ -79,7 +78,7 @@ _LATER = (
 @rule("EVL027", shape=Shape.BAD_EVAL, needs=("metrics",))
 def eval_loss_nan(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find the evaluation loss that is no number although the training loss is one."""
-    rows = watched(counted(run)).filter(pl.col("role").is_in(["loss", "eval"])).collect()
+    rows = watched(run).filter(pl.col("role").is_in(["loss", "eval"])).collect()
     training = rows.filter(pl.col("role") == "loss")
     series = [own for _, own in rows.filter(pl.col("role") == "eval").group_by(*SERIES, maintain_order=True)]
     bad = [own for own in series if own["bad"].any() and not _before_training(own, training)]

@@ -47,6 +47,7 @@ from typing import Any
 
 import polars as pl
 
+from forensics.case.series import metric_records
 from forensics.model import Causal, Confidence, Evidence, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import of_failure
@@ -89,7 +90,7 @@ def log_silence(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
 def _records(run: Run, fewest: int) -> pl.DataFrame:
     """Last training record of each source, and the median time between records."""
     times = (
-        run.scan("metrics")
+        metric_records(run)
         .filter(pl.col("step").is_not_null() & pl.col("t_ns").is_not_null())
         .group_by("source", "seq")
         .agg(pl.col("t_ns").first(), pl.col("step").first(), pl.col("line").first())

@@ -44,9 +44,9 @@ from dataclasses import dataclass
 from math import log
 
 from forensics.analyses.learning.objective import reinforced
+from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
 from forensics.signals.loss_curve import Curve, curves
 from forensics.signals.lr_config import configured
 from forensics.store.run import Run

@@ -60,9 +60,9 @@ from forensics.analyses.learning.losses import Loss, kind, losses, staged
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import jump_before
+from forensics.case.evidence import metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import metric_evidence, number
 from forensics.store.run import Run
 
 #: No training starts from a loss of this size.

@@ -186,9 +186,9 @@ from math import exp
 
 from forensics.analyses.learning.objective import reinforced
 from forensics.analyses.learning.still import Frozen, Still, still_of
+from forensics.case.evidence import metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import metric_evidence, number
 from forensics.rules.learning.no_decrease import LIKELY, NEXT
 from forensics.store.run import Run
 

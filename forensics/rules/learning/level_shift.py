@@ -156,9 +156,9 @@ from forensics.analyses.learning.course import Departure
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.losses import Loss, kind, losses, staged
 from forensics.analyses.learning.objective import improved, reinforced
+from forensics.case.evidence import at_step, metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import at_step, metric_evidence
 from forensics.store.run import Run
 
 

@@ -134,9 +134,9 @@ from collections.abc import Iterator
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.objective import reinforced
+from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.store.run import Run
 
 #: A spike of twice the level is a large one.

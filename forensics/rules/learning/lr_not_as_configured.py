@@ -96,9 +96,9 @@ import numpy as np
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.objective import reinforced
 from forensics.analyses.learning.rate import Warming, reached_its_end, rose_to_the_end
+from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
 from forensics.signals.loss_curve import curves
 from forensics.signals.lr_config import Said, configured, number_of
 from forensics.signals.lr_schedule import Schedule, schedule_of

@@ -39,9 +39,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.analyses.learning.objective import reinforced
+from forensics.case.evidence import fact_evidence, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import fact_evidence, metric_evidence, number
 from forensics.signals.loss_curve import curves
 from forensics.signals.lr_config import Said, adapter_of, configured
 from forensics.signals.lr_schedule import schedule_of

@@ -117,9 +117,9 @@ from collections.abc import Iterator
 
 from forensics.analyses.learning.losses import last_attempts, loss_beside
 from forensics.analyses.learning.rate import Zero, ended_early
+from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.rules.learning.no_decrease import FLAT, is_flat
 from forensics.signals.loss_curve import curves
 from forensics.signals.lr_schedule import Schedule, schedule_of

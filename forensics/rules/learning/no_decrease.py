@@ -80,9 +80,9 @@ from math import log
 
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.objective import improved, paired, reinforced, tuned
+from forensics.case.evidence import metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import metric_evidence, number
 from forensics.signals.loss_curve import Curve
 from forensics.signals.loss_trend import Trend, from_the_start
 from forensics.signals.lr_config import configured, number_of

@@ -80,9 +80,9 @@ from math import log
 
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.objective import improved, reinforced
+from forensics.case.evidence import fact_evidence, metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import fact_evidence, metric_evidence, number
 from forensics.rules.learning.no_decrease import FLAT, LIKELY, NEXT, is_flat
 from forensics.signals.loss_curve import Curve
 from forensics.signals.loss_trend import Trend, from_the_start

@@ -54,6 +54,7 @@ import polars as pl
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.case.evidence import fact_evidence, metric_evidence, number
+from forensics.case.series import metric_rows
 from forensics.model import Causal, Confidence, Evidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.signals.steps import ordered
@@ -97,8 +98,10 @@ def warmup_or_no_clip(run: Run, cfg: Warmup) -> Iterator[Finding]:
 
 def _warming(run: Run, cfg: Warmup, found: NanOnset) -> Iterator[tuple[str, Evidence]]:
     step, row = found.step, found.first.row
-    own = (pl.col("name") == "lr") & (pl.col("source") == row["source"]) & pl.col("value").is_finite()
-    rates = ordered(run.scan("metrics").filter(own)).filter(pl.col("at") <= (step or 0)).collect()
+    own = metric_rows(run, (pl.col("name") == "lr") & (pl.col("source") == row["source"])).filter(
+        pl.col("value").is_finite()
+    )
+    rates = ordered(own).filter(pl.col("at") <= (step or 0)).collect()
     if step is None or rates.height < 3 or rates["value"].max() == rates["value"].min():
         return
     peak = rates.filter(pl.col("value") == pl.col("value").max()).row(-1, named=True)

@@ -66,6 +66,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.series import metric_rows
 from forensics.model import Confidence, EvidenceRole, Finding, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import (
@@ -143,7 +144,7 @@ def _beside(run: Run, one: Series, cfg: Config) -> str:
         return ""
     rises = [s.x for s in one.form.steps]
     reach = float(one.x[1] - one.x[0])
-    evals = run.scan("metrics").filter(pl.col("name").str.starts_with("eval")).select(at()).unique().collect()["at"]
+    evals = metric_rows(run, pl.col("name").str.starts_with("eval")).select(at()).unique().collect()["at"]
     saves = run.scan("checkpoints").filter(pl.col("kind") == "saved").select("step").unique().collect()["step"]
     for what, steps in (("evaluations", evals.drop_nulls()), ("checkpoints", saves.drop_nulls())):
         near = sum(1 for x in rises if ((steps >= x - 2 * reach) & (steps <= x)).any())

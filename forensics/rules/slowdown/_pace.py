@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from forensics.analyses.pace.account import COARSE, Gravity, Paced, tier_of
 from forensics.analyses.pace.change import Change
-from forensics.model import Confidence, Evidence, EvidenceRole, Onset, Severity
 from forensics.case.evidence import metric_evidence
+from forensics.model import Confidence, Evidence, EvidenceRole, Onset, Severity
 
 _SEVERITY = {"grave": Severity.ERROR, "mild": Severity.WARNING, "note": Severity.INFO}
 

@@ -146,9 +146,9 @@ from dataclasses import dataclass
 
 from forensics.analyses.pace.account import Paced, paced
 from forensics.analyses.pace.modes import Modes, modes_of
+from forensics.case.evidence import metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import metric_evidence, number
 from forensics.store.run import Run
 
 

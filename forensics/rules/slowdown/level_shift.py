@@ -73,9 +73,9 @@ from collections.abc import Iterator
 
 from forensics.analyses.pace.account import Gravity, Paced, gravest, paced
 from forensics.analyses.pace.change import Change
+from forensics.case.evidence import at_step, number
 from forensics.model import Finding, Shape
 from forensics.registry import rule
-from forensics.case.evidence import at_step, number
 from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of, severity_of
 from forensics.store.run import Run
 

@@ -51,6 +51,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.case.evidence import metric_evidence
+from forensics.case.series import metric_rows
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.signals.steps import ordered
@@ -69,8 +70,8 @@ class Utilisation:
 def low_mfu(run: Run, cfg: Utilisation | None = None) -> Iterator[Finding]:
     """Find the lowest median utilisation that a source prints."""
     cfg = cfg or Utilisation()
-    named = pl.col("name").str.contains(r"(?i)(?:^|[/_.])(?:mfu|hfu)(?:_pct|_percent)?$") & (pl.col("value") > 0)
-    rows = ordered(run.scan("metrics").filter(named & pl.col("value").is_finite())).collect()
+    named = pl.col("name").str.contains(r"(?i)(?:^|[/_.])(?:mfu|hfu)(?:_pct|_percent)?$")
+    rows = ordered(metric_rows(run, named).filter((pl.col("value") > 0) & pl.col("value").is_finite())).collect()
     for _, part in rows.group_by(["source", "raw_name"], maintain_order=True):
         late = part.slice(part.height // 10)
         middle = late["value"].median()

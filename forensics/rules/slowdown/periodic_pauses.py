@@ -164,9 +164,9 @@ from dataclasses import dataclass
 from forensics.analyses.pace.account import Pauses, pauses_of
 from forensics.analyses.pace.clocks import Clock
 from forensics.analyses.pace.pauses import Comb
+from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import metric_evidence
 from forensics.store.run import Run
 
 

@@ -226,9 +226,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.pace.ranks import Straggler, stragglers
+from forensics.case.evidence import metric_evidence
 from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import metric_evidence
 from forensics.store.run import Run
 
 _PAIR = 2  # of two ranks that always differed, each may be the one whose work is as planned

@@ -100,9 +100,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.pace.account import COARSE, Paced, paced
+from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import metric_evidence
 from forensics.store.run import Run
 
 

@@ -168,9 +168,9 @@ from dataclasses import dataclass
 
 from forensics.analyses.pace.account import Paced, paced
 from forensics.analyses.pace.change import Change
+from forensics.case.evidence import number
 from forensics.model import Causal, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import number
 from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of
 from forensics.store.run import Run
 

@@ -13,33 +13,42 @@ from forensics import api, pipeline
 from forensics.cli._judge import Asked, judged
 from forensics.errors import UsageError
 from forensics.store import gather
-from forensics.store.gather import Rows, coverage_of, issues_of
+from forensics.store.gather import Rows, coverage_of, issues_of, run_from
 from forensics.store.run import Run
+from forensics.store.schema import conform
 
 
-def frames(count: int) -> list[pl.DataFrame]:
-    return [pl.DataFrame({"n": [n, n + 1000]}) for n in range(count)]
+def frames(count: int, table: str = "metrics") -> list[pl.DataFrame]:
+    value = {"value": [0.5, float("nan")]} if table == "metrics" else {}
+    rows = [{"seq": [n, n + 1000], "source": [f"rank_{n}.log"] * 2, **value} for n in range(count)]
+    return [conform(table, pl.DataFrame(columns)) for columns in rows]
 
 
+@pytest.mark.parametrize("table", ["metrics", "events"])
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 8, 9, 26, 27, 28, 80])
-def test_rows_keep_their_order_whatever_was_joined_on_the_way(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+def test_rows_keep_their_order_whatever_was_joined_on_the_way(
+    monkeypatch: pytest.MonkeyPatch, table: str, count: int
+) -> None:
     monkeypatch.setattr(gather, "_BATCH_FRAMES", 3)
-    rows = Rows()
-    for frame in frames(count):
+    rows, given = Rows(table), pl.concat(frames(count, table))
+    for frame in frames(count, table):
         rows.add(frame)
         assert all(len(level) < 3 for level in rows._levels)
-    whole = rows.whole().collect()
-    assert whole["n"].to_list() == [m for n in range(count) for m in (n, n + 1000)]
+    whole = run_from("run", {table: rows}).frames[table].collect()
+    assert whole.equals(given)
+    assert whole.schema == given.schema
     assert whole.n_chunks() == 1
 
 
 def test_parts_on_disk_stay_there_and_between_the_rows_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gather, "_BATCH_FRAMES", 2)
-    rows = Rows()
+    rows = Rows("metrics")
     first, second, third, fourth = frames(4)
     for frame in (first, second, third.lazy(), fourth):
         rows.add(frame)
-    assert rows.whole().collect()["n"].to_list() == [0, 1000, 1, 1001, 2, 1002, 3, 1003]
+    run = run_from("run", {"metrics": rows})
+    assert run.collect("metrics").equals(pl.concat(frames(4)))
+    assert not run.held
 
 
 def test_a_run_without_a_loss_has_empty_tables_of_the_schema(tmp_path: Path) -> None:

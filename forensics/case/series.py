@@ -1,0 +1,124 @@
+"""The index of all series of a run: one pass over the metric rows, so that no question looks at rows it does not need.
+
+A series is one printed name of one rank, in one attempt of one source, under one canonical name. The index knows each
+by its key and holds the numbers of its rows; `metric_rows` gives those of some series as the table has them, and
+`metric_records` the rest of a row once for all metrics of a record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from forensics.store.packed import unpacked
+from forensics.store.run import Run
+from forensics.store.schema import TABLES
+
+_TABLE = "metrics"
+_KEY = ("source", "attempt", "rank", "raw_name", "name")
+_SERIES = _KEY[:4]
+#: What all metrics of one record have in common.
+_PLACE = ("source", "attempt", "rank", "seq", "line", "byte", "step", "gstep", "t_ns")
+#: So many rows are looked at together: grouping takes ten times the memory of the row numbers it gives.
+_PIECE_ROWS = 500_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Index:
+    """All metric rows, and which of them belong to which series.
+
+    `keys` has a row for each series in the order of their first records: `source`, `attempt`, `rank`, `raw_name`,
+    `name`, `n` records and `n_timed` of them that hold a number, a step and a time. `table` are the packed rows,
+    `order` the row numbers, series after series, each rising.
+    """
+
+    table: pl.DataFrame
+    keys: pl.DataFrame
+    order: NDArray[np.uint32]
+
+    def places(self, wanted: NDArray[np.bool_]) -> NDArray[np.uint32]:
+        """Give the row numbers of the series for which `wanted` is true, rising; one entry for each of `keys`."""
+        counts = self.keys["n"].to_numpy()
+        ends = np.cumsum(counts)
+        found = [self.order[end - count : end] for end, count in zip(ends[wanted], counts[wanted], strict=True)]
+        if len(found) == 1:
+            return found[0]
+        return np.sort(np.concatenate(found)) if found else self.order[:0]
+
+
+def index_of(run: Run) -> Index:
+    """Make the index of a run, or give the one that was made."""
+    return run.derived(_index_of)
+
+
+def keys_of(run: Run) -> pl.DataFrame:
+    """List the series of a run: `source`, `attempt`, `rank`, `raw_name`, `name`, their records `n` and `n_timed`."""
+    return index_of(run).keys
+
+
+def metric_rows(run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None) -> pl.LazyFrame:
+    """Give the metric rows of some series, in the order of the table.
+
+    `where` is an expression over the columns of `keys_of`; series that stand in `without` (source, attempt, rank and
+    raw name) are left out.
+    """
+    index = index_of(run)
+    marked = index.keys.with_columns(wanted=where.fill_null(value=False))
+    if without is not None and without.height:
+        gone = without.with_columns(gone=pl.lit(value=True))
+        marked = marked.join(gone, on=[*_SERIES], how="left", nulls_equal=True, maintain_order="left")
+        marked = marked.with_columns(wanted=pl.col("wanted") & pl.col("gone").is_null())
+    wanted = marked["wanted"].to_numpy()
+    if wanted.all():
+        return unpacked(_TABLE, index.table)
+    return unpacked(_TABLE, index.table[pl.Series(index.places(wanted))])
+
+
+def metric_records(run: Run) -> pl.LazyFrame:
+    """Give the place, steps and time of every metric row once for all rows of a record that follow each other.
+
+    Columns `source`, `attempt`, `rank`, `seq`, `line`, `byte`, `step`, `gstep`, `t_ns` and `evaluates`: whether the row
+    is one of an evaluation, by its canonical name; in the order of the table.
+    """
+    types = {name: dtype for name, dtype in TABLES[_TABLE].items() if name in _PLACE}
+    return run.derived(_records).lazy().cast(types)  # type: ignore[arg-type] # columns by their names
+
+
+def _index_of(run: Run) -> Index:
+    table = run.packed(_TABLE)
+    keyed = table.select(_KEY).with_row_index("row")
+    pieces = [
+        keyed.slice(first, _PIECE_ROWS).group_by(_KEY, maintain_order=True).agg("row")
+        for first in range(0, max(1, keyed.height), _PIECE_ROWS)
+    ]
+    grouped = pl.concat(pieces)
+    if len(pieces) > 1:
+        grouped = grouped.group_by(_KEY, maintain_order=True).agg(pl.col("row").list.explode(empty_as_null=False))
+    order = grouped["row"].list.explode(empty_as_null=False).to_numpy()
+    texts = {name: pl.String() for name in ("source", "raw_name", "name")}
+    keys = grouped.select(*_KEY, pl.col("row").list.len().cast(pl.Int64).alias("n"))
+    keys = keys.cast({**texts, "attempt": pl.Int32(), "rank": pl.Int32()})
+    return Index(table, keys.with_columns(n_timed=_timed(table, order, keys["n"].to_numpy())), order)
+
+
+def _timed(table: pl.DataFrame, order: NDArray[np.uint32], counts: NDArray[np.int64]) -> pl.Series:
+    """How many records of each series hold a number, a step and a time."""
+    numbered = pl.any_horizontal(pl.col("step", "gstep").is_not_null()) & (pl.col("value_class") != "null")
+    timed = table.select(timed=numbered & pl.col("t_ns").is_not_null())["timed"].fill_null(value=False)
+    if not timed.any():
+        return pl.Series(np.zeros(len(counts), np.int64))
+    before = np.concatenate([[0], np.cumsum(timed.to_numpy()[order], dtype=np.int64)])
+    ends = np.cumsum(counts)
+    return pl.Series(before[ends] - before[ends - counts])
+
+
+def _records(run: Run) -> pl.DataFrame:
+    index = index_of(run)
+    names = index.keys["name"].drop_nulls().unique()
+    evaluates = pl.col("name").is_in(names.filter(names.str.starts_with("eval")).to_list()).fill_null(value=False)
+    place = index.table.lazy().select(*_PLACE, evaluates=evaluates)
+    same = pl.all_horizontal(pl.all().eq_missing(pl.all().shift()))
+    return place.filter(~same | (pl.int_range(pl.len()) == 0)).collect()
