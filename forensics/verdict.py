@@ -10,7 +10,7 @@ cause is chosen in this order:
 
 Finite but wrong learning explains a stop or a wait that follows it, never an error of the program's own; a slowdown
 explains a time limit, and no other stop.
-An error of an earlier run in the same file is told, and decides nothing where the last run has an end of its own.
+An error of an earlier attempt is told, and decides nothing where a later attempt trained or has an end of its own.
 `healthy` is said only of a run whose training rows are finite and that nothing ended early.
 """
 
@@ -20,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 
+from forensics.case.attempts import attempts
 from forensics.case.endings import ending
 from forensics.case.health import Health, health_of
 from forensics.model import (
@@ -34,7 +35,6 @@ from forensics.model import (
     Shape,
     Verdict,
 )
-from forensics.signals.earlier_runs import last_run_begins
 from forensics.signals.timeline import before
 from forensics.store.run import Run
 
@@ -83,19 +83,23 @@ def _verdict(outcome: Outcome, findings: Sequence[Finding], run: Run) -> Verdict
 
 
 def _of_earlier_runs(errors: Sequence[Finding], run: Run) -> list[Finding]:
-    """Errors that stand before the last run of their file, which that run has got over."""
+    """Errors of an attempt that a later one, which is judged instead, went on from."""
     if not errors:
         return []
-    begins = last_run_begins(run)
-    places = [(f, f.evidence[0].source, f.evidence[0].locator.line) for f in errors if not f.decides]
-    return [f for f, source, line in places if line is not None and line < begins.get(source, 0)]
+    tried = attempts(run)
+    proofs = [(f, f.evidence[0]) for f in errors if not f.decides]
+    return [
+        f
+        for f, proof in proofs
+        if tried.is_over(proof.source, line=proof.locator.line, byte=proof.locator.byte, t_ns=proof.t_ns)
+    ]
 
 
 def _with_past(health: Health, past: Sequence[Finding]) -> Health:
-    """Say of what an earlier run in the same file died, and that the verdict is not about it."""
+    """Say of what an earlier attempt died, and that the verdict is not about it."""
     if not past:
         return health
-    return replace(health, why=f"{health.why} (of the last run in the file; an earlier one: {_sentence(past[0])})")
+    return replace(health, why=f"{health.why} (of the last attempt; an earlier one: {_sentence(past[0])})")
 
 
 def _preference(finding: Finding) -> tuple[int, int, int, str]:

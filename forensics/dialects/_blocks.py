@@ -13,6 +13,7 @@ from forensics.dialects import (
     _collective_lines,
     _counters,
     _elastic,
+    _heads,
     _lines,
     _prefix,
     _sieve,
@@ -57,6 +58,7 @@ class Reader:
     __slots__ = (
         "_bounds",
         "_crowded",
+        "_heads",
         "_last",
         "_matcher",
         "_needles",
@@ -94,6 +96,7 @@ class Reader:
         self._sample = None if "" in self._needles else sample
         self._sieves: dict[bool, _sieve.Sieve] = {}
         self._crowded = False
+        self._heads = _heads.Heads()
         self._last: tuple[bytes, int, int] | None = None
         self._seq = 0
         self._waiting: list[pl.DataFrame] = []
@@ -103,7 +106,7 @@ class Reader:
     def feed(self, data: bytes, *, offset: int, first_line: int) -> list[Tables]:
         """Read one block of whole lines."""
         cut = _lines.Cut(data, first_line=first_line, offset=offset, first_seq=self._seq)
-        events = self._tracebacks.go_on(data)
+        events = self._tracebacks.go_on(data) + self._heads.feed(cut)
         suspects, printed = self._chosen(cut)
         if suspects.height:
             suspects = _wrapped.mended(suspects, data, offset)

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from forensics.case.attempts import attempts
 from forensics.dialects._signatures import by_id
 from forensics.signals._classify import Weight, final_codes, of_exception, of_signature
 from forensics.signals._events_attrs import attributes
@@ -52,10 +53,13 @@ def _failures(run: Run) -> tuple[Failure, ...]:
     end, freed = ending_of(run), _freed(run) if any(f.code == _MAY_BE_STUCK for f in found) else {}
     last, again, ends = last_lines(run), recurring(found), last_ends(found, end)
     unreported = not any(f.weight == Weight.WRAPPER and f.cause != _CUT for f in found)
+    tried = attempts(run)
 
     def why(failure: Failure) -> str:
         if failure.code == _MAY_BE_STUCK and failure.at < freed.get(failure.source, -1):
             return "freed"
+        if tried.is_over(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns):
+            return "earlier"
         goes_on = not ends_the_log(failure.source, failure.line, last)
         return cleared(failure, end, ends[failure.source], goes_on=goes_on, unreported=unreported) or (
             "recurring"

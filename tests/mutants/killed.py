@@ -39,7 +39,7 @@ from operators import Change, changes, mentions, mutated  # noqa: E402 - beside 
 
 #: What decides, by area: patterns of files below `forensics/`.
 AREAS: Mapping[str, tuple[str, ...]] = {
-    "verdict": ("verdict.py", "_verdict_[!h]*.py", "signals/timeline.py", "signals/earlier_runs.py"),
+    "verdict": ("verdict.py", "_verdict_[!h]*.py", "signals/timeline.py", "case/*.py"),
     "health": ("_verdict_healthy.py", "signals/endings.py"),
     "nan": ("analyses/nan/*.py", "signals/nonfinite.py"),
     "memory": ("signals/memory_shape.py", "signals/_memory_*.py"),

@@ -1,15 +1,16 @@
-"""CRH006 earlier-run-failed: an earlier run in the same file failed; the verdict is that of the last one.
+"""CRH006 earlier-run-failed: an earlier attempt of the run failed or was stopped; the verdict is that of the last one.
 
-What it detects: errors and stops after which the same file goes on with a run that was started again.
+What it detects: errors and stops after which another process goes on: a requeued job, a launcher's restart, a log to
+which a second start was appended.
 
-Why it matters: sweeps, requeued jobs and restarts by hand append to one log. What ended an earlier run is worth knowing
-and says nothing about the last one.
+Why it matters: what ended an earlier attempt is worth knowing and says nothing about the last one. Attempts that all
+die at one step are a loop: another restart as it is will end there, too.
 
-How it decides: after the error the steps start again below the step that had been reached, and that later run has an
-end of its own, or trained past the step at which the earlier one ended. Where the last run has neither, the earlier
-failure is the verdict.
+How it decides: the error stands in an attempt that a later one went on from, and that later one trained at least three
+records, failed or said that it finished. Where the last attempt failed, too, and earlier ones ended at the same step,
+within one record of each other, that is called a loop.
 
-What else looks like this: an exception that was caught (see CRH005): there the steps go on where they were.
+What else looks like this: an exception that was caught (see CRH005): there the same process goes on.
 
 What to do next: for the failure of an earlier run, read its lines; give each run a log of its own.
 
@@ -45,6 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from forensics.case.attempts import Attempt, attempts
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when
@@ -64,21 +66,30 @@ def earlier_run(run: Run, _cfg: None = None) -> Iterator[Finding]:
     first = ends[0]
     onset = onset_of(run, first)
     more = f", and {len(ends) - 1} more of them" if len(ends) > 1 else ""
+    loop = attempts(run).loop
+    again = f"; {len(loop)} attempts died at step {loop[-1].last}{_from(loop)}" if loop else ""
     yield Finding(
         rule="CRH006",
         shape=Shape.CRASH,
         severity=Severity.INFO,
         confidence=Confidence.HIGH,
-        title=f"an earlier run in this file failed{when(onset)}{more}: {short(said(first))}",
-        because="the steps start again after it; the verdict is that of the last run in the file",
+        title=f"an earlier attempt ended{when(onset)}{more}{again}: {short(said(first))}",
+        because="another process went on after it; the verdict is that of the last attempt",
         evidence=evidence_of(ends),
         onset=onset,
         culprits=ranks_of(ends),
         cause="earlier_run_failed",
         causal=Causal.CONTEXT,
-        numbers={"failures": len(ends)},
-        next=("give each run a log of its own",),
+        numbers={"failures": len(ends)} | ({"loop": len(loop)} if loop else {}),
+        next=("give each run a log of its own",) if not loop else ("do not restart it as it is: it dies there again",),
     )
+
+
+def _from(loop: Sequence[Attempt]) -> str:
+    """The checkpoint from which all attempts of a loop but the first went on, where they name one."""
+    steps = {one.start.step for one in loop if one.start is not None}
+    only = steps.pop() if len(steps) == 1 else None
+    return "" if only is None else f" from the checkpoint of step {only}"
 
 
 def _ends(run: Run, found: Sequence[Failure]) -> list[Failure]:

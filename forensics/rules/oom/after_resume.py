@@ -46,10 +46,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.case.lives import Boundary, boundaries
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks
-from forensics.signals.attempts import Boundary, boundaries
 from forensics.signals.oom_messages import OomMessage
 from forensics.store.run import Run
 

@@ -37,10 +37,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.case.lives import lives
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks, size
-from forensics.signals.attempts import lives
 from forensics.store.run import Run
 
 _ADVICE = {

@@ -7,9 +7,11 @@ from math import isfinite, sqrt
 
 import polars as pl
 
-from forensics.case.evidence import metric_evidence
+from forensics.case.attempts import attempts
+from forensics.case.lives import Boundary, rows_of
+from forensics.case.starts import Start
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
-from forensics.signals.attempts import Boundary, rows_of
+from forensics.case.evidence import metric_evidence
 from forensics.signals.rl_levels import median
 from forensics.store.run import Run
 
@@ -75,31 +77,42 @@ def _known(value: object) -> float:
     return value if isinstance(value, float) and isfinite(value) else 0.0
 
 
-def evidence_of(seen: Around, boundary: Boundary) -> tuple[Evidence, ...]:
+def evidence_of(run: Run, seen: Around, boundary: Boundary) -> tuple[Evidence, ...]:
     """The first value after the restart, the last before it, and the line that says what was loaded."""
     after = metric_evidence(seen.after.row(0, named=True))
     old = seen.before if seen.before.height else seen.replaced
     before = [metric_evidence(old.row(-1, named=True), EvidenceRole.RELATED)] if old.height else []
-    return (after, *before, *loaded(boundary))
+    return (after, *before, *loaded(run, boundary))
 
 
-def loaded(boundary: Boundary) -> tuple[Evidence, ...]:
+def begun(run: Run, boundary: Boundary) -> Start | None:
+    """What says that the process of the new life began, in any store of the run."""
+    return attempts(run).start_of(boundary.after)
+
+
+def loaded_step(run: Run, boundary: Boundary) -> int | None:
+    """The step of the checkpoint that the new life says it loaded."""
+    start = begun(run, boundary)
+    return None if start is None else start.step
+
+
+def settled(values: pl.Series, *, count: int) -> float:
+    """Standard error of the mean of `count` values where a series has settled: in its second half.
+
+    The fall of the first half is no noise; taken for it, a run of a few dozen records could never lose anything.
+    """
+    return mean_error(values.tail(max(2 * count, values.len() // 2)), count=count)
+
+
+def loaded(run: Run, boundary: Boundary) -> tuple[Evidence, ...]:
     """Evidence of the checkpoint that the new life says it loaded; empty when it says nothing."""
-    row = boundary.after.resumed
-    if row is None:
+    start = begun(run, boundary)
+    if start is None or not start.resumed:
         return ()
-    said = f"resumed from step {row['step']}" if row["step"] is not None else "resumed"
-    quote = f"{said}: {row['path']}" if row["path"] else said
-    return (
-        Evidence(
-            row["source"],
-            Locator(line=row["line"]),
-            quote,
-            step=row["step"],
-            t_ns=row["t_ns"],
-            role=EvidenceRole.RELATED,
-        ),
-    )
+    said = f"resumed from step {start.step}" if start.step is not None else "resumed"
+    quote = start.quote or (f"{said}: {start.path}" if start.path else said)
+    where = Locator(line=start.line, byte=start.byte)
+    return (Evidence(start.source, where, quote, step=start.step, t_ns=start.t_ns, role=EvidenceRole.RELATED),)
 
 
 def onset(boundary: Boundary) -> Onset:

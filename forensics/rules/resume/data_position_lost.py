@@ -103,11 +103,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.case.evidence import metric_evidence
+from forensics.case.lives import Boundary, boundaries, rows_of
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
+from forensics.case.evidence import metric_evidence
 from forensics.rules.resume._compare import around, loaded, onset
-from forensics.signals.attempts import Boundary, boundaries, rows_of
 from forensics.store.run import Run
 
 _COUNTERS = (("num_samples", Severity.WARNING), ("epoch", Severity.WARNING), ("num_tokens", Severity.INFO))
@@ -139,7 +139,7 @@ def data_position_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]
         for name, severity in _COUNTERS:
             reset = _reset(run, boundary, name, cfg) or (_epochs(run, boundary, cfg) if name == "epoch" else None)
             if reset is not None:
-                yield _finding(boundary, reset, severity)
+                yield _finding(run, boundary, reset, severity)
                 return
 
 
@@ -169,7 +169,7 @@ def _epochs(run: Run, boundary: Boundary, cfg: Config) -> _Reset | None:
     return _Reset("epoch", before, after, tuple(metric_evidence(r) for r in rows))
 
 
-def _finding(boundary: Boundary, reset: _Reset, severity: Severity) -> Finding:
+def _finding(run: Run, boundary: Boundary, reset: _Reset, severity: Severity) -> Finding:
     return Finding(
         rule="RSM005",
         shape=Shape.LEARNING,
@@ -177,7 +177,7 @@ def _finding(boundary: Boundary, reset: _Reset, severity: Severity) -> Finding:
         confidence=Confidence.HIGH if severity is Severity.WARNING else Confidence.LOW,
         title=f"{reset.name} begins anew at the restart of step {boundary.after.first}: {reset.old:g} → {reset.new:g}",
         because="the step goes on while the counter of the data does not",
-        evidence=(*reset.evidence, *loaded(boundary)),
+        evidence=(*reset.evidence, *loaded(run, boundary)),
         onset=onset(boundary),
         cause="data_position_lost",
         causal=Causal.ROOT,

@@ -6,8 +6,9 @@ Why it matters: all the work before it is lost, mostly in silence.
 
 How it decides: the steps count from the start again, or the line that says what was loaded names a later step; a
 checkpoint of a later step was saved before; and the first losses are nearer to the run's first ones than to its last:
-at least 0.7 of the way back, with a fall before that is well above noise. A stretch that the log calls finished is no
-attempt that was resumed.
+at least 0.7 of the way back, with a fall before that is well above noise. It is an error where the step goes on, for
+then nothing else says that the work is lost, and a warning where the steps, too, count from the start. A stretch that
+the log calls finished is no attempt that was resumed.
 
 What else looks like this: a next stage on the same log, whose loss begins where the last stage ended; a new run that is
 appended to an old log on purpose.
@@ -108,11 +109,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.case.evidence import Row, checkpoint_evidence
+from forensics.case.lives import Boundary, boundaries
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.resume._compare import Around, around, evidence_of, initial, mean_error, onset
-from forensics.signals.attempts import Boundary, boundaries
+from forensics.case.evidence import Row, checkpoint_evidence
+from forensics.rules.resume._compare import Around, around, evidence_of, initial, loaded_step, onset, settled
 from forensics.signals.checkpoints import known
 from forensics.signals.endings import Ending, ending_of
 from forensics.signals.rl_levels import median
@@ -139,12 +140,12 @@ def from_scratch(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     ending = ending_of(run)
     for boundary in restarts:
         before = saved.filter((saved["step"] > boundary.before.first) & (saved["step"] <= boundary.before.last))
-        loaded = boundary.after.resumed_step or 0
+        loaded = loaded_step(run, boundary) or 0
         if (not before.height and not loaded) or _finished(ending, boundary):
             continue
         seen = around(run, boundary, "loss")
         if seen is not None and (levels := _levels(seen, cfg)) is not None:
-            yield _finding(boundary, seen, levels, before.row(-1, named=True) if before.height else None)
+            yield _finding(run, boundary, seen, levels, before.row(-1, named=True) if before.height else None)
             return
 
 
@@ -164,14 +165,16 @@ def _levels(seen: Around, cfg: Config) -> tuple[float, float, float] | None:
         return None
     first, last = initial(seen, count=cfg.records), median(old.tail(cfg.records))
     new = median(seen.after["value"].head(cfg.records))
-    noise = mean_error(old.tail(10 * cfg.records), count=cfg.records)
+    noise = settled(old, count=cfg.records)
     fall = first - last
     if fall <= cfg.errors * noise or new - last < cfg.back * fall or new - first > 0.5 * fall:
         return None
     return first, last, new
 
 
-def _finding(boundary: Boundary, seen: Around, levels: tuple[float, float, float], saved: Row | None) -> Finding:
+def _finding(
+    run: Run, boundary: Boundary, seen: Around, levels: tuple[float, float, float], saved: Row | None
+) -> Finding:
     first, last, new = levels
     steps = boundary.before.last if saved is None else saved["step"]
     there = (checkpoint_evidence(saved),) if saved is not None else ()
@@ -179,11 +182,11 @@ def _finding(boundary: Boundary, seen: Around, levels: tuple[float, float, float
     return Finding(
         rule="RSM002",
         shape=Shape.LEARNING,
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
+        severity=Severity.WARNING if boundary.kind == "scratch" else Severity.ERROR,
+        confidence=Confidence.MEDIUM if boundary.kind == "scratch" else Confidence.HIGH,
         title=f"the restart at step {boundary.after.first} began anew: the loss is back at {new:.4g} after {last:.4g}",
         because=f"the run's first losses were {first:.4g}; a checkpoint of step {steps} was there to go on from",
-        evidence=(*evidence_of(seen, boundary), *there),
+        evidence=(*evidence_of(run, seen, boundary), *there),
         onset=onset(boundary),
         cause="restarted_from_scratch",
         causal=Causal.ROOT,

@@ -8,9 +8,9 @@ one run.
 
 How it decides: the first 20 records after the restart against the last 20 before it, or against the same steps where
 they were done twice: the difference is above 4.5 standard errors, which allow for drift and autocorrelation, and above
-2 % of the level. It is a warning when the loss then falls faster than it did, or when the gradient norm after the
-restart is three times that before it; a lasting step is a remark. A loss back at its very first level is another
-rule's.
+2 % of the level. Three of them are enough where the gradient norm rises by as much of its own. It is a warning when the
+loss then falls faster than it did, or when the gradient norm after the restart is three times that before it; a lasting
+step is a remark. A loss back at its very first level is another rule's.
 
 What else looks like this: other data after the restart; a changed batch size or learning rate.
 
@@ -117,10 +117,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.lives import Boundary, boundaries
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import Around, around, evidence_of, initial, mean_error, onset, paired
-from forensics.signals.attempts import Boundary, boundaries
 from forensics.signals.rl_levels import median
 from forensics.store.run import Run
 
@@ -130,7 +130,8 @@ class Config:
     """Thresholds of RSM001, chosen on seeded restarts so that less than 1 % of healthy ones are named.
 
     `before`, `near` and `after` count records; `errors` are standard errors and `share` a share of the level that the
-    jump must exceed; `restored` is the share of the way back to the first level within which a loss is back there.
+    jump must exceed, `both` those of the loss and of the gradient norm where both rise; `restored` is the share of the
+    way back to the first level within which a loss is back there.
     """
 
     before: int = 60
@@ -138,6 +139,7 @@ class Config:
     after: int = 20
     least: int = 10
     errors: float = 4.5
+    both: float = 3.0
     share: float = 0.02
     restored: float = 0.3
     gradients: float = 3.0
@@ -151,7 +153,7 @@ def optimizer_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     for boundary in boundaries(run):
         seen = around(run, boundary, "loss") if boundary.kind != "scratch" else None
         jump = _jump(seen, cfg) if seen is not None else None
-        if seen is not None and jump is not None:
+        if seen is not None and jump is not None and (jump[2] > cfg.errors or _gradients_rise(run, boundary, cfg)):
             yield _finding(run, boundary, seen, jump, cfg)
             return
 
@@ -169,9 +171,21 @@ def _jump(seen: Around, cfg: Config) -> tuple[float, float, float] | None:
         error = mean_error(old, count=new.len(), steps=seen.before["at"].tail(cfg.before)) * 2**0.5
     else:
         return None
-    if level <= 0 or rise <= cfg.share * level or rise <= cfg.errors * error or _retraces(seen, level, cfg):
+    if level <= 0 or rise <= cfg.share * level or rise <= cfg.both * error or _retraces(seen, level, cfg):
         return None
     return level, rise, rise / error if error > 0 else float("inf")
+
+
+def _gradients_rise(run: Run, boundary: Boundary, cfg: Config) -> bool:
+    """Whether the gradient norm, too, lies above where it was, by more than its own noise."""
+    seen = around(run, boundary, "grad_norm")
+    if seen is None:
+        return False
+    old, new = seen.before["value"].tail(cfg.before), seen.after["value"].head(cfg.after)
+    if old.len() < cfg.near or new.len() < cfg.least:
+        return False
+    error = mean_error(old.tail(2 * cfg.near), count=new.len()) * 2**0.5
+    return median(new) - median(old.tail(cfg.near)) > cfg.both * error > 0
 
 
 def _retraces(seen: Around, level: float, cfg: Config) -> bool:
@@ -192,8 +206,9 @@ def _finding(run: Run, boundary: Boundary, seen: Around, jump: tuple[float, floa
     grads = around(run, boundary, "grad_norm")
     usual = median(grads.before["value"].tail(cfg.near)) if grads is not None else 0.0
     factor = median(grads.after["value"].head(5)) / usual if grads is not None and usual > 0 else 1.0
-    proven = fallen or factor >= cfg.gradients
-    also = f", and the gradient norm is {factor:.2g} times that before" if factor >= cfg.gradients else ""
+    rises = _gradients_rise(run, boundary, cfg)
+    proven = fallen or rises or factor >= cfg.gradients
+    also = f", and the gradient norm is {factor:.2g} times that before" if rises or factor >= cfg.gradients else ""
     return Finding(
         rule="RSM001",
         shape=Shape.LEARNING,
@@ -201,7 +216,7 @@ def _finding(run: Run, boundary: Boundary, seen: Around, jump: tuple[float, floa
         confidence=Confidence.MEDIUM if proven else Confidence.LOW,
         title=f"the loss jumps by {rise:.3g} over {level:.4g} at the restart of step {boundary.after.first}",
         because=f"{errors:.3g} standard errors{', and it falls again' if fallen else ''}{also}",
-        evidence=evidence_of(seen, boundary),
+        evidence=evidence_of(run, seen, boundary),
         onset=onset(boundary),
         cause="optimizer_lost" if proven else "loss_step_at_resume",
         causal=Causal.ROOT,

@@ -100,10 +100,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.case.lives import boundaries
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import around, evidence_of, onset
-from forensics.signals.attempts import boundaries
 from forensics.store.run import Run
 
 _QUANTITIES = ("loss", "reward", "grad_norm", "lr")
@@ -130,7 +130,7 @@ def replayed_steps(run: Run, _cfg: None = None) -> Iterator[Finding]:
         title=f"{steps} steps were done twice in {len(replays)} restart{'s' if len(replays) > 1 else ''}",
         because=f"the run reached step {first.before.last} and then goes on from step {first.after.first}"
         + (f"; {forks} of the restarts are forks of one earlier life" if forks else ""),
-        evidence=evidence_of(seen, first),
+        evidence=evidence_of(run, seen, first),
         onset=onset(first),
         cause="replayed_steps",
         causal=Causal.CONTEXT,

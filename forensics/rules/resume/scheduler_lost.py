@@ -8,8 +8,8 @@ reached, and the schedule ends elsewhere than planned.
 
 How it decides: the rate is compared with that of the same step in the old life, else with the last one before. Less
 than half of it and rising over the next records: a new warm-up. More than 1.5 times it and within 5 % of the highest
-rate before, after a decay below 0.7 of that: back at the peak. A run that counts its
-steps anew is left to other rules.
+rate before, after a decay below 0.7 of that: back at the peak. Four records that are those with which the old life
+began: the whole schedule again. A run that counts its steps anew is left to other rules.
 
 What else looks like this: a planned new warm-up for continued training; a schedule with restarts of its own.
 
@@ -102,18 +102,25 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.lives import boundaries
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import Around, around, evidence_of, onset
-from forensics.signals.attempts import boundaries
 from forensics.store.run import Run
+
+_WORDS = {
+    "warmup_again": "warms up again",
+    "back_at_peak": "is back at its peak",
+    "schedule_restarted": "goes through its schedule again",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """Thresholds of RSM003, ratios of the learning rate after the restart to the expected one or to the peak.
 
-    `rising` counts the records after the restart that must rise, of which there must be `rising` + 1.
+    `rising` counts the records after the restart that must rise, of which there must be `rising` + 1. So many `records`
+    within the share `same` of the first ones of the old life are its schedule again, where the rate `moved` by a share.
     """
 
     low: float = 0.5
@@ -122,6 +129,9 @@ class Config:
     decayed: float = 0.7
     rising: int = 3
     grown: float = 1.5
+    same: float = 0.02
+    moved: float = 0.1
+    records: int = 4
 
 
 @rule("RSM003", shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
@@ -134,7 +144,7 @@ def scheduler_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
         if seen is None or found is None:
             continue
         cause, expected, new = found
-        what = "warms up again" if cause == "warmup_again" else "is back at its peak"
+        what = _WORDS[cause]
         yield Finding(
             rule="RSM003",
             shape=Shape.LEARNING,
@@ -144,7 +154,7 @@ def scheduler_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
             because="the same step had another rate before the restart"
             if seen.replaced.height
             else "the rate had gone on to another value before the restart",
-            evidence=evidence_of(seen, boundary),
+            evidence=evidence_of(run, seen, boundary),
             onset=onset(boundary),
             cause=cause,
             causal=Causal.ROOT,
@@ -169,7 +179,18 @@ def _lost(seen: Around, cfg: Config) -> tuple[str, float, float] | None:
     if new < cfg.low * expected and warms:
         return "warmup_again", expected, new
     highest = float(old["value"].max())  # type: ignore[arg-type] - a column of floats
+    if _repeats(old["value"], after, cfg) and abs(new - expected) > cfg.moved * expected:
+        return "schedule_restarted", expected, new
     at_peak = abs(new - highest) <= cfg.peak * highest
     if new > cfg.high * expected and at_peak and expected < cfg.decayed * highest:
         return "back_at_peak", expected, new
     return None
+
+
+def _repeats(old: pl.Series, after: pl.Series, cfg: Config) -> bool:
+    """Whether the rate changes as it did when the old life began, from its first record or one of the two after it."""
+    new = after.head(cfg.records)
+    if new.len() < cfg.records or new.n_unique() < cfg.records - 1:
+        return False
+    begins = (old.slice(skip, cfg.records) for skip in range(3))
+    return any(own.len() == cfg.records and bool(((own - new).abs() <= cfg.same * own.abs()).all()) for own in begins)

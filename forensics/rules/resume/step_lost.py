@@ -6,8 +6,9 @@ Why it matters: schedules, logs and checkpoint names hang on the step: the learn
 are overwritten, and curves overlay each other.
 
 How it decides: the steps count from the start again, while a counter of samples or tokens, or the epoch, goes on from
-where it was. Where no such counter is printed, a line that says a later checkpoint was loaded and a loss that goes on
-at its old level are a remark only, for a next stage on the weights of the last looks the same.
+where it was. Where no such counter is printed, a new process (a line that says what was loaded, the head of the
+log again) whose loss goes on at its old level shows it, too, with less confidence: a next stage on the weights of the
+last looks the same.
 
 What else looks like this: a next stage (fine-tuning after pre-training) in the same log.
 
@@ -104,10 +105,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.lives import Boundary, boundaries
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.resume._compare import Around, around, evidence_of, initial, mean_error, onset
-from forensics.signals.attempts import Boundary, boundaries
+from forensics.rules.resume._compare import Around, around, begun, evidence_of, initial, onset, settled
 from forensics.signals.rl_levels import median
 from forensics.store.run import Run
 
@@ -119,11 +120,13 @@ class Config:
     """Thresholds of RSM004: shares of a counter's last value that it goes on from, and records whose level counts.
 
     The share is low because a restart goes back to its checkpoint; a counter that begins anew is near its first value.
+    A life of fewer than `least_records` has no level; of a short one a quarter counts instead of `records`.
     """
 
     least: float = 0.3
     most: float = 1.5
     records: int = 5
+    least_records: int = 8
     errors: float = 6.0
 
 
@@ -149,36 +152,40 @@ def _counter(run: Run, boundary: Boundary, cfg: Config) -> Finding | None:
         old, new = float(whole[-1]), float(seen.after["value"][0])
         if old > 2 * whole[0] and max(cfg.least * old, 2 * whole[0]) <= new <= cfg.most * old:
             because = f"{seen.after['raw_name'][0]} goes on from {old:g} to {new:g}"
-            return _finding(boundary, seen, Severity.WARNING, because)
+            return _finding(run, boundary, seen, because, Confidence.HIGH)
     return None
 
 
 def _level(run: Run, boundary: Boundary, cfg: Config) -> Finding | None:
-    loaded = boundary.after.resumed_step
-    seen = around(run, boundary, "loss") if loaded and loaded > boundary.after.first else None
-    if seen is None or seen.after.height < cfg.records:
+    start = begun(run, boundary)
+    seen = around(run, boundary, "loss") if start is not None and start.quote else None
+    if start is None or seen is None:
         return None
     whole = pl.concat([seen.before["value"], seen.replaced["value"]])
-    first, last = initial(seen, count=cfg.records), median(whole.tail(cfg.records))
-    new = median(seen.after["value"].head(cfg.records))
-    noise = mean_error(whole.tail(10 * cfg.records), count=cfg.records)
-    if whole.len() < 4 * cfg.records or first - last <= cfg.errors * noise or abs(new - last) > 0.2 * (first - last):
+    count = min(cfg.records, whole.len() // 4)
+    if whole.len() < cfg.least_records or seen.after.height < count:
         return None
-    return _finding(boundary, seen, Severity.INFO, f"the loss goes on at {new:.4g}, and step {loaded} was loaded")
+    first, last = initial(seen, count=count), median(whole.tail(count))
+    new = median(seen.after["value"].head(count))
+    noise = settled(whole, count=count)
+    if first - last <= cfg.errors * noise or abs(new - last) > 0.2 * (first - last):
+        return None
+    said = f", and step {start.step} was loaded" if start.step else ", and a new process began"
+    sure = Confidence.MEDIUM if start.resumed else Confidence.LOW
+    return _finding(run, boundary, seen, f"the loss goes on at {new:.4g} after {last:.4g}{said}", sure)
 
 
-def _finding(boundary: Boundary, seen: Around, severity: Severity, because: str) -> Finding:
-    warned = severity is Severity.WARNING
+def _finding(run: Run, boundary: Boundary, seen: Around, because: str, confidence: Confidence) -> Finding:
     return Finding(
         rule="RSM004",
         shape=Shape.LEARNING,
-        severity=severity,
-        confidence=Confidence.HIGH if warned else Confidence.LOW,
+        severity=Severity.WARNING,
+        confidence=confidence,
         title=f"the step counts from {boundary.after.first} again after step {boundary.before.last}",
         because=because,
-        evidence=evidence_of(seen, boundary),
+        evidence=evidence_of(run, seen, boundary),
         onset=onset(boundary),
-        cause="step_lost" if warned else "steps_count_anew",
+        cause="step_lost" if confidence is Confidence.HIGH else "steps_count_anew",
         causal=Causal.ROOT,
         numbers={"last_step": boundary.before.last, "first_step": boundary.after.first},
         likely=("the step was not saved with the weights", "a next stage on the same log"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.signals.attempts import boundaries, lives, rows_of
+from forensics.case.lives import boundaries, lives, rows_of
 from forensics.store.run import Run, run_of
 
 SECOND = 1_000_000_000
@@ -39,7 +39,7 @@ def life(
 
 def loaded(step: int | None, line: int, source: str = "a.log") -> pl.DataFrame:
     return pl.DataFrame(
-        {"source": [source], "seq": [0], "line": [line], "step": [step], "kind": ["resumed"]},
+        {"source": [source], "seq": [line], "line": [line], "step": [step], "kind": ["resumed"]},
         schema_overrides={"step": pl.Int64},
     )
 

@@ -1,7 +1,7 @@
 """Restarts on one time line: the lives of a run (what one process trained), and what each life went on from.
 
-A life is a stretch of training records of one rank in one source, ended where the steps go back or where a line says
-that a checkpoint was loaded. A life of another source belongs to the same time line when it prints the same loss and
+A life is a stretch of training records of one rank in one source, ended where the steps go back or where a process
+begins (`starts`). A life of another source belongs to the same time line when it prints the same loss and
 begins, by its clock or by the checkpoint it names, where an earlier one had been. Steps are the source's own.
 """
 
@@ -14,6 +14,7 @@ from typing import Any, Literal
 import polars as pl
 
 from forensics.case.series import metric_rows
+from forensics.case.starts import Start, openings, starts
 from forensics.signals.steps import at
 from forensics.signals.stores import counted
 from forensics.store.run import Run
@@ -30,8 +31,8 @@ _KEY = ("source", "rank", "raw_name")
 class Life:
     """What one process trained: records `seq_first` to `seq_last` of one attempt, steps `first` to `last`.
 
-    `every` is the usual distance of the steps of two records, `resumed` the row of the checkpoint that it says it
-    loaded, times are nanoseconds or None.
+    `every` is the usual distance of the steps of two records, `start` what says that its process began, where anything
+    does, times are nanoseconds or None.
     """
 
     source: str
@@ -48,12 +49,12 @@ class Life:
     every: float
     t_first: int | None
     t_last: int | None
-    resumed: Mapping[str, Any] | None = None
+    start: Start | None = None
 
     @property
     def resumed_step(self) -> int | None:
         """The step of the checkpoint that the life says it loaded."""
-        return None if self.resumed is None else self.resumed["step"]
+        return None if self.start is None else self.start.step
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,7 @@ def _lives(run: Run) -> tuple[Life, ...]:
         .filter(~pl.col("value_class").is_in(["null"]))
         .select("source", "rank", "name", "raw_name", "seq", "line", "t_ns", at(), pl.col("attempt").fill_null(0))
     )
-    loaded = _resumed(run)
-    rows = _marked(rows.filter(pl.col("at").is_not_null()), loaded)
+    rows = _marked(rows.filter(pl.col("at").is_not_null()), run)
     step = pl.col("at")
     table = (
         rows.group_by(*_KEY, "name", "attempt", "mark")
@@ -103,7 +103,8 @@ def _lives(run: Run) -> tuple[Life, ...]:
     )
     best = _printed_most(table)
     kept = best.sort("source", "rank", "attempt", "seq_first", nulls_last=False)
-    return tuple(_life(row, loaded) for row in kept.iter_rows(named=True))
+    begins, first = starts(run), openings(run)
+    return tuple(_life(row, begins, first) for row in kept.iter_rows(named=True))
 
 
 def boundaries(run: Run) -> tuple[Boundary, ...]:
@@ -140,28 +141,15 @@ def rows_of(run: Run, life: Life, *names: str) -> pl.DataFrame:
     return found.sort("seq", maintain_order=True).collect()
 
 
-def _resumed(run: Run) -> pl.DataFrame:
-    return (
-        run.scan("checkpoints")
-        .filter((pl.col("kind") == "resumed") & pl.col("line").is_not_null())
-        .sort("source", "line", maintain_order=True)
-        .with_columns(mark=pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("source"))
-        .collect()
-    )
-
-
-def _marked(rows: pl.LazyFrame, loaded: pl.DataFrame) -> pl.LazyFrame:
-    """Training rows with `mark`: how many lines before them say that a checkpoint was loaded."""
-    if not loaded.height:
+def _marked(rows: pl.LazyFrame, run: Run) -> pl.LazyFrame:
+    """Training rows with `mark`: how many starts of a process stand before them in their source."""
+    places = [(s.source, s.seq, i + 1) for own in starts(run).values() for i, s in enumerate(own)]
+    if not places:
         return rows.with_columns(mark=pl.lit(0, dtype=pl.Int64))
-    marks = loaded.lazy().select("source", pl.col("line").alias("mark_line"), "mark").sort("mark_line")
-    joined = (
-        rows.with_columns(place=pl.col("line").fill_null(-1))
-        .sort("place", maintain_order=True)
-        .join_asof(
-            marks, left_on="place", right_on="mark_line", by="source", strategy="backward", check_sortedness=False
-        )
-    )
+    types = {"source": pl.String, "seq": pl.Int64, "mark": pl.Int64}
+    marks = pl.LazyFrame(places, schema=types, orient="row").sort("seq")
+    ordered = rows.sort("seq", maintain_order=True)
+    joined = ordered.join_asof(marks, on="seq", by="source", strategy="backward", check_sortedness=False)
     return joined.with_columns(pl.col("mark").fill_null(0))
 
 
@@ -178,14 +166,14 @@ def _printed_most(table: pl.DataFrame) -> pl.DataFrame:
     return table.join(names.select(*_KEY), on=[*_KEY], how="semi", nulls_equal=True)
 
 
-def _life(row: Mapping[str, Any], loaded: pl.DataFrame) -> Life:
-    own = loaded.filter((pl.col("source") == row["source"]) & (pl.col("mark") == row["mark"]))
+def _life(row: Mapping[str, Any], begins: Mapping[str, tuple[Start, ...]], first: Mapping[str, Start]) -> Life:
     fields = (
         "source", "rank", "raw_name", "attempt", "seq_first", "seq_last", "line_first", "line_last",
         "first", "last", "records", "every", "t_first", "t_last",
     )  # fmt: skip
-    resumed = own.row(0, named=True) if own.height and row["mark"] else None
-    return Life(**{name: row[name] for name in fields}, resumed=resumed)
+    source, mark = str(row["source"]), int(row["mark"])
+    start = begins[source][mark - 1] if mark else first.get(source)
+    return Life(**{name: row[name] for name in fields}, start=start)
 
 
 def _is_earlier(other: Life, life: Life) -> bool:
@@ -212,3 +200,26 @@ def _boundary(before: Life, after: Life, *, fork: bool) -> Boundary:
         return Boundary(before, after, "replays", before.last - after.first + 1, fork)
     far = after.first > before.last + 2 * max(before.every, after.every, 1)
     return Boundary(before, after, "gap" if far else "continues", 0, fork)
+
+
+#: What goes on for so many times the steps of what came before is no next epoch of it.
+_LONGER = 1.5
+
+
+def is_new(run: Run, boundary: Boundary) -> bool:
+    """Whether a life that counts from the start trains anew: its loss begins where the one before it began.
+
+    Steps that start again may be the next epoch of the same process, whose loss begins where the last one ended, unless
+    it goes on for much longer and ends lower.
+    """
+    before, after = _losses(run, boundary.before), _losses(run, boundary.after)
+    if not before or not after:
+        return True
+    if boundary.after.last > _LONGER * boundary.before.last and after[-1] < before[-1]:
+        return True
+    return abs(after[0] - before[0]) < abs(after[0] - before[-1])
+
+
+def _losses(run: Run, life: Life) -> list[float]:
+    rows = rows_of(run, life, "loss")
+    return rows.filter(rows["raw_name"] == life.raw_name)["value"].to_list()

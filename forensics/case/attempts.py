@@ -1,0 +1,247 @@
+"""Attempts of a run, over all of its stores: which process each place belongs to, and which one is judged.
+
+Inside of a source an attempt begins where a process does (`starts`) or where the steps go back; sources that go on from
+each other (an event file for each process, a W&B folder) are put in order by `lives`. The source that tells most
+attempts numbers them all: one that tells fewer ends with the last of them, and one that only goes on counting is cut
+at the step of the checkpoint that another source names. What no source places is placed by its time.
+
+The last attempt that trained, failed or said that it finished is judged; what ended an earlier one decides nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from forensics.case.lives import Boundary, Life, boundaries, is_new, lives
+from forensics.case.starts import Start, starts
+from forensics.signals.steps import at
+from forensics.store.run import Run
+
+#: An attempt that logs so many records has got over what ended the one before it; fewer may still be in a buffer.
+GOES_ON_RECORDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A place of a source from which on it belongs to attempt `number`."""
+
+    number: int
+    seq: int
+    line: int | None = None
+    byte: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One process, or one group of ranks: where it began, the steps that it logged, and whether it can be judged.
+
+    `start` is None for the first one. `first` and `last` are the steps of its training records, `records` their number
+    in the source that has most; `t_ns` is when it began. `failed` says that an error stands in it.
+    """
+
+    number: int
+    start: Start | None = None
+    first: int | None = None
+    last: int | None = None
+    records: int = 0
+    t_ns: int | None = None
+    failed: bool = False
+    ended: bool = False
+
+    @property
+    def speaks(self) -> bool:
+        """Whether what it did is enough to be judged by."""
+        by_launcher = self.start is not None and self.start.by_launcher
+        return self.records >= GOES_ON_RECORDS or self.ended or (self.failed and not by_launcher)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """All attempts in order of time, at least one, and where they begin in each source."""
+
+    every: tuple[Attempt, ...]
+    cuts: Mapping[str, tuple[Cut, ...]] = field(default_factory=dict[str, tuple[Cut, ...]])
+
+    @property
+    def judged(self) -> Attempt:
+        """The last attempt that did enough to be judged by."""
+        return next((one for one in reversed(self.every) if one.speaks), self.every[-1])
+
+    @property
+    def loop(self) -> tuple[Attempt, ...]:
+        """The attempts that died where the judged one did, itself included; none where they are fewer than two."""
+        last = self.judged
+        if not last.failed or last.ended or last.last is None:
+            return ()
+        near = max(1, round((last.last - (last.first or 0)) / max(1, last.records - 1)))
+        same = [
+            one for one in self.every
+            if one.failed and one.last is not None and one.number <= last.number and abs(one.last - last.last) <= near
+        ]  # fmt: skip
+        return tuple(same) if len(same) > 1 else ()
+
+    def of(self, source: str, *, line: int | None = None, byte: int | None = None, t_ns: int | None = None) -> int:
+        """Give the number of the attempt in which a place lies; the last one where nothing tells."""
+        cuts = self.cuts.get(source)
+        if cuts is not None:
+            return max((cut.number for cut in cuts if _reached(cut, line, byte)), default=cuts[0].number)
+        times = [one.t_ns for one in self.every[1:]]
+        if t_ns is not None and times and all(t is not None for t in times):
+            return bisect_right([t for t in times if t is not None], t_ns)
+        return self.every[-1].number
+
+    def start_of(self, life: Life) -> Start | None:
+        """Give what says best that the process began which trained a life, in whichever store it stands."""
+        cuts = self.cuts.get(life.source, ())
+        number = max((cut.number for cut in cuts if cut.seq <= life.seq_first), default=0)
+        return self.every[number].start or life.start
+
+    def is_over(
+        self, source: str, *, line: int | None = None, byte: int | None = None, t_ns: int | None = None
+    ) -> bool:
+        """Whether a place lies in an attempt that a later one, which is judged instead, went on from."""
+        return len(self.every) > 1 and self.of(source, line=line, byte=byte, t_ns=t_ns) < self.judged.number
+
+
+def _reached(cut: Cut, line: int | None, byte: int | None) -> bool:
+    if cut.byte is not None and byte is not None:
+        return byte >= cut.byte
+    if cut.line is not None and line is not None:
+        return line >= cut.line
+    return cut.seq < 0
+
+
+def attempts(run: Run) -> Attempts:
+    """Give the attempts of a run."""
+    return run.derived(_attempts)
+
+
+def _attempts(run: Run) -> Attempts:
+    inside, edges = starts(run), boundaries(run)
+    joins = [edge for edge in edges if edge.before.source != edge.after.source]
+    fresh = _counts_anew(run, inside, edges)
+    inside = {source: kept for source, own in inside.items() if (kept := tuple(s for s in own if s not in fresh))}
+    if not inside and not joins:
+        return Attempts((Attempt(0),))
+    base = _bases(inside, joins)
+    count = 1 + max(base.get(source, 0) + len(inside.get(source, ())) for source in {*inside, *base})
+    cuts = {source: _cuts(source, inside.get(source, ()), base, count) for source in {*inside, *base}}
+    begins = _begins(cuts, inside, joins, count)
+    cuts |= _by_steps(run, cuts, begins)
+    return Attempts(_described(run, cuts, begins), cuts)
+
+
+def _counts_anew(run: Run, inside: Mapping[str, Sequence[Start]], edges: Sequence[Boundary]) -> set[Start]:
+    """Steps that went back without a sign of a new process, and whose loss goes on: the next epoch of the same one."""
+    silent = {start for own in inside.values() for start in own if not start.quote and not start.resumed}
+    anew = set[Start]()
+    for edge in edges:
+        begins = [
+            s for s in silent if s.source == edge.after.source and edge.before.seq_last < s.seq <= edge.after.seq_first
+        ]
+        if edge.kind == "scratch" and begins and not is_new(run, edge):
+            anew.update(begins)
+    return anew
+
+
+def _bases(inside: Mapping[str, Sequence[Start]], joins: Sequence[Boundary]) -> dict[str, int]:
+    """The number of the first attempt of each source that goes on from another, or that another goes on from."""
+    base: dict[str, int] = {}
+    for edge in joins:  # in the order of their sources and records, each of which has one parent
+        before = base.setdefault(edge.before.source, 0) + len(inside.get(edge.before.source, ()))
+        base[edge.after.source] = max(base.get(edge.after.source, 0), before + 1)
+    return base
+
+
+def _cuts(source: str, own: Sequence[Start], base: Mapping[str, int], count: int) -> tuple[Cut, ...]:
+    """The attempts of a source; one that nothing puts in order ends with the last attempt."""
+    first = base.get(source, count - 1 - len(own))
+    places = [Cut(first + 1 + i, start.seq, start.line, start.byte) for i, start in enumerate(own)]
+    return (Cut(first, -1), *places)
+
+
+def _begins(
+    cuts: Mapping[str, Sequence[Cut]], inside: Mapping[str, Sequence[Start]], joins: Sequence[Boundary], count: int
+) -> list[Start | None]:
+    """What says best that each attempt begins: a line with the step that was loaded, with a time, or any."""
+    found: list[list[Start]] = [[] for _ in range(count)]
+    for source, own in inside.items():
+        for start, cut in zip(own, cuts[source][1:], strict=True):
+            found[cut.number].append(start)
+    for edge in joins:
+        after = edge.after
+        place = after.start or Start(after.source, after.seq_first, after.line_first, None, after.t_first)
+        found[cuts[after.source][0].number].append(place)
+    return [
+        max(own, key=lambda s: (s.step is not None, s.t_ns is not None, s.resumed, bool(s.quote)), default=None)
+        for own in found
+    ]
+
+
+def _by_steps(
+    run: Run, cuts: Mapping[str, Sequence[Cut]], begins: Sequence[Start | None]
+) -> dict[str, tuple[Cut, ...]]:
+    """Cuts of the sources that only went on counting: at their first record after the step that was loaded."""
+    loaded = [(number, start.step) for number, start in enumerate(begins) if start is not None and start.step]
+    alone = {life.source for life in lives(run)} - {*cuts}
+    if not loaded or not alone:
+        return {}
+    rows = (
+        run.scan("metrics")
+        .filter(pl.col("source").is_in(sorted(alone)) & (pl.col("name") == "loss"))
+        .select("source", "seq", "line", "byte", at())
+        .filter(pl.col("at").is_not_null())
+        .sort("source", "seq")
+        .collect()
+    )
+    found: dict[str, tuple[Cut, ...]] = {}
+    for (source,), part in rows.group_by("source", maintain_order=True):
+        places = [Cut(0, -1)]
+        for number, step in loaded:
+            later = part.filter(pl.col("at") > step)
+            if 0 < later.height < part.height:
+                row = later.row(0, named=True)
+                places.append(Cut(number, row["seq"], row["line"], row["byte"]))
+        if len(places) > 1:
+            found[str(source)] = tuple(places)
+    return found
+
+
+def _described(run: Run, cuts: Mapping[str, Sequence[Cut]], begins: Sequence[Start | None]) -> tuple[Attempt, ...]:
+    marks = [(source, cut.seq, cut.number) for source, own in cuts.items() for cut in own]
+    frame = pl.LazyFrame(marks, schema={"source": pl.String, "seq": pl.Int64, "number": pl.Int64}, orient="row").sort(
+        "seq"
+    )
+
+    def numbered(rows: pl.LazyFrame) -> pl.LazyFrame:
+        own = rows.filter(pl.col("source").is_in(sorted(cuts)) & pl.col("seq").is_not_null()).sort("seq")
+        return own.join_asof(frame, on="seq", by="source", strategy="backward", check_sortedness=False)
+
+    told = numbered(run.scan("metrics").filter(pl.col("name") == "loss").select("source", "seq", at()))
+    steps = {
+        row["number"]: row
+        for row in told.group_by("number", "source")
+        .agg(first=pl.col("at").min(), last=pl.col("at").max(), records=pl.len())
+        .sort("records", "source")
+        .collect()
+        .iter_rows(named=True)
+    }
+    bad = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"') | (pl.col("code") == "traceback")
+    good = pl.col("code") == "success"
+    marked = numbered(run.scan("events").filter(bad | good).select("source", "seq", good=good))
+    ends = set(marked.select("number", "good").unique().collect().iter_rows())
+    return tuple(
+        Attempt(
+            number, start,
+            first=steps[number]["first"] if number in steps else None,
+            last=steps[number]["last"] if number in steps else None,
+            records=steps[number]["records"] if number in steps else 0,
+            t_ns=None if start is None else start.t_ns,
+            failed=(number, False) in ends, ended=(number, True) in ends,
+        )
+        for number, start in enumerate(begins)
+    )  # fmt: skip

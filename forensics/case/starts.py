@@ -1,0 +1,196 @@
+"""Where processes begin inside of each source: signs of a start, after something was done before them.
+
+A sign alone may stand anywhere (a best model is loaded, a warning comes again). A start is told by a line that says
+from which checkpoint a process goes on, by a launcher that starts its workers anew, or by two signs of another kind
+that stand together: lines of the log's own head, banners of libraries, a state that was loaded, an error just before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from forensics.store.run import Run
+
+#: A line of the file's head that is not the first proves a new head together with so many others only.
+_HEAD_LINES = 3
+#: Records between the sign of a start and the first step that is lower: an evaluation, a sanity check.
+_FEW = 3
+_STRONG = frozenset(("start-resumed", "elastic-restart", "resumed"))
+_CODES = ("start-resumed", "start-loaded", "start-banner", "head-again", "elastic-restart")
+_HEAD, _LOADED = "head-again", "start-loaded"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A place of a source at which a process begins; `step` and `path` are those of the checkpoint it says it loaded.
+
+    `quote` is the line that says so, empty where only the steps went back. `by_launcher`: the launcher restarted its
+    workers, and no checkpoint is named.
+    """
+
+    source: str
+    seq: int
+    line: int | None = None
+    byte: int | None = None
+    t_ns: int | None = None
+    step: int | None = None
+    path: str | None = None
+    quote: str = ""
+    resumed: bool = False
+    by_launcher: bool = False
+
+
+def starts(run: Run) -> Mapping[str, tuple[Start, ...]]:
+    """Give the starts after the first one of each source, in order; sources without any are left out."""
+    return run.derived(_starts)
+
+
+def openings(run: Run) -> Mapping[str, Start]:
+    """Give what the first process of a source says that it loaded, where it says so before it does anything."""
+    return run.derived(_openings)
+
+
+def _openings(run: Run) -> dict[str, Start]:
+    signs = _signs(run).filter(pl.col("code").is_in(sorted(_STRONG - {"elastic-restart"})))
+    done = _activity(run, {*signs["source"].to_list()})
+    found: dict[str, Start] = {}
+    for row in signs.iter_rows(named=True):
+        if not done.get(row["source"], _NOTHING).before(row["seq"]):
+            found[row["source"]] = _start([row])
+    return found
+
+
+def _starts(run: Run) -> dict[str, tuple[Start, ...]]:
+    signs = _signs(run)
+    back = _went_back(run)
+    sources = {*signs["source"].to_list(), *back}
+    done = _activity(run, sources)
+    by_source = {str(key[0]): part for key, part in signs.group_by("source", maintain_order=True)}
+    found: dict[str, tuple[Start, ...]] = {}
+    for source in sorted(sources):
+        told = list(_told(by_source.get(source), done.get(source, _NOTHING)))
+        mine = _merged(told, back.get(source, []), done.get(source, _NOTHING))
+        if mine:
+            found[source] = mine
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """Places of records, saves and errors of a source, in order, and which of them are errors."""
+
+    seq: np.ndarray[Any, np.dtype[np.int64]]
+    failed: np.ndarray[Any, np.dtype[np.bool_]]
+
+    def before(self, seq: int) -> int:
+        """How many of them stand before a place."""
+        return int(np.searchsorted(self.seq, seq))
+
+
+_NOTHING = _Done(np.zeros(0, np.int64), np.zeros(0, np.bool_))
+
+
+def _signs(run: Run) -> pl.DataFrame:
+    code = pl.col("code")
+    events = (
+        run.scan("events")
+        .filter((code.is_in(_CODES) | code.str.ends_with(".started")) & pl.col("seq").is_not_null())
+        .with_columns(path=pl.col("attrs").str.extract(r'"path":"([^"]*)"'))
+        .select("source", "seq", "line", "byte", "t_ns", "step", "path", "code", "text", "attrs")
+    )
+    loaded = (
+        run.scan("checkpoints")
+        .filter((pl.col("kind") == "resumed") & pl.col("seq").is_not_null())
+        .select("source", "seq", "line", "t_ns", "step", "path", code=pl.lit("resumed"))
+    )
+    return pl.concat([events, loaded], how="diagonal").sort("source", "seq", "code", maintain_order=True).collect()
+
+
+def _went_back(run: Run) -> dict[str, list[Start]]:
+    """Places at which a reader saw the steps of a source go back, all ranks together."""
+    rows = (
+        run.scan("metrics")
+        .filter(pl.col("attempt").fill_null(0) > 0)
+        .group_by("source", "attempt")
+        .agg(pl.col("seq").min(), pl.col("line", "byte", "t_ns").sort_by("seq").first())
+    )
+    first = run.scan("metrics").group_by("source").agg(lowest=pl.col("attempt").fill_null(0).min())
+    table = rows.join(first, on="source").filter(pl.col("attempt") > pl.col("lowest")).sort("source", "seq").collect()
+    found: dict[str, list[Start]] = {}
+    for row in table.iter_rows(named=True):
+        place = Start(row["source"], row["seq"], row["line"], row["byte"], row["t_ns"])
+        found.setdefault(row["source"], []).append(place)
+    return found
+
+
+def _activity(run: Run, sources: set[str]) -> dict[str, _Done]:
+    if not sources:
+        return {}
+    mine = pl.col("source").is_in(sorted(sources)) & pl.col("seq").is_not_null()
+    saved = pl.col("kind") == "saved"
+    trained = pl.col("step").is_not_null() | pl.col("gstep").is_not_null() | (pl.col("name") == "loss")
+    bad = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"') | (pl.col("code") == "traceback")
+    frames = [
+        run.scan("metrics").filter(mine & trained).select("source", "seq", failed=pl.lit(value=False)),
+        run.scan("checkpoints").filter(mine & saved).select("source", "seq", failed=pl.lit(value=False)),
+        run.scan("events").filter(mine & bad).select("source", "seq", failed=pl.lit(value=True)),
+    ]  # fmt: skip
+    rows = pl.concat(frames).unique().sort("source", "seq").collect()
+    return {
+        str(key[0]): _Done(part["seq"].to_numpy(), part["failed"].to_numpy())
+        for key, part in rows.group_by("source", maintain_order=True)
+    }
+
+
+def _told(signs: pl.DataFrame | None, done: _Done) -> Iterator[Start]:
+    """One start for the signs between which nothing was done, where they prove one."""
+    groups: dict[int, list[Mapping[str, Any]]] = {}
+    for row in () if signs is None else signs.iter_rows(named=True):
+        groups.setdefault(done.before(row["seq"]), []).append(row)
+    for before, rows in groups.items():
+        # what stands before all that was done is the first start, unless the first line of the head stands there again
+        again = next((i for i, row in enumerate(rows) if _is_first_of_head(row)), len(rows))
+        own = rows if before else rows[again:]
+        if _proven(own, failed=bool(before and done.failed[before - 1])):
+            yield _start(own)
+
+
+def _proven(rows: Sequence[Mapping[str, Any]], *, failed: bool) -> bool:
+    codes = {row["code"] for row in rows}
+    if codes & _STRONG:
+        return True
+    heads = {row["attrs"] for row in rows if row["code"] == _HEAD}
+    if len(heads) >= _HEAD_LINES or (len(heads) > 1 and any(map(_is_first_of_head, rows))):
+        return True
+    banners = {row["text"][:20] for row in rows if row["code"] not in {_HEAD, _LOADED}}
+    return bool(heads) + bool(_LOADED in codes) + len(banners) + failed > 1
+
+
+def _is_first_of_head(row: Mapping[str, Any]) -> bool:
+    return row["code"] == _HEAD and '"head":"0"' in row["attrs"]
+
+
+def _start(rows: Sequence[Mapping[str, Any]]) -> Start:
+    """The start that signs tell of: it stands at the first of them, and what was loaded is in the last that says it."""
+    first = rows[0]
+    loads = [row for row in rows if row["code"] in {*_STRONG, _LOADED} and row["code"] != "elastic-restart"]
+    named = next((row for row in reversed(loads) if row["step"] is not None), loads[-1] if loads else None)
+    said = named or first
+    return Start(
+        first["source"], first["seq"], first["line"], first["byte"], said["t_ns"] or first["t_ns"],
+        None if named is None else named["step"], None if named is None else named["path"],
+        said["text"] or str(said["code"]), resumed=named is not None,
+        by_launcher={row["code"] for row in rows} & _STRONG == {"elastic-restart"},
+    )  # fmt: skip
+
+
+def _merged(told: Sequence[Start], back: Sequence[Start], done: _Done) -> tuple[Start, ...]:
+    """Starts in order; steps that went back are the start told above them, when nothing was done in between."""
+    known = [done.before(start.seq) for start in told]
+    extra = [s for s in back if not any(0 <= done.before(s.seq) - place < _FEW for place in known)]
+    return tuple(sorted([*told, *extra], key=lambda start: start.seq))

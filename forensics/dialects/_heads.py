@@ -1,0 +1,82 @@
+"""Lines of a log's head that come again further down: a process of the same program began anew in the same file.
+
+Only the fact is told, one event (`head-again`) for each such line with its number in the head; whether it is a restart
+is decided where all stores of the run are known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from forensics.dialects._lines import Cut
+
+#: The head: so many bytes at most, of which so many lines are looked for, so often each.
+_HEAD_BYTES, _LINES, _MOST = 8192, 4, 1000
+#: A time and what stands around it; two words; a fraction, as records of a loss have.
+_STAMP = re.compile(rb"^[\s\d\[\](){}:.,/TZ+-]*(?:[A-Z]{4,8}\b)?[\s|\]:-]*")
+_WORDS = re.compile(rb"[A-Za-z]{3,}[^A-Za-z]+[A-Za-z]{3,}")
+_FRACTION = re.compile(rb"\d\.\d|\d/\d|\d%")
+_LEAST_BYTES = 12
+
+
+@dataclass(slots=True)
+class Heads:
+    """The lines of a file's head, learned from its first block, and how often each came again."""
+
+    _lines: tuple[bytes, ...] | None = None
+    _counts: list[int] = field(default_factory=list[int])
+
+    def feed(self, cut: Cut) -> list[dict[str, Any]]:
+        """Give the places of a block at which a line of the head stands again, as rows of events."""
+        data, skip = cut.data, 0
+        if self._lines is None:
+            head = data[:_HEAD_BYTES]
+            self._lines, skip = _head_of(head)
+            self._counts = [0] * len(self._lines)
+        found = {at: number for number, line in enumerate(self._lines) for at in self._again(number, line, data, skip)}
+        if not found:
+            return []
+        places = sorted(found)
+        rows = cut.around(np.asarray(places, np.int64)).iter_rows(named=True)
+        return [_event(row, found[at]) for row, at in zip(rows, places, strict=True)]
+
+    def _again(self, number: int, line: bytes, data: bytes, skip: int) -> Iterator[int]:
+        """Places of one line in a block, behind a time of day or nothing."""
+        at = data.find(line + b"\n", skip)
+        while at >= 0 and self._counts[number] < _MOST:
+            begin = data.rfind(b"\n", 0, at) + 1
+            if _bare(data[begin : at + len(line)]) == line:
+                self._counts[number] += 1
+                yield at
+            at = data.find(line + b"\n", at + len(line))
+
+
+def _head_of(head: bytes) -> tuple[tuple[bytes, ...], int]:
+    """The first telling lines of a file, up to its first record or the first that comes again; and where they end."""
+    every: list[tuple[bytes, int]] = []
+    at = 0
+    for raw in head.splitlines(keepends=True)[:-1]:
+        line = _bare(raw.rstrip(b"\n"))
+        at += len(raw)
+        if len(every) == _LINES or (every and (_FRACTION.search(line) or any(line == other for other, _ in every))):
+            break
+        if len(line) >= _LEAST_BYTES and _WORDS.search(line):
+            every.append((line, at))
+    return tuple(line for line, _ in every), max((end for _, end in every), default=0)
+
+
+def _bare(line: bytes) -> bytes:
+    return line[_STAMP.match(line).end() :]  # pyright: ignore[reportOptionalMemberAccess] - it matches nothing, too
+
+
+def _event(row: dict[str, Any], number: int) -> dict[str, Any]:
+    place = {name: row[name] for name in ("seq", "line", "byte")}
+    named = {"rank": None, "step": None, "level": "info", "code": "head-again", "text": row["text"][:400]}
+    attrs = f'{{"role":"context","shape":"","head":"{number}"}}'
+    return {**place, **named, "attrs": attrs, "stamped": row["text"][:160]}
