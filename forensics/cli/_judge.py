@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forensics import config, pipeline, registry
+from forensics.case.runs import parts, split
 from forensics.cli._reading import Reading
 from forensics.model import Report
+from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +32,26 @@ class Asked:
 
 
 def judged(asked: Asked) -> tuple[config.Config, list[Report]]:
-    """Give the settings that hold and the report of each run."""
+    """Give the settings that hold and the report of each run; a place with several runs gives one of each.
+
+    How several runs were told apart is a note beside the settings.
+    """
     options = {"fail-on": asked.fail_on, "ignore": list(asked.ignore) or None}
     settings = config.load(cwd=Path.cwd(), runs=list(asked.runs), options=options)
     settings = settings.checked(registry.load("rules").rules)
-    settings = replace(settings, notes=asked.reading.shown(settings.notes))
-    return settings, [_report(run, asked, settings) for run in asked.runs]
+    reports: list[Report] = []
+    told = list(settings.notes)
+    for path in asked.runs:
+        place = asked.reading.run(path)
+        runs = split(place)
+        if len(runs) > 1:
+            told.append(f"{len(runs)} runs in {path}: {parts(place)[0].why}")
+        reports += [_report(run, asked, settings) for run in runs]
+    return replace(settings, notes=asked.reading.shown(tuple(told))), reports
 
 
-def _report(path: Path, asked: Asked, settings: config.Config) -> Report:
-    run = asked.reading.run(path)
-    runs = [run]
-    runs += [asked.reading.run(base) for base in asked.baselines]
+def _report(run: Run, asked: Asked, settings: config.Config) -> Report:
+    runs = [run, *(asked.reading.run(base) for base in asked.baselines)]
     if len(runs) > 1:
         from forensics.compare.baseline import against  # noqa: PLC0415 - its statistics take time to load
 

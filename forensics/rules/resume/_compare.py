@@ -8,10 +8,10 @@ from math import isfinite, sqrt
 import polars as pl
 
 from forensics.case.attempts import attempts
+from forensics.case.evidence import metric_evidence
 from forensics.case.lives import Boundary, rows_of
 from forensics.case.starts import Start
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
-from forensics.case.evidence import metric_evidence
 from forensics.signals.rl_levels import median
 from forensics.store.run import Run
 

@@ -103,10 +103,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.evidence import metric_evidence
 from forensics.case.lives import Boundary, boundaries, rows_of
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import metric_evidence
 from forensics.rules.resume._compare import around, loaded, onset
 from forensics.store.run import Run
 

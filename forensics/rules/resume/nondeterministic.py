@@ -104,10 +104,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.evidence import metric_evidence
 from forensics.case.lives import boundaries
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import metric_evidence
 from forensics.rules.resume._compare import Around, around, paired
 from forensics.signals.rl_levels import median
 from forensics.store.run import Run

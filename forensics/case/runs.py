@@ -1,0 +1,167 @@
+"""Runs that lie in one place: which sources belong together, and by what that was decided.
+
+A place holds several runs where folders beside each other (`seed-1/`, `seed-2/`, W&B or MLflow run folders) each hold
+training records of their own that begin at the start, or are called `seed-1` and `seed-2` and hold a log each; where
+nothing that trains lies outside of them, none of them goes on from another, and they are not the ranks of one job.
+Everything else is one run: its stores, the logs of its ranks, its attempts. A false split costs as much as a false
+merge, so that whatever is not shown stays one run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import polars as pl
+
+from forensics.case.lives import Life, boundaries, lives
+from forensics.store.run import Run
+from forensics.store.schema import TABLES
+
+#: Folders of one job: ranks, nodes, a launcher's attempts, and what a single program writes side by side.
+_OF_ONE_JOB = re.compile(
+    r"(?i)^(?:(?:global|local)?[_-]?rank|node|host|worker|gpu|cuda|device|proc|task|attempt|restart|retry|actor|critic|"
+    r"rollout|stage|phase|part|shard|fold|epoch|step|checkpoint|ckpt)[_-]?s?\d*$|^\d+$"
+)
+#: Folders that are runs by their names, where one of them died before it trained, or prints what no dialect reads.
+_OF_RUNS = re.compile(r"(?i)^(?:seed|trial|experiment|exp|variant)[_-]?\d+$")
+#: Run folders of trackers, which are named by an id: W&B, MLflow.
+_TRACKED = (re.compile(r"^(?:offline-)?run-\d{8}_\d{6}-\w{4,}$"), re.compile(r"^[0-9a-f]{32}$"))
+#: Share of file names, digits apart, that folders of the same layout have in common.
+_ALIKE = 0.5
+#: A life that begins within so many of its intervals begins at the start.
+_INTERVALS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of several runs of a place: its folder, relative to the place, the sources that are its own, and why."""
+
+    folder: str
+    sources: frozenset[str]
+    why: str
+
+
+def parts(run: Run) -> tuple[Part, ...]:
+    """List the runs of a place in the order of their folders; none where it is one run."""
+    return run.derived(_parts)
+
+
+def split(run: Run) -> tuple[Run, ...]:
+    """Give the runs of a place, the place itself where it is one; what belongs to none of them belongs to all."""
+    found = parts(run)
+    if not found:
+        return (run,)
+    theirs = frozenset[str]().union(*(part.sources for part in found))
+    return tuple(_only(run, part, theirs - part.sources) for part in found)
+
+
+def _only(run: Run, part: Part, others: frozenset[str]) -> Run:
+    """The tables without the sources of other runs; its own sources are named from its folder."""
+    source = pl.col("source")
+    keep = ~source.is_in(sorted(others))
+    own = source.str.strip_prefix(f"{part.folder}/")
+    frames = {
+        table: frame.filter(keep).with_columns(source=own) if "source" in TABLES[table] else frame
+        for table, frame in run.frames.items()
+    }
+    return Run(f"{run.name.rstrip('/')}/{part.folder}", frames, run.bases)
+
+
+def _parts(run: Run) -> tuple[Part, ...]:
+    trained: dict[str, list[Life]] = {}
+    for life in lives(run):
+        trained.setdefault(life.source, []).append(life)
+    every = run.scan("sources").select("source", "ingester").collect()
+    logs = set(every.filter(pl.col("ingester") == "text_log")["source"].to_list())
+    paths = [str(source) for source in every["source"].to_list()]
+    for parent in _parents(trained if len(trained) > 1 else {*trained, *logs}):
+        groups = _groups(parent, paths)
+        named = all(_OF_RUNS.match(name) for name in groups)
+        own = {name: {s for s in sources if s in trained} for name, sources in groups.items()}
+        groups = {name: sources for name, sources in groups.items() if own[name] or (named and sources & logs)}
+        if len(groups) > 1 and _are_runs(run, groups, own, trained, logs):
+            why = f"each folder of {parent or 'the place'} trains from its own start"
+            return tuple(Part(f"{parent}{name}", frozenset(groups[name]), why) for name in sorted(groups))
+    return ()
+
+
+def _parents(sources: Iterable[str]) -> Iterator[str]:
+    """Folders that hold all of these sources, the upper ones first, each with a slash behind it."""
+    split_paths = [source.split("/")[:-1] for source in sources]
+    if len(split_paths) < 2:
+        return
+    shared = ""
+    yield shared
+    for level in zip(*split_paths, strict=False):
+        if len(set(level)) > 1:
+            return
+        shared += f"{level[0]}/"
+        yield shared
+
+
+def _groups(parent: str, paths: Sequence[str]) -> dict[str, set[str]]:
+    groups: dict[str, set[str]] = {}
+    for path in paths:
+        name, slash, _ = path.removeprefix(parent).partition("/")
+        if path.startswith(parent) and slash:
+            groups.setdefault(name, set()).add(path)
+    return groups
+
+
+def _are_runs(
+    run: Run,
+    groups: Mapping[str, set[str]],
+    own: Mapping[str, set[str]],
+    trained: Mapping[str, Sequence[Life]],
+    logs: set[str],
+) -> bool:
+    if set().union(*(own[name] for name in groups)) != set(trained) or any(map(_OF_ONE_JOB.match, groups)):
+        return False
+    if not _named_alike(groups) and not _laid_out_alike(groups, logs):
+        return False
+    started = all(
+        _OF_RUNS.match(name) or any(_from_start(life) for source in own[name] for life in trained[source])
+        for name in groups
+    )
+    return started and not _joined(run, own) and not _are_ranks(own, trained)
+
+
+def _named_alike(names: Iterable[str]) -> bool:
+    every = list(names)
+    return any(all(form.match(name) for name in every) for form in _TRACKED) or len({_masked(n) for n in every}) == 1
+
+
+def _masked(name: str) -> str:
+    return re.sub(r"\d+", "#", name)
+
+
+def _laid_out_alike(groups: Mapping[str, set[str]], logs: set[str]) -> bool:
+    """Whether folders of any name hold a log each and mostly files of the same names."""
+    if not all(sources & logs for sources in groups.values()):
+        return False
+    layouts = [{_masked(path.split(f"{name}/", 1)[1]) for path in sources} for name, sources in groups.items()]
+    first = layouts[0]
+    return all(len(first & other) >= _ALIKE * len(first | other) for other in layouts[1:])
+
+
+def _from_start(life: Life) -> bool:
+    resumed = life.start is not None and bool(life.start.step)
+    return not resumed and life.first <= _INTERVALS * max(life.every, 1)
+
+
+def _joined(run: Run, own: Mapping[str, set[str]]) -> bool:
+    """Whether one of the folders goes on from another."""
+    home = {source: name for name, sources in own.items() for source in sources}
+    return any(home[edge.before.source] != home[edge.after.source] for edge in boundaries(run))
+
+
+def _are_ranks(own: Mapping[str, set[str]], trained: Mapping[str, Sequence[Life]]) -> bool:
+    """Whether the folders speak of different ranks: then they are one job."""
+    ranks = [
+        {life.rank for source in sources for life in trained[source] if life.rank is not None}
+        for sources in own.values()
+    ]
+    return any(a and b and not a & b for a, b in combinations(ranks, 2))

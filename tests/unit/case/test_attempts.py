@@ -1,0 +1,195 @@
+"""Attempts: one process after another in one place, told from every store; the last one is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from forensics import pipeline
+from forensics.case.attempts import Attempts, attempts
+from forensics.case.lives import boundaries
+from forensics.case.starts import starts
+from forensics.model import Outcome, Report, Shape
+
+HEAD = ("loading the tokenizer from disk", "building the model of 12 layers")
+ERROR = ("Traceback (most recent call last):", '  File "train.py", line 3, in <module>', "KeyError: 'rope'")
+PREEMPTED = "slurmstepd: error: *** JOB 48 ON node07 CANCELLED AT 2026-11-22T18:56:37 DUE TO PREEMPTION ***"
+DONE = "training finished"
+
+
+def steps(first: int, last: int, *, loss: float = 3.0, slope: float = -0.01, lr: float = 0.001) -> list[str]:
+    """Records of a loss that falls over the steps, with a small ripple."""
+    return [f"step {n} | loss: {loss + slope * n + 0.01 * (n % 3):.4f} | lr: {lr:.2e}" for n in range(first, last + 1)]
+
+
+def place_of(root: Path, **files: Iterable[str]) -> Path:
+    for name, lines in files.items():
+        (root / name.replace("_", ".")).write_text("\n".join(lines) + "\n")
+    return root
+
+
+def judged(place: Path) -> tuple[Attempts, Report]:
+    run = pipeline.ingest_run(place)
+    return attempts(run), pipeline.report_of(run)
+
+
+def ids(report: Report) -> set[str]:
+    return {finding.rule for finding in report.findings}
+
+
+def test_one_process_is_one_attempt(tmp_path: Path) -> None:
+    tried, _ = judged(place_of(tmp_path, train_log=[*HEAD, *steps(1, 60), DONE]))
+    assert [one.number for one in tried.every] == [0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "resumed from checkpoints/step_50 at step 50",
+        "=> Resuming from checkpoint out/ckpt-50.pt",
+        "Restored all states from the checkpoint at /data/run/ckpt/50",
+        "continuing training from step 50",
+    ],
+)
+def test_a_resume_line_of_any_wording_begins_an_attempt_whose_steps_only_rise(tmp_path: Path, line: str) -> None:
+    tried, _ = judged(place_of(tmp_path, train_log=[*steps(1, 50), line, *steps(51, 90), DONE]))
+    assert [(one.first, one.last) for one in tried.every] == [(1, 50), (51, 90)]
+    assert tried.judged.number == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Loading best model from out/checkpoint-40.pt for the evaluation",
+        "no checkpoint found, nothing to resume",
+        "auto_resume: enabled",
+        "loading the tokenizer from disk",
+    ],
+)
+def test_a_line_that_only_sounds_like_a_start_begins_none(tmp_path: Path, line: str) -> None:
+    tried, _ = judged(place_of(tmp_path, train_log=[*HEAD, *steps(1, 50), line, *steps(51, 90), DONE]))
+    assert len(tried.every) == 1
+
+
+def test_the_head_of_a_log_that_stands_in_it_again_begins_an_attempt(tmp_path: Path) -> None:
+    tried, _ = judged(place_of(tmp_path, train_log=[*HEAD, *steps(1, 50), *HEAD, *steps(51, 90), DONE]))
+    assert [(one.first, one.last) for one in tried.every] == [(1, 50), (51, 90)]
+
+
+def test_a_state_that_is_loaded_after_an_error_begins_an_attempt(tmp_path: Path) -> None:
+    lines = [*steps(1, 50), *ERROR, "loading checkpoints/last.pt", *steps(51, 90), DONE]
+    tried, report = judged(place_of(tmp_path, train_log=lines))
+    assert len(tried.every) == 2
+    assert report.verdict.outcome is Outcome.HEALTHY
+
+
+def test_the_last_of_appended_attempts_is_judged_and_the_earlier_ones_are_told(tmp_path: Path) -> None:
+    resumed = "resumed from checkpoints/step_40 at step 40"
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    lines = [*steps(1, 50), *ERROR, resumed, *steps(41, 70), *ERROR[:2], oom]
+    _, report = judged(place_of(tmp_path, train_log=lines))
+    assert report.verdict.shape is Shape.OOM
+    [told] = [finding for finding in report.findings if finding.rule == "CRH006"]
+    assert "KeyError: 'rope'" in told.title
+
+
+def test_an_attempt_that_only_began_leaves_the_verdict_to_the_one_before(tmp_path: Path) -> None:
+    lines = [*steps(1, 50), *ERROR, "resumed from checkpoints/step_40 at step 40", *steps(41, 42)]
+    tried, report = judged(place_of(tmp_path, train_log=lines))
+    assert tried.judged.number == 0
+    assert report.verdict.shape is Shape.CRASH
+
+
+def test_a_preempted_run_that_is_requeued_and_ends_is_not_stopped(tmp_path: Path) -> None:
+    resumed = "resumed from checkpoints/step_50 at step 50"
+    _, report = judged(place_of(tmp_path, train_log=[*steps(1, 50), PREEMPTED, resumed, *steps(51, 90), DONE]))
+    assert report.verdict.outcome is Outcome.HEALTHY
+
+
+def test_a_preempted_run_that_nobody_went_on_with_is_stopped(tmp_path: Path) -> None:
+    _, report = judged(place_of(tmp_path, train_log=[*steps(1, 50), PREEMPTED]))
+    assert report.verdict.shape is Shape.STOPPED
+
+
+def test_a_log_that_says_nothing_is_cut_at_the_step_that_another_one_names(tmp_path: Path) -> None:
+    out = ["training for 90 steps", "training for 90 steps", "resumed from checkpoints/step_50 at step 50", DONE]
+    err = [*steps(1, 50), PREEMPTED, *steps(51, 90)]
+    tried, report = judged(place_of(tmp_path, slurm_out=out, slurm_err=err))
+    assert [(one.first, one.last) for one in tried.every] == [(1, 50), (51, 90)]
+    assert tried.is_over("slurm.err", line=51)
+    assert not tried.is_over("slurm.err", line=52)
+    assert report.verdict.outcome is Outcome.HEALTHY
+
+
+def test_attempts_that_die_at_one_step_from_one_checkpoint_are_a_loop(tmp_path: Path) -> None:
+    resumed = "resumed from checkpoints/step_200 at step 200"
+    again = [resumed, *steps(201, 220), *ERROR]
+    tried, report = judged(place_of(tmp_path, train_log=[*steps(1, 220), *ERROR, *(again * 4)]))
+    assert len(tried.loop) == 5
+    [told] = [finding for finding in report.findings if finding.rule == "CRH006"]
+    assert "5 attempts died at step 220 from the checkpoint of step 200" in told.title
+
+
+def test_attempts_that_get_further_each_time_are_no_loop(tmp_path: Path) -> None:
+    lines = [*steps(1, 50), *ERROR]
+    for first in (51, 101):
+        lines += [f"resumed from checkpoints/step_{first - 1} at step {first - 1}", *steps(first, first + 49), *ERROR]
+    tried, _ = judged(place_of(tmp_path, train_log=lines))
+    assert len(tried.every) == 3
+    assert tried.loop == ()
+
+
+def test_a_chain_of_three_attempts_runs_forward(tmp_path: Path) -> None:
+    lines = [*steps(1, 50)]
+    for first in (51, 101):
+        lines += [f"resumed from checkpoints/step_{first - 1} at step {first - 1}", *steps(first, first + 49)]
+    run = pipeline.ingest_run(place_of(tmp_path, train_log=lines))
+    assert [(edge.before.last, edge.after.first) for edge in boundaries(run)] == [(50, 51), (100, 101)]
+
+
+def test_starts_know_what_was_loaded(tmp_path: Path) -> None:
+    resumed = "resumed from checkpoints/step_50 at step 50"
+    run = pipeline.ingest_run(place_of(tmp_path, train_log=[*steps(1, 50), resumed, *steps(51, 90)]))
+    [start] = starts(run)["train.log"]
+    assert (start.line, start.step, start.quote, start.resumed) == (51, 50, resumed, True)
+
+
+def with_rates(rates: Sequence[float], first: int = 1) -> list[str]:
+    return [f"step {first + i} | loss: {2.0 + 0.01 * (i % 3):.4f} | lr: {rate:.3e}" for i, rate in enumerate(rates)]
+
+
+def test_a_schedule_that_is_gone_through_again_is_found_without_replayed_steps(tmp_path: Path) -> None:
+    rates = [min(n / 10, 1.0) * 1e-3 * (1 - n / 200) for n in range(1, 101)]
+    lines = [*with_rates(rates[:50]), "resumed from checkpoints/step_50 at step 50", *with_rates(rates[:40], 51)]
+    _, report = judged(place_of(tmp_path, train_log=lines))
+    assert [f.cause for f in report.findings if f.rule == "RSM003"] == ["warmup_again"]
+
+
+def test_a_schedule_that_goes_on_is_not_gone_through_again(tmp_path: Path) -> None:
+    rates = [min(n / 10, 1.0) * 1e-3 * (1 - n / 200) for n in range(1, 101)]
+    lines = [*with_rates(rates[:50]), "resumed from checkpoints/step_50 at step 50", *with_rates(rates[50:], 51)]
+    _, report = judged(place_of(tmp_path, train_log=lines))
+    assert "RSM003" not in ids(report)
+
+
+def test_lost_weights_behind_a_step_that_goes_on_are_an_error(tmp_path: Path) -> None:
+    resumed = "resumed from checkpoints/step_50 at step 50"
+    again = [line.replace(f"step {n} ", f"step {n + 50} ", 1) for n, line in enumerate(steps(1, 60, slope=-0.04), 1)]
+    _, report = judged(place_of(tmp_path, train_log=[*steps(1, 50, slope=-0.04), resumed, *again, DONE]))
+    assert (report.verdict.shape, report.verdict.cause) == (Shape.LEARNING, "restarted_from_scratch")
+    assert report.verdict.onset.step == 51
+
+
+def test_a_clean_resume_loses_nothing(tmp_path: Path) -> None:
+    resumed = "resumed from checkpoints/step_50 at step 50"
+    _, report = judged(place_of(tmp_path, train_log=[*steps(1, 50), resumed, *steps(51, 110), DONE]))
+    assert not ids(report) & {"RSM001", "RSM002", "RSM003", "RSM004", "RSM005"}
+
+
+def test_steps_that_count_anew_while_the_loss_goes_on_are_a_lost_counter(tmp_path: Path) -> None:
+    resumed = "resumed from checkpoints/step_50 at step 50"
+    again = [line.replace(f"step {n + 50} ", f"step {n} ", 1) for n, line in enumerate(steps(51, 110, slope=-0.02), 1)]
+    _, report = judged(place_of(tmp_path, train_log=[*steps(1, 50, slope=-0.02), resumed, *again, DONE]))
+    assert [f.cause for f in report.findings if f.rule == "RSM004"] == ["steps_count_anew"]

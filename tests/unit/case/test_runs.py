@@ -1,0 +1,73 @@
+"""Several runs in one place are told apart; stores, ranks and attempts of one run are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from forensics import pipeline
+from forensics.case.runs import parts, split
+
+
+def steps(first: int, last: int, *, noise: int = 0) -> list[str]:
+    return [
+        f"step {n} | loss: {3 - 0.01 * n + 0.01 * ((n * 7 + noise) % 5):.4f} | lr: 1.00e-03"
+        for n in range(first, last + 1)
+    ]
+
+
+def placed(root: Path, files: dict[str, Iterable[str]]) -> Path:
+    for name, lines in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n")
+    return root
+
+
+def folders(place: Path) -> list[str]:
+    return [part.folder for part in parts(pipeline.ingest_run(place))]
+
+
+@pytest.mark.parametrize("names", [("seed-1", "seed-2"), ("lr_0", "lr_1"), ("good", "bad"), ("exp/a1", "exp/a2")])
+def test_folders_that_each_train_from_their_own_start_are_runs(tmp_path: Path, names: tuple[str, str]) -> None:
+    files = {f"{name}/train.log": steps(1, 60, noise=3 * i) for i, name in enumerate(names)}
+    assert sorted(folders(placed(tmp_path, files))) == sorted(names)
+
+
+def test_each_run_has_its_own_sources_and_what_belongs_to_none(tmp_path: Path) -> None:
+    files = {"seed-1/train.log": steps(1, 60), "seed-2/train.log": steps(1, 60, noise=3), "config.yaml": ["lr: 0.001"]}
+    one, two = split(pipeline.ingest_run(placed(tmp_path, files)))
+    assert [run.name for run in (one, two)] == [f"{tmp_path}/seed-1", f"{tmp_path}/seed-2"]
+    for run in (one, two):
+        assert sorted(run.collect("sources")["source"]) == ["config.yaml", "train.log"]
+
+
+def test_a_run_that_died_before_it_trained_is_one_of_several_by_its_name(tmp_path: Path) -> None:
+    files = {"seed-1/train.log": steps(1, 60), "seed-2/train.log": ["KeyError: 'rope'"]}
+    assert folders(placed(tmp_path, files)) == ["seed-1", "seed-2"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"rank0/train.log": steps(1, 60), "rank1/train.log": steps(1, 60, noise=3)},
+        {"node-1/train.log": steps(1, 60), "node-2/train.log": steps(1, 60, noise=3)},
+        {"attempt_0/0/stdout.log": steps(1, 60), "attempt_0/1/stdout.log": steps(1, 60, noise=3)},
+        {"a/train.log": steps(1, 60), "b/metrics.csv": ["step,loss", *(f"{n},{2.5 - 0.01 * n}" for n in range(60))]},
+        {"train.log": steps(1, 60), "old-1/train.log": steps(1, 60, noise=3), "old-2/train.log": steps(1, 60, noise=1)},
+        {"slurm-7.out": steps(1, 60), "slurm-7.err": ["a warning"]},
+    ],
+    ids=["ranks", "nodes", "torchrun", "other layouts", "a log beside them", "a pair"],
+)
+def test_what_belongs_to_one_run_stays_together(tmp_path: Path, files: dict[str, Iterable[str]]) -> None:
+    run = pipeline.ingest_run(placed(tmp_path, files))
+    assert parts(run) == ()
+    assert split(run) == (run,)
+
+
+def test_a_folder_that_goes_on_from_another_one_is_its_next_attempt(tmp_path: Path) -> None:
+    resumed = "resumed from checkpoints/step_60 at step 60"
+    files = {"try-1/train.log": steps(1, 60), "try-2/train.log": [resumed, *steps(61, 120)]}
+    assert folders(placed(tmp_path, files)) == []
