@@ -112,7 +112,7 @@ def arguments(text: object) -> dict[str, object]:
 def flat(prefix: str, cells: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Keys under a prefix, nested objects joined with a dot; what names a secret is left out."""
     for key, cell in cells.items():
-        name = f"{prefix}.{key}"
+        name = f"{prefix}.{key}" if prefix else key
         if _SECRET.search(key):
             continue
         if isinstance(cell, dict) and name.count(".") < 4:

@@ -1,11 +1,14 @@
-"""Results of lm-evaluation-harness, every schema from 0.3 on, and documents of the same form written by scripts.
+"""Results of evaluations: documents of lm-evaluation-harness, of the Trainer of Hugging Face, and of any script.
 
-A document holds `results`: tasks, and under each its metrics as `acc` (0.3) or `acc,none` (metric, filter; 0.4), with
-the standard error beside it. What the comparability of two results depends on is kept with every row: task version,
-few-shot examples, limit, documents scored, prompt and chat template (as hashes), decoding, arguments and revision of
-the model, precision, batch size, seeds, and the commits of harness and libraries. A group carries its members. The
-`eval_results.json` of the Hugging Face Trainer, one flat object, is one task, `eval`. A file that was cut gives the
+A document of the harness holds `results`: tasks, and under each its metrics as `acc` (0.3) or `acc,none` (metric,
+filter; 0.4), with the standard error beside it. What the comparability of two results depends on is kept with every
+row: task version, few-shot examples, limit, documents scored, prompt and chat template (as hashes), decoding, arguments
+and revision of the model, precision, batch size, seeds, and the commits of harness and libraries. A group carries its
+members. The `eval_results.json` of the Trainer, one flat object, is one task, `eval`. A file that was cut gives the
 tasks that are whole, without their settings.
+
+Any other layout is read as a tree: a score is a number under the name of one, its task is what stands beside, above or
+in the name of the file, and everything else that stands there is a setting (`_eval_tree.py`).
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ import re
 
 from forensics.errors import InputError, NotMine
 from forensics.ingest._eval_about import About, about_of, count_of, settings_of_task
-from forensics.ingest._eval_document import Document, Object, as_object, parsed, tasks_of
-from forensics.ingest._eval_places import eval_places
+from forensics.ingest._eval_document import Document, Object, as_object, parsed
+from forensics.ingest._eval_own import own_rows
 from forensics.ingest._eval_rows import EvalRow, EvalRows, Measured, measured, text_of, whole
+from forensics.ingest._eval_tree import scores_in
+from forensics.ingest._json_offsets import offsets_of
 from forensics.ingest._json_records import number
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import document, settle_document
@@ -31,43 +36,22 @@ _RESULTS = re.compile(rb'"results"\s*:\s*\{')
 _FLAT_NAMES = re.compile(r"(?:^|/)(?:eval|test|predict|all)_results\.json$")
 _FLAT_KEY = re.compile(r"^(eval|test|predict)_(\w+)$")
 _COSTS = re.compile(r"_(?:runtime|samples|steps_per_second|samples_per_second|model_preparation_time)$|_per_second$")
-#: Names by which a bare table of tasks is known to be one of evaluation results.
-_SCORES = frozenset(
-    [
-        "acc",
-        "acc_norm",
-        "accuracy",
-        "exact_match",
-        "em",
-        "f1",
-        "mcc",
-        "bleu",
-        "rouge1",
-        "rougeL",
-        "ppl",
-        "perplexity",
-        "word_perplexity",
-        "byte_perplexity",
-        "bits_per_byte",
-        "pass@1",
-        "pass_at_1",
-        "score",
-        "brier_score",
-        "chrf",
-        "ter",
-        "mc1",
-        "mc2",
-        "likelihood_difference",
-        "pct_stereotype",
-    ]
+#: A document without any of these has no score that is known by its name.
+_HINT = re.compile(
+    rb"(?i)acc|exact_match|\"em\"|f1|bleu|rouge|score|pass|ppl|perplex|win_?rate|mcc|auc|_rate|bits_per|wer\"|cer\"|ndcg"
+    rb"|metric|recall|chrf|result|iou|psnr|mrr"
 )
-_SAID = ("versions", "configs", "n-shot", "config", "higher_is_better", "num_fewshot", "tasks", "groups")
-
-
+#: Files of other kinds that may lie beside results, whose keys may be any word.
+_OTHERS = re.compile(
+    r"(?i)(?:^|/)(?:tokenizer\w*|vocab\w*|added_tokens|special_tokens_map|package(?:-lock)?|\w*config\w*|trainer_state"
+    r"|\w+\.(?:safetensors|bin)\.index|index|args|params|hparams|settings|\w*schema\w*)\.json$"
+)
+#: What only the harness writes beside its results.
+_OF_HARNESS = ("versions", "configs", "n-shot", "higher_is_better", "group_subtasks", "config_tasks")
 _MAGIC = tuple(b'{%s"results"' % space for space in (b"", b"\n  ", b"\n    ", b"\n\t"))
 
 
-@ingester("eval_results", version=1, sniff=Sniff(glob=("*.json",), magic=_MAGIC), emits=("evals",))
+@ingester("eval_results", version=2, sniff=Sniff(glob=("*.json",), magic=_MAGIC), emits=("evals",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one document of results.
 
@@ -75,56 +59,49 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         NotMine: when it is no document of evaluation results.
     """
     head = opened.text_head(_HEAD)
-    if not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") or opened.size_bytes > _MOST_BYTES:
-        raise NotMine("no object, or too long for evaluation results")
-    if _RESULTS.search(head) and b'"config_general"' not in head:
+    path = opened.source.path
+    begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if begins not in (b"{", b"[") or opened.size_bytes > _MOST_BYTES or _OTHERS.search(path):
+        raise NotMine("no document, or too long for evaluation results")
+    if _HINT.search(head) is None and _FLAT_NAMES.search(path) is None:
+        raise NotMine("no scores")
+    if begins == b"{" and _RESULTS.search(head) and b'"config_general"' not in head:
         found = parsed(document(opened, limits), "results")
-        if not _is_results(found, opened.source.path):
-            raise NotMine("no results of an evaluation")
-        _write(found, opened, out)
-    else:
-        found = _without_results(head, opened, limits)
-        _write(found, opened, out)
-    if found.why:
-        out.issue("damaged", f"{found.why}; {len(found.tasks)} whole tasks were read, their settings were not")
+        if _is_of_harness(found, path):
+            _write(found, opened, out)
+            if found.why:
+                out.issue("damaged", f"{found.why}; {len(found.tasks)} whole tasks were read, their settings were not")
+            return
+    _own(opened, out, limits)
 
 
-def _is_results(found: Document, path: str) -> bool:
+def _is_of_harness(found: Document, path: str) -> bool:
     if not any(m.value is not None for metrics in found.tasks.values() for m in measured(metrics)):
         return False
-    if found.why:
-        return _scores(found) or "results" in path
-    return any(key in found.whole for key in _SAID) or _scores(found)
+    return "results" in path if found.why else any(key in found.whole for key in _OF_HARNESS)
 
 
-def _scores(found: Document) -> bool:
-    names = [{m.metric for m in measured(metrics)} for metrics in found.tasks.values()]
-    return bool(names) and all(n & _SCORES for n in names if n) and any(names)
-
-
-def _without_results(head: bytes, opened: Opened, limits: Limits) -> Document:
-    """A table of tasks that is the whole document, or the flat object of the Trainer.
+def _own(opened: Opened, out: Out, limits: Limits) -> None:
+    """Read the flat object of the Trainer, or the scores of a document of any layout.
 
     Raises:
         NotMine: for anything else.
     """
-    name = opened.source.path
-    if _FLAT_NAMES.search(name) is None and (
-        b"acc" not in head and b"perplexity" not in head and b"_match" not in head
-    ):
-        raise NotMine("no scores of tasks")
+    path = opened.source.path
     data = document(opened, limits)
     try:
-        whole_ = as_object(loads(data))
+        whole_ = loads(data)
     except InputError:
         raise NotMine("damaged, and not recognised as evaluation results") from None
-    if _FLAT_NAMES.search(name) is not None and (flat_ := _flat(whole_)):
-        return Document({}, flat_)
-    tasks = tasks_of(whole_)
-    found = Document({}, tasks, eval_places(data, None))
-    if not tasks or len(tasks) < len(whole_) or not _scores(found):
-        raise NotMine("no results of an evaluation")
-    return found
+    if _FLAT_NAMES.search(path) is not None and (flat := _flat(as_object(whole_))):
+        _write(Document({}, flat), opened, out)
+        return
+    scores = scores_in(whole_)
+    rows = EvalRows(out)
+    for row in own_rows(scores, path, offsets_of(data, {one.path for one in scores})):
+        rows.add(row)
+    out.format("evaluation results")
+    settle_document(opened, out, records=rows.close())
 
 
 def _flat(cells: Object) -> dict[str, Object]:
