@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from forensics.analyses.evals.settings import generates
 from forensics.compare.config import Difference, audit_all
 from forensics.compare.evals import Pair
-from forensics.signals.eval_settings import generates
 from forensics.store.run import Run
 
 _MORE = 2

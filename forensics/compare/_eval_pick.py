@@ -9,9 +9,9 @@ from math import isfinite
 import numpy as np
 import polars as pl
 
+from forensics.analyses.evals.results import Key, Row, age, by_key
 from forensics.compare._eval_tests import Floats
 from forensics.ingest._eval_step import stamp_ns
-from forensics.signals.evals import Key, Row, age, by_key
 from forensics.store.run import Run
 
 _AGREES = 1e-6

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from forensics.analyses.evals.results import Row, members_of
+from forensics.analyses.evals.settings import Unlike
 from forensics.compare._decide import Answer
 from forensics.compare._eval_logged import LOGGED
 from forensics.compare.evals import Pair, identical
-from forensics.signals.eval_settings import Unlike
-from forensics.signals.evals import Row, members_of
 
 _LINES, _NOTES = 12, 6
 

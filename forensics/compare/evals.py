@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
+from forensics.analyses.evals.results import Key, Row, higher_is_better, members_of
+from forensics.analyses.evals.settings import Compared, Unlike, compared, inherited
 from forensics.compare._eval_logged import LOGGED, logged_pairs
 from forensics.compare._eval_pick import Match, aligned, has_samples, matches, scores_of
 from forensics.compare._eval_spread import against_spread
 from forensics.compare._eval_tests import Tested, by_counts, by_errors, holm, paired
-from forensics.signals.eval_settings import Compared, Unlike, compared, inherited
-from forensics.signals.evals import SHARES, Key, Row, higher_is_better, members_of
+from forensics.ingest._eval_metrics import is_share
 from forensics.store.run import Run
 
 ALPHA = 0.05
@@ -176,7 +177,7 @@ def _unpaired(match: Match) -> Tested | None:
         found = by_errors(delta, *errors)
         if found is not None:
             return found
-    if match.key[1] in SHARES and base["n"] and cand["n"]:
+    if is_share(match.key[1]) and base["n"] and cand["n"]:
         return by_counts((base["value"], base["n"]), (cand["value"], cand["n"]))
     return None
 

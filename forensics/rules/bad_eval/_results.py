@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from forensics.analyses.evals.falls import masked
+from forensics.analyses.evals.results import Key, Row
 from forensics.model import Evidence, EvidenceRole, Locator
-from forensics.signals.evals import Key, Row
-
-_DIGITS = re.compile(r"\d+")
 
 
 def result_evidence(row: Row, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
@@ -31,11 +29,6 @@ def name_of(row: Row) -> str:
     """Give task and metric, and the filter where there is one."""
     by = "" if row["filter"] in (None, "none") else f" ({row['filter']})"
     return f"{row['task']} {row['metric']}{by}"
-
-
-def masked(model: str | None) -> str:
-    """Give the name of a model with its numbers masked: checkpoints of one run have one name."""
-    return _DIGITS.sub("0", model or "")
 
 
 def following(courses: Mapping[Key, Sequence[Row]]) -> list[tuple[Row, Row]]:

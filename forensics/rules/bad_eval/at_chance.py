@@ -37,10 +37,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
 
+from forensics.analyses.evals.results import Row, chance_of, courses
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.signals.evals import Row, chance_of, courses
 from forensics.store.run import Run
 
 _SHOWN = 4

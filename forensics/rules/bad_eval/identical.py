@@ -56,10 +56,10 @@ from itertools import pairwise
 
 import polars as pl
 
+from forensics.analyses.evals.results import Row, age
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.signals.evals import Row, age
 from forensics.store.run import Run
 
 _FEWEST = 10

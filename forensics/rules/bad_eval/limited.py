@@ -30,10 +30,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.evals.results import Row, members_of, settings_of
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.signals.evals import Row, members_of, settings_of
 from forensics.store.run import Run
 
 _SHOWN = 3

@@ -34,10 +34,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from forensics.analyses.evals.results import members_of
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.signals.evals import members_of
 from forensics.store.run import Run
 
 _SHOWN = 5

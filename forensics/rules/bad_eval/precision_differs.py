@@ -50,11 +50,11 @@ from typing import Any
 
 import polars as pl
 
-from forensics.case.evidence import fact_evidence
+from forensics.analyses.evals.results import Row, settings_of
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
+from forensics.case.evidence import fact_evidence
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.signals.evals import Row, settings_of
 from forensics.store.run import Run
 
 _FEW_BITS = ("model_args.load_in_4bit", "model_args.load_in_8bit", "model_args.quantization", "model_args.bits")

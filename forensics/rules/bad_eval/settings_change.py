@@ -7,7 +7,8 @@ Why it matters: the curve over the steps then shows the settings, not the model;
 tasks by several points. The score of a group hides it, as only its members state their settings.
 
 How it decides: two results that follow each other, of one model or of checkpoints of one run, differ in a setting that
-both state.
+both state, and the scores did not fall with it (EVL013 tells that). Other documents alone are a note: they shift a
+score by chance only.
 
 What else looks like this: two suites in one folder that share a task on purpose, once with and once without examples.
 
@@ -21,6 +22,12 @@ Example:
     b.json,7,arc_easy,1,acc,0.60,0.010,5,2000
     ```
     => EVL014 warning confidence=high step=2000 step_lo=1000 cause=eval_settings_change causal=context tasks=1
+Example: other documents
+    ```evals source,line,task,metric,value,n,step
+    a.json,7,arc_easy,acc,0.55,400,1000
+    b.json,7,arc_easy,acc,0.56,500,2000
+    ```
+    => EVL014 info confidence=high step=2000 step_lo=1000 cause=eval_settings_change causal=context tasks=1
 Not this:
     ```evals source,line,task,task_version,metric,value,stderr,fewshot,step
     a.json,7,arc_easy,1,acc,0.55,0.010,5,1000
@@ -33,28 +40,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.evals.causes import diagnosed
+from forensics.analyses.evals.results import courses
+from forensics.analyses.evals.settings import compared
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import following, result_evidence
-from forensics.signals.eval_settings import compared
-from forensics.signals.evals import courses
 from forensics.store.run import Run
 
 _MOST = 20_000
 
 
-@rule("EVL014", shape=Shape.BAD_EVAL, needs=("evals",))
+@rule("EVL014", shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"))
 def settings_change(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Report the first pair of results with unequal settings, and how many tasks have such."""
     unlike = [(a, b, found) for a, b in following(courses(run))[:_MOST] if (found := compared(a, b).blocks)]
-    if not unlike:
+    fallen = run.derived(diagnosed)
+    if not unlike or (fallen is not None and fallen.changed):
         return
-    before, after, found = unlike[0]
+    before, after, found = min(unlike, key=lambda one: all(u.family == "documents" for u in one[2]))
+    of_documents = all(u.family == "documents" for u in found)
     tasks = {b["task"] for _, b, _ in unlike}
     yield Finding(
         rule="EVL014",
         shape=Shape.BAD_EVAL,
-        severity=Severity.WARNING,
+        severity=Severity.INFO if of_documents else Severity.WARNING,
         confidence=Confidence.HIGH,
         title=f"{after['task']} was evaluated with other settings than before: {'; '.join(u.words for u in found[:3])}",
         because=f"scores of {len(tasks)} tasks cannot be put in one curve",

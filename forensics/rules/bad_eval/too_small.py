@@ -29,12 +29,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import sqrt
 
+from forensics.analyses.evals.results import Row, courses, error_of, members_of
+from forensics.ingest._eval_metrics import is_share
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.signals.evals import SHARES, Row, courses, members_of
 from forensics.store.run import Run
 
 _SHOWN = 3
@@ -51,7 +51,7 @@ class Config:
 def too_small(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Report the tasks with the largest errors, once."""
     cfg = cfg or Config()
-    last = [rows[-1] for key, rows in courses(run).items() if key[1] in SHARES]
+    last = [rows[-1] for key, rows in courses(run).items() if is_share(key[1])]
     inside = {task for row in last for task in members_of(row)}
     wide = [row for row in last if row["task"] not in inside and 2 * _error(row) > cfg.half_width]
     if not wide:
@@ -81,5 +81,4 @@ def too_small(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
 def _error(row: Row) -> float:
     if row["stderr"] is not None:
         return float(row["stderr"])
-    share = row["value"]
-    return sqrt(share * (1 - share) / row["n"]) if row["n"] and 0 <= share <= 1 else 0.0
+    return error_of(row) or 0.0 if row["n"] else 0.0

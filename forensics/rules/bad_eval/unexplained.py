@@ -7,7 +7,8 @@ Why it matters: something that is not recorded decides the score: library or ker
 loaded with the model. No comparison with another run is safe until it is found.
 
 How it decides: model, step, revision and hash of the model, task version, few-shot examples, limit, prompt and decoding
-are all equal as far as they are stated; the values differ by more than five joint standard errors.
+are all equal as far as they are stated; the values differ by more than five joint standard errors. A score that fell is
+told by EVL013.
 
 What else looks like this: weights that were replaced under the same name.
 
@@ -18,8 +19,8 @@ References: none; the threshold of five errors leaves chance out of the question
 
 Example:
     ```evals source,line,task,metric,value,stderr,model,step
-    a.json,7,arc_easy,acc,0.55,0.01,tiny,1000
-    b.json,7,arc_easy,acc,0.42,0.01,tiny,1000
+    a.json,7,arc_easy,acc,0.42,0.01,tiny,1000
+    b.json,7,arc_easy,acc,0.55,0.01,tiny,1000
     ```
     => EVL018 warning confidence=medium step=1000 cause=cause_not_recorded errors=9.192 pairs=1
 Not this:
@@ -36,11 +37,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import hypot
 
+from forensics.analyses.evals.causes import diagnosed
+from forensics.analyses.evals.results import Row, courses
+from forensics.analyses.evals.settings import compared
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import following, name_of, result_evidence
-from forensics.signals.eval_settings import compared
-from forensics.signals.evals import Row, courses
 from forensics.store.run import Run
 
 _MOST = 20_000
@@ -53,10 +55,12 @@ class Config:
     errors: float = 5.0
 
 
-@rule("EVL018", shape=Shape.BAD_EVAL, needs=("evals",), config=Config)
+@rule("EVL018", shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"), config=Config)
 def unexplained(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Report the pair of equal evaluations that lies furthest apart."""
     cfg = cfg or Config()
+    if run.derived(diagnosed) is not None:
+        return
     named = [(a, b) for a, b in following(courses(run))[:_MOST] if a["model"] and a["source"] != b["source"]]
     far = [(z, a, b) for a, b in named if (z := _apart(a, b)) > cfg.errors]
     alike = [(z, a, b) for z, a, b in far if (found := compared(a, b)).same_model and not found.blocks]

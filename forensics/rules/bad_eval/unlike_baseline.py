@@ -5,7 +5,8 @@ What it detects: with `--baseline GOOD`, tasks that both evaluated with differen
 Why it matters: their scores say nothing about the two models; a lower score may be the settings alone.
 
 How it decides: task version, few-shot examples, limit, documents, prompt, template or decoding are stated on both sides
-and differ; a group is not comparable if any of its members is not.
+and differ; a group is not comparable if any of its members is not. Where the score is far below that of the baseline
+(EVL013 says what far is) the setting is the cause, and it is an error.
 
 What else looks like this: a new version of a harness that prints a setting otherwise; then the values differ only in
 their spelling.
@@ -19,6 +20,11 @@ Example:
     7,arc_easy,acc,0.52,good/a.json,7,0.61,few-shot examples 5 → 0
     ```
     => EVL021 warning confidence=high cause=evaluations_unlike causal=context metrics=1
+Example: sampling instead of greedy decoding
+    ```comparisons line,task,metric,value,n,base_source,base_line,base_value,base_n,blocks
+    7,sums,exact_match,0.15,400,good/a.json,7,0.64,400,temperature 0.0 → 1.5
+    ```
+    => EVL021 error confidence=high cause=eval_settings_change metrics=1
 Not this:
     ```comparisons line,task,metric,value,base_source,base_line,base_value,p,worse
     7,arc_easy,acc,0.60,good/a.json,7,0.61,0.45,true
@@ -32,19 +38,24 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from forensics.analyses.evals.falls import fall_between
+from forensics.analyses.evals.results import Row
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of
+from forensics.rules.bad_eval.falls import Config
 from forensics.store.run import Run
 
 
-@rule("EVL021", shape=Shape.BAD_EVAL, needs=("comparisons",))
-def unlike_baseline(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule("EVL021", shape=Shape.BAD_EVAL, needs=("comparisons",), config=Config)
+def unlike_baseline(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Report the first metric that cannot be compared, and how many cannot."""
     rows = run.collect("comparisons").filter(pl.col("blocks").is_not_null()).to_dicts()
     if not rows:
         return
-    first = rows[0]
+    cfg = cfg or Config()
+    far = [row for row in rows if _is_far(row, cfg)]
+    first = min(far, key=lambda row: row["value"] - row["base_value"]) if far else rows[0]
     places = (
         (first["source"], first["line"], first["value"], EvidenceRole.PRIMARY),
         (first["base_source"], first["base_line"], first["base_value"], EvidenceRole.RELATED),
@@ -52,9 +63,13 @@ def unlike_baseline(run: Run, _cfg: None = None) -> Iterator[Finding]:
     yield Finding(
         rule="EVL021",
         shape=Shape.BAD_EVAL,
-        severity=Severity.WARNING,
+        severity=Severity.ERROR if far else Severity.WARNING,
         confidence=Confidence.HIGH,
-        title=f"{name_of(first)} cannot be compared with the baseline: {first['blocks']}",
+        title=(
+            f"{name_of(first)} is {first['value']:.4g}, in the baseline {first['base_value']:.4g}: {first['blocks']}"
+            if far
+            else f"{name_of(first)} cannot be compared with the baseline: {first['blocks']}"
+        ),
         because=f"{len(rows)} metrics were evaluated with other settings than in the baseline",
         evidence=tuple(
             Evidence(
@@ -66,9 +81,16 @@ def unlike_baseline(run: Run, _cfg: None = None) -> Iterator[Finding]:
             for source, line, value, role in places
         ),
         onset=Onset(step=first["step"]),
-        cause="evaluations_unlike",
-        causal=Causal.CONTEXT,
+        cause="eval_settings_change" if far else "evaluations_unlike",
+        causal=Causal.ROOT if far else Causal.CONTEXT,
         numbers={"metrics": len(rows)},
         likely=("the command of the evaluation, or the version of the harness, changed",),
-        next=("evaluate both runs with one command and one version of the harness",),
+        next=(f"evaluate the run again with the settings and the version of the baseline: {first['blocks']}",),
     )
+
+
+def _is_far(row: Row, cfg: Config) -> bool:
+    """Whether the run's score lies far below that of the baseline, as EVL013 takes it."""
+    base = {**row, "value": row["base_value"], "stderr": row["base_stderr"], "n": row["base_n"]}
+    found = fall_between(base, row)
+    return found is not None and found.errors >= cfg.errors and found.lost >= cfg.lost

@@ -5,8 +5,8 @@ What it detects: with `--baseline GOOD`, a task that GOOD did better, beyond cha
 Why it matters: it is the answer to "the loss looks fine and the benchmark is worse": the difference is real.
 
 How it decides: evaluations with equal settings; the test by document where both have samples, else by standard errors;
-p adjusted for all metrics (Holm) below 5 %. The most plausible change is the first of the audit of both runs' settings
-that can act on the task.
+p adjusted for all metrics (Holm) below 5 %. The cause is the first of the audit of both runs' settings that can act on
+the task: the tokenizer, the evaluation, or what the training did otherwise; where nothing differs it is not recorded.
 
 What else looks like this: runs that differ from seed to seed by more than their evaluations' errors: train the
 baseline twice before a small difference is believed.
@@ -21,7 +21,12 @@ Example:
     7,arc_easy,acc,0.52,good/a.json,7,0.61,0.0001,true,tokenizer and vocabulary,vocab_size 320 → 384,config.json,4
     11,piqa,acc,0.60,good/a.json,11,0.605,0.8,true,,,,
     ```
-    => EVL020 error confidence=high cause=worse_than_baseline value=0.5200 p=0.0001000
+    => EVL020 error confidence=high cause=tokenizer_mismatch value=0.5200 p=0.0001000
+Example: nothing differs on disk
+    ```comparisons line,task,metric,value,base_source,base_line,base_value,p,worse
+    7,arc_easy,acc,0.52,good/a.json,7,0.61,0.0001,true
+    ```
+    => EVL020 error confidence=high cause=cause_not_recorded value=0.5200 p=0.0001000
 Not this:
     ```comparisons line,task,metric,value,base_source,base_line,base_value,p,worse
     7,arc_easy,acc,0.60,good/a.json,7,0.61,0.45,true
@@ -37,11 +42,18 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.evals.results import Row
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of
-from forensics.signals.evals import Row
 from forensics.store.run import Run
+
+#: What a family of settings that differs is the cause of; every other family is of the training.
+_CAUSES = {
+    "tokenizer and vocabulary": "tokenizer_mismatch",
+    "decoding": "eval_settings_change",
+    "evaluation settings": "eval_settings_change",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +79,11 @@ def _finding(row: Row, count: int, tested: int) -> Finding:
         if row["cause"]
         else ("nothing recorded on disk differs that could cause it",)
     )
-    undo = "undo that change and evaluate again" if row["cause"] else "record configuration, data hashes and pip freeze"
+    undo = (
+        f"undo {row['cause']} ({row['family']}) and evaluate again"
+        if row["cause"]
+        else "evaluate the baseline once more with this run's command; record configuration, data hashes and pip freeze"
+    )
     return Finding(
         rule="EVL020",
         shape=Shape.BAD_EVAL,
@@ -77,7 +93,7 @@ def _finding(row: Row, count: int, tested: int) -> Finding:
         because=f"with equal settings of both evaluations, chance gives such a difference with p {row['p']:.2g} (Holm)",
         evidence=_evidence(row),
         onset=Onset(step=row["step"]),
-        cause="worse_than_baseline",
+        cause=_CAUSES.get(row["family"], "training_differs") if row["cause"] else "cause_not_recorded",
         causal=Causal.ROOT,
         numbers={"value": row["value"], "baseline": row["base_value"], "p": row["p"], "worse": count},
         likely=likely,

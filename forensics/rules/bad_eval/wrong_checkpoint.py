@@ -4,7 +4,9 @@ What it detects: an evaluation whose model arguments name another step than the 
 
 Why it matters: the score is read as that of a checkpoint which was never evaluated.
 
-How it decides: the step in the model's revision or path and the step in the name of the file are both there and differ.
+How it decides: the step in the name of the weights and the step that the results state, or that the name of their file
+has, are both there and differ. A folder with results of several steps, and weights that are evaluated under several
+steps, do not tell. It is an error where the scores are also far below those before (EVL013 says what far is).
 
 What else looks like this: a folder that is named for the step at which a series of evaluations began.
 
@@ -17,7 +19,13 @@ Example:
     ```evals source,line,task,metric,value,stderr,step,settings
     evals/step2000/results.json,7,arc_easy,acc,0.55,0.01,1000,"{""model_args.pretrained"":""out/checkpoint-1000""}"
     ```
-    => EVL015 warning confidence=medium step=1000 cause=wrong_checkpoint filed=2000 evaluated=1000
+    => EVL015 warning confidence=medium step=2000 cause=wrong_checkpoint filed=2000 evaluated=1000
+Example: the weights that training began with
+    ```evals source,line,task,metric,value,n,step,settings
+    eval/step_40.json,2,sums,acc,0.61,400,40,"{""step"":40,""checkpoint"":""out/step_40""}"
+    eval/step_80.json,2,sums,acc,0.02,400,0,"{""step"":80,""checkpoint"":""out/step_0""}"
+    ```
+    => EVL015 error confidence=high step=80 cause=wrong_checkpoint filed=80 evaluated=0
 Not this:
     ```evals source,line,task,metric,value,stderr,step,settings
     evals/step2000/results.json,7,arc_easy,acc,0.55,0.01,2000,"{""model_args.pretrained"":""out/checkpoint-2000""}"
@@ -29,44 +37,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.ingest._eval_step import step_in
+from forensics.analyses.evals.causes import diagnosed
+from forensics.analyses.evals.results import Row
+from forensics.analyses.evals.sittings import evaluated_step, filed_step, of_wrong_checkpoint, weights_of
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.signals.evals import Row, settings_of
+from forensics.rules.bad_eval.falls import Config
 from forensics.store.run import Run
 
-_ARGUMENTS = ("revision", "peft", "pretrained", "model", "path", "model_name")
+
+@rule("EVL015", shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"), config=Config)
+def wrong_checkpoint(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+    """Report each file of results that is filed under another step than that of its weights."""
+    cfg = cfg or Config()
+    found = run.derived(diagnosed)
+    fall = found.fall if found is not None and found.cause == "wrong_checkpoint" else None
+    is_far = fall is not None and fall.errors >= cfg.errors and fall.lost >= cfg.lost
+    rows = run.collect("evals").unique(["source", "step"], keep="first", maintain_order=True)
+    for row in of_wrong_checkpoint(rows.to_dicts()):
+        yield _finding(row, is_far=is_far)
 
 
-@rule("EVL015", shape=Shape.BAD_EVAL, needs=("evals",))
-def wrong_checkpoint(run: Run, _cfg: None = None) -> Iterator[Finding]:
-    """Report each file of results whose name and model name different steps."""
-    rows = run.collect("evals").unique("source", keep="first", maintain_order=True)
-    for row in rows.iter_rows(named=True):
-        filed, model = step_in([row["source"].rpartition("/")[2], row["source"]]), _step_of_model(row)
-        if filed is not None and model is not None and filed != model:
-            yield _finding(row, filed, model)
-
-
-def _step_of_model(row: Row) -> int | None:
-    settings = settings_of(row)
-    return step_in(str(settings[key]) for name in _ARGUMENTS if (key := f"model_args.{name}") in settings)
-
-
-def _finding(row: Row, filed: int, model: int) -> Finding:
+def _finding(row: Row, *, is_far: bool) -> Finding:
+    filed, made = filed_step(row), evaluated_step(row)
     return Finding(
         rule="EVL015",
         shape=Shape.BAD_EVAL,
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"results filed under step {filed} were made of the checkpoint of step {model}",
-        because="the arguments of the model name the checkpoint that was loaded",
+        severity=Severity.ERROR if is_far else Severity.WARNING,
+        confidence=Confidence.HIGH if is_far else Confidence.MEDIUM,
+        title=f"results filed under step {filed} were made of the checkpoint of step {made}",
+        because=f"the weights that were loaded are {weights_of(row)}" + ("; the scores fell with it" if is_far else ""),
         evidence=(result_evidence(row),),
-        onset=Onset(step=model),
+        onset=Onset(step=filed),
         cause="wrong_checkpoint",
         causal=Causal.ROOT,
-        numbers={"filed": filed, "evaluated": model},
+        numbers={} if filed is None or made is None else {"filed": filed, "evaluated": made},
         likely=("the path of the checkpoint was not changed with that of the results",),
         next=(f"evaluate the checkpoint of step {filed}",),
     )

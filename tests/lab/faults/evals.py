@@ -69,5 +69,5 @@ ROWS = (
     _row("eval-template", _CHANGED, ("template", "prompt", "setting")),
     _row("eval-dropout", _UNTOLD, ("eval", "dropout"), numbers={"dropout": (0.55, 0.65)}),
     _row("eval-checkpoint", ("wrong_checkpoint", "earlier_checkpoint", "identical_results"), ("checkpoint",), onset=False),
-    _row("eval-order", (*_UNTOLD, "at_chance"), ("label", "order", "document", "answer", "evaluat")),
+    _row("eval-order", (*_UNTOLD, "at_chance", "labels_changed"), ("label", "order", "document", "answer", "evaluat")),
 )  # fmt: skip

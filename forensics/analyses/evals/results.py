@@ -5,42 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
+from math import isfinite, sqrt
 from types import MappingProxyType
 from typing import Any, cast
 
 import polars as pl
 
+from forensics.ingest._eval_metrics import is_higher_better, is_share
 from forensics.io.tolerant_json import loads
 from forensics.store.run import Run
 
 Row = Mapping[str, Any]
 Key = tuple[str, str, str]
-#: Metrics that are shares of documents, 1 being best.
-SHARES = frozenset(
-    ["acc", "acc_norm", "accuracy", "exact_match", "em", "pass@1", "qem", "pqem", "mc1", "prefix_exact_match"]
-)
-_LOWER = frozenset(
-    [
-        "ppl",
-        "perplexity",
-        "word_perplexity",
-        "byte_perplexity",
-        "bits_per_byte",
-        "mae",
-        "mse",
-        "rmse",
-        "loss",
-        "ter",
-        "wer",
-        "cer",
-        "brier_score",
-        "toxicity",
-        "hallucination",
-    ]
-)
-_HIGHER = SHARES | frozenset(
-    ["f1", "mcc", "bleu", "chrf", "rouge1", "rouge2", "rougeL", "mc2", "micro_f1", "macro_f1", "score", "bert_score"]
-)
+#: Documents that a result is taken to have where it does not say: the fewest that one finds published.
+FEWEST_DOCUMENTS = 30
+#: Agresti and Coull 1998: two right and two wrong added, so that a share of 0 or 1 has an error, too.
+_ADDED = 2
 _EARLIEST = -(1 << 62)
 
 
@@ -49,8 +29,30 @@ def higher_is_better(*rows: Row) -> bool | None:
     told = next((r["higher_is_better"] for r in rows if r.get("higher_is_better") is not None), None)
     if told is not None:
         return bool(told)
-    metric = str(rows[0]["metric"])
-    return True if metric in _HIGHER else False if metric in _LOWER else None
+    return is_higher_better(str(rows[0]["metric"]))
+
+
+def scale_of(*rows: Row) -> float:
+    """What a right answer counts in these results of one metric: 1, or 100 where they are percentages."""
+    return 100.0 if max(abs(float(row["value"])) for row in rows) > 1 else 1.0
+
+
+def error_of(row: Row, scale: float = 1.0) -> float | None:
+    """Standard error of a result, at least that of its documents; None where nothing gives one.
+
+    A score between 0 and 1, or a percentage, varies no more than a share of right answers does; where neither error nor
+    documents are stated it is taken to be of `FEWEST_DOCUMENTS`.
+    """
+    share = float(row["value"]) / scale
+    stated = float(row["stderr"]) if row["stderr"] is not None and isfinite(row["stderr"]) else None
+    if not higher_is_better(row) or not 0 <= share <= 1:
+        return stated or None
+    if stated and (row["n"] is None or not is_share(str(row["metric"]))):
+        return stated
+    n = row["n"] or FEWEST_DOCUMENTS
+    right = (share * n + _ADDED) / (n + 2 * _ADDED)
+    counted = scale * sqrt(right * (1 - right) / (n + 2 * _ADDED))
+    return max(stated, counted) if stated is not None else counted
 
 
 def settings_of(row: Row) -> Mapping[str, object]:
@@ -92,7 +94,7 @@ def courses(run: Run) -> dict[Key, list[Row]]:
 
 @cache
 def _chances() -> tuple[tuple[str, float], ...]:
-    rows = (files("forensics.signals") / "eval_chance.tsv").read_text(encoding="utf-8").splitlines()
+    rows = (files("forensics.analyses.evals") / "chance.tsv").read_text(encoding="utf-8").splitlines()
     cells = (row.split("\t") for row in rows if row and not row.startswith("#"))
     return tuple((name, float(share)) for name, share in cells)
 

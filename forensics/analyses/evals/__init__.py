@@ -1,0 +1,1 @@
+"""Evaluations of a run: what was scored and how, whether a score fell, and which setting of the evaluation changed."""

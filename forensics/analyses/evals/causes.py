@@ -1,0 +1,118 @@
+"""Which setting of the evaluation changed where its scores fell: the most telling one that can act on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from forensics.analyses.evals.documents import documents_unlike
+from forensics.analyses.evals.falls import Fall, first_fall
+from forensics.analyses.evals.results import Row, settings_of
+from forensics.analyses.evals.settings import RANKS, Unlike, compared, family_of
+from forensics.analyses.evals.sittings import Sitting, evaluated_step, of_wrong_checkpoint, weights_of
+from forensics.analyses.evals.tokenizers import tokenizer_unlike
+from forensics.store.run import Run
+
+#: Slugs of what changed; settings of every other family are `eval_settings_change`.
+_CAUSES = {"checkpoint": "wrong_checkpoint", "tokenizer": "tokenizer_mismatch", "labels": "labels_changed"}
+_ORDER = {family: place for place, family in enumerate(("checkpoint", "labels", *RANKS[1:]))}
+#: Families whose change alone does not make a score fall far.
+_WEAK = frozenset(("seed",))
+#: Settings of unknown meaning are believed where so many sound evaluations had them all alike.
+_CONSTANT = 2
+_MOST_TASKS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosed:
+    """A fall and its cause: settings that changed with it, the most telling first; none where nothing recorded did."""
+
+    fall: Fall
+    cause: str
+    changed: tuple[Unlike, ...]
+
+
+def diagnosed(run: Run) -> Diagnosed | None:
+    """The first fall of the scores of a run, with its cause."""
+    fall = first_fall(run)
+    if fall is None:
+        return None
+    changed = [one for one in _changed(run, fall) if one.family not in _WEAK]
+    if changed:
+        return Diagnosed(fall, _CAUSES.get(changed[0].family, "eval_settings_change"), tuple(changed))
+    return Diagnosed(fall, "cause_not_recorded" if fall.is_abrupt else "eval_falls", ())
+
+
+def _changed(run: Run, fall: Fall) -> list[Unlike]:
+    found: dict[tuple[str, str], Unlike] = {}
+    for test in fall.tasks[:_MOST_TASKS]:
+        before = next(
+            (s.rows[k] for s in fall.sound[-1:] for k, row in s.rows.items() if _alike(row, test.after)), test.before
+        )
+        unlike = compared(before, test.after)
+        every = (
+            *_wrong_weights(fall, test.after),
+            *tokenizer_unlike(run, before, test.after),
+            *documents_unlike(run, before, test.after),
+            *unlike.blocks,
+            *unlike.care,
+            *_others(fall, test.after),
+        )
+        for one in every:
+            found.setdefault((one.family, one.name), one)
+    return sorted(found.values(), key=lambda one: (_ORDER[one.family], _is_switch(one)))
+
+
+def _is_switch(one: Unlike) -> bool:
+    """Whether a setting is only turned on or off: the number beside it says more."""
+    return {one.base, one.cand} <= {"True", "False", "not set"}
+
+
+def _alike(row: Row, other: Row) -> bool:
+    return all(row[column] == other[column] for column in ("task", "metric", "filter"))
+
+
+def _wrong_weights(fall: Fall, after: Row) -> Iterator[Unlike]:
+    """The weights that were loaded, where they are of another step than the results are filed under."""
+    rows = [row for one in (*fall.sound, *fall.fallen) for row in one.rows.values()]
+    if any(row is after for row in of_wrong_checkpoint(rows)):
+        place = f"{after['source']}:{after['line']}" if after["line"] else str(after["source"])
+        filed = f"of step {fall.step}"
+        yield Unlike(
+            "checkpoint",
+            filed,
+            weights_of(after) or f"of step {evaluated_step(after)}",
+            place,
+            place,
+            family="checkpoint",
+        )
+
+
+def _others(fall: Fall, after: Row) -> Iterator[Unlike]:
+    """Settings of unknown meaning that all sound evaluations had alike, and the fallen one has not."""
+    known = [settings_of(row) for one in fall.sound if (row := _row_like(one, after)) is not None]
+    if len(known) < _CONSTANT:
+        return
+    now = settings_of(after)
+    later = [settings_of(row) for one in fall.fallen if (row := _row_like(one, after)) is not None]
+    for key, cell in now.items():
+        if family_of(key) is not None or not _is_plain(cell) or cell == known[0].get(key, cell):
+            continue
+        if all(one.get(key) == known[0].get(key) for one in known) and all(one.get(key) == cell for one in later):
+            source = str(after["source"])
+            yield Unlike(key, str(known[0][key]), str(cell), source, source, family="other")
+
+
+def _row_like(one: Sitting, row: Row) -> Row | None:
+    return next((other for other in one.rows.values() if _alike(other, row)), None)
+
+
+def _is_plain(cell: object) -> bool:
+    """Whether a value is one that a person sets: no time and no measured number."""
+    return isinstance(cell, (bool, str, int)) or (isinstance(cell, float) and cell == round(cell, 3))
+
+
+def words_of(changed: Sequence[Unlike]) -> str:
+    """Give the settings that changed, the first three of the most telling family."""
+    own = [one.words for one in changed if one.family == changed[0].family]
+    return "; ".join(own[:3])

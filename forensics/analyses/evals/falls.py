@@ -1,0 +1,224 @@
+"""Whether a score fell at an evaluation by more than its noise, although training did not: the first such evaluation.
+
+Each task is compared with the best sound evaluation before it, and the mean of all tasks with the last sound one. The
+noise is the printed standard error, else the binomial one of the documents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import hypot, isfinite, sqrt
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from forensics.analyses.evals.results import Key, Row, error_of, higher_is_better, members_of, scale_of
+from forensics.analyses.evals.sittings import Sitting, sittings
+from forensics.signals.loss_curve import Curve, curves
+from forensics.store.run import Run
+
+_NUMBERS = re.compile(r"\d+|(?<![a-z])(?:final|last|latest|best)(?![a-z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a fall is.
+
+    `alpha`: chance gives one in all results that were looked at in so many cases (Bonferroni).
+    `share`, `relative`: what one task loses at least, of the scale and of its score before; `mean`, `of_mean`: what the
+    mean of all does; `risen`: by what share of itself a perplexity or an error rises. Checkpoints of sound runs differ
+    by less whatever the documents: in 26 series of checkpoints of Pythia (84 results) one task lost 6.8 points and
+    13 %, and one perplexity rose by 41 %, while no mean lost 5 points.
+    `loss`: a training loss that rose by more than this explains it. `records`: of a median of the loss.
+    """
+
+    alpha: float = 0.001
+    share: float = 0.08
+    relative: float = 0.15
+    mean: float = 0.05
+    of_mean: float = 0.1
+    risen: float = 1.0
+    loss: float = 0.1
+    records: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFall:
+    """A task that fell, or the mean of all in the name of one: both results, as shares where they are scores.
+
+    `gap` is what was lost, `noise` its standard error, `level` what was there before.
+    """
+
+    before: Row
+    after: Row
+    gap: float
+    noise: float
+    level: float
+
+    @property
+    def errors(self) -> float:
+        """The fall in standard errors."""
+        return self.gap / self.noise
+
+    @property
+    def lost(self) -> float:
+        """The fall as a share of what was there before."""
+        return self.gap / self.level
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """The first evaluation at which scores fell.
+
+    `tasks`: those that fell, the furthest first. `errors`, `lost`: of the clearest test, which may be that of the mean.
+    `sound`: evaluations before it. `fallen`: it, and those after it that are worse than the best before. `is_abrupt`:
+    at least half of the fall came between two evaluations. `losses`: rows of the training loss at both.
+    """
+
+    step: int | None
+    step_before: int | None
+    tasks: tuple[TaskFall, ...]
+    errors: float
+    lost: float
+    sound: tuple[Sitting, ...]
+    fallen: tuple[Sitting, ...]
+    is_abrupt: bool
+    losses: tuple[Mapping[str, Any], ...] = ()
+
+
+def masked(model: str | None) -> str:
+    """Give the name of a model with its numbers masked: checkpoints of one run have one name."""
+    return _NUMBERS.sub("0", model or "")
+
+
+def first_fall(run: Run, limits: Limits | None = None) -> Fall | None:
+    """The first evaluation that scores worse than chance and training explain; None where there is none."""
+    limits = limits or Limits()
+    every = sittings(run)
+    looked = sum(len(one.rows) for one in every[1:]) + len(every[1:])
+    if not looked:
+        return None
+    bound = NormalDist().inv_cdf(1 - limits.alpha / looked)
+    best = dict(every[0].rows)
+    sound = [every[0]]
+    for at, one in enumerate(every[1:], 1):
+        tests = _tests(best, sound[-1], one, limits)
+        worst = max((test for test in tests if test.errors > bound), key=lambda test: test.errors, default=None)
+        losses = _losses(run, sound[-1].step, one.step, limits) if worst is not None else ()
+        if worst is not None and losses is not None:
+            return _fall(worst, tests, (bound, best), (tuple(sound), every[at:]), losses)
+        if worst is None:
+            sound.append(one)
+            best = _bests(best, one)
+    return None
+
+
+def _bests(best: Mapping[Key, Row], one: Sitting) -> dict[Key, Row]:
+    better = {key: row for key, row in one.rows.items() if key not in best or _gap(best[key], row) < 0}
+    return {**best, **better}
+
+
+def _gap(before: Row, after: Row) -> float:
+    """By how much a result is worse than another one; 0 where the direction is not known."""
+    is_higher = higher_is_better(before, after)
+    return 0.0 if is_higher is None else (1 if is_higher else -1) * (float(before["value"]) - float(after["value"]))
+
+
+def _tests(best: Mapping[Key, Row], last: Sitting, one: Sitting, limits: Limits) -> list[TaskFall]:
+    """Every task that fell materially, and the mean of all of them in the name of the one that fell furthest."""
+    tests = [test for key, row in one.rows.items() if key in best and (test := _tested(best[key], row)) is not None]
+    pooled = _pooled([test for key, row in _plain(one) if key in last.rows and (test := _tested(last.rows[key], row))])
+    far = [test for test in tests if _is_material(test, limits)]
+    if pooled is not None and pooled.gap > limits.mean and pooled.lost > limits.of_mean:
+        far.append(pooled)
+    return far
+
+
+def _is_material(test: TaskFall, limits: Limits) -> bool:
+    """Whether a task lost more than checkpoints of a sound run differ by."""
+    if higher_is_better(test.before, test.after) is False:
+        return test.lost > limits.risen
+    return test.gap > limits.share and test.lost > limits.relative
+
+
+def _plain(one: Sitting) -> Iterator[tuple[Key, Row]]:
+    """One score of each task; a group gives way to its members."""
+    seen: set[str] = set()
+    for key, row in one.rows.items():
+        if key[0] not in seen and not members_of(row) and higher_is_better(row):
+            seen.add(key[0])
+            yield key, row
+
+
+def _tested(before: Row, after: Row) -> TaskFall | None:
+    """Compare two results of one model or of checkpoints of one run."""
+    return fall_between(before, after) if masked(before["model"]) == masked(after["model"]) else None
+
+
+def fall_between(before: Row, after: Row) -> TaskFall | None:
+    """Measure how far one result lies below another; None where a value, the noise or the direction is not known."""
+    if not (isfinite(before["value"]) and isfinite(after["value"])):
+        return None
+    scale = scale_of(before, after)
+    errors = error_of(before, scale), error_of(after, scale)
+    if errors[0] is None or errors[1] is None or hypot(errors[0], errors[1]) <= 0 or not before["value"]:
+        return None
+    level = abs(float(before["value"])) / scale
+    return TaskFall(before, after, _gap(before, after) / scale, hypot(errors[0], errors[1]) / scale, level)
+
+
+def _pooled(tests: Sequence[TaskFall]) -> TaskFall | None:
+    """The mean of several tasks."""
+    if len(tests) < 2:
+        return None
+    worst, count = max(tests, key=lambda one: one.errors), len(tests)
+    noise = sqrt(sum(one.noise * one.noise for one in tests)) / count
+    return TaskFall(
+        worst.before, worst.after, sum(t.gap for t in tests) / count, noise, sum(t.level for t in tests) / count
+    )
+
+
+def _losses(run: Run, before: int | None, after: int | None, limits: Limits) -> tuple[Mapping[str, Any], ...] | None:
+    """Rows of the training loss at both steps; None where it rose, so that training explains the fall."""
+    if before is None or after is None or after <= before:
+        return ()
+    for curve in curves(run, "loss"):
+        at = curve.rows["at"].to_numpy()
+        ends = [int((at <= step).sum()) for step in (before, after)]
+        if 0 < ends[0] < ends[1]:
+            then, now = (_level(curve, end, start, limits) for end, start in ((ends[0], 0), (ends[1], ends[0])))
+            return None if now > then + limits.loss * abs(then) else (curve.row(ends[0] - 1), curve.row(ends[1] - 1))
+    return ()
+
+
+def _level(curve: Curve, end: int, start: int, limits: Limits) -> float:
+    return float(np.median(curve.values[max(start, end - limits.records) : end]))
+
+
+def _fall(
+    worst: TaskFall,
+    tests: Sequence[TaskFall],
+    than: tuple[float, Mapping[Key, Row]],
+    course: tuple[tuple[Sitting, ...], Sequence[Sitting]],
+    losses: tuple[Mapping[str, Any], ...],
+) -> Fall:
+    bound, best = than
+    sound, rest = course
+    clear = {id(test.after): test for test in tests if test.errors > bound}
+    tasks = sorted(clear.values(), key=lambda test: -test.errors)
+    key = next(key for key, row in rest[0].rows.items() if row is tasks[0].after)
+    previous = sound[-1].rows.get(key, tasks[0].before)
+    return Fall(
+        step=rest[0].step,
+        step_before=sound[-1].step,
+        tasks=tuple(tasks),
+        errors=worst.errors,
+        lost=max(worst.lost, tasks[0].lost),
+        sound=sound,
+        fallen=tuple(one for one in rest if any(k in best and _gap(best[k], row) > 0 for k, row in one.rows.items())),
+        is_abrupt=2 * _gap(previous, tasks[0].after) >= _gap(tasks[0].before, tasks[0].after),
+        losses=losses,
+    )
