@@ -70,9 +70,9 @@ from dataclasses import dataclass
 
 from forensics.analyses.evals.causes import Diagnosed, diagnosed, words_of
 from forensics.analyses.evals.falls import Fall
+from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import metric_evidence
 from forensics.rules.bad_eval._results import name_of, result_evidence
 from forensics.store.run import Run
 

@@ -51,9 +51,9 @@ from typing import Any
 import polars as pl
 
 from forensics.analyses.evals.results import Row, settings_of
+from forensics.case.evidence import fact_evidence
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.case.evidence import fact_evidence
 from forensics.rules.bad_eval._results import result_evidence
 from forensics.store.run import Run
 

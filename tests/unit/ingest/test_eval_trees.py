@@ -140,3 +140,10 @@ def test_lines_of_results_cost_one_line_where_one_is_cut(run: Run) -> None:
 def test_what_is_no_evaluation_is_left_to_others(run: Run, path: str, document: object) -> None:
     with pytest.raises(NotMine):
         rows(run, path, document)
+
+
+@pytest.mark.parametrize(("case", "count"), [("ok-table", 3), ("ok-models", 2), ("ok-lines", 3), ("broken-cut", 2)])
+def test_tables_of_ones_own_are_accounted_for_byte_by_byte(run_fixture: Run, case: str, count: int) -> None:
+    wrote = run_fixture(eval_tables.read, f"eval_tables/{case}")
+    assert wrote.table("evals").height == count
+    assert wrote.coverage.read_bytes + wrote.coverage.skipped_bytes == wrote.coverage.size_bytes
