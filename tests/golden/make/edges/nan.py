@@ -175,7 +175,7 @@ def _names() -> Iterator[Made]:
             label = lost(onset + 1) if 0 < onset < 118 and 1 < len(names) < 5 else Label(outcome="failed|suspect|healthy|cannot_say", shape="nan|none")  # fmt: skip
             yield one(f"together-{len(names)}-from-{onset}", cells, label)
     cells = {"G": spoilt(falling(), lambda at: at >= 60), "D": spoilt(falling(seed=3), lambda at: 60 <= at < 119)}
-    yield one("together-one-comes-back", cells, Label(outcome="failed|suspect|healthy", shape="nan|none"))
+    yield one("together-one-comes-back", cells, Label(outcome="failed|suspect|healthy|cannot_say", shape="nan|none"))
 
 
 def _hidden() -> Iterator[Made]:
@@ -187,7 +187,7 @@ def _hidden() -> Iterator[Made]:
         near = [max(last, v * 0.98**at) for at, v in enumerate(loss)]
         yield one(f"loss-falls-to-{last}-then-zero", {"loss": spoilt(near, lambda at: at >= 90, 0.0)}, HEALTHY if last < 0.05 else lost(91))  # fmt: skip
     zero = spoilt(loss, lambda at: at >= 90, 0.0)
-    yield one("loss-zero-with-gradients", {"loss": zero, "grad_norm": norms()}, Label(outcome="healthy|suspect|failed", shape="none|nan|learning"))  # fmt: skip
+    yield one("loss-zero-with-gradients", {"loss": zero, "grad_norm": norms()}, Label(outcome="healthy|suspect|failed|cannot_say", shape="none|nan|learning"))  # fmt: skip
     yield one("loss-zero-with-gradients-lost", {"loss": zero, "grad_norm": spoilt(norms(), lambda at: at >= 90)}, lost(91, "filtered_by_writer"))  # fmt: skip
     yield one("loss-zero-then-more-with-gradients-lost", {"loss": [*zero[:-1], 1.0], "grad_norm": spoilt(norms(), lambda at: at >= 90)}, lost(91))  # fmt: skip
     mixed = [0.0 if at >= 90 and at % 2 else NAN if at >= 90 else v for at, v in enumerate(loss)]
@@ -266,7 +266,7 @@ def _words() -> Iterator[Made]:
     returned = "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output."
     for after in (0, 1, 2, 30):
         text = lines(log_of(falling(60)), _TRACE, returned, log_of(falling(after, seed=3), 61))
-        label = lost(61) if after < 2 else Label(outcome="healthy|suspect|failed", shape="none|nan|crash")
+        label = lost(61) if after < 2 else Label(outcome="healthy|suspect|failed|cannot_say", shape="none|nan|crash")
         yield Made(f"edge-nan-said-then-{after}", {"train.log": text}, label)
     word = "WARNING loss is nan at step {0}, skipping batch"
     for times in (1, 3, 4):

@@ -114,7 +114,7 @@ def _attempts() -> Iterator[Made]:
     gone = records({"loss": spoilt(falling(60), lambda at: at >= 40), "grad_norm": norms(count=60)})
     for after in (2, 3, 40):
         again = records({"loss": falling(after, seed=8), "grad_norm": norms(count=after)})
-        label = HEALTHY if after > 3 else Label(outcome="failed|suspect|healthy", shape="nan|none")
+        label = HEALTHY if after > 3 else Label(outcome="failed|suspect|healthy|cannot_say", shape="nan|none")
         yield Made(f"edge-nan-then-{after}-anew", {"metrics.jsonl": gone + again}, label)
     zeros = records({"loss": [0.0] * 30, "grad_norm": norms(count=30)})
     yield Made("edge-nan-then-zeros-anew", {"metrics.jsonl": gone + zeros}, lost(41))
