@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from forensics.dialects import _direct, _lines, _prefix
+from forensics.dialects import _counters, _direct, _lines, _prefix
 from forensics.dialects._assemble import Memory, assemble, empty, needs_whole_file
 from forensics.dialects._match import LEARN_FROM, Batch, Learned, claims, matches
 from forensics.dialects.spec import Dialect
@@ -72,7 +72,8 @@ class Matcher:
         claimed = claims([])
         ready: list[Tables] = []
         for held in self._held:
-            batches = matches(held.dialect, found, held.learned, claimed)
+            lines = _counters.sparse(found) if held.dialect is _counters.COUNTERS else found
+            batches = matches(held.dialect, lines, held.learned, claimed)
             if len(self._held) > 1:
                 claimed = _lines.union(claimed, claims(batches))
             held.keep(batches)

@@ -96,6 +96,14 @@ def test_a_bar_is_a_clock(tmp_path: Path) -> None:
     assert only(found, plan=100).elapsed_s == 3725
 
 
+def test_in_a_crowd_of_frames_no_pass_of_a_bar_is_lost(tmp_path: Path) -> None:
+    epochs = [bar("train: ", at, 20) for _ in range(60) for at in range(21)]
+    run, found = read(tmp_path, [*epochs, *records(3)])
+    one = only(found, plan=20)
+    assert (one.done, one.passes) == (20, 60)
+    assert run.collect("progress").height < len(epochs)
+
+
 def test_what_was_counted_at_a_place_gives_its_phase(tmp_path: Path) -> None:
     lines = [*(bar("Tokenizing: ", at, 9) for at in range(10)), *(bar("train: ", at, 30) for at in range(31))]
     _, found = read(tmp_path, [*lines, *records(5)])
