@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -12,11 +12,12 @@ import polars as pl
 
 from forensics import registry
 from forensics.analyses.checkpoints import last_clean
+from forensics.case.attempts import Attempts, attempts, of_judged
 from forensics.errors import ForensicsError, PlaceError, UsageError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.reading import Opened, open_source, opened_bytes, opened_stream
-from forensics.model import FileCoverage, Finding, Issue, Report, Shape, Source
+from forensics.model import FileCoverage, Finding, Issue, Report, Severity, Shape, Source
 from forensics.store import disk
 from forensics.store.fill import fill, held_bytes
 from forensics.store.gather import Rows, coverage_of, issues_frame, issues_of, run_from, sources_frame
@@ -191,11 +192,30 @@ def thresholds_of(config: RuleConfig) -> dict[type, Any]:
     return {type(one): one for one in asked if one != type(one)()}
 
 
+def _of_judged(run: Run, config: RuleConfig, found: Sequence[Finding]) -> Iterator[Finding]:
+    """Ask the rules once more of the last attempt whose findings only tell of an earlier one: many tell the first."""
+    tried = attempts(run)
+    if len(tried.every) < 2:
+        return
+    over = {f.rule for f in found if f.severity is Severity.ERROR and _is_over(tried, f)}
+    again = over - {f.rule for f in found if not _is_over(tried, f)}
+    rest = of_judged(run) if again else run
+    for rule in registry.load("rules").rules:
+        if rule.id in again:
+            yield from rule.check(rest, config.for_rule(rule))
+
+
+def _is_over(tried: Attempts, finding: Finding) -> bool:
+    proof = finding.evidence[0]
+    return tried.is_over(proof.source, line=proof.locator.line, byte=proof.locator.byte, t_ns=proof.t_ns)
+
+
 def report_of(run: Run, config: RuleConfig | None = None, shapes: frozenset[Shape] | None = None) -> Report:
     """Judge a run that has been read, by every rule or by those of some shapes only."""
     config = config if config is not None else Defaults()
     run = run.under(thresholds_of(config))
     every = tuple(findings_of(run, config, shapes))
+    every += tuple(_of_judged(run, config, every))
     kept = tuple(f for f in every if f.rule not in config.ignore)
     coverage = coverage_of(run)
     verdict = decide(kept, run, coverage)

@@ -23,6 +23,8 @@ from forensics.store.run import Run
 
 #: An attempt that logs so many records has got over what ended the one before it; fewer may still be in a buffer.
 GOES_ON_RECORDS = 3
+#: Tables whose rows have a place in the order of their source.
+_PLACED = frozenset(("metrics", "events", "checkpoints"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,29 @@ def _reached(cut: Cut, line: int | None, byte: int | None) -> bool:
 def attempts(run: Run) -> Attempts:
     """Give the attempts of a run."""
     return run.derived(_attempts)
+
+
+def of_judged(run: Run) -> Run:
+    """Give the run as if only the attempt that is judged, and later ones, had written: rules that tell the first find
+    of a run then tell theirs.
+    """  # noqa: D205 - one sentence over two lines
+    tried = attempts(run)
+    begins = {
+        source: min((cut.seq for cut in cuts if cut.number >= tried.judged.number), default=None)
+        for source, cuts in tried.cuts.items()
+    }
+    gone = [source for source, seq in begins.items() if seq is None]
+    places = [(source, seq) for source, seq in begins.items() if seq is not None]
+    since = pl.LazyFrame(places, schema={"source": pl.String, "since": pl.Int64}, orient="row")
+
+    def kept(frame: pl.LazyFrame) -> pl.LazyFrame:
+        rows = frame.filter(~pl.col("source").is_in(gone)).join(since, on="source", how="left", maintain_order="left")
+        return rows.filter(
+            pl.col("since").is_null() | pl.col("seq").is_null() | (pl.col("seq") >= pl.col("since"))
+        ).drop("since")
+
+    own = {table: kept(frame) if table in _PLACED else frame for table, frame in run.frames.items()}
+    return Run(run.name, own, run.bases)
 
 
 def _attempts(run: Run) -> Attempts:

@@ -13,14 +13,14 @@ from typing import Any
 
 import polars as pl
 
-from forensics.case.attempts import attempts
+from forensics.case.attempts import Attempts, attempts
 from forensics.dialects._signatures import by_id
 from forensics.signals._classify import Weight, final_codes, of_exception, of_signature
 from forensics.signals._events_attrs import attributes
 from forensics.signals._failure import ANY, Failure, merged
 from forensics.signals._near_the_end import ends_the_log, last_lines, of_trackers_own
 from forensics.signals._survival import alike, cleared, last_ends, recurring, started_again
-from forensics.signals.endings import ending_of
+from forensics.signals.endings import Ending, ending_of
 from forensics.signals.hang_exits import NONZERO, exits
 from forensics.signals.hang_ranks import stated
 from forensics.store.run import Run
@@ -60,6 +60,8 @@ def _failures(run: Run) -> tuple[Failure, ...]:
             return "freed"
         if tried.is_over(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns):
             return "earlier"
+        if failure.weight == Weight.STOP and _left_behind(failure, tried, end):
+            return "earlier"
         goes_on = not ends_the_log(failure.source, failure.line, last)
         return cleared(failure, end, ends[failure.source], goes_on=goes_on, unreported=unreported) or (
             "recurring"
@@ -73,6 +75,12 @@ def _failures(run: Run) -> tuple[Failure, ...]:
     over = {alike(f) for f in judged if f.cleared == "success" and f.exception and unreported}
     # what one rank got over, the others did too, though only one of them says that the run finished
     return tuple(replace(f, cleared="success") if not f.cleared and alike(f) in over else f for f in judged)
+
+
+def _left_behind(failure: Failure, tried: Attempts, end: Ending) -> bool:
+    """Whether a log that places no attempt says a stop and then, of the attempt that is judged, that it finished."""
+    later = any(mark.source == failure.source and mark.at > failure.at for mark in end.successes)
+    return later and tried.judged.number > 0 and tried.judged.ended and failure.source not in tried.cuts
 
 
 def _freed(run: Run) -> dict[str, int]:

@@ -193,3 +193,32 @@ def test_steps_that_count_anew_while_the_loss_goes_on_are_a_lost_counter(tmp_pat
     again = [line.replace(f"step {n + 50} ", f"step {n} ", 1) for n, line in enumerate(steps(51, 110, slope=-0.02), 1)]
     _, report = judged(place_of(tmp_path, train_log=[*steps(1, 50, slope=-0.02), resumed, *again, DONE]))
     assert [f.cause for f in report.findings if f.rule == "RSM004"] == ["steps_count_anew"]
+
+
+def test_a_stop_in_a_log_that_then_says_it_finished_is_of_an_earlier_attempt(tmp_path: Path) -> None:
+    out = ["received preemption notice, checkpoint saved, leaving", DONE]
+    err = [*HEAD, *steps(1, 50), *HEAD, "resumed from checkpoints/step_50 at step 50", *steps(51, 90), DONE]
+    _, report = judged(place_of(tmp_path, slurm_out=out, slurm_err=err))
+    assert report.verdict.outcome is Outcome.HEALTHY
+
+
+def test_a_graceful_stop_of_the_only_attempt_is_a_stop_whatever_is_printed_after_it(tmp_path: Path) -> None:
+    out = ["received preemption notice, checkpoint saved, leaving", DONE]
+    _, report = judged(place_of(tmp_path, slurm_out=out, slurm_err=[*HEAD, *steps(1, 50)]))
+    assert report.verdict.shape is Shape.STOPPED
+
+
+def test_a_loss_that_is_lost_again_by_the_last_attempt_is_not_forgiven_with_the_first(tmp_path: Path) -> None:
+    again = [*steps(1, 40), *(f"step {n} | loss: nan | lr: 1.00e-03" for n in range(41, 61))]
+    resumed = "resumed from checkpoints/step_20 at step 20"
+    tried, report = judged(place_of(tmp_path, train_log=[*again, resumed, *again[20:]]))
+    assert tried.judged.number == 1
+    assert (report.verdict.outcome, report.verdict.shape) == (Outcome.FAILED, Shape.NAN)
+
+
+def test_a_loss_that_is_lost_by_an_earlier_attempt_only_is_told_and_not_judged(tmp_path: Path) -> None:
+    first = [*steps(1, 40), *(f"step {n} | loss: nan | lr: 1.00e-03" for n in range(41, 61))]
+    resumed = "resumed from checkpoints/step_20 at step 20"
+    _, report = judged(place_of(tmp_path, train_log=[*first, resumed, *steps(21, 90), DONE]))
+    assert report.verdict.outcome is Outcome.HEALTHY
+    assert any(finding.shape is Shape.NAN for finding in report.findings)
