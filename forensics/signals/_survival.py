@@ -1,7 +1,8 @@
 """Why an error is not the run's failure: later steps, a later run in the same file, or the run's own success marker.
 
-A complaint or a stop after a success marker is the noise of a tear-down. A run that is started again from an earlier
-step has got over an error of the run before it when it ends in some way of its own, or trains past that place.
+A complaint, a stop, a kill or an exception's lone line after a success marker is the noise of a tear-down. A run that is
+started again from an earlier step has got over an error of the run before it when it ends in some way of its own, or
+trains past that place.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class Judged(Protocol):
     def exception(self) -> str: ...
     @property
     def message(self) -> str: ...
+    @property
+    def head(self) -> int | None: ...
     @property
     def cause(self) -> str: ...
     @property
@@ -166,7 +169,7 @@ def _ended_well_elsewhere(failure: Judged, end: Ending, *, goes_on: bool, unrepo
 
 def _after_success(failure: Judged, success: Mark) -> str:
     before = success.source == failure.source and success.at < failure.at
-    noise = failure.weight <= Weight.STOP or failure.aside
     if before or success.source != failure.source:
-        return "teardown" if noise else ""
+        echo = failure.weight == Weight.ECHO and failure.head is None
+        return "teardown" if echo or failure.aside or failure.weight <= Weight.STOP else ""
     return "" if failure.weight == Weight.STOP else "success"

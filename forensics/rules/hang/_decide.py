@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 from collections import Counter
 from collections.abc import Sequence
@@ -55,8 +56,8 @@ _CRASHES = (
 )
 #: These say that there should have been other ranks.
 _AT_START = frozenset({"init_hang", "rendezvous_timeout", "port_in_use"})
-#: These kinds of evidence stand by themselves: they prove a stall without any complaint.
-_STANDALONE = frozenset({"recorder", "stack"})
+#: These kinds of evidence stand by themselves, from a weight on: they prove a stall or a death without any complaint.
+_STANDALONE = {"recorder": 4.0, "stack": 4.0, "exit": 6.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def _failed(run: Run, found: Sequence[Clue]) -> bool:
         return False
     if any(f.weight != Weight.STOP for f in standing(run)):
         return True
-    stalled = any(c.kind in _STANDALONE and c.weight >= 4 for c in found)
+    stalled = any(c.weight >= _STANDALONE.get(c.kind, math.inf) for c in found)
     return stalled and ending_of(run).final is None
 
 

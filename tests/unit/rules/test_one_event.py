@@ -260,3 +260,20 @@ def test_a_stop_that_nothing_follows_is_a_stop(tmp_path: Path) -> None:
     write(tmp_path, "job-7.out", steps(30), STOPPED)
     write(tmp_path, "job-7.err", raised(MISSING))
     assert triage(tmp_path).verdict.shape is Shape.STOPPED
+
+
+@pytest.mark.parametrize("line", ["Killed", "AssertionError: can only test a child process"])
+def test_a_kill_or_a_lone_exception_after_the_end_is_noise(tmp_path: Path, line: str) -> None:
+    assert judged(tmp_path, steps(30), DONE, line).outcome is Outcome.HEALTHY
+
+
+def test_a_traceback_after_the_end_marker_of_training_is_a_failure_of_what_came_next(tmp_path: Path) -> None:
+    assert judged(tmp_path, steps(30), DONE, "evaluating", raised(OOM)).shape is Shape.OOM
+
+
+def test_a_table_of_exit_codes_alone_tells_of_a_death(tmp_path: Path) -> None:
+    for rank in range(3):
+        write(tmp_path, f"logs/x_1/attempt_0/{rank}/stdout.log", steps(30, f"rank={rank} "))
+    write(tmp_path, "launch.log", table((1, 137), first=1))
+    verdict = triage(tmp_path).verdict
+    assert (verdict.outcome, verdict.culprits, verdict.cause) == (Outcome.FAILED, (1,), "silent_death_sigkill")
