@@ -1,7 +1,7 @@
 """Why an error is not the run's failure: later steps, a later run in the same file, or the run's own success marker.
 
-A complaint, a stop, a kill or an exception's lone line after a success marker is the noise of a tear-down. A run that is
-started again from an earlier step has got over an error of the run before it when it ends in some way of its own, or
+A complaint, a stop, a kill or an exception's lone line after a success marker is the noise of a tear-down. A run that
+is started again from an earlier step has got over an error of the run before it when it ends in some way of its own, or
 trains past that place.
 """
 
