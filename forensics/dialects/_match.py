@@ -26,11 +26,15 @@ _MOST_LAYOUTS = 12
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Matches of one `Line`: `meta` has one row per match; `values` has columns row, raw_name, name, value."""
+    """Matches of one `Line`: `meta` has one row per match; `values` has columns row, raw_name, name, value.
+
+    `claims`: no other line reads metrics of these segments.
+    """
 
     kind: int
     meta: pl.DataFrame
     values: pl.DataFrame | None
+    claims: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ def matches(dialect: Dialect, found: pl.DataFrame, learned: Learned, claimed: In
 
 def claims(batches: list[Batch]) -> Ints:
     """Segments (`seq`) whose metrics these matches have read."""
-    read = [b.meta["seq"].to_numpy() for b in batches if b.values is not None]
+    read = [b.meta["seq"].to_numpy() for b in batches if b.values is not None and b.claims]
     return np.concatenate(read) if read else NONE
 
 
@@ -154,7 +158,8 @@ def _general(kind: int, line: Line, lines: pl.DataFrame, year: int) -> Batch | N
     return Batch(
         kind,
         _meta(line, lines, groups, How(year)),
-        _values.of_groups(line, groups) if line.meaning == "metrics" else None,
+        _values.of_groups(line, groups) if line.meaning in {"metrics", "clock"} else None,
+        claims=line.meaning == "metrics",
     )
 
 

@@ -1,6 +1,6 @@
 r"""Keras and TensorFlow `fit`: `Epoch E/M`, then `i/N … - loss: … - metric: …`, redrawn in place.
 
-The step time is printed in ms (or us, or s) per step. The loss is the running mean of the epoch: a NaN stays in it to
+The bar's time per step is a clock (`progress_bars`). The loss is the running mean of the epoch: a NaN stays in it to
 the end of the epoch and hides from which batch it came; `val_loss` is printed on the last frame. The step is (E - 1)
 * N + i. A frame without an `Epoch` line above it has no step. TerminateOnNaN names the batch and stops the run.
 
@@ -11,7 +11,7 @@ Example:
     400/400 ━━━━━━━━━━━━━━━━━━━━ 5s 12ms/step - accuracy: 0.8750 - loss: 0.6250 - val_loss: 0.7500
     ```
     => step=460 loss=1.25 accuracy=0.75
-    => step=800 loss=0.625 accuracy=0.875 eval_loss=0.75 step_time_s=0.012
+    => step=800 loss=0.625 accuracy=0.875 eval_loss=0.75
 
 Example:
     ```log
@@ -20,7 +20,7 @@ Example:
     Epoch 1: val_loss improved from 1.50000 to 1.25000, saving model to out/k_01.keras
     Batch 3: Invalid loss, terminating training
     ```
-    => step=8 loss=nan mae=nan step_time_s=0.075
+    => step=8 loss=nan mae=nan
     => saved step=8 path=out/k_01.keras
     => event keras.nan step=8
 
@@ -35,7 +35,7 @@ from __future__ import annotations
 from functools import partial
 
 from forensics.dialects._epochs import global_step
-from forensics.dialects.spec import Dialect, Line, Name
+from forensics.dialects.spec import Dialect, Line
 
 DIALECT = Dialect(
     name="keras",
@@ -45,10 +45,10 @@ DIALECT = Dialect(
         Line(
             "metrics",
             "loss: ",
-            r"^\s*(?P<iter>\d+)/(?P<iters>\d+) (?:\[[=>.]*\]|[━ ]+|-)(?:.*? (?P<step_ms>\d+)ms/step)?.*?"
+            r"^\s*(?P<iter>\d+)/(?P<iters>\d+) (?:\[[=>.]*\]|[━ ]+|-).*?"
             r"- (?P<tail>(?:[A-Za-z_]\w*: .*)?\bloss: .+)$",
             tail="colon",
-            names={"step_ms": Name("step_time_s", 0.001), "ETA": None},
+            names={"ETA": None},
         ),
         Line("saved", ": saving model to ", r"^Epoch (?P<epoch>\d+): saving model to (?P<path>\S+)"),
         Line("saved", ", saving model to ", r"^Epoch (?P<epoch>\d+): .*, saving model to (?P<path>\S+)"),

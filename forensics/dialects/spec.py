@@ -39,7 +39,7 @@ TAILS: Mapping[str, str] = MappingProxyType(
 )
 
 Meaning = Literal[
-    "metrics", "progress", "saved", "committed", "removed", "resumed", "started", "ended", "overflow", "nan"
+    "metrics", "clock", "progress", "saved", "committed", "removed", "resumed", "started", "ended", "overflow", "nan"
 ]
 
 
@@ -56,7 +56,8 @@ class Line:
     """One kind of line.
 
     `needle` is a literal that stands in every such line (case-sensitive); it decides speed, so choose a rare one.
-    `meaning` says what a match is: `metrics` rows; `progress` only gives the step to lines that have none; `saved` …
+    `meaning` says what a match is: `metrics` rows; `clock` is how fast a bar says it goes, beside what else its line
+    says and without a step; `progress` only gives the step to lines that have none; `saved` …
     `resumed` go to the checkpoints table; `started`, `ended`, `overflow` (a skipped update) and `nan` (a detector's own
     message) become events with the code `<dialect>.<meaning>`; `step_offset` is added to the printed step so that
     `step` counts optimizer updates the way the metric lines of the same dialect do.

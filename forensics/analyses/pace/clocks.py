@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.pace.average import is_running_average, undone, undone_quantum
+from forensics.analyses.pace.bars import bars
 from forensics.analyses.pace.names import PaceName, pace_name
 from forensics.analyses.pace.pauses import Flags, spikes
 from forensics.analyses.pace.units import rescaled
@@ -23,6 +24,7 @@ from forensics.signals.steps import ordered
 from forensics.store.run import Run
 
 _WALL = PaceName("wall", "step", 1.0, 99)
+_BAR = PaceName("time", "step", 1.0, 150)  # behind every name, and every average that was taken apart
 _TICKS = 40  # a difference of so many ticks is right to 2.5 %
 _GROUP = ["source", "attempt", "rank"]
 
@@ -31,8 +33,8 @@ _GROUP = ["source", "attempt", "rank"]
 class Clock:
     """One series of times: rows of the metrics table with `at`, `lo` (the record before), `pace` and `busy`.
 
-    `busy` is `evaluated` or `saved`. `pace` is in seconds per `unit`; `quantum` the unit it was printed in, in the same, 0 when not known to be coarse.
-    `notes` say what was done to it.
+    `busy` is `evaluated` or `saved`. `pace` is in seconds per `unit`; `quantum` the unit it was printed in, as seconds,
+    0 when not known to be coarse. `notes` say what was done to it.
     """
 
     source: str
@@ -86,13 +88,15 @@ def best_clocks(run: Run, *, fewest: int, coarsest: float = 0.025) -> Iterator[C
     """Give the clocks to judge of each source, attempt and rank: the best that it prints, and its time stamps.
 
     The best is the first that is long and fine enough, else the finest long one. Time stamps count what a printed step
-    time leaves out, as waiting for data; they are given beside another clock where they are fine enough.
+    time leaves out, as waiting for data; they are given beside another clock where they are fine enough. A bar counts
+    only where nothing else is printed, as it shows means.
     """
     groups: dict[tuple[str, int, int | None], list[Clock]] = {}
     for clock in clocks(run):
         groups.setdefault((clock.source, clock.attempt, clock.rank), []).append(clock)
+    printed = any(len(c) >= fewest and c.order < _BAR.order and c.unit != "flop" for c in clocks(run))
     for group in groups.values():
-        long = [c for c in group if len(c) >= fewest]
+        long = [c for c in group if len(c) >= fewest and not (printed and c.order == _BAR.order)]
         if long:
             best = next((c for c in long if c.resolution <= coarsest), min(long, key=lambda c: c.resolution))
             yield best
@@ -103,7 +107,7 @@ def _clocks(run: Run) -> tuple[Clock, ...]:
     named = keys_of(run).select("name", "raw_name").unique()
     known = {pair: found for pair in named.iter_rows() if (found := _meaning(*pair)) is not None}
     busy = _busy_steps(run)
-    found = [*_named_clocks(known, run), *_wall_clocks(run)]
+    found = [*_named_clocks(known, run), *_bar_clocks(run), *_wall_clocks(run)]
     out = [c for clock in found if len(c := _busy_marked(clock, busy)) >= 2]
     return tuple(sorted(out, key=lambda c: (c.source, c.attempt, -1 if c.rank is None else c.rank, c.order)))
 
@@ -160,6 +164,14 @@ def _printed_unit(values: Floats) -> float:
     gaps = np.diff(np.unique(values))
     gaps = gaps[gaps > 1e-12 * max(1e-300, float(np.abs(values).max()))]
     return float(gaps.min()) if len(gaps) else 0.0
+
+
+def _bar_clocks(run: Run) -> Iterator[Clock]:
+    for rows, quantum in bars(run):
+        if rows.height >= 2:
+            first = rows.row(0, named=True)
+            place = (str(first["source"]), int(first["attempt"]), first["rank"])
+            yield Clock(*place, _BAR.form, _BAR.unit, _BAR.order, rows, quantum, ("a progress bar, taken apart",))
 
 
 def _wall_clocks(run: Run) -> Iterator[Clock]:

@@ -7,17 +7,19 @@ from math import log, sqrt
 
 import numpy as np
 
-from forensics.analyses.pace.pauses import Flags, Steps, combs, floor_of
+from forensics.analyses.pace.pauses import Flags, Steps, floor_of
 from forensics.analyses.pace.steady import Steady
 from forensics.signals.loss_curve import Floats
 
 _FEWEST = 8  # starts of slow runs below which their rate has no change
 _LEAST_LR = 28.0  # twice the log-likelihood ratio that a change of the rate must pass (1 in 10^6 by chance and scan)
 _FEWEST_BEGUN, _MOST = 4, 12  # pauses that can be no chance, and the most heights that are tried
-_QUIET, _STANDS = 2, log(1.25)  # more places than this without a pause before the first one: then the pauses began
+_QUIET, _STANDS = 2.5, log(1.25)  # periods without a pause before the first one: then the pauses began
+#: Three quarters of the distances must be even, to a tenth or a step; shorter ones than four steps are everywhere.
+_UNEVEN, _EVEN_SHARE, _SHORTEST = 0.1, 0.75, 4
 #: Chance that so many pauses leave so long a begin free: what adds half a step's time is a loss wherever it began, so
 #: every slow record counts then, not only the first of each run of them.
-_CHANCE, _CHANCE_GRAVE, _GRAVE = log(1e-4), log(1e-2), 0.5
+_CHANCE, _CHANCE_GRAVE, _GRAVE = log(1e-4), log(2e-3), 0.5
 _TALL, _GAP = log(1.5), log(1.15)  # a pause stands so far above the level around it, and above what is lower
 
 
@@ -79,12 +81,16 @@ def _heights(over: Floats) -> Floats:
 def _period(series: Steady, over: Floats, places: Steps) -> int:
     """The distance in steps that most pauses keep, if where earlier ones belong nothing stands out; 0 for none."""
     at = series.steps[places]
-    found = combs(at, int(at[0]), int(series.steps[-1]))
-    if not found or found[0].teeth < _FEWEST_BEGUN:
+    usual = float(np.median(np.diff(at)))
+    teeth = at[np.concatenate([[True], np.diff(at) > usual / 2])]
+    gaps = np.diff(teeth)
+    period = int(np.median(gaps)) if len(gaps) else 0
+    near = max(1.0, _UNEVEN * period)
+    if period < _SHORTEST or len(gaps) < _FEWEST_BEGUN or np.mean(np.abs(gaps - period) <= near) < _EVEN_SHARE:
         return 0
-    before = over[: places[0]][series.steps[: places[0]] % found[0].period == found[0].phase]
-    quiet = len(before) > _QUIET and 4 * int(np.count_nonzero(before > _STANDS)) <= len(before)
-    return found[0].period if quiet else 0
+    quiet = int(teeth[0]) - int(series.steps[0]) > _QUIET * period
+    tall = over[: places[0]] > max(_STANDS, float(np.median(over[places])) / 2)
+    return period if quiet and not tall.any() else 0
 
 
 def _more_often(excess: Floats, starts: Flags, least_added: float) -> Stalls | None:

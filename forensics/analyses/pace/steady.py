@@ -37,7 +37,8 @@ class Steady:
 
     `kept` are the positions in the series that was given, `seconds` and `steps` theirs; `logs` are the logarithms
     without a pattern of `period` records (0: none). `values` are the logs that a level may be judged on: spikes
-    replaced, tails pulled in; the floor of them where noise only adds time (`shared`). `pauses` are the periodic ones. `resolution` is the printing unit over the median.
+    replaced, tails pulled in; the floor of them where noise only adds time (`shared`). `pauses` are the periodic ones.
+    `resolution` is the printing unit over the median.
     """
 
     kept: Steps

@@ -127,7 +127,7 @@ def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:
         },
         likely=_LIKELY,
         next=(
-            "profile the data loader and the step apart, and look at what else ran on the hosts at the onset, "
-            "and at the devices' clocks",
+            "profile the data loader and the step apart",
+            "look at what else ran on the hosts at the onset, and at the devices' clocks",
         ),
     )
