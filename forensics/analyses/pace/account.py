@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from forensics.analyses.pace.change import Change, change_of
+from forensics.analyses.pace.change import Change, Form, change_of
 from forensics.analyses.pace.clocks import Clock, best_clocks, clocks
 from forensics.analyses.pace.pauses import Comb, Flags, Steps, regular
 from forensics.analyses.pace.steady import FEWEST, Steady, steady
@@ -26,6 +26,7 @@ SIDE = 20
 Tier = Literal["note", "mild", "grave"]
 _SETTLING = 0.03
 _SPREAD = 2.0  # times the median pause: one that is far longer than the others is no cost of each save
+_IN_PAUSES = frozenset({"stalls", "pauses"})  # what they cost shows in a mean, not in a median
 _BY_LEVEL = frozenset({"jump", "ramp"})
 _UNITS_OF_WORK = frozenset({"token", "sample", "token/device"})
 
@@ -122,8 +123,13 @@ def more_work(run: Run, clock: Clock, series: Steady, change: Change) -> bool:
     own = [c for c in alike if (c.source, c.rank) == (clock.source, clock.rank)]
     for rate in own or alike:
         at = rate.rows["at"]
-        early = rate.rows.filter((at >= begin) & (at < onset))["pace"].median()
-        late = rate.rows.filter((at >= onset) & (at <= end))["pace"].median()
+        early, late = (
+            paces.mean() if change.form in _IN_PAUSES else paces.median()
+            for paces in (
+                rate.rows.filter((at >= begin) & (at < onset))["pace"],
+                rate.rows.filter((at >= onset) & (at <= end))["pace"],
+            )
+        )
         if isinstance(early, float) and isinstance(late, float):
             return late < early * change.ratio**0.5
     return False
@@ -141,15 +147,20 @@ def tier_of(one: Paced, change: Change, cfg: Gravity) -> Tier:
     return "grave" if change.ratio >= cfg.grave else "mild" if change.ratio >= cfg.mild else "note"
 
 
-def gravest(found: list[tuple[Paced, Change]], cfg: Gravity) -> tuple[Paced, Change] | None:
-    """Choose the clock to tell of: the gravest loss, by the clock that is read most often and printed most finely."""
+def gravest(run: Run, cfg: Gravity, *forms: Form) -> tuple[Paced, Change] | None:
+    """Choose the one lasting loss to tell of, if it has one of these forms.
+
+    The gravest, by the clock that is read most often and printed most finely: other clocks of a run tell of the same.
+    """
 
     def key(pair: tuple[Paced, Change]) -> tuple[int, float, bool, float]:
         one, change = pair
         tier = ("grave", "mild", "note").index(tier_of(one, change, cfg))
         return tier, one.interval, one.steady.resolution > COARSE / 2, -change.z
 
-    return min(found, key=key, default=None)
+    every = [(p, p.change) for p in paced(run) if p.change is not None and p.change.kind == "lasting"]
+    found = min(every, key=key, default=None)
+    return found if found is not None and found[1].form in forms else None
 
 
 def pauses_of(run: Run) -> tuple[tuple[Clock, Pauses], ...]:

@@ -23,7 +23,7 @@ Kind = Literal["lasting", "transient"]
 Form = Literal["jump", "stairs", "ramp", "stalls", "pauses"]
 
 _MODES_Z = 1.5  # how much further a change must stand out of a series with modes to be confirmed
-_SHARE = 0.3  # of the whole rise: a part that is slower by less has not left its past
+_SHARE = 0.2  # of the whole rise: a part that is slower by less has not left its past
 _NEAR = 40  # records on either side of a cut of blocks within which the exact record is looked for
 _EVEN = 0.15  # rises whose distances and heights differ by no more than this come from a schedule
 _FEWEST_STAIRS = 3  # rises that make a schedule; two may be two faults

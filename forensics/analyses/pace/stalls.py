@@ -15,7 +15,7 @@ _FEWEST = 8  # starts of slow runs below which their rate has no change
 _LEAST_LR = 28.0  # twice the log-likelihood ratio that a change of the rate must pass (1 in 10^6 by chance and scan)
 _FEWEST_BEGUN, _MOST = 4, 12  # pauses that can be no chance, and the most heights that are tried
 _QUIET, _STANDS = 2.5, log(1.25)  # periods without a pause before the first one: then the pauses began
-#: Three quarters of the distances must be even, to a tenth or a step; shorter ones than four steps are everywhere.
+#: Three quarters of the distances must be even, to a tenth or a record; shorter ones than four steps are everywhere.
 _UNEVEN, _EVEN_SHARE, _SHORTEST = 0.1, 0.75, 4
 #: Chance that so many pauses leave so long a begin free: what adds half a step's time is a loss wherever it began, so
 #: every slow record counts then, not only the first of each run of them.
@@ -85,7 +85,7 @@ def _period(series: Steady, over: Floats, places: Steps) -> int:
     teeth = at[np.concatenate([[True], np.diff(at) > usual / 2])]
     gaps = np.diff(teeth)
     period = int(np.median(gaps)) if len(gaps) else 0
-    near = max(1.0, _UNEVEN * period)
+    near = max(float(np.median(np.diff(series.steps))), _UNEVEN * period)
     if period < _SHORTEST or len(gaps) < _FEWEST_BEGUN or np.mean(np.abs(gaps - period) <= near) < _EVEN_SHARE:
         return 0
     quiet = int(teeth[0]) - int(series.steps[0]) > _QUIET * period

@@ -71,7 +71,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.analyses.pace.account import Gravity, Paced, gravest, paced
+from forensics.analyses.pace.account import Gravity, Paced, gravest
 from forensics.analyses.pace.change import Change
 from forensics.case.evidence import at_step, number
 from forensics.model import Finding, Shape
@@ -91,14 +91,7 @@ _LIKELY = (
 def step_time_level_shift(run: Run, cfg: Gravity | None = None) -> Iterator[Finding]:
     """Find the clock that lost most by a lasting rise of its level."""
     cfg = cfg or Gravity()
-    found = gravest(
-        [
-            (p, p.change)
-            for p in paced(run)
-            if p.change is not None and p.change.form in {"jump", "stairs"} and p.change.kind == "lasting"
-        ],
-        cfg,
-    )
+    found = gravest(run, cfg, "jump", "stairs")
     if found is not None:
         yield _finding(*found, cfg)
 

@@ -234,7 +234,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.analyses.pace.account import Gravity, Paced, gravest, paced
+from forensics.analyses.pace.account import Gravity, Paced, gravest
 from forensics.analyses.pace.change import Change
 from forensics.model import Finding, Shape
 from forensics.registry import rule
@@ -256,8 +256,7 @@ _NEXT = (
 def stalls_more_frequent(run: Run, cfg: Gravity | None = None) -> Iterator[Finding]:
     """Find the clock whose stalls add most."""
     cfg = cfg or Gravity()
-    pauses = [(p, p.change) for p in paced(run) if p.change is not None and p.change.form in {"stalls", "pauses"}]
-    found = gravest(pauses, cfg)
+    found = gravest(run, cfg, "stalls", "pauses")
     if found is not None:
         yield _finding(*found, cfg)
 

@@ -119,7 +119,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.analyses.pace.account import Gravity, Paced, gravest, paced
+from forensics.analyses.pace.account import Gravity, Paced, gravest
 from forensics.analyses.pace.change import Change
 from forensics.model import Finding, Shape
 from forensics.registry import rule
@@ -131,7 +131,7 @@ from forensics.store.run import Run
 def step_time_ramp(run: Run, cfg: Gravity | None = None) -> Iterator[Finding]:
     """Find the clock that lost most along a ramp."""
     cfg = cfg or Gravity()
-    found = gravest([(p, p.change) for p in paced(run) if p.change is not None and p.change.form == "ramp"], cfg)
+    found = gravest(run, cfg, "ramp")
     if found is not None:
         yield _finding(*found, cfg)
 
