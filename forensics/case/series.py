@@ -74,7 +74,7 @@ def metric_rows(run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None
     wanted = marked["wanted"].to_numpy()
     if wanted.all():
         return unpacked(_TABLE, index.table)
-    return unpacked(_TABLE, index.table[pl.Series(index.places(wanted))])
+    return _gathered(index, wanted).lazy()
 
 
 def metric_records(run: Run) -> pl.LazyFrame:
@@ -85,6 +85,21 @@ def metric_records(run: Run) -> pl.LazyFrame:
     """
     types = {name: dtype for name, dtype in TABLES[_TABLE].items() if name in _PLACE}
     return run.derived(_records).lazy().cast(types)  # type: ignore[arg-type] # columns by their names
+
+
+def _gathered(index: Index, wanted: NDArray[np.bool_]) -> pl.DataFrame:
+    """The rows of some series; a column of one value takes the memory of one."""
+    types, keys = TABLES[_TABLE], index.keys.filter(pl.Series(wanted)).select(_KEY)
+    alone = {name: keys[name][0] for name in _KEY if keys[name].n_unique() == 1}
+    alone |= {name: None for name, dtype in index.table.schema.items() if dtype == pl.Null}
+    varied = [name for name in types if name not in alone]
+    found = index.table.select(varied)[pl.Series(index.places(wanted))]
+    if found["value_class"].n_unique() == 1:
+        alone["value_class"] = found["value_class"][0]
+    return found.select(
+        (pl.lit(alone[name], dtype=dtype) if name in alone else pl.col(name).cast(dtype)).alias(name)
+        for name, dtype in types.items()
+    )
 
 
 def _index_of(run: Run) -> Index:

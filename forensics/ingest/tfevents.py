@@ -48,7 +48,6 @@ class _State:
     version=1,
     sniff=Sniff(glob=("*tfevents*",)),
     emits=("metrics", "facts", "events"),
-    growth=4,
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one event file.

@@ -162,14 +162,14 @@ def _records(run: Run, wanted: pl.Expr, step: pl.Expr, among: pl.Expr | None = N
         .filter(wanted & step.is_not_null())
         .with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0), step=step)
         .select("source", "rank", "at", "step")
-        .unique()
-        .sort("source", "at")
         .collect()
     )
     return {str(source): _steps_of(part) for (source,), part in rows.group_by("source", maintain_order=True)}
 
 
 def _steps_of(part: pl.DataFrame) -> Steps:
+    if not (part["at"].diff().drop_nulls() > 0).all():
+        part = part.unique().sort("at")
     columns = part["at"], part["step"], part["step"].reverse().cum_max().reverse()
     at, step, highest = (array("q", column.cast(pl.Int64).to_numpy().tobytes()) for column in columns)
     return Steps(at, step, part["rank"], highest, frozenset(part["rank"].unique().to_list()))

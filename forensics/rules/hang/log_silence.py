@@ -77,6 +77,8 @@ def log_silence(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     if ending_of(run).final is not None or any(f.weight > Weight.STOP for f in found):
         return
     stops = [f for f in found if f.weight == Weight.STOP and f.t_ns is not None]
+    if not stops:
+        return
     for row in _records(run, cfg.fewest).iter_rows(named=True):
         stop = next((f for f in stops if f.source == row["source"] and f.at > (row["line"] or 0)), None)
         if stop is None or stop.t_ns is None:

@@ -1,0 +1,114 @@
+"""The index of series gives the rows that a scan of the whole table would give, in the same order."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from forensics.case import series
+from forensics.case.series import keys_of, metric_records, metric_rows
+from forensics.signals.steps import by_record, first_of_each, ordered
+from forensics.store.run import Run, run_of
+
+_KEY = ["source", "attempt", "rank", "raw_name", "name"]
+_CHOICES = {
+    "one name": pl.col("name") == "loss",
+    "several": pl.col("name").is_in(["loss", "lr"]),
+    "one file of one rank": (pl.col("source") == "b.log") & (pl.col("rank") == 1),
+    "no rank": pl.col("rank").is_null(),
+    "none": pl.col("name") == "absent",
+    "all": pl.lit(value=True),
+}
+
+
+def written(seed: int, rows: int = 400) -> pl.DataFrame:
+    """Rows of some files, ranks and attempts, names mixed; a record of two metrics has one place."""
+    rng = random.Random(seed)
+    found: list[dict[str, object]] = []
+    for source in ("a.log", "b.log", "c.csv"):
+        for seq in range(rows // 6):
+            owner = {"source": source, "seq": seq, "step": seq // 2, "line": seq + 1, "t_ns": rng.choice([None, seq])}
+            owner |= {"attempt": rng.choice([None, 0, 1]), "rank": rng.choice([None, 0, 1])}
+            for name in rng.sample(["loss", "lr", "eval_loss", "train/x"], 2):
+                value = rng.choice([0.5, math.nan, None])
+                found.append({**owner, "name": name, "raw_name": f"raw {name}", "value": value})
+    return pl.DataFrame(found, infer_schema_length=None)
+
+
+def run(seed: int = 1) -> Run:
+    return run_of("run", {"metrics": written(seed)})
+
+
+@pytest.mark.parametrize("asked", _CHOICES)
+@pytest.mark.parametrize("piece", [7, 10_000])
+def test_rows_of_some_series_are_those_of_a_scan(monkeypatch: pytest.MonkeyPatch, asked: str, piece: int) -> None:
+    monkeypatch.setattr(series, "_PIECE_ROWS", piece)
+    one, where = run(), _CHOICES[asked]
+    assert_frame_equal(metric_rows(one, where).collect(), one.scan("metrics").filter(where).collect(), check_exact=True)
+
+
+def test_series_that_stand_elsewhere_are_left_out_by_their_whole_key() -> None:
+    one = run()
+    gone = pl.DataFrame({"source": ["a.log"], "attempt": [None], "rank": [1], "raw_name": ["raw loss"]}).cast(
+        {"attempt": pl.Int32, "rank": pl.Int32}
+    )
+    where = pl.col("name") == "loss"
+    left = one.scan("metrics").filter(where).join(gone.lazy(), on=gone.columns, how="anti", nulls_equal=True)
+    expected = left.collect().sort("source", "seq")
+    assert_frame_equal(metric_rows(one, where, without=gone).collect().sort("source", "seq"), expected)
+    assert expected.height < metric_rows(one, where).collect().height
+
+
+def test_keys_count_what_each_series_holds() -> None:
+    one = run()
+    numbered = pl.col("step").is_not_null() & pl.col("t_ns").is_not_null() & (pl.col("value_class") != "null")
+    counted = one.collect("metrics").group_by(_KEY).agg(n=pl.len().cast(pl.Int64), n_timed=numbered.sum())
+    assert_frame_equal(keys_of(one), counted, check_row_order=False, check_dtypes=False)
+
+
+def test_a_record_of_several_metrics_stands_once() -> None:
+    one = run()
+    place = ["source", "attempt", "rank", "seq", "line", "byte", "step", "gstep", "t_ns"]
+    found = metric_records(one).collect()
+    assert_frame_equal(
+        found.select(place).unique(), one.collect("metrics").select(place).unique(), check_row_order=False
+    )
+    assert found.height < one.collect("metrics").height
+    trained = one.collect("metrics").filter(~pl.col("name").str.starts_with("eval"))
+    assert_frame_equal(
+        found.filter(~pl.col("evaluates")).select("source", "step").unique(),
+        trained.select("source", "step").unique(),
+        check_row_order=False,
+    )
+
+
+def test_a_run_without_metrics_has_no_series() -> None:
+    nothing = Run("empty")
+    assert keys_of(nothing).is_empty()
+    assert metric_rows(nothing, pl.col("name") == "loss").collect().is_empty()
+    assert metric_records(nothing).collect().is_empty()
+
+
+def test_a_table_on_disk_gives_the_same_rows(tmp_path: Path) -> None:
+    held = run()
+    held.collect("metrics").write_parquet(tmp_path / "metrics.parquet")
+    on_disk = Run("run", {"metrics": pl.scan_parquet(tmp_path / "metrics.parquet")})
+    where = _CHOICES["several"]
+    assert_frame_equal(metric_rows(on_disk, where).collect(), metric_rows(held, where).collect())
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_rows_are_sorted_whether_or_not_they_were(shuffled: bool) -> None:
+    rows = run().collect("metrics")
+    given = rows.sample(fraction=1, shuffle=True, seed=3) if shuffled else rows
+    filled = given.with_columns(pl.coalesce("step", "gstep").alias("at"), pl.col("attempt").fill_null(0))
+    keys = ["source", "attempt", "seq"]
+    assert_frame_equal(ordered(given.lazy()).collect(), filled.sort(keys, maintain_order=True))
+    assert_frame_equal(by_record(given.lazy()).collect(), filled.sort("seq", maintain_order=True))
+    firsts = filled.unique("at", keep="first", maintain_order=True)
+    assert_frame_equal(first_of_each(filled, "at"), firsts)
