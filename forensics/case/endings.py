@@ -32,8 +32,9 @@ class Reach:
     is_reached: bool = False
 
     def __str__(self) -> str:
-        """`step 55 of 100`, `epoch 3 of 10`, `step 55`."""
-        return f"{self.unit} {self.done}" + (f" of {self.plan}" if self.plan is not None else "")
+        """`step 55 of 100`, `epoch 3 of 10`, `step 55`: a plan that was passed counts something else."""
+        counts_alike = self.plan is not None and (self.done is None or self.done <= self.plan)
+        return f"{self.unit} {self.done}" + (f" of {self.plan}" if counts_alike else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forensics import triage
-from forensics.case.endings import ending
+from forensics.case.endings import Reach, ending
 from forensics.model import Confidence, Outcome, Verdict
 from forensics.pipeline import ingest_run
 
@@ -175,3 +175,7 @@ def test_the_word_of_a_tracker_on_the_end_of_a_run_is_used(tmp_path: Path, statu
     known = f"run_id: {'3f' * 16}\nstatus: {status}\nstart_time: 1741000000000\nend_time: 1741000900000\n"
     (place / "meta.yaml").write_text(known, encoding="utf-8")
     assert triage(tmp_path).verdict.outcome is outcome
+
+
+def test_a_plan_that_was_passed_is_not_told_as_one_of_these_steps() -> None:
+    assert [str(Reach(done, 100)) for done in (55, 100, 140)] == ["step 55 of 100", "step 100 of 100", "step 140"]
