@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from forensics.dialects._signatures import table
 from forensics.model import Confidence, Shape
 from forensics.rules.hang._clue import Clue, ClueSource
 from forensics.signals._classify import Weight
@@ -168,5 +169,7 @@ def _confidence(clues: Sequence[Clue]) -> Confidence:
 def _of(
     ranks: tuple[int, ...], cause: str, confidence: Confidence, clues: tuple[Clue, ...], tied: tuple[int, ...] = ()
 ) -> Decision:
-    shape = Shape.CRASH if cause.startswith(_CRASHES) else Shape.HANG
+    # a death by a signal has causes of its own; of other errors the catalogue says the shape
+    told = any((row.cause, row.shape, row.role, row.words) == (cause, "crash", "root", "") for row in table())
+    shape = Shape.CRASH if told or cause.startswith(_CRASHES) else Shape.HANG
     return Decision(ranks, cause, confidence, shape, clues, tied)
