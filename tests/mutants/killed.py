@@ -44,7 +44,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "nan": ("analyses/nan/*.py", "signals/nonfinite.py"),
     "memory": ("signals/memory_shape.py", "signals/_memory_*.py"),
     "hang": ("rules/hang/_*.py", "signals/hang_*.py"),
-    "pace": ("rules/slowdown/_pace.py", "rules/slowdown/level_shift.py", "signals/pace_*.py"),
+    "pace": ("rules/slowdown/_pace.py", "rules/slowdown/level_shift.py", "analyses/pace/*.py"),
     "diff": (
         "compare/_decide.py", "compare/_spread.py", "compare/_interval.py", "compare/_pair.py", "compare/_runs.py",
         "compare/_series.py", "compare/_student.py", "compare/_comparable.py", "compare/sections/throughput.py",

@@ -19,6 +19,9 @@ _SPEEDS = ("bar_rate", "bar_seconds", "bar_ms")
 _FEWEST = 12  # draws of one bar below which it is no clock
 _WEIGHT = 0.3  # of the newest draw in tqdm's exponential mean, its default
 _POSITIVE = 0.9  # share of times that must be positive for a mean to be what it is taken for
+#: A bar that begins behind this share of its total goes on from a checkpoint, and may or may not count steps before it.
+_RESUMED = 0.1
+_AGAIN = 0.9  # the time since a bar began never falls, but where another process draws it on
 _GROUP = ["source", "attempt", "rank"]
 
 
@@ -37,19 +40,24 @@ def bars(run: Run) -> Iterator[tuple[pl.DataFrame, float]]:
 
 
 def _drawn(part: pl.DataFrame) -> pl.DataFrame:
-    """One row for each step that the training's bar shows: the bar of the total that is drawn most often."""
+    """One row for each step that the training's bar shows: the bar of the total that is drawn most often.
+
+    Empty where the bar of a resumed run does not tell what its mean counts.
+    """
     counts = part.filter(pl.col("name").is_in(["bar_step", "bar_total"])).pivot(
         "name", index="seq", values="value", aggregate_function="first", maintain_order=True
     )
     if not {"bar_step", "bar_total"} <= set(counts.columns):
         return part.clear()
-    total = counts["bar_total"].mode().max()
+    total = float(str(counts["bar_total"].mode().max()))
     speeds = part.filter(pl.col("name").is_in(_SPEEDS)).join(
         counts.filter(pl.col("bar_total") == total), on="seq", how="inner", maintain_order="left"
     )
-    again = (pl.col("bar_step") < pl.col("bar_step").shift(1)).fill_null(value=False).cum_sum()
-    numbered = speeds.with_columns(epoch_=again, count_=pl.col("bar_step"))
-    at = (pl.col("epoch_") * pl.col("bar_total") + pl.col("count_")).cast(pl.Int64)
+    again = (pl.col("bar_step") < pl.col("bar_step").shift(1)).fill_null(value=True)
+    if speeds.select((again & (pl.col("bar_step") > _RESUMED * total)).any()).item():
+        return part.clear()
+    numbered = speeds.with_columns(epoch_=again.cum_sum() - 1, count_=pl.col("bar_step"))
+    at = (pl.col("epoch_") * pl.col("bar_total") + pl.col("bar_step")).cast(pl.Int64)
     return numbered.with_columns(at=at, step=at).filter(pl.col("at") > pl.col("at").cum_max().shift(1).fill_null(-1))
 
 
@@ -69,6 +77,9 @@ def _timed(drawn: pl.DataFrame) -> tuple[pl.DataFrame, float]:
     if _holds(averaged):
         unit = 0.001 if keras else min(0.01, 0.01 * float(np.median(mean)) ** 2)
         times, quantum = averaged, undone_quantum(unit, np.maximum(count, 1))
+        spent = mean * count
+        if (~fresh[1:] & (spent[1:] < _AGAIN * spent[:-1])).any():
+            return drawn.clear(), 0.0
     elif _holds(forgetting := _forgetting(mean, count, fresh)):
         times = forgetting
     rows = drawn.with_columns(pace=pl.Series(times), lo=pl.col("at").shift(1)).drop("epoch_", "count_")

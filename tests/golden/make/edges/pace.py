@@ -89,7 +89,7 @@ def _noisy() -> Iterator[tuple[str, Series, Label]]:
 def _shapes() -> Iterator[tuple[str, Series, Label]]:
     """Stairs, slow stretches, ramps and warm-ups."""
     for first, second in ((1.3, 1.3), (1.3, 1.1), (1.3, 1.02), (1.8, 1.15), (1.8, 1.25)):
-        yield f"two-jumps-{first}-{second}", times(lambda at, a=first, b=second: 0.5 * (a if at >= 100 else 1) * (b if at >= 200 else 1)), _NOTE  # fmt: skip
+        yield f"two-jumps-{first}-{second}", times(lambda at, a=first, b=second: 0.5 * (a if at >= 100 else 1) * (b if at >= 200 else 1)), slow(101)  # fmt: skip
     for length in (18, 22, 60, 150):
         yield f"slow-for-{length}", times(lambda at, w=length: 0.5 * (1.5 if 100 <= at < 100 + w else 1)), _NOTE
     for ratio in (1.08, 1.2):
@@ -135,6 +135,8 @@ def _pauses() -> Iterator[tuple[str, Series, Label]]:
     yield "stalls-all-along", times(lambda at: 2.0 if at in some else 0.5), _NOTE
     more = {at for at in range(_STEPS) if rng.random() < (0.03 if at < 180 else 0.14)}
     yield "stalls-more-often", times(lambda at: 1.6 if at in more else 0.5), slow(181, 20)
+    for begin, label in ((150, slow(155, 9)), (0, _NOTE)):
+        yield f"pauses-every-8-from-{begin}", times(lambda at, b=begin: 3.0 if at >= b and at % 8 == 2 else 0.5), label
     for count in (8, 10):
         late = {200 + 9 * k for k in range(count)}
         yield f"stalls-{count}", times(lambda at, some=late: 4.0 if at in some else 0.5), _NOTE
@@ -155,6 +157,10 @@ def _clocks() -> Iterator[tuple[str, Mapping[str, Series], Label]]:
     for one in jump:
         total += one
         clock.append(round(total, 3))
+    twice = times(lambda at: 0.5 * (2 if at >= 150 else 1))
+    for name, more in (("doubles", 2.0), ("stays", 1.0)):
+        work = [8192.0 * (more if at >= 150 else 1) for at in range(_STEPS)]
+        yield f"twice-the-time-and-work-{name}", {"step_time": twice, "num_tokens_step": work}, _HEALTHY if more > 1 else slow(151)  # fmt: skip
     tokens = [8192.0 * (1.2 if at >= 150 else 1) for at in range(_STEPS)]
     far = times(lambda at: 0.5 * (1.7 if at >= 150 else 1))
     averages = [round(value / (at + 1), 5) for at, value in enumerate(clock)]
