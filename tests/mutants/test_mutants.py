@@ -115,10 +115,10 @@ def test_a_constant_changes_where_it_is_imported_by_name_and_comes_back(program:
 
 
 def test_a_default_of_a_rules_thresholds_changes_for_the_rule(program: Program) -> None:
-    module = "forensics.rules.slowdown.level_shift"
-    program.change(module, _changed(module, "1.3 -> 2.6", "sure: float"))
+    module = "forensics.analyses.pace.account"
+    program.change(module, _changed(module, "1.3 -> 2.6", "grave: float"))
     rule = next(one for one in importlib.import_module("forensics.registry").load("rules").rules if one.id == "SLO001")
-    assert rule.config().sure == 2.6
+    assert rule.config().grave == 2.6
 
 
 def test_modules_that_walk_a_folder_depend_on_what_lies_in_it() -> None:
@@ -160,8 +160,8 @@ def test_an_answer_of_kept_parts_is_the_answer_of_the_whole_program(kept: dict[s
 
 
 def test_a_threshold_that_decides_a_run_is_noticed_by_it(kept: dict[str, Any], program: Program) -> None:
-    module, case = "forensics.rules.slowdown.level_shift", kept["cases"]["edge-pace-jump-1.32"]
-    anew = program.change(module, _changed(module, "1.3 -> 2.6", "sure: float"))
+    module, case = "forensics.analyses.pace.account", kept["cases"]["edge-pace-jump-1.32"]
+    anew = program.change(module, _changed(module, "1.3 -> 2.6", "grave: float"))
     kept["shelf"].forget(anew)
     assert kept["shelf"].answer(case, anew) != kept["shelf"].of(case).answer
 
