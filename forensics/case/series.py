@@ -7,6 +7,7 @@ by its key and holds the numbers of its rows; `metric_rows` gives those of some 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,23 +84,33 @@ def metric_records(run: Run) -> pl.LazyFrame:
     Columns `source`, `attempt`, `rank`, `seq`, `line`, `byte`, `step`, `gstep`, `t_ns` and `evaluates`: whether the row
     is one of an evaluation, by its canonical name; in the order of the table.
     """
-    types = {name: dtype for name, dtype in TABLES[_TABLE].items() if name in _PLACE}
-    return run.derived(_records).lazy().cast(types)  # type: ignore[arg-type] # columns by their names
+    found = run.derived(_records)
+    return _typed(found, _of_one_value(index_of(run).keys)).with_columns(found["evaluates"]).lazy()
 
 
 def _gathered(index: Index, wanted: NDArray[np.bool_]) -> pl.DataFrame:
     """The rows of some series; a column of one value takes the memory of one."""
-    types, keys = TABLES[_TABLE], index.keys.filter(pl.Series(wanted)).select(_KEY)
-    alone = {name: keys[name][0] for name in _KEY if keys[name].n_unique() == 1}
-    alone |= {name: None for name, dtype in index.table.schema.items() if dtype == pl.Null}
-    varied = [name for name in types if name not in alone]
+    alone = _of_one_value(index.keys.filter(pl.Series(wanted)))
+    varied = [name for name in index.table.columns if name not in alone]
     found = index.table.select(varied)[pl.Series(index.places(wanted))]
     if found["value_class"].n_unique() == 1:
         alone["value_class"] = found["value_class"][0]
-    return found.select(
+    left = {name: pl.lit(None) for name in alone}
+    return _typed(found.with_columns(**left), alone)
+
+
+def _of_one_value(keys: pl.DataFrame) -> dict[str, object]:
+    return {name: keys[name][0] for name in _KEY if keys[name].n_unique() == 1}
+
+
+def _typed(rows: pl.DataFrame, alone: Mapping[str, object]) -> pl.DataFrame:
+    """The columns of the table that rows have, with its types; `alone` are columns of one value, and which."""
+    alone = {**alone, **{name: None for name, dtype in rows.schema.items() if dtype == pl.Null and name not in alone}}
+    types = {name: dtype for name, dtype in TABLES[_TABLE].items() if name in rows.columns}
+    return rows.with_columns(
         (pl.lit(alone[name], dtype=dtype) if name in alone else pl.col(name).cast(dtype)).alias(name)
         for name, dtype in types.items()
-    )
+    ).select(*types)
 
 
 def _index_of(run: Run) -> Index:

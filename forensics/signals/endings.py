@@ -164,7 +164,8 @@ def _records(run: Run, wanted: pl.Expr, step: pl.Expr, among: pl.Expr | None = N
         .select("source", "rank", "at", "step")
         .collect()
     )
-    return {str(source): _steps_of(part) for (source,), part in rows.group_by("source", maintain_order=True)}
+    parts = rows.partition_by("source", maintain_order=True)
+    return {part["source"][0]: _steps_of(part) for part in parts}
 
 
 def _steps_of(part: pl.DataFrame) -> Steps:

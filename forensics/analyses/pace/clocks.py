@@ -20,13 +20,14 @@ from forensics.analyses.pace.units import rescaled
 from forensics.analyses.pace.work import per_work, work_of
 from forensics.case.series import keys_of, metric_rows
 from forensics.signals.loss_curve import Floats
-from forensics.signals.steps import ordered
+from forensics.signals.steps import first_of_each, ordered
 from forensics.store.run import Run
 
 _WALL = PaceName("wall", "step", 1.0, 99)
 _BAR = PaceName("time", "step", 1.0, 150)  # behind every name, and every average that was taken apart
 _TICKS = 40  # a difference of so many ticks is right to 2.5 %
 _GROUP = ["source", "attempt", "rank"]
+_Place = tuple[str, int, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def best_clocks(run: Run, *, fewest: int, coarsest: float = 0.025) -> Iterator[C
 
 
 def _clocks(run: Run) -> tuple[Clock, ...]:
-    named = keys_of(run).select("name", "raw_name").unique()
+    named = keys_of(run).select("name", "raw_name").unique(maintain_order=True)
     known = {pair: found for pair in named.iter_rows() if (found := _meaning(*pair)) is not None}
     busy = _busy_steps(run)
     found = [*_named_clocks(known, run), *_bar_clocks(run), *_wall_clocks(run)]
@@ -117,25 +118,28 @@ def _meaning(name: str | None, raw_name: str | None) -> PaceName | None:
 
 
 def _named_clocks(known: dict[tuple[str | None, str | None], PaceName], run: Run) -> Iterator[Clock]:
-    if not known:
-        return
-    names = pl.DataFrame({"name": [n for n, _ in known], "raw_name": [r for _, r in known]}).unique()
-    own = pl.col("name").is_in(names["name"].to_list()) | pl.col("raw_name").is_in(names["raw_name"].to_list())
-    finite = metric_rows(run, own).filter(pl.col("value_class") == "finite")
-    rows = ordered(finite.join(names.lazy(), ["name", "raw_name"], "semi", nulls_equal=True))
-    frame = rows.filter(pl.col("at").is_not_null()).collect()
     work = work_of(run)
-    for (source, attempt, rank, name, raw), part in frame.group_by([*_GROUP, "name", "raw_name"], maintain_order=True):
-        place = (str(source), int(str(attempt)), None if rank is None else int(str(rank)))
-        clock = _clock_of(part, known[name, raw], place)  # pyright: ignore[reportArgumentType] - the keys are names
-        if clock is not None:
-            clock = rescaled(clock, frame)
-            yield clock
-            yield from per_work(clock, work)
+    running = dict(_by_place(run, pl.col("name") == "train_time_s"))
+    for (name, raw), meaning in known.items():  # one after the other, as all together take the memory of all
+        own = pl.col("name").eq_missing(pl.lit(name)) & pl.col("raw_name").eq_missing(pl.lit(raw))
+        for place, rows in _by_place(run, own):
+            clock = _clock_of(rows, meaning, place)
+            if clock is not None:
+                clock = rescaled(clock, running.get(place, rows.clear()))
+                yield clock
+                yield from per_work(clock, work)
 
 
-def _clock_of(part: pl.DataFrame, meaning: PaceName, place: tuple[str, int, int | None]) -> Clock | None:
-    rows = part.unique("at", keep="first", maintain_order=True).with_columns(lo=pl.col("at").shift(1))
+def _by_place(run: Run, own: pl.Expr) -> Iterator[tuple[_Place, pl.DataFrame]]:
+    """The finite rows of some series with a step, of each source, attempt and rank."""
+    rows = ordered(metric_rows(run, own).filter(pl.col("value_class") == "finite"))
+    for part in rows.filter(pl.col("at").is_not_null()).collect().partition_by(_GROUP, maintain_order=True):
+        source, attempt, rank = part.select(_GROUP).row(0)
+        yield (source, attempt, rank), part
+
+
+def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place) -> Clock | None:
+    rows = first_of_each(part, "at").with_columns(lo=pl.col("at").shift(1))
     passed = pl.col("at") - pl.col("lo")
     value, notes, quantum = rows["value"].to_numpy() * meaning.scale, (), 0.0
     if meaning.form in {"rate", "mean-rate"}:
