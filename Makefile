@@ -79,7 +79,7 @@ bench: setup ## speed and memory as ratios against peers
 	$(BIN)/python bench/trace.py
 	$(BIN)/python bench/memory_snapshot.py
 	$(BIN)/python bench/commands.py
-	$(BIN)/python bench/commands.py --growth
+	$(BIN)/python bench/growth.py
 
 docs: setup ## write docs/reference, what commands print on the pages, and the picture of the terminal
 	$(BIN)/python -m forensics.cli._reference docs/reference

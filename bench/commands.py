@@ -1,11 +1,11 @@
 """Whole commands beside other ways to the same answer: CPU, memory, growth, and the answer itself, compared by value.
 
-    python bench/commands.py [--only WORD] [--scale 1.0] [--runs 3] [--growth]
+    python bench/commands.py [--only WORD] [--scale 1.0] [--runs 3]
 
 Every input is made here (seeded) with one fault at a known place. A command and each peer answer the same question of
 it in a process of their own (imports included, as a user pays for them); an answer that differs ends the bench with
 exit code 1, so a reader that is fast and wrong cannot pass. A peer that is not installed is left out, and said so.
-`--growth` runs `triage` on inputs of growing size instead.
+How the cost of `triage` grows with its input is in `growth.py`.
 """
 
 from __future__ import annotations
@@ -263,12 +263,6 @@ WORKS = (
     Work("memory, 134 MB", make_snapshot, ("memory", "--format", "json"), memory, {"unpickler": pickle_snapshot}),
     Work("hang, 64 ranks", make_hang, ("hang", "--format", "json"), culprits, {"unpickler": pickle_dumps}),
 )
-#: Makers of what grows, and by how much.
-GROWTH = (
-    ("text, 100 MB x", make_text, (0.01, 0.1, 1.0)),
-    ("CSV, 10^6 points x", make_csv, (0.1, 1.0, 10.0)),
-    ("ranks, 64 x", make_hang, (0.125, 1.0, 8.0)),
-)
 
 
 def cost(command: list[str], out: Path) -> tuple[float, float, int]:
@@ -313,34 +307,17 @@ def compare(work: Work, place: Path, runs: int) -> bool:
     return alike
 
 
-def grow(runs: int) -> None:
-    """Print what triage costs as its input grows."""
-    for title, make, scales in GROWTH:
-        for scale in scales:
-            with tempfile.TemporaryDirectory() as folder:
-                place = Path(folder) / "run"
-                place.mkdir()
-                make(place, scale)
-                command = [sys.executable, "-m", "forensics", "triage", str(place), "--exit-zero"]
-                cpu_s, peak_mb, _ = best(command, place.with_suffix(".out"), runs)
-            print(f"triage, {title} {scale:<6g} {cpu_s:7.2f} CPU s {peak_mb:6.0f} MB", flush=True)
-
-
 def main() -> int:
     """Make the inputs, ask, compare."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--growth", action="store_true")
     parser.add_argument("--worker", nargs=3)
     given = parser.parse_args()
     if given.worker:
         name, peer, place = given.worker
         print(json.dumps(next(work for work in WORKS if work.name == name).peers[peer](Path(place))))
-        return 0
-    if given.growth:
-        grow(given.runs)
         return 0
     alike = True
     for work in WORKS:
