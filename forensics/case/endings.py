@@ -14,6 +14,7 @@ from forensics.case.progress import CLOSE, Counter, Plan, is_close, ledger
 from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.signals._near_the_end import ends_the_log, last_lines
 from forensics.signals.endings import ending_of
+from forensics.signals.steps import of_training
 from forensics.signals.stores import counted
 from forensics.store.run import Run
 
@@ -182,7 +183,7 @@ def _last_epoch_is_full(run: Run) -> bool:
     """Whether the last epoch left no fewer training records than the one before it."""
     rows = (
         run.scan("metrics")
-        .filter(pl.col("epoch").is_not_null() & ~pl.col("name").str.starts_with("eval"))
+        .filter(pl.col("epoch").is_not_null() & of_training())
         .group_by("source", pl.col("epoch").floor())
         .agg(records=pl.col("seq").n_unique())
         .sort("source", "epoch")
@@ -202,7 +203,7 @@ def _steps_of(run: Run) -> tuple[int | None, int | None, int]:
     at = pl.coalesce("gstep", "step")
     rows = (
         counted(run)
-        .filter(at.is_not_null() & ~pl.col("name").str.starts_with("eval"))
+        .filter(at.is_not_null() & of_training())
         .select("source", pl.col("attempt").fill_null(0), at=at)
         .unique()
         .collect()

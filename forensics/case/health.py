@@ -9,6 +9,7 @@ import polars as pl
 from forensics.case.endings import Ending, ending
 from forensics.model import Confidence
 from forensics.signals.nonfinite import BAD_CLASSES, role
+from forensics.signals.steps import of_training
 from forensics.signals.stores import counted
 from forensics.store.run import Run
 
@@ -85,6 +86,7 @@ def _records(run: Run) -> _Records:
     lost = (loss & (pl.col("value_class") == "finite")).sum() == 0
     row = (
         counted(run)
+        .filter(of_training() | (role() == "eval"))
         .select(
             records=pl.struct("source", "seq").n_unique(),
             losses=loss.sum(),

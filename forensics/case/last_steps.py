@@ -16,6 +16,8 @@ from itertools import takewhile
 import numpy as np
 import polars as pl
 
+from forensics.case.progress import ledger
+from forensics.signals.steps import of_training
 from forensics.store.run import Run
 
 #: Many logs print whole seconds, so that a record of the same second may be printed before a line of a finer clock.
@@ -84,7 +86,7 @@ def _tracks(run: Run) -> Mapping[str, Track]:
     step = pl.coalesce("step", "gstep")
     rows = (
         run.scan("metrics")
-        .filter(step.is_not_null() & ~pl.col("name").str.starts_with("eval"))
+        .filter(step.is_not_null() & of_training())
         .select(
             "source",
             "rank",
@@ -93,12 +95,31 @@ def _tracks(run: Run) -> Mapping[str, Track]:
             t_ns=pl.col("t_ns").fill_null(-1),
             printed=pl.col("line").is_not_null(),
         )
-        .unique(["source", "at", "step"])
-        .sort("source", "at", maintain_order=True)
+        .unique(["source", "at", "step"], maintain_order=True)
         .collect()
     )
-    parts = rows.partition_by("source", maintain_order=True)
-    return {track.source: track for track in map(_track, parts)}
+    every = pl.concat([rows, _bars(run)]).sort("source", "at", maintain_order=True)
+    return {track.source: track for track in map(_track, every.partition_by("source", maintain_order=True))}
+
+
+def _bars(run: Run) -> pl.DataFrame:
+    """The frames of bars that count the steps of training; a traceback may begin on the line on which one was drawn."""
+    types = {"source": pl.String, "label": pl.String, "plan": pl.Int64}
+    own = [(bar.source, bar.label, bar.plan) for bar in ledger(run).of("train", "step") if bar.is_bar]
+    return (
+        run.scan("progress")
+        .filter((pl.col("unit") == "step") & pl.col("done").is_not_null())
+        .join(pl.LazyFrame(own, schema=types, orient="row").unique(), [*types], "semi")
+        .select(
+            "source",
+            "rank",
+            at=pl.coalesce("line", "byte", "seq").fill_null(0) - 1,
+            step="done",
+            t_ns=pl.col("t_ns").fill_null(-1),
+            printed=pl.lit(value=True),
+        )
+        .collect()
+    )
 
 
 def _track(rows: pl.DataFrame) -> Track:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from forensics.dialects._counters import kind_of
+from forensics.signals.steps import of_training
 from forensics.store.run import Run
 
 #: A plan is reached by the last record before it where so small a share of it is left: the loop prints no later step.
@@ -119,13 +120,14 @@ def ledger(run: Run) -> Ledger:
 
 def _ledger(run: Run) -> Ledger:
     frames = _frames(run)
-    counters = tuple(_counters(run, frames)) if frames.height else ()
+    plans = tuple(_plans(run))
+    counters = tuple(_counters(run, frames, plans)) if frames.height else ()
     kinds = {(c.source, c.attempt, c.rank, _name(c.label), c.unit, c.plan): c.what for c in counters}
     phases: dict[str, list[tuple[int, str, int]]] = {}
     for row in frames.filter(pl.col("done").is_not_null()).sort("source", "seq").iter_rows(named=True):
         what = kinds.get((*(row[n] for n in _SPEAKER), row["name"], row["unit"], row["plan"]), "")
         phases.setdefault(row["source"], []).append((row["seq"], what, row["done"]))
-    return Ledger(counters, tuple(_plans(run)), {source: tuple(rows) for source, rows in phases.items()})
+    return Ledger(counters, plans, {source: tuple(rows) for source, rows in phases.items()})
 
 
 def _frames(run: Run) -> pl.DataFrame:
@@ -143,14 +145,17 @@ def _name(label: str) -> str:
     return _DIGITS.sub("#", label)
 
 
-def _counters(run: Run, frames: pl.DataFrame) -> Iterator[Counter]:
+def _counters(run: Run, frames: pl.DataFrame, plans: Sequence[Plan]) -> Iterator[Counter]:
     records = _training_records(run)
+    planned = frozenset(plan.count for plan in plans if plan.unit == "step")
     for _, part in frames.group_by(_COUNTER, maintain_order=True):
         seen = part.filter(pl.col("done").is_not_null())
         row = (seen if seen.height else part).row(-1, named=True)
         steps = seen["done"].diff().drop_nulls()
         is_bar = row["per"] != "" or row["elapsed_s"] is not None
         what, unit = _what(row, part, records), row["unit"]
+        if not what and unit == "step" and row["plan"] in planned:
+            what = "train"  # a bar in a file of its own, of as many steps as the settings plan
         epoch = _NUMBERED_EPOCH.search(row["label"])
         if what == "train" and unit == "step" and epoch is not None:
             unit = "batch"
@@ -217,14 +222,7 @@ def _what(row: Mapping[str, str], part: pl.DataFrame, records: Mapping[str, list
 
 def _training_records(run: Run) -> dict[str, list[int]]:
     """Places of the records of a loss or another training quantity, by source."""
-    rows = (
-        run.scan("metrics")
-        .filter(~pl.col("name").str.starts_with("eval"))
-        .select("source", "seq")
-        .unique()
-        .sort("source", "seq")
-        .collect()
-    )
+    rows = run.scan("metrics").filter(of_training()).select("source", "seq").unique().sort("source", "seq").collect()
     return {str(source): part["seq"].to_list() for (source,), part in rows.group_by("source", maintain_order=True)}
 
 

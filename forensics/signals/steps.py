@@ -8,6 +8,11 @@ import polars as pl
 SERIES = ("source", "attempt", "rank", "raw_name")
 
 
+def of_training() -> pl.Expr:
+    """Rows that training itself logged: no evaluation's, and no bar's, which may count anything."""
+    return ~pl.col("name").str.contains("^(?:eval|bar_)")
+
+
 def at() -> pl.Expr:
     """The file's own step, else the optimizer step; null when neither is printed."""
     return pl.coalesce("step", "gstep").alias("at")
