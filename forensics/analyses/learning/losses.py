@@ -8,6 +8,7 @@ import numpy as np
 
 from forensics.analyses.learning.course import Course, Departure, course_of, kind_of
 from forensics.analyses.learning.limits import Limits
+from forensics.case.attempts import attempts
 from forensics.signals.loss_curve import Curve, beside, curves
 from forensics.signals.loss_trend import Trend, trend_of
 from forensics.store.run import Run
@@ -41,17 +42,18 @@ def _losses(run: Run) -> tuple[Loss, ...]:
 
 
 def _followed(run: Run, limits: Limits) -> tuple[Loss, ...]:
-    return tuple(Loss(c, course_of(c, limits), trend_of(c)) for c in last_attempts(curves(run, "loss")))
+    return tuple(Loss(c, course_of(c, limits), trend_of(c)) for c in judged(run, "loss"))
 
 
-def last_attempts(found: tuple[Curve, ...]) -> tuple[Curve, ...]:
-    """Of curves of one source, name and rank, keep the last attempt's: an earlier one was begun anew."""
-    last: dict[tuple[str, str, int | None], Curve] = {}
-    for curve in found:
-        key = (curve.source, curve.raw_name, curve.rank)
-        if key not in last or curve.attempt >= last[key].attempt:
-            last[key] = curve
-    return tuple(last.values())
+def judged(run: Run, name: str) -> tuple[Curve, ...]:
+    """Give the curves of one metric that a later attempt did not begin anew."""
+    tried = attempts(run)
+
+    def is_over(curve: Curve) -> bool:
+        row = curve.rows.row(0, named=True)
+        return tried.is_over(curve.source, line=row["line"], byte=row["byte"], t_ns=row["t_ns"])
+
+    return tuple(curve for curve in curves(run, name) if not len(curve) or not is_over(curve))
 
 
 def staged(run: Run, loss: Loss) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from forensics.analyses.learning.losses import last_attempts
+from forensics.analyses.learning.losses import judged
 from forensics.analyses.learning.onset import onset_of
-from forensics.signals.loss_curve import Curve, Floats, curves
+from forensics.signals.loss_curve import Curve, Floats
 from forensics.signals.loss_noise import centred_median, noise_about
 from forensics.store.run import Run
 
@@ -89,7 +89,7 @@ def _parted(run: Run, limits: Disagree) -> Parted | None:
 def _together(run: Run, limits: Disagree) -> Together | None:
     """Align the losses of all ranks on their common steps: of the name that most ranks log."""
     by: dict[tuple[int, str], dict[int, Curve]] = {}
-    for curve in last_attempts(curves(run, "loss")):
+    for curve in judged(run, "loss"):
         if curve.rank is not None:
             by.setdefault((curve.attempt, curve.raw_name), {}).setdefault(curve.rank, curve)
     ranks = next((group for _, group in sorted(by.items()) if len(group) > 1), None)

@@ -115,13 +115,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.analyses.learning.losses import last_attempts, loss_beside
+from forensics.analyses.learning.losses import judged, loss_beside
 from forensics.analyses.learning.rate import Zero, ended_early
 from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.learning.no_decrease import FLAT, is_flat
-from forensics.signals.loss_curve import curves
 from forensics.signals.lr_schedule import Schedule, schedule_of
 from forensics.store.run import Run
 
@@ -135,7 +134,7 @@ _NEXT = (
 def lr_zero(run: Run, cfg: Zero | None = None) -> Iterator[Finding]:
     """Find the first learning rate that was zero all along, else the first that ended too early."""
     cfg = cfg or Zero()
-    every = [schedule_of(c) for c in last_attempts(curves(run, "lr")) if len(c) > cfg.few]
+    every = [schedule_of(c) for c in judged(run, "lr") if len(c) > cfg.few]
     long = [s for s in every if len(s.curve) >= cfg.records]
     if long and all(s.zeros >= cfg.always for s in long):
         yield from _always(run, long[0])

@@ -62,10 +62,10 @@ def test_the_first_nan_that_stays_is_the_onset_and_the_record_before_it_the_last
     assert (onset.status, onset.step, onset.clean_step) == (Status.FAILED, 41, 40)
 
 
-def test_one_skipped_update_in_a_long_run_is_information_only() -> None:
-    sick = run(rows("loss", [*steady(40), (41, NAN), *steady(200, first=42)]))
-    assert not loud(sick)
-    assert [f.severity for f in found(sick)] == [Severity.INFO]
+@pytest.mark.parametrize(("name", "severity"), [("loss", Severity.WARNING), ("grad_norm", Severity.INFO)])
+def test_one_update_without_a_number_warns_where_the_loss_itself_was_none(name: str, severity: Severity) -> None:
+    sick = run(rows("loss", steady(200)), rows(name, [*steady(40), (41, NAN), *steady(200, first=42)], raw=f"{name}_"))
+    assert {f.severity for f in found(sick)} == {severity}
 
 
 def test_a_loss_that_is_nan_every_tenth_step_is_a_warning() -> None:
