@@ -36,7 +36,7 @@ _SAMPLE_BYTES, _SAMPLE_ROWS, _LINE_BYTES = 8192, 50, 4096
 
 @ingester(
     "mlflow_files",
-    version=1,
+    version=2,
     sniff=Sniff(
         path=(
             *("metrics/*", "*/metrics/*", "params/*", "*/params/*", "tags/*", "*/tags/*"),

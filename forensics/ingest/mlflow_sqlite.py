@@ -31,7 +31,7 @@ _MOST_RUNS = 10_000
 
 @ingester(
     "mlflow_sqlite",
-    version=2,
+    version=3,
     sniff=Sniff(magic=(sqlite_pages.MAGIC,)),
     emits=("metrics", "events", "facts"),
     beside=(("", LOG),),

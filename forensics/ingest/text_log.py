@@ -48,7 +48,7 @@ class Sizes:
 
 @ingester(
     "text_log",
-    version=1,
+    version=2,
     sniff=Sniff(glob=_GLOBS, fallback=True),
     emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
 )
