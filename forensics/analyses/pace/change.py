@@ -70,6 +70,9 @@ def change_of(series: Steady, settings: Settings | None = None) -> Change | None
     if found is not None and found.kind == "lasting":
         strict = _level_change(series, settings, cap=settings.cap)
         sure = strict is not None and strict.kind == "lasting"
+        if found.form == "ramp" and not sure:  # to levels a climb is noise of long memory; the climb itself may be sure
+            alone = _ramp_alone(series, settings)
+            return replace(found, confirmed=alone is not None and alone.confirmed)
         return replace(found, confirmed=sure and (not series.multimodal or found.z >= _MODES_Z * settings.z))
     ramp = _ramp_alone(series, settings)
     if ramp is not None:
