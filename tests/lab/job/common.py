@@ -12,7 +12,7 @@ from torch.nn import functional
 VOCAB, LENGTH, BATCH = 64, 16, 8
 BASE_LR, WARMUP = 6e-3, 10
 #: What a job tells its stores of itself.
-CONFIG = {"steps": hooks.JOB["steps"], "lr": BASE_LR, "warmup_steps": WARMUP, "batch_size": BATCH}
+CONFIG = {"steps": hooks.JOB["steps"], "lr": BASE_LR, "warmup_steps": hooks.warmup(WARMUP), "batch_size": BATCH}
 torch.set_num_threads(1)
 
 

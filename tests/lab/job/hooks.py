@@ -170,6 +170,11 @@ def wrong_evaluation():
     return _asked("wrong_evaluation", lambda: False)
 
 
+def warmup(steps):
+    """For how many steps the job says that its learning rate warms up."""
+    return _asked("warmup", lambda told: told, steps)
+
+
 def dropout():
     """The share of states that training drops."""
     return _asked("dropout", lambda: 0.0)

@@ -76,6 +76,10 @@ def lr(step, rate):
     return rate
 
 
+def warmup(steps):
+    return 0 if KIND == "fine-cosine" else steps
+
+
 def batch(step, inputs, labels):
     if KIND == "fine-longer" and step >= AT:
         return torch.cat((inputs, inputs.flip(0)), 1), torch.cat((labels, labels.flip(0)), 1)
