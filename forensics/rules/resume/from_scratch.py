@@ -122,9 +122,13 @@ from forensics.store.run import Run
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Thresholds of RSM002: records compared, share of the way back to the first level, and standard errors."""
+    """Thresholds of RSM002: records compared, share of the way back to the first level, and standard errors.
+
+    Of a short run a quarter of its records is compared, `fewest` at least: a median needs three.
+    """
 
     records: int = 5
+    fewest: int = 3
     back: float = 0.7
     errors: float = 6.0
 
@@ -161,11 +165,12 @@ def _finished(ending: Ending, boundary: Boundary) -> bool:
 def _levels(seen: Around, cfg: Config) -> tuple[float, float, float] | None:
     """First, last and new level, when the new one is back near the first."""
     old = pl.concat([seen.before["value"], seen.replaced["value"]])
-    if old.len() < 4 * cfg.records or seen.after.height < cfg.records:
+    count = min(cfg.records, old.len() // 4, seen.after.height)
+    if count < cfg.fewest:
         return None
-    first, last = initial(seen, count=cfg.records), median(old.tail(cfg.records))
-    new = median(seen.after["value"].head(cfg.records))
-    noise = settled(old, count=cfg.records)
+    first, last = initial(seen, count=count), median(old.tail(count))
+    new = median(seen.after["value"].head(count))
+    noise = settled(old, count=count)
     fall = first - last
     if fall <= cfg.errors * noise or new - last < cfg.back * fall or new - first > 0.5 * fall:
         return None
