@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -142,7 +142,7 @@ def of_judged(run: Run) -> Run:
         ).drop("since")
 
     own = {table: kept(frame) if table in _PLACED else frame for table, frame in run.frames.items()}
-    return Run(run.name, own, run.bases)
+    return replace(run, frames=own, held={})
 
 
 def _attempts(run: Run) -> Attempts:

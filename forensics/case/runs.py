@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import polars as pl
@@ -67,7 +67,7 @@ def _only(run: Run, part: Part, others: frozenset[str]) -> Run:
         table: frame.filter(keep).with_columns(source=own) if "source" in TABLES[table] else frame
         for table, frame in run.frames.items()
     }
-    return Run(f"{run.name.rstrip('/')}/{part.folder}", frames, run.bases)
+    return replace(run, name=f"{run.name.rstrip('/')}/{part.folder}", frames=frames, held={})
 
 
 def _parts(run: Run) -> tuple[Part, ...]:
