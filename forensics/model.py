@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from forensics.identity import Identity, entity_of, root_of
 
 if TYPE_CHECKING:
+    from forensics.checkpoint import Checkpoint
     from forensics.figure import Figure
-
 
 Number = float | int | str
 _EMPTY: Mapping[str, Number] = MappingProxyType({})
@@ -139,8 +139,7 @@ class Onset:
 class Finding:
     """One claim of one rule, with what proves it.
 
-    `decides`: it weighed all kinds of evidence of a failure of several ranks, so findings that rest on one kind of it
-    give way.
+    `decides`: it weighed all evidence of a failure of several ranks, so findings that rest on one kind give way.
 
     Raises:
         ValueError: when `evidence` is empty; a claim without evidence cannot be made.
@@ -267,14 +266,6 @@ class Coverage:
         """Files that were not read whole although they should have been, the largest loss first."""
         found = (f for f in self.files if _is_lost(f))
         return tuple(sorted(found, key=lambda f: -f.skipped_bytes))
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A checkpoint to start from; `path` is as the run wrote it, or relative to the run when found on disk."""
-
-    step: int
-    path: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.analyses.nan.origin import origin
-from forensics.model import Checkpoint, Onset, Shape
+from forensics.checkpoint import Checkpoint
+from forensics.model import Onset, Shape
 from forensics.signals.checkpoints import known
 from forensics.store.run import Run
 

@@ -24,12 +24,13 @@ _MOST_SETTINGS = 100
 TASKS = ("task", "task_name", "dataset", "dataset_name", "benchmark", "benchmark_name", "subject", "eval_name", "suite")
 _METRICS = ("metric", "metric_name", "measure")
 _VALUES = ("value", "mean", "score", "result", "main_score")
+#: Keys that say where results are, not of what, unless they stand beside tasks.
+_SUMMARIES = frozenset(("overall", "all", "summary", "aggregate", "aggregated", "average", "averages", "mean"))
 #: Keys that say where results are, not of what.
 _CONTAINERS = frozenset(
     (
-        *("results", "result", "scores", "metrics", "metric", "tasks", "task", "overall", "all"),
-        *("summary", "evaluation", "evaluations", "eval", "evals", "benchmarks", "benchmark"),
-        *("datasets", "aggregate", "aggregated", "average", "averages", "mean", "data", "output"),
+        *("results", "result", "scores", "metrics", "metric", "tasks", "task", "evaluation"),
+        *("evaluations", "eval", "evals", "benchmarks", "benchmark", "datasets", "data", "output"),
         *("outputs", "records", "items", "runs", "stats", "accuracy_by_task", "per_task", "value"),
         *("score", "main"),
     )
@@ -191,14 +192,21 @@ def _with_settings(one: Scored, document: object, inside: set[Path], known: dict
             around |= known[at]
             own = next((str(cells[name]) for name in TASKS if isinstance(cells.get(name), str)), None)
             names = names if own is None else [own]
-        if end + 1 < len(one.path) and isinstance(key, str) and not _is_container(key):
+        if end + 1 < len(one.path) and isinstance(key, str) and _names_task(key, cast("object", node)):
             names.append(key)
         node = cast("Mapping[str | int, object]", node)[key]
     return replace(one, task="/".join(dict.fromkeys(filter(None, (*names, one.task)))), around=around)
 
 
+def _names_task(key: str, node: object) -> bool:
+    if key.lower() in _SUMMARIES:
+        beside = cast("dict[str, object]", node) if isinstance(node, dict) else {}
+        return any(isinstance(cell, dict) and not _is_container(name) for name, cell in beside.items())
+    return not _is_container(key)
+
+
 def _is_container(key: str) -> bool:
-    return key.lower() in _CONTAINERS or metric_of(key) is not None
+    return key.lower() in _CONTAINERS | _SUMMARIES or metric_of(key) is not None
 
 
 def _settings(cells: Mapping[str, object], at: Path, inside: set[Path]) -> Iterator[tuple[str, object]]:

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from forensics.model import Checkpoint, Coverage, FileStatus, Finding, Onset, Outcome, Report
+from forensics.checkpoint import Checkpoint
+from forensics.model import Coverage, FileStatus, Finding, Onset, Outcome, Report
 
 _RANKS_SHOWN = 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

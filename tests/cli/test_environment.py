@@ -58,7 +58,8 @@ def place(tmp_path: Path) -> Place:
     (tmp_path / "file").write_text("in the way\n", encoding="utf-8")
     rows = (json.dumps({"step": n, "loss": 4 - n / 50, "grad_norm": 0.8}) for n in range(1, 81))
     (run / "metrics.jsonl").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    (run / "train.log").write_text("".join(f"step {n} loss {4 - n / 50}\n" for n in range(1, 81)), encoding="utf-8")
+    log = [*(f"step {n} loss {4 - n / 50}" for n in range(1, 81)), "Training complete."]
+    (run / "train.log").write_text("".join(f"{line}\n" for line in log), encoding="utf-8")
     return Place(tmp_path)
 
 

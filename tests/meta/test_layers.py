@@ -27,7 +27,7 @@ LAYERS = (
     ("forensics.dialects",),
     ("forensics.io",),
     ("forensics.registry",),
-    ("forensics.model", "forensics.errors", "forensics.figure", "forensics.identity"),
+    ("forensics.model", "forensics.errors", "forensics.figure", "forensics.identity", "forensics.checkpoint"),
 )
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_MODULE_LINES = 300

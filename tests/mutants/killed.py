@@ -39,8 +39,10 @@ from operators import Change, changes, mentions, mutated  # noqa: E402 - beside 
 
 #: What decides, by area: patterns of files below `forensics/`.
 AREAS: Mapping[str, tuple[str, ...]] = {
-    "verdict": ("verdict.py", "_verdict_[!h]*.py", "signals/timeline.py", "case/*.py"),
-    "health": ("_verdict_healthy.py", "signals/endings.py"),
+    "verdict": (
+        "verdict.py", "signals/timeline.py", "case/attempts.py", "case/starts.py", "case/lives.py", "case/runs.py",
+    ),
+    "health": ("case/health.py", "case/endings.py", "case/progress.py", "signals/endings.py"),
     "nan": ("analyses/nan/*.py", "signals/nonfinite.py"),
     "memory": ("signals/memory_shape.py", "signals/_memory_*.py"),
     "hang": ("rules/hang/_*.py", "signals/hang_*.py"),
@@ -51,6 +53,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     ),
     "evals": (
         "compare/_eval_tests.py", "compare/_eval_spread.py", "compare/_eval_pick.py", "compare/_eval_logged.py",
+        "analyses/evals/*.py",
         "compare/evals.py", "compare/sections/evals.py", "rules/bad_eval/_results.py", "signals/eval_curves.py",
     ),
 }  # fmt: skip

@@ -110,12 +110,13 @@ def test_a_time_out_names_the_rank_that_did_not_report() -> None:
     assert (verdict.shape, verdict.culprits) == (Shape.HANG, (2,))
 
 
-def test_an_exception_after_a_time_out_is_its_consequence() -> None:
+def test_a_catalogued_error_of_one_rank_is_the_crash_that_others_timed_out_for_though_printed_later() -> None:
     events: list[Event] = [
         (60, "nccl-watchdog", {**WATCHDOG, "rank": "1"}),
         (70, "traceback", {**error("FileNotFoundError"), "rank": "6"}),
     ]
-    assert judged(a_run(events, range(40))).shape is Shape.HANG
+    verdict = judged(a_run(events, range(40)))
+    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.CRASH, (6,), "file_missing")
 
 
 def test_an_exception_explains_closed_connections_even_before_it() -> None:

@@ -14,7 +14,8 @@ from forensics.analyses.nan.scale import Collapse, collapse_of
 from forensics.analyses.nan.series import Status
 from forensics.case.evidence import checkpoint_evidence, metric_evidence
 from forensics.case.series import metric_rows
-from forensics.model import Checkpoint, Evidence
+from forensics.checkpoint import Checkpoint
+from forensics.model import Evidence
 from forensics.signals.checkpoints import judged, known
 from forensics.signals.steps import at
 from forensics.store.run import Run

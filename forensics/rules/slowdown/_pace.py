@@ -7,12 +7,10 @@ from forensics.analyses.pace.change import Change
 from forensics.case.evidence import metric_evidence
 from forensics.model import Confidence, Evidence, EvidenceRole, Onset, Severity
 
-_SEVERITY = {"grave": Severity.ERROR, "mild": Severity.WARNING, "note": Severity.INFO}
-
 
 def severity_of(one: Paced, change: Change, cfg: Gravity) -> Severity:
     """Give the severity of a loss of time: grave ones are errors, mild ones warnings."""
-    return _SEVERITY[tier_of(one, change, cfg)]
+    return {"grave": Severity.ERROR, "mild": Severity.WARNING, "note": Severity.INFO}[tier_of(one, change, cfg)]
 
 
 def evidence_of(one: Paced, change: Change) -> tuple[Evidence, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from forensics.checkpoint import Checkpoint
 from forensics.model import (
     Causal,
-    Checkpoint,
     Confidence,
     Coverage,
     Evidence,

@@ -10,7 +10,8 @@ import jsonschema
 import pytest
 
 from forensics.analyses.nan.origin import JudgedCheckpoint, NanOrigin, Rise
-from forensics.model import Checkpoint, Coverage, Evidence, FileCoverage, FileStatus, Issue, Locator
+from forensics.checkpoint import Checkpoint
+from forensics.model import Coverage, Evidence, FileCoverage, FileStatus, Issue, Locator
 from forensics.report import nan_origin
 from forensics.report.nan_origin import Page
 
