@@ -130,7 +130,7 @@ def report(path: Path, out: Path) -> dict[str, Any]:
     """Signals over the parts that `ours` wrote."""
     import polars as pl  # noqa: PLC0415 - each route imports what it needs
 
-    from forensics.signals.snapshots import snapshots  # noqa: PLC0415
+    from forensics.analyses.snapshots.per_device import snapshots  # noqa: PLC0415
     from forensics.store.run import Run  # noqa: PLC0415
     from forensics.store.schema import TABLES  # noqa: PLC0415
 

@@ -13,6 +13,7 @@ import polars as pl
 from forensics import registry
 from forensics.analyses.checkpoints import last_clean
 from forensics.case.attempts import Attempts, attempts, of_judged
+from forensics.diagnosis.verdict import decide
 from forensics.errors import ForensicsError, PlaceError, UsageError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
@@ -22,7 +23,6 @@ from forensics.store import disk
 from forensics.store.fill import fill, held_bytes
 from forensics.store.gather import Rows, coverage_of, issues_frame, issues_of, run_from, sources_frame
 from forensics.store.run import Run
-from forensics.verdict import decide
 
 #: A run of more bytes than this is spilled to the store on disk instead of staying in memory.
 IN_MEMORY_BYTES = 256 << 20

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.analyses.nan.origin import origin
+from forensics.case.checkpoints import known
 from forensics.checkpoint import Checkpoint
 from forensics.model import Onset, Shape
-from forensics.signals.checkpoints import known
 from forensics.store.run import Run
 
 #: An evaluation judges a checkpoint and harms none, so there is none to go back to.

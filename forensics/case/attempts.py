@@ -18,7 +18,7 @@ import polars as pl
 
 from forensics.case.lives import Boundary, Life, boundaries, is_new, lives
 from forensics.case.starts import Start, starts
-from forensics.signals.steps import at
+from forensics.case.steps import at
 from forensics.store.run import Run
 
 #: An attempt that logs so many records has got over what ended the one before it; fewer may still be in a buffer.

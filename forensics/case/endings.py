@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.end_markers import ending_of
+from forensics.case.errors.near_the_end import ends_the_log, last_lines
+from forensics.case.joined.stores import counted
 from forensics.case.progress import CLOSE, Counter, Plan, is_close, ledger
+from forensics.case.steps import of_training
 from forensics.model import Evidence, EvidenceRole, Locator
-from forensics.signals._near_the_end import ends_the_log, last_lines
-from forensics.signals.endings import ending_of
-from forensics.signals.steps import of_training
-from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 #: What a tracker writes of a run that did not end itself.

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.case.endings import Ending, ending
+from forensics.case.joined.stores import counted
+from forensics.case.nonfinite import BAD_CLASSES, role
+from forensics.case.steps import of_training
 from forensics.model import Confidence
-from forensics.signals.nonfinite import BAD_CLASSES, role
-from forensics.signals.steps import of_training
-from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 #: Fewer records than this are no series.

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from forensics.case.progress import ledger
-from forensics.signals.steps import of_training
+from forensics.case.steps import of_training
 from forensics.store.run import Run
 
 #: Many logs print whole seconds, so that a record of the same second may be printed before a line of a finer clock.

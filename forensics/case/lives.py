@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import polars as pl
 
+from forensics.case.joined.stores import counted
 from forensics.case.series import metric_rows
 from forensics.case.starts import Start, openings, starts
-from forensics.signals.steps import at
-from forensics.signals.stores import counted
+from forensics.case.steps import at
 from forensics.store.run import Run
 
 Kind = Literal["continues", "replays", "gap", "scratch"]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from forensics.case.steps import of_training
 from forensics.dialects._counters import kind_of
-from forensics.signals.steps import of_training
 from forensics.store.run import Run
 
 #: A plan is reached by the last record before it where so small a share of it is left: the loop prints no later step.

@@ -26,7 +26,7 @@ InputArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directo
 def command(source: InputArgument, *, shared: Shared) -> Answer:
     """Find the culprit of a hang, and the waits that it caused."""
     from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
-    from forensics.hang import picture  # noqa: PLC0415 - same
+    from forensics.diagnosis.hang import picture  # noqa: PLC0415 - same
     from forensics.report import hang as pages  # noqa: PLC0415 - same
 
     run = shared.reading.run(source)

@@ -17,7 +17,7 @@ from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from forensics.memory import Memory
+    from forensics.diagnosis.memory import Memory
 
 InputsArgument = Annotated[list[Path], typer.Argument(metavar="INPUT...", help="One run or snapshot, or two of them.")]
 _MOST = 2
@@ -30,7 +30,7 @@ def command(inputs: InputsArgument, *, shared: Shared) -> Answer:
     Raises:
         UsageError: for more than two inputs.
     """
-    from forensics.memory import memory_of  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.diagnosis.memory import memory_of  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.report import memory as page  # noqa: PLC0415 - same
     from forensics.store.gather import coverage_of, issues_of  # noqa: PLC0415 - same
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from forensics.case.consumed import Consumed
 from forensics.case.evidence import fact_evidence, metric_evidence
 from forensics.compare._config_entries import Entry
 from forensics.compare._config_shares import Mix, mixes
 from forensics.model import Evidence, EvidenceRole
-from forensics.signals.consumed import Consumed
 
 #: Shares are drawn at random, so a difference below this says nothing.
 LEAST = 0.02

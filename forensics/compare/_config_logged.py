@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from forensics.case.curves.loss import Curve, curves
 from forensics.case.evidence import metric_evidence
 from forensics.model import Evidence, EvidenceRole
-from forensics.signals.loss_curve import Curve, curves
 from forensics.store.run import Run
 
 #: Curves have parted where they differ by more than this share of the baseline's peak, for a tenth of the steps.

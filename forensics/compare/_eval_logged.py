@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from forensics.analyses.evals.curves import EvalCurve, eval_curves
+from forensics.case.curves.loss import Floats
 from forensics.compare._eval_tests import Tested
 from forensics.compare._student import t_tail
-from forensics.signals.eval_curves import EvalCurve, eval_curves
-from forensics.signals.loss_curve import Floats
 from forensics.store.run import Run
 
 LOGGED = "logged while training"

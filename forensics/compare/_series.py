@@ -11,7 +11,7 @@ import polars as pl
 from forensics.analyses.pace.clocks import Clock, clocks
 from forensics.analyses.pace.noise import jitter
 from forensics.analyses.pace.pauses import Steps, warmup
-from forensics.signals.loss_curve import Floats
+from forensics.case.curves.loss import Floats
 from forensics.store.run import Run
 
 #: Per what, best first: per token or sample a longer batch is no slower step.

@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from forensics.analyses.pace.noise import correlation, spread
-from forensics.signals.loss_curve import Floats
+from forensics.case.curves.loss import Floats
 
 _LAGS, _LONG = 8, 40
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 
+from forensics.case.consumed import Consumed, consumed
 from forensics.case.evidence import fact_evidence
 from forensics.compare._config_consumed import drift, evidence, moved
 from forensics.compare._config_devices import devices
@@ -21,7 +22,6 @@ from forensics.compare._config_pair import Pair, pairs
 from forensics.compare._config_rank import effective_batch, score_of
 from forensics.compare._config_shares import changed, matched, mixes, variation
 from forensics.model import Evidence, EvidenceRole
-from forensics.signals.consumed import Consumed, consumed
 from forensics.store.run import Run
 
 #: From this weight on a difference is named as a possible cause of other evaluations.

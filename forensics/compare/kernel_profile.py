@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from forensics.signals.trace_breakdown import by_rank, by_step
-from forensics.signals.trace_gaps import idle_causes
-from forensics.signals.trace_kernels import kernels, shares
-from forensics.signals.trace_launches import unlaunched
-from forensics.signals.trace_loader import loader_share
-from forensics.signals.trace_ranks import waits
-from forensics.signals.trace_steps import steps
+from forensics.analyses.traces.breakdown import by_rank, by_step
+from forensics.analyses.traces.gaps import idle_causes
+from forensics.analyses.traces.kernels import kernels, shares
+from forensics.analyses.traces.launches import unlaunched
+from forensics.analyses.traces.loader import loader_share
+from forensics.analyses.traces.ranks import waits
+from forensics.analyses.traces.steps import steps
 from forensics.store.run import Run
 
 #: Gives the name under which a category of kernels is shown.

@@ -10,8 +10,8 @@ from typing import Literal
 
 import polars as pl
 
+from forensics.analyses.traces.gpu import gpu_rows
 from forensics.compare.kernel_profile import KernelProfile, Naming, profile
-from forensics.signals.trace_gpu import gpu_rows
 from forensics.store.run import Run
 
 State = Literal["new", "gone", "grew", "shrank", "same"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.analyses.nan.origin import origin
+from forensics.case.checkpoints import known
 from forensics.figure import Mark
 from forensics.model import Report
-from forensics.signals.checkpoints import known
 from forensics.store.run import Run
 
 _CHECKPOINTS = 12

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from forensics.analyses.snapshots.per_device import Snapshot, snapshots
 from forensics.model import Report
-from forensics.signals.snapshots import Snapshot, snapshots
 from forensics.store.run import Run
 
 _MIB, _GIB = 2.0**20, 2.0**30

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from forensics.analyses.hang.collectives import Recorded, recorded
+from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
+from forensics.case.ranks import world
 from forensics.figure import Heat
 from forensics.figures._cells import by_rank, column, empty, left_out, shown_ranks
 from forensics.figures._kind import FigureKind
 from forensics.figures._when import clock
 from forensics.model import Report
-from forensics.signals.hang_collectives import Recorded, recorded
-from forensics.signals.hang_ranks import world
-from forensics.signals.trace_gpu import COMMUNICATION, gpu_rows
 from forensics.store.run import Run
 
 _MS = 1e6

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from forensics.analyses.memory.series import series_of
 from forensics.analyses.pace.names import pace_name
+from forensics.case.joined.stores import counted
+from forensics.case.steps import SERIES, at
 from forensics.figure import Chart, Curve, Mark
 from forensics.figures._kind import FigureKind
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.model import Report, Severity
-from forensics.signals.memory_series import series_of
-from forensics.signals.steps import SERIES, at
-from forensics.signals.stores import counted
 from forensics.store.run import Run
 
 _ALWAYS = ("loss", "grad_norm")

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from forensics.analyses.traces.gpu import gpu_rows
 from forensics.figure import Bar, Bars
 from forensics.figures._kind import FigureKind
 from forensics.figures._window import REST, window, window_note
 from forensics.model import Report
-from forensics.signals.trace_gpu import gpu_rows
 from forensics.store.run import Run
 
 _MOST_PARTS = 8

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from forensics.analyses.memory.series import Series, series_of
 from forensics.figure import Chart, Curve, Mark
 from forensics.figures._kind import FigureKind
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.model import Report
-from forensics.signals.memory_series import Series, series_of
 from forensics.store.run import Run
 
 _MOST_CHARTS = 4

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from forensics.analyses.snapshots.per_device import Leak, Share, Snapshot, site_of
 from forensics.figure import Block, Flame
 from forensics.figures._kind import FigureKind
 from forensics.figures._snapshots import chosen, name_of, rules_of, unit_of
 from forensics.model import Report
-from forensics.signals.snapshots import Leak, Share, Snapshot, site_of
 from forensics.store.run import Run
 
 KINDS = ("parameter", "gradient", "optimizer", "activation", "temporary", "unknown", "leak", "several", "the rest")

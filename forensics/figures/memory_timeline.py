@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from forensics.analyses.snapshots.per_device import Snapshot
+from forensics.analyses.snapshots.timeline import Timeline, timeline_of
 from forensics.figure import Chart, Mark
 from forensics.figures._kind import FigureKind
 from forensics.figures._snapshots import chosen, name_of, rules_of, unit_of
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.model import Report
-from forensics.signals.snapshot_timeline import Timeline, timeline_of
-from forensics.signals.snapshots import Snapshot
 from forensics.store.run import Run
 
 _MOST_OOMS = 3

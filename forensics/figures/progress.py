@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
+from forensics.analyses.hang.last_seen import Seen, last_seen
 from forensics.figure import Heat
 from forensics.figures._cells import Cells, by_rank, column, empty, left_out, shown_ranks
 from forensics.figures._kind import FigureKind
 from forensics.figures._when import clock
 from forensics.model import Report
-from forensics.signals.hang_last_seen import Seen, last_seen
 from forensics.store.run import Run
 
 _TIMES = {"metrics": "t_ns", "events": "t_ns", "collectives": "created_ns"}

@@ -3,7 +3,7 @@
 The trainer writes it at every save, so it ends with the last checkpoint, not with the crash. By default its log filter
 replaces a non-finite loss by zero: a loss of exactly 0 beside a NaN gradient norm is marked as filtered by the writer.
 A record without a step, as callbacks of one's own append it, has the step of the record before it as `gstep`. Every
-checkpoint repeats the history before it: each file is read whole, and `signals.stores` tells the copies apart.
+checkpoint repeats the history before it: each file is read whole, and `case.joined` tells the copies apart.
 A file that was cut is read record by record as far as it goes.
 """
 

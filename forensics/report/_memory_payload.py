@@ -8,12 +8,12 @@ from forensics.report._payload import Payload
 from forensics.report._phrases import utc
 
 if TYPE_CHECKING:
-    from forensics.memory import Diff, Memory
-    from forensics.signals.memory_ranks import Imbalance
-    from forensics.signals.memory_series import Series
-    from forensics.signals.memory_verdict import Reading
-    from forensics.signals.oom_messages import OomMessage
-    from forensics.signals.snapshots import Growth, Leak, Share, Snapshot
+    from forensics.analyses.memory.oom_messages import OomMessage
+    from forensics.analyses.memory.ranks import Imbalance
+    from forensics.analyses.memory.series import Series
+    from forensics.analyses.memory.verdict import Reading
+    from forensics.analyses.snapshots.per_device import Growth, Leak, Share, Snapshot
+    from forensics.diagnosis.memory import Diff, Memory
 
 
 def body(memory: Memory) -> Payload:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from forensics.io.safe_text import printable
 
 if TYPE_CHECKING:
-    from forensics.memory import Memory
-    from forensics.signals.memory_series import Series
+    from forensics.analyses.memory.series import Series
+    from forensics.diagnosis.memory import Memory
 
 _GIB = 1 << 30
 _LEAST = 6

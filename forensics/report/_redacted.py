@@ -9,8 +9,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from forensics.case.identities import identities_of
 from forensics.io.redact import Redactor
-from forensics.signals.identities import identities_of
 from forensics.store.run import Run
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from forensics.case.rank_spans import ranks_text, spans
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, Issue, Shape, Verdict
 from forensics.report._layout import Layout, markdown_facts, proof
 from forensics.report._payload import Payload, evidence_payload
 from forensics.report._style import LABEL_CHARS, Paint, Style
-from forensics.signals.rank_spans import ranks_text, spans
 
 if TYPE_CHECKING:
-    from forensics.hang import Hang, RankState
+    from forensics.diagnosis.hang import Hang, RankState
 
 _WAITS, _RANKS, _NODES, _EVIDENCE = 6, 12, 16, 4
 _PAINTS: dict[str, Paint] = {"HANG": "red", "DEAD RANK": "red", "UNDECIDABLE": "yellow", "NO HANG": "green"}

@@ -15,7 +15,7 @@ from forensics.report._payload import Payload
 from forensics.report._style import Paint, Style
 
 if TYPE_CHECKING:
-    from forensics.memory import Memory
+    from forensics.diagnosis.memory import Memory
 
 _SHOWN = 12
 _PAINTS: dict[str, Paint] = {"LEVEL": "green", "CANNOT SAY": "yellow", "GROWS": "yellow", "OUT OF MEMORY": "red"}

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from forensics.case.errors.failures import Failure
 from forensics.case.last_steps import last_step
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
-from forensics.signals.failures import Failure
 from forensics.store.run import Run
 
 _RELATED = 4

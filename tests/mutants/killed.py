@@ -40,12 +40,13 @@ from operators import Change, changes, mentions, mutated  # noqa: E402 - beside 
 #: What decides, by area: patterns of files below `forensics/`.
 AREAS: Mapping[str, tuple[str, ...]] = {
     "verdict": (
-        "verdict.py", "signals/timeline.py", "case/attempts.py", "case/starts.py", "case/lives.py", "case/runs.py",
+        "diagnosis/verdict.py", "case/errors/timeline.py", "case/attempts.py", "case/starts.py", "case/lives.py",
+        "case/runs.py",
     ),
-    "health": ("case/health.py", "case/endings.py", "case/progress.py", "signals/endings.py"),
-    "nan": ("analyses/nan/*.py", "signals/nonfinite.py"),
-    "memory": ("signals/memory_shape.py", "signals/_memory_*.py"),
-    "hang": ("rules/hang/_*.py", "signals/hang_*.py"),
+    "health": ("case/health.py", "case/endings.py", "case/progress.py", "case/end_markers.py"),
+    "nan": ("analyses/nan/*.py", "case/nonfinite.py"),
+    "memory": ("analyses/memory/shape.py", "analyses/memory/_*.py"),
+    "hang": ("rules/hang/_*.py", "analyses/hang/*.py", "case/errors/*.py"),
     "pace": ("rules/slowdown/_pace.py", "rules/slowdown/level_shift.py", "analyses/pace/*.py"),
     "diff": (
         "compare/_decide.py", "compare/_spread.py", "compare/_interval.py", "compare/_pair.py", "compare/_runs.py",
@@ -54,7 +55,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "evals": (
         "compare/_eval_tests.py", "compare/_eval_spread.py", "compare/_eval_pick.py", "compare/_eval_logged.py",
         "analyses/evals/*.py",
-        "compare/evals.py", "compare/sections/evals.py", "rules/bad_eval/_results.py", "signals/eval_curves.py",
+        "compare/evals.py", "compare/sections/evals.py", "rules/bad_eval/_results.py", "analyses/evals/curves.py",
     ),
 }  # fmt: skip
 SURVIVORS = HERE / "survivors.tsv"

@@ -102,16 +102,16 @@ def _changed(module: str, words: str, line: str) -> ast.Module:
 
 
 def test_a_constant_changes_where_it_is_imported_by_name_and_comes_back(program: Program) -> None:
-    module, user = "forensics.signals._memory_form", "forensics.signals.memory_shape"
+    module, user = "forensics.analyses.memory._form", "forensics.analyses.memory.shape"
     before = importlib.import_module(user)
     anew = program.change(module, _changed(module, "8 -> 16", "FEWEST = "))
     assert user in anew
     assert importlib.import_module(user).FEWEST == 16
-    program.change("forensics.verdict", None)
+    program.change("forensics.diagnosis.verdict", None)
     assert importlib.import_module(user).FEWEST == 8
     program.close()
     assert importlib.import_module(user) is before
-    assert sys.modules["forensics.signals"].memory_shape is before
+    assert sys.modules["forensics.analyses.memory"].shape is before
 
 
 def test_a_default_of_a_rules_thresholds_changes_for_the_rule(program: Program) -> None:
@@ -123,7 +123,7 @@ def test_a_default_of_a_rules_thresholds_changes_for_the_rule(program: Program) 
 
 def test_modules_that_walk_a_folder_depend_on_what_lies_in_it() -> None:
     assert "forensics.rules.hang._decide" in dependents("forensics.rules.hang.log_silence")
-    assert "forensics.model" not in dependents("forensics.signals.nonfinite")
+    assert "forensics.model" not in dependents("forensics.case.nonfinite")
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "module", ["forensics.verdict", "forensics.analyses.pace.noise", "forensics.rules.hang._decide"]
+    "module", ["forensics.diagnosis.verdict", "forensics.analyses.pace.noise", "forensics.rules.hang._decide"]
 )
 def test_a_program_loaded_anew_from_its_own_text_answers_as_before(
     module: str, kept: dict[str, Any], program: Program

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from forensics.signals.memory_shape import form_of
+from forensics.analyses.memory.shape import form_of
 
 SERIES = int(os.environ.get("MEMORY_SERIES", "480"))
 SEED = int(os.environ.get("MEMORY_SEED", "0"))

@@ -17,7 +17,7 @@ import numpy as np
 
 from forensics.analyses.evals.results import Key, Row, error_of, higher_is_better, members_of, scale_of
 from forensics.analyses.evals.sittings import Sitting, sittings
-from forensics.signals.loss_curve import Curve, curves
+from forensics.case.curves.loss import Curve, curves
 from forensics.store.run import Run
 
 _NUMBERS = re.compile(r"\d+|(?<![a-z])(?:final|last|latest|best)(?![a-z])")

@@ -17,8 +17,8 @@ from forensics.analyses.learning.jumps import jump_of, sharpened, span_of
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.onset import onset_of
 from forensics.analyses.learning.spikes import Spike, spikes_of
-from forensics.signals.loss_curve import Curve, Floats
-from forensics.signals.loss_noise import MAD_TO_SIGMA, Noise, centred_median, logs, noise_about, ratio_of
+from forensics.case.curves.loss import Curve, Floats
+from forensics.case.curves.noise import MAD_TO_SIGMA, Noise, centred_median, logs, noise_about, ratio_of
 
 #: No fall of a loss is told from noise below this share of it.
 _NO_FALL = 0.03

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.learning.limits import Limits
-from forensics.signals.loss_curve import Floats
-from forensics.signals.loss_noise import Noise
+from forensics.case.curves.loss import Floats
+from forensics.case.curves.noise import Noise
 
 
 def span_of(n: int) -> int:

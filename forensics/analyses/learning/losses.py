@@ -8,9 +8,9 @@ import numpy as np
 
 from forensics.analyses.learning.course import Course, Departure, course_of, kind_of
 from forensics.analyses.learning.limits import Limits
+from forensics.analyses.learning.trend import Trend, trend_of
 from forensics.case.attempts import attempts
-from forensics.signals.loss_curve import Curve, beside, curves
-from forensics.signals.loss_trend import Trend, trend_of
+from forensics.case.curves.loss import Curve, beside, curves
 from forensics.store.run import Run
 
 _LIMITS = Limits()

@@ -9,8 +9,8 @@ import polars as pl
 
 from forensics.analyses.learning.losses import judged
 from forensics.analyses.learning.onset import onset_of
-from forensics.signals.loss_curve import Curve, Floats
-from forensics.signals.loss_noise import centred_median, noise_about
+from forensics.case.curves.loss import Curve, Floats
+from forensics.case.curves.noise import centred_median, noise_about
 from forensics.store.run import Run
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from forensics.signals.endings import ending_of
-from forensics.signals.loss_curve import Curve, beside
-from forensics.signals.lr_config import number_of
-from forensics.signals.lr_schedule import Schedule, schedule_of
+from forensics.analyses.learning.lr_config import number_of
+from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
+from forensics.case.curves.loss import Curve, beside
+from forensics.case.end_markers import ending_of
 from forensics.store.run import Run
 
 #: Above all values before it by this much a rate did not only come back: no schedule with restarts does that.

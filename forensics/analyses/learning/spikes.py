@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.learning.limits import Limits
-from forensics.signals.loss_curve import Floats
-from forensics.signals.loss_noise import Noise, past_median, ratio_of
+from forensics.case.curves.loss import Floats
+from forensics.case.curves.noise import Noise, past_median, ratio_of
 
 
 @dataclass(frozen=True, slots=True)

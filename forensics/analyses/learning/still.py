@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 
 from forensics.analyses.learning.losses import Loss, losses
-from forensics.signals.loss_curve import Curve, beside
+from forensics.case.curves.loss import Curve, beside
 from forensics.store.run import Run
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.nan.series import Candidate, Status, step_after
+from forensics.case.errors.kinds import of_exception
+from forensics.case.errors.near_the_end import ends_the_log, last_lines
 from forensics.case.evidence import Row, attributes
-from forensics.signals._classify import of_exception
-from forensics.signals._near_the_end import ends_the_log, last_lines
 from forensics.store.run import Run
 
 #: So many finite losses after a detector's last line mean that training went on; so many lines at most are a stumble.

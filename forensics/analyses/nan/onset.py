@@ -10,8 +10,8 @@ from forensics.analyses.nan.detector import detector_candidates
 from forensics.analyses.nan.series import Candidate, Status, series_candidates
 from forensics.analyses.nan.together import lost_together
 from forensics.case.evidence import Row, event_evidence, metric_evidence
+from forensics.case.nonfinite import watched
 from forensics.model import Evidence, EvidenceRole, Onset
-from forensics.signals.nonfinite import watched
 from forensics.store.run import Run
 
 _ORDER = (Status.FAILED, Status.EARLIER, Status.INTERMITTENT, Status.TRANSIENT)

@@ -12,12 +12,12 @@ from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.restart import restart_command
 from forensics.analyses.nan.scale import Collapse, collapse_of
 from forensics.analyses.nan.series import Status
+from forensics.case.checkpoints import judged, known
 from forensics.case.evidence import checkpoint_evidence, metric_evidence
 from forensics.case.series import metric_rows
+from forensics.case.steps import at
 from forensics.checkpoint import Checkpoint
 from forensics.model import Evidence
-from forensics.signals.checkpoints import judged, known
-from forensics.signals.steps import at
 from forensics.store.run import Run
 
 KindName = Literal[

@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 
 from forensics.case.evidence import Row
+from forensics.case.joined.stores import counted
+from forensics.case.nonfinite import COUNTERS, of_series, series, trailing_zeros, vanished, watched
 from forensics.case.series import keys_of
-from forensics.signals.nonfinite import COUNTERS, of_series, series, trailing_zeros, vanished, watched
-from forensics.signals.steps import SERIES, by_record
-from forensics.signals.stores import counted
+from forensics.case.steps import SERIES, by_record
 from forensics.store.run import Run
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from forensics.analyses.nan.series import Candidate, Shares, Status
-from forensics.signals.nonfinite import BAD_CLASSES, series, watched
-from forensics.signals.steps import SERIES, by_record
-from forensics.signals.stores import counted
+from forensics.case.joined.stores import counted
+from forensics.case.nonfinite import BAD_CLASSES, series, watched
+from forensics.case.steps import SERIES, by_record
 from forensics.store.run import Run
 
 #: Clocks, rates, counts and scores, which are no objective.

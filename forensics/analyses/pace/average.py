@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.analyses.pace.pauses import Steps
-from forensics.signals.loss_curve import Floats
+from forensics.case.curves.loss import Floats
 
 _FEWEST, _STEEP, _POSITIVE = 60, -0.7, 0.98
 

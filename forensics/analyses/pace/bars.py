@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.pace.average import undone_quantum
-from forensics.signals.loss_curve import Floats
+from forensics.case.curves.loss import Floats
 from forensics.store.run import Run
 
 _SPEEDS = ("bar_rate", "bar_seconds", "bar_ms")

@@ -18,9 +18,9 @@ from forensics.analyses.pace.names import PaceName, pace_name
 from forensics.analyses.pace.pauses import Flags, spikes
 from forensics.analyses.pace.units import rescaled
 from forensics.analyses.pace.work import per_work, work_of
+from forensics.case.curves.loss import Floats
 from forensics.case.series import keys_of, metric_rows
-from forensics.signals.loss_curve import Floats
-from forensics.signals.steps import first_of_each, ordered
+from forensics.case.steps import first_of_each, ordered
 from forensics.store.run import Run
 
 _WALL = PaceName("wall", "step", 1.0, 99)

@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 
 from forensics.analyses.pace.noise import LongRun, correlation, long_run
-from forensics.signals.loss_curve import Floats
+from forensics.case.curves.loss import Floats
 
 _MOST_CUTS = 12
 _MOST_BLOCKS = 4096

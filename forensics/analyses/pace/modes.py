@@ -7,7 +7,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from forensics.signals.loss_curve import Floats
+from forensics.case.curves.loss import Floats
 
 _FEWEST, _SEPARATION, _GAP = 40, 4.5, log(1.15)
 

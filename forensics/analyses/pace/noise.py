@@ -7,8 +7,8 @@ from math import log, sqrt
 
 import numpy as np
 
-from forensics.signals.loss_curve import Floats
-from forensics.signals.loss_noise import MAD_TO_SIGMA
+from forensics.case.curves.loss import Floats
+from forensics.case.curves.noise import MAD_TO_SIGMA
 
 _BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256)
 _FEWEST_BLOCKS = 12

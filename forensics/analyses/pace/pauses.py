@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.analyses.pace.noise import spread
-from forensics.signals.loss_curve import Floats
-from forensics.signals.loss_noise import centred_median
+from forensics.case.curves.loss import Floats
+from forensics.case.curves.noise import centred_median
 
 Flags = NDArray[np.bool_]
 Steps = NDArray[Any]

@@ -10,7 +10,7 @@ import numpy as np
 
 from forensics.analyses.pace.levels import Levels
 from forensics.analyses.pace.noise import correlation
-from forensics.signals.loss_curve import Floats
+from forensics.case.curves.loss import Floats
 
 _BLOCKS, _KNOTS, _FEWEST = 200, 31, 8
 _GAIN = 12.0  # twice the log-likelihood that the ramp must gain over steps

@@ -21,7 +21,7 @@ from forensics.analyses.pace.pauses import (
     warmup,
     winsorised,
 )
-from forensics.signals.loss_curve import Floats
+from forensics.case.curves.loss import Floats
 
 #: Fewer records than this are no series.
 FEWEST = 12

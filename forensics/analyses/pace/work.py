@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from forensics.case.series import metric_rows
-from forensics.signals.steps import ordered
+from forensics.case.steps import ordered
 from forensics.store.run import Run
 
 if TYPE_CHECKING:

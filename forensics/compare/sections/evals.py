@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from forensics.analyses.evals.curves import eval_curves
 from forensics.analyses.evals.results import Row
 from forensics.compare._decide import Answer
 from forensics.compare._eval_cause import cause_of, words_of
@@ -12,7 +13,6 @@ from forensics.compare._model import Options, Section
 from forensics.compare._sections import SectionKind
 from forensics.compare.evals import Pair, compare_all
 from forensics.model import Evidence, EvidenceRole, Locator, Number
-from forensics.signals.eval_curves import eval_curves
 from forensics.store.run import Run
 
 _TITLE = "Evaluation"

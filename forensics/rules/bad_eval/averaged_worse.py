@@ -45,10 +45,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.eval_curves import EvalCurve, eval_curves
 from forensics.store.run import Run
 
 _EMA = re.compile(r"(?i)[_/. -]?(?<![a-z])(?:ema|averaged|swa)(?![a-z])[_/. -]?")

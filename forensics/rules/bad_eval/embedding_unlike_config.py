@@ -40,10 +40,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.evals.vocabulary import configured_rows, weight_rows
 from forensics.case.evidence import fact_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.vocabulary import configured_rows, weight_rows
 from forensics.store.run import Run
 
 

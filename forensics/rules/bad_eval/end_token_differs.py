@@ -38,10 +38,10 @@ from typing import Any
 
 import polars as pl
 
+from forensics.analyses.evals.vocabulary import numbers_under, special_ids
 from forensics.case.evidence import fact_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.vocabulary import numbers_under, special_ids
 from forensics.store.run import Run
 
 

@@ -54,10 +54,10 @@ from typing import Any
 import polars as pl
 
 from forensics.case.evidence import at_step, metric_evidence
+from forensics.case.nonfinite import watched
+from forensics.case.steps import SERIES
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.nonfinite import watched
-from forensics.signals.steps import SERIES
 from forensics.store.run import Run
 
 #: So many finite training losses at the end show that training is sound.

@@ -58,12 +58,12 @@ from math import log, sqrt
 
 import numpy as np
 
+from forensics.analyses.evals.curves import EvalCurve, eval_curves
+from forensics.case.curves.loss import Curve, curves
+from forensics.case.curves.noise import MAD_TO_SIGMA
 from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.eval_curves import EvalCurve, eval_curves
-from forensics.signals.loss_curve import Curve, curves
-from forensics.signals.loss_noise import MAD_TO_SIGMA
 from forensics.store.run import Run
 
 

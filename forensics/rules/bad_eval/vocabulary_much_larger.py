@@ -33,10 +33,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.evals.vocabulary import embedding_rows, token_ids
 from forensics.case.evidence import fact_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.vocabulary import embedding_rows, token_ids
 from forensics.store.run import Run
 
 

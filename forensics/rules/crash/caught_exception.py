@@ -43,11 +43,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from forensics.case.errors.failures import failures
+from forensics.case.errors.kinds import Weight
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when
-from forensics.signals._classify import Weight
-from forensics.signals.failures import failures
 from forensics.store.run import Run
 
 _KINDS = 4

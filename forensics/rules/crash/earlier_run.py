@@ -47,12 +47,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from forensics.case.attempts import Attempt, attempts
+from forensics.case.end_markers import ending_of
+from forensics.case.errors.failures import Failure, failures
+from forensics.case.errors.kinds import Weight
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when
-from forensics.signals._classify import Weight
-from forensics.signals.endings import ending_of
-from forensics.signals.failures import Failure, failures
 from forensics.store.run import Run
 
 

@@ -32,13 +32,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from forensics.analyses.hang.complaints import complaints
+from forensics.case.errors.failures import standing
+from forensics.case.errors.kinds import Weight
+from forensics.case.errors.timeline import in_order
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, world
-from forensics.signals._classify import Weight
-from forensics.signals.failures import standing
-from forensics.signals.hang_complaints import complaints
-from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
 #: Cause, title, reason and next step of a process that is gone.

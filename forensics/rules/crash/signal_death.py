@@ -32,12 +32,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from forensics.case.errors.failures import Failure, standing
+from forensics.case.errors.kinds import KILLED, death_of
+from forensics.case.errors.timeline import in_order
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
-from forensics.signals._classify import KILLED, death_of
-from forensics.signals.failures import Failure, standing
-from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
 _BLOCK = re.compile(r"^\W*(?:exitcode|traceback)\s*:")

@@ -32,13 +32,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from forensics.case.errors.failures import Failure, standing
+from forensics.case.errors.kinds import Weight, death_of
+from forensics.case.errors.timeline import in_order
 from forensics.dialects.advice import advice
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who, world
-from forensics.signals._classify import Weight, death_of
-from forensics.signals.failures import Failure, standing
-from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
 #: Ranks of one program reach the same line within this time.

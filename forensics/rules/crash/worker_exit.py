@@ -34,13 +34,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.hang.origin import is_disputed, unexplained_exit
+from forensics.case.errors.exits import NONZERO
+from forensics.case.errors.launchers import GroupEnd, group_ends
 from forensics.case.last_steps import last_step
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import when, who
-from forensics.signals.hang_attempts import GroupEnd, group_ends
-from forensics.signals.hang_exits import NONZERO
-from forensics.signals.hang_origin import is_disputed, unexplained_exit
 from forensics.store.run import Run
 
 _RELATED = 3

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.hang.collectives import Entry
+from forensics.analyses.hang.last_seen import Seen
+from forensics.analyses.hang.stacks import Stack
+from forensics.case.errors.failures import Failure
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
-from forensics.signals.failures import Failure
-from forensics.signals.hang_collectives import Entry
-from forensics.signals.hang_last_seen import Seen
-from forensics.signals.hang_stacks import Stack
 from forensics.store.run import Run
 
 

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from forensics.case.end_markers import ending_of
+from forensics.case.errors.exits import NONZERO, cause_of, exits
+from forensics.case.errors.failures import standing
+from forensics.case.errors.kinds import Weight
+from forensics.case.errors.launchers import follows
+from forensics.case.ranks import MOST_RANKS, world
 from forensics.dialects._signatures import table
 from forensics.model import Confidence, Shape
 from forensics.rules.hang._clue import Clue, ClueSource
-from forensics.signals._classify import Weight
-from forensics.signals.endings import ending_of
-from forensics.signals.failures import standing
-from forensics.signals.hang_attempts import follows
-from forensics.signals.hang_exits import NONZERO, cause_of, exits
-from forensics.signals.hang_ranks import MOST_RANKS, world
 from forensics.store.run import Run
 
 #: Ranks with this share of the best score are named together.

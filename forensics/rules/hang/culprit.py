@@ -35,14 +35,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.hang.complaints import complaints
+from forensics.analyses.hang.last_seen import last_seen
+from forensics.case.errors.exits import NONZERO
 from forensics.case.last_steps import last_step
+from forensics.case.rank_spans import ranks_text
 from forensics.model import Causal, Evidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.hang._decide import Decision, decision
-from forensics.signals.hang_complaints import complaints
-from forensics.signals.hang_exits import NONZERO
-from forensics.signals.hang_last_seen import last_seen
-from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _EVIDENCE = 6

@@ -36,13 +36,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.hang.collectives import recorded
+from forensics.analyses.hang.differs import first_difference
+from forensics.analyses.hang.lag import device_lags
+from forensics.case.rank_spans import ranks_text
 from forensics.model import Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_entry, shown
-from forensics.signals.hang_collectives import recorded
-from forensics.signals.hang_differs import first_difference
-from forensics.signals.hang_lag import device_lags
-from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _SHOWN = 4

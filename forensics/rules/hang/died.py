@@ -33,17 +33,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from forensics.analyses.hang.complaints import complaints
+from forensics.analyses.hang.last_seen import last_seen
+from forensics.analyses.hang.origin import is_disputed, unexplained_exit
+from forensics.analyses.hang.stacks import stacks
+from forensics.case.errors.exits import ABORTED, NONZERO, SIGNALS, Exit, Exits, cause_of, exits
+from forensics.case.errors.launchers import last_end
+from forensics.case.rank_spans import ranks_text
+from forensics.case.ranks import nodes, world
 from forensics.model import Evidence, Finding, Locator, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_seen, shown
-from forensics.signals.hang_attempts import last_end
-from forensics.signals.hang_complaints import complaints
-from forensics.signals.hang_exits import ABORTED, NONZERO, SIGNALS, Exit, Exits, cause_of, exits
-from forensics.signals.hang_last_seen import last_seen
-from forensics.signals.hang_origin import is_disputed, unexplained_exit
-from forensics.signals.hang_ranks import nodes, world
-from forensics.signals.hang_stacks import stacks
-from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _SHOWN = 4

@@ -39,16 +39,16 @@ from collections.abc import Iterator, Sequence
 from math import ceil, prod
 from typing import Any, cast
 
+from forensics.analyses.hang.collectives import Entry
+from forensics.analyses.hang.complaints import placed
+from forensics.analyses.hang.differs import Difference, first_difference, slip_by_steps
+from forensics.analyses.hang.waits import newest
+from forensics.case.errors.failures import Failure
+from forensics.case.rank_spans import ranks_text
+from forensics.case.ranks import world
 from forensics.model import Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_entry, of_failure, shown
-from forensics.signals.failures import Failure
-from forensics.signals.hang_collectives import Entry
-from forensics.signals.hang_complaints import placed
-from forensics.signals.hang_differs import Difference, first_difference, slip_by_steps
-from forensics.signals.hang_ranks import world
-from forensics.signals.hang_waits import newest
-from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (?P<got>\d+) vs (?P<want>\d+)")

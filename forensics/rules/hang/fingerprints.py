@@ -33,13 +33,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from forensics.analyses.hang.differs import Signature, kind_cause, slip_by_steps
+from forensics.analyses.hang.lines import matching
 from forensics.case.evidence import event_evidence
+from forensics.case.rank_spans import ranks_text
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, shown
-from forensics.signals.hang_differs import Signature, kind_cause, slip_by_steps
-from forensics.signals.hang_lines import matching
-from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _SAID = re.compile(

@@ -31,13 +31,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.hang.complaints import complaints
+from forensics.case.errors.failures import Failure
+from forensics.case.errors.timeline import in_order
+from forensics.case.ranks import world
 from forensics.model import Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_failure, shown
-from forensics.signals.failures import Failure
-from forensics.signals.hang_complaints import complaints
-from forensics.signals.hang_ranks import world
-from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
 _CHARS = 120

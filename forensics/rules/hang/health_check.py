@@ -38,12 +38,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from forensics.analyses.hang.lines import matching
+from forensics.case.end_markers import ending_of
+from forensics.case.errors._survival import SURVIVED_STEPS
 from forensics.case.evidence import event_evidence
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals._survival import SURVIVED_STEPS
-from forensics.signals.endings import ending_of
-from forensics.signals.hang_lines import matching
 from forensics.store.run import Run
 
 _FAILED = re.compile(r"(?:NCCL )?health check failed at step (?P<step>\d{1,12})")

@@ -33,13 +33,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.hang.lines import matching
+from forensics.case.errors.exits import exits
 from forensics.case.evidence import event_evidence
+from forensics.case.ranks import corrected, stated
 from forensics.model import Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, shown
-from forensics.signals.hang_exits import exits
-from forensics.signals.hang_lines import matching
-from forensics.signals.hang_ranks import corrected, stated
 from forensics.store.run import Run
 
 #: Xids that mean a fault of the node (NVIDIA, "XID Errors"); 45 always follows, 13, 31 and 43 are mostly the program's.

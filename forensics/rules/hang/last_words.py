@@ -31,10 +31,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from forensics.analyses.hang.last_seen import last_seen
 from forensics.model import Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_seen, shown
-from forensics.signals.hang_last_seen import last_seen
 from forensics.store.run import Run
 
 _WORDS = (

@@ -34,13 +34,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.case.errors.failures import standing
+from forensics.case.errors.kinds import Weight
+from forensics.case.errors.timeline import in_order
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when
 from forensics.rules.hang.silent_rank import clues as silent_ranks
-from forensics.signals._classify import Weight
-from forensics.signals.failures import standing
-from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
 

@@ -47,13 +47,13 @@ from typing import Any
 
 import polars as pl
 
+from forensics.case.end_markers import ending_of
+from forensics.case.errors.failures import Failure, standing
+from forensics.case.errors.kinds import Weight
 from forensics.case.series import metric_records
 from forensics.model import Causal, Confidence, Evidence, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import of_failure
-from forensics.signals._classify import Weight
-from forensics.signals.endings import ending_of
-from forensics.signals.failures import Failure, standing
 from forensics.store.run import Run
 
 _NS = 1e9

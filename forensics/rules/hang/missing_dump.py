@@ -32,14 +32,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.hang.collectives import recorded
+from forensics.analyses.hang.complaints import complaints
+from forensics.analyses.hang.stacks import stacks
+from forensics.case.rank_spans import ranks_text
+from forensics.case.ranks import world
 from forensics.model import Evidence, Finding, Locator, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_stack, shown
-from forensics.signals.hang_collectives import recorded
-from forensics.signals.hang_complaints import complaints
-from forensics.signals.hang_ranks import world
-from forensics.signals.hang_stacks import stacks
-from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 

@@ -35,13 +35,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.hang.lines import matching
 from forensics.case.evidence import event_evidence
+from forensics.case.rank_spans import ranks_text
+from forensics.case.ranks import corrected, listed, stated, world
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, shown
-from forensics.signals.hang_lines import matching
-from forensics.signals.hang_ranks import corrected, listed, stated, world
-from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 

@@ -36,10 +36,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from forensics.case.errors.failures import standing
 from forensics.case.evidence import fact_evidence
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.failures import standing
 from forensics.store.run import Run
 
 _OFF = (

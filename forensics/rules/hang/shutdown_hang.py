@@ -38,13 +38,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from forensics.case.end_markers import Mark, ending_of
+from forensics.case.errors.failures import Failure, failures
+from forensics.case.errors.kinds import Weight
+from forensics.case.errors.timeline import in_order
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, world
-from forensics.signals._classify import Weight
-from forensics.signals.endings import Mark, ending_of
-from forensics.signals.failures import Failure, failures
-from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
 _TASKS = re.compile(

@@ -34,16 +34,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.hang.collectives import recorded
+from forensics.analyses.hang.complaints import Complaints, complaints
+from forensics.analyses.hang.last_seen import last_seen
+from forensics.analyses.hang.stacks import stacks
+from forensics.case.errors.exits import exits
+from forensics.case.rank_spans import ranks_text
+from forensics.case.ranks import nodes, world
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_failure, of_seen, shown
-from forensics.signals.hang_collectives import recorded
-from forensics.signals.hang_complaints import Complaints, complaints
-from forensics.signals.hang_exits import exits
-from forensics.signals.hang_last_seen import last_seen
-from forensics.signals.hang_ranks import nodes, world
-from forensics.signals.hang_stacks import stacks
-from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _SHOWN = 3

@@ -36,14 +36,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from forensics.analyses.hang.complaints import complaints
+from forensics.analyses.hang.stacks import Stack, stacks
+from forensics.case.errors.exits import SIGNALS, exits
+from forensics.case.rank_spans import ranks_text
+from forensics.case.ranks import world
 from forensics.model import Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_stack, shown
-from forensics.signals.hang_complaints import complaints
-from forensics.signals.hang_exits import SIGNALS, exits
-from forensics.signals.hang_ranks import world
-from forensics.signals.hang_stacks import Stack, stacks
-from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _SHOWN = 3

@@ -32,15 +32,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from forensics.analyses.hang.complaints import placed
+from forensics.analyses.hang.last_seen import last_seen
+from forensics.analyses.hang.lines import matching
+from forensics.case.errors.exits import exits
 from forensics.case.evidence import event_evidence
+from forensics.case.rank_spans import ranks_text
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_failure, shown
-from forensics.signals.hang_complaints import placed
-from forensics.signals.hang_exits import exits
-from forensics.signals.hang_last_seen import last_seen
-from forensics.signals.hang_lines import matching
-from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _CLIENTS = re.compile(r"waiting for clients\. (?P<joined>\d{1,6})/(?P<size>\d{1,6}) clients joined")

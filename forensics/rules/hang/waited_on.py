@@ -33,12 +33,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.hang.differs import first_difference
+from forensics.analyses.hang.waits import Wait, WaitGraph, wait_graph
+from forensics.case.rank_spans import ranks_text
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_entry, shown
-from forensics.signals.hang_differs import first_difference
-from forensics.signals.hang_waits import Wait, WaitGraph, wait_graph
-from forensics.signals.rank_spans import ranks_text
 from forensics.store.run import Run
 
 _SHOWN = 4

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from forensics.case.evidence import number
-from forensics.signals.stores import Link, Strand
+from forensics.case.joined.stores import Link, Strand
 from forensics.store.run import Run
 
 

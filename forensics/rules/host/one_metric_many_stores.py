@@ -58,10 +58,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forensics.case.evidence import metric_evidence
+from forensics.case.joined.stores import Link, stores_of
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.host._stores import relation, row_of
-from forensics.signals.stores import Link, stores_of
 from forensics.store.run import Run
 
 #: So many relations are written out.

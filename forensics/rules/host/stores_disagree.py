@@ -61,10 +61,10 @@ from collections.abc import Iterator
 import polars as pl
 
 from forensics.case.evidence import at_step, metric_evidence
+from forensics.case.joined.stores import Link, Match, stores_of
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.host._stores import relation, row_of
-from forensics.signals.stores import Link, Match, stores_of
 from forensics.store.run import Run
 
 _TITLES = {

@@ -43,12 +43,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
+from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.objective import reinforced
+from forensics.case.curves.loss import Curve, curves
 from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.loss_curve import Curve, curves
-from forensics.signals.lr_config import configured
 from forensics.store.run import Run
 
 

@@ -154,14 +154,14 @@ from dataclasses import dataclass
 from math import log
 
 from forensics.analyses.learning.losses import losses
+from forensics.analyses.learning.lr_config import Said, configured
+from forensics.analyses.learning.lr_schedule import schedule_beside
 from forensics.analyses.learning.objective import improved, reinforced
+from forensics.analyses.learning.trend import Trend, from_the_start
+from forensics.case.curves.loss import Curve
 from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.loss_curve import Curve
-from forensics.signals.loss_trend import Trend, from_the_start
-from forensics.signals.lr_config import Said, configured
-from forensics.signals.lr_schedule import schedule_beside
 from forensics.store.run import Run
 
 

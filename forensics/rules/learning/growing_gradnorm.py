@@ -144,11 +144,11 @@ import numpy as np
 
 from forensics.analyses.learning.losses import loss_beside
 from forensics.analyses.learning.objective import improved, reinforced
+from forensics.case.curves.loss import Curve, curves
+from forensics.case.curves.noise import centred_median, logs, noise_about, ratio_of
 from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.loss_curve import Curve, curves
-from forensics.signals.loss_noise import centred_median, logs, noise_about, ratio_of
 from forensics.store.run import Run
 
 

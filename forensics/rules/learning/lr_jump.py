@@ -99,12 +99,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.analyses.learning.rate import OVER_PEAK
+from forensics.case.curves.loss import curves
 from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.loss_curve import curves
-from forensics.signals.lr_schedule import Schedule, schedule_of
 from forensics.store.run import Run
 
 

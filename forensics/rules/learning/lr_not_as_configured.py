@@ -94,14 +94,14 @@ from math import exp
 import numpy as np
 
 from forensics.analyses.learning.losses import losses
+from forensics.analyses.learning.lr_config import Said, configured, number_of
+from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.analyses.learning.objective import reinforced
 from forensics.analyses.learning.rate import Warming, reached_its_end, rose_to_the_end
+from forensics.case.curves.loss import curves
 from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.loss_curve import curves
-from forensics.signals.lr_config import Said, configured, number_of
-from forensics.signals.lr_schedule import Schedule, schedule_of
 from forensics.store.run import Run
 
 _DECAYS = ("cosine", "linear", "polynomial", "exponential", "inverse_sqrt")

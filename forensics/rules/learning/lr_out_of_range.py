@@ -38,13 +38,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.analyses.learning.lr_config import Said, adapter_of, configured
+from forensics.analyses.learning.lr_schedule import schedule_of
 from forensics.analyses.learning.objective import reinforced
+from forensics.case.curves.loss import curves
 from forensics.case.evidence import fact_evidence, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.loss_curve import curves
-from forensics.signals.lr_config import Said, adapter_of, configured
-from forensics.signals.lr_schedule import schedule_of
 from forensics.store.run import Run
 
 

@@ -116,12 +116,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forensics.analyses.learning.losses import judged, loss_beside
+from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.analyses.learning.rate import Zero, ended_early
 from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.learning.no_decrease import FLAT, is_flat
-from forensics.signals.lr_schedule import Schedule, schedule_of
 from forensics.store.run import Run
 
 _NEXT = (

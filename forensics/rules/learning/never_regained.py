@@ -55,12 +55,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.analyses.learning.beside_eval import Series, series_of
+from forensics.case.curves.loss import Curve, curves
 from forensics.case.evidence import metric_evidence, number
+from forensics.case.metric_names import metric_names
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.loss_curve import Curve, curves
-from forensics.signals.losses import Series, series_of
-from forensics.signals.metric_names import metric_names
 from forensics.store.run import Run
 
 _ERRORS = re.compile(r"(?i)(?:^|[_/ ])(?:wer|cer|ter|per|eer|error(?:_rate)?|err)$")

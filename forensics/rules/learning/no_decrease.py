@@ -79,13 +79,13 @@ from dataclasses import dataclass
 from math import log
 
 from forensics.analyses.learning.losses import losses
+from forensics.analyses.learning.lr_config import configured, number_of
 from forensics.analyses.learning.objective import improved, paired, reinforced, tuned
+from forensics.analyses.learning.trend import Trend, from_the_start
+from forensics.case.curves.loss import Curve
 from forensics.case.evidence import metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.loss_curve import Curve
-from forensics.signals.loss_trend import Trend, from_the_start
-from forensics.signals.lr_config import configured, number_of
 from forensics.store.run import Run
 
 LIKELY = (

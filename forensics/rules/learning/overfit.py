@@ -55,12 +55,12 @@ from math import hypot, log, sqrt
 
 import numpy as np
 
+from forensics.analyses.evals.curves import eval_curves
+from forensics.case.curves.loss import Curve, Floats, curves
+from forensics.case.curves.noise import MAD_TO_SIGMA, centred_median, noise_about
 from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.eval_curves import eval_curves
-from forensics.signals.loss_curve import Curve, Floats, curves
-from forensics.signals.loss_noise import MAD_TO_SIGMA, centred_median, noise_about
 from forensics.store.run import Run
 
 

@@ -102,10 +102,10 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.learning.ranks import Disagree, Parted, parted
+from forensics.case.curves.loss import Curve
 from forensics.case.evidence import at_step, metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.loss_curve import Curve
 from forensics.store.run import Run
 
 

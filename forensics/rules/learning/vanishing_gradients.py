@@ -143,12 +143,12 @@ from math import log
 import numpy as np
 
 from forensics.analyses.learning.losses import Loss, loss_beside
+from forensics.analyses.learning.lr_schedule import schedule_beside
 from forensics.analyses.learning.objective import improved, reinforced
+from forensics.case.curves.loss import Curve, Floats, curves
 from forensics.case.evidence import at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.loss_curve import Curve, Floats, curves
-from forensics.signals.lr_schedule import schedule_beside
 from forensics.store.run import Run
 
 _PARTS = 10

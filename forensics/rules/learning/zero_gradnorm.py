@@ -115,11 +115,11 @@ from dataclasses import dataclass
 
 from forensics.analyses.learning.losses import loss_beside
 from forensics.analyses.learning.objective import improved
+from forensics.case.curves.loss import curves
 from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.learning.no_decrease import FLAT, LIKELY, NEXT, is_flat
-from forensics.signals.loss_curve import curves
 from forensics.store.run import Run
 
 

@@ -55,9 +55,9 @@ from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.case.evidence import fact_evidence, metric_evidence, number
 from forensics.case.series import metric_rows
+from forensics.case.steps import ordered
 from forensics.model import Causal, Confidence, Evidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.steps import ordered
 from forensics.store.run import Run
 
 _CLIP = r"(?i)(?:^|[.])(?:max_grad_norm|clip_grad(?:_norm)?|gradient_clip(?:ping)?(?:_val)?|grad_clip)$"

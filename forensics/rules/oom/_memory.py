@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
+from forensics.analyses.memory.series import Series, series_of
 from forensics.case.evidence import metric_evidence
 from forensics.model import Evidence, EvidenceRole, Onset, Severity
-from forensics.signals.memory_series import Series, series_of
-from forensics.signals.oom_messages import OomMessage, oom_messages
 from forensics.store.run import Run
 
 GIB = 1 << 30

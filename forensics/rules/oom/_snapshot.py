@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from forensics.analyses.snapshots.per_device import Snapshot, Stack
 from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.rules.oom._memory import size
-from forensics.signals.snapshots import Snapshot, Stack
 
-#: Tables that `signals.snapshots` is made of.
+#: Tables that `analyses.snapshots` is made of.
 NEEDS = ("allocs", "segments", "blocks", "stacks", "frames", "annotations", "facts", "sources")
 
 

@@ -46,11 +46,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.case.lives import Boundary, boundaries
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks
-from forensics.signals.oom_messages import OomMessage
 from forensics.store.run import Run
 
 

@@ -83,6 +83,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.memory.series import Series, series_of
 from forensics.model import Confidence, EvidenceRole, Finding, Shape
 from forensics.registry import rule
 from forensics.rules.oom._expandable import advice
@@ -97,7 +98,6 @@ from forensics.rules.oom._memory import (
     size,
     until,
 )
-from forensics.signals.memory_series import Series, series_of
 from forensics.store.run import Run
 
 

@@ -74,12 +74,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.memory.host_deaths import killed
+from forensics.analyses.memory.series import series_of
 from forensics.model import Confidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of
 from forensics.rules.oom._memory import amount, onset_of, ranks, reach_numbers, series_evidence, until, worst
-from forensics.signals.host_deaths import killed
-from forensics.signals.memory_series import series_of
 from forensics.store.run import Run
 
 

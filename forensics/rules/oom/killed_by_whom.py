@@ -32,13 +32,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.memory.host_deaths import Meaning, death_of
+from forensics.analyses.memory.oom_messages import OomMessage
+from forensics.case.errors.failures import Failure
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of
 from forensics.rules.oom._memory import message_evidence
-from forensics.signals.failures import Failure
-from forensics.signals.host_deaths import Meaning, death_of
-from forensics.signals.oom_messages import OomMessage
 from forensics.store.run import Run
 
 _WORDS: dict[Meaning, str] = {

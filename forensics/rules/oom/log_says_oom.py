@@ -40,12 +40,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from forensics.case.errors.failures import Failure, standing
+from forensics.case.errors.kinds import Weight
+from forensics.case.errors.timeline import in_order
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
-from forensics.signals._classify import Weight
-from forensics.signals.failures import Failure, standing
-from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
 _TRIED = re.compile(r"Tried to allocate ([\d.]+ (?:bytes|[KMGT]i?B))")

@@ -66,7 +66,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.memory.series import Series
 from forensics.case.series import metric_rows
+from forensics.case.steps import at
 from forensics.model import Confidence, EvidenceRole, Finding, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import (
@@ -81,8 +83,6 @@ from forensics.rules.oom._memory import (
     until,
     worst,
 )
-from forensics.signals.memory_series import Series
-from forensics.signals.steps import at
 from forensics.store.run import Run
 
 _HELD = ("allocated", "active", "peak_allocated", "peak_active")

@@ -48,10 +48,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.analyses.memory.series import series_of
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import amount, killer, message_evidence, ranks, series_evidence
-from forensics.signals.memory_series import series_of
 from forensics.store.run import Run
 
 

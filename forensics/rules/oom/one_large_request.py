@@ -56,10 +56,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.memory.series import series_of
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import fatal, killer, message_evidence, onset_at, ranks, series_evidence, size
-from forensics.signals.memory_series import series_of
 from forensics.store.run import Run
 
 

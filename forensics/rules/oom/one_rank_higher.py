@@ -48,10 +48,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.analyses.memory.ranks import imbalances
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import GIB, fatal, message_evidence, ranks, series_evidence, size
-from forensics.signals.memory_ranks import imbalances
 from forensics.store.run import Run
 
 

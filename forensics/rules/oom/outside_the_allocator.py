@@ -46,12 +46,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.analyses.memory.capacity import Beside, beside_reserved
+from forensics.analyses.memory.oom_messages import OomMessage
+from forensics.analyses.memory.series import Series, series_of
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import GIB, fatal, message_evidence, onset_at, ranks, series_evidence, size
-from forensics.signals.memory_capacity import Beside, beside_reserved
-from forensics.signals.memory_series import Series, series_of
-from forensics.signals.oom_messages import OomMessage
 from forensics.store.run import Run
 
 

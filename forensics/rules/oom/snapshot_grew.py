@@ -74,11 +74,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from forensics.analyses.snapshots.per_device import Snapshot, Stack, grown, site_of, snapshots
 from forensics.model import Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom._snapshot import NEEDS, chain, evidence, ranks, short, state_quote
-from forensics.signals.snapshots import Snapshot, Stack, grown, site_of, snapshots
 from forensics.store.run import Run
 
 

@@ -95,11 +95,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.snapshots.per_device import Leak, Snapshot, snapshots
 from forensics.model import Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom._snapshot import NEEDS, chain, evidence, ranks, short
-from forensics.signals.snapshots import Leak, Snapshot, snapshots
 from forensics.store.run import Run
 
 _LIKELY = (

@@ -52,11 +52,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.snapshots.per_device import Oom, Snapshot, site_of, snapshots
 from forensics.model import Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom._snapshot import NEEDS, chain, evidence, ranks, short, state_quote
-from forensics.signals.snapshots import Oom, Snapshot, site_of, snapshots
 from forensics.store.run import Run
 
 

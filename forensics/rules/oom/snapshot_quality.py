@@ -48,10 +48,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.snapshots.per_device import Snapshot, snapshots
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.oom._snapshot import NEEDS, evidence, ranks, state_quote
-from forensics.signals.snapshots import Snapshot, snapshots
 from forensics.store.run import Run
 
 _RECORD = (

@@ -40,10 +40,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.memory.oom_messages import oom_messages
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks
-from forensics.signals.oom_messages import oom_messages
 from forensics.store.run import Run
 
 

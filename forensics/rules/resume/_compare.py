@@ -7,12 +7,12 @@ from math import isfinite, sqrt
 
 import polars as pl
 
+from forensics.analyses.rl.levels import median
 from forensics.case.attempts import attempts
 from forensics.case.evidence import metric_evidence
 from forensics.case.lives import Boundary, rows_of
 from forensics.case.starts import Start
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
-from forensics.signals.rl_levels import median
 from forensics.store.run import Run
 
 _MAD_TO_SIGMA = 1.4826

@@ -109,14 +109,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.rl.levels import median
+from forensics.case.checkpoints import known
+from forensics.case.end_markers import Ending, ending_of
 from forensics.case.evidence import Row, checkpoint_evidence
 from forensics.case.lives import Boundary, boundaries
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import Around, around, evidence_of, initial, loaded_step, onset, settled
-from forensics.signals.checkpoints import known
-from forensics.signals.endings import Ending, ending_of
-from forensics.signals.rl_levels import median
 from forensics.store.run import Run
 
 

@@ -104,12 +104,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.rl.levels import median
 from forensics.case.evidence import metric_evidence
 from forensics.case.lives import boundaries
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import Around, around, paired
-from forensics.signals.rl_levels import median
 from forensics.store.run import Run
 
 

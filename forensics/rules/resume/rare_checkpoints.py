@@ -143,12 +143,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.checkpoints import known
+from forensics.case.end_markers import ending_of
 from forensics.case.evidence import checkpoint_evidence, metric_evidence
 from forensics.case.lives import Life, boundaries, lives, rows_of
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.checkpoints import known
-from forensics.signals.endings import ending_of
 from forensics.store.run import Run
 
 _NS_PER_HOUR = 3_600_000_000_000

@@ -105,11 +105,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.rl.levels import median
 from forensics.case.lives import Boundary, boundaries
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import Around, around, begun, evidence_of, initial, onset, settled
-from forensics.signals.rl_levels import median
 from forensics.store.run import Run
 
 _COUNTERS = ("num_samples", "num_tokens", "epoch")

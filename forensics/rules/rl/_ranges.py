@@ -8,8 +8,8 @@ from importlib.resources import files
 
 import polars as pl
 
-from forensics.signals.rl_levels import median, onset_of, running_median, spread_of, stay_of, trend_of
-from forensics.signals.rl_series import RlSeries
+from forensics.analyses.rl.levels import median, onset_of, running_median, spread_of, stay_of, trend_of
+from forensics.analyses.rl.series import RlSeries
 
 
 @dataclass(frozen=True, slots=True)

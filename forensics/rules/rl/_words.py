@@ -7,11 +7,11 @@ from math import sqrt
 
 import polars as pl
 
+from forensics.analyses.rl.levels import median
+from forensics.analyses.rl.series import RlSeries
 from forensics.case.evidence import Row, at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.rules.rl._ranges import Hit
-from forensics.signals.rl_levels import median
-from forensics.signals.rl_series import RlSeries
 
 #: Standard errors by which a reward's last fifth must be above its first to have risen.
 _RISEN = 3.0

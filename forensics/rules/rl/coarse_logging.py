@@ -44,10 +44,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.rl.series import rl_series
 from forensics.case.evidence import metric_evidence
 from forensics.model import Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.rl_series import rl_series
 from forensics.store.run import Run
 
 _RECORDS = 5

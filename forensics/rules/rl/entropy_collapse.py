@@ -148,12 +148,12 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from forensics.analyses.rl.levels import median, running_median
+from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.model import Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of, risen
-from forensics.signals.rl_levels import median, running_median
-from forensics.signals.rl_series import RlSeries, rl_series
 from forensics.store.run import Run
 
 #: A fall by this factor within this share of the run is abrupt (axolotl, GRPO training reference, expected trends).

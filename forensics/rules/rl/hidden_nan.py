@@ -110,13 +110,13 @@ from dataclasses import replace
 
 import polars as pl
 
+from forensics.analyses.rl.levels import median
+from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.case.evidence import metric_evidence
 from forensics.model import Evidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.rl._ranges import Hit, Persistence, range_of
 from forensics.rules.rl._words import finding_of
-from forensics.signals.rl_levels import median
-from forensics.signals.rl_series import RlSeries, rl_series
 from forensics.store.run import Run
 
 

@@ -141,12 +141,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.rl.levels import median, trend_of
+from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.model import Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of, risen
-from forensics.signals.rl_levels import median, trend_of
-from forensics.signals.rl_series import RlSeries, rl_series
 from forensics.store.run import Run
 
 #: The last fifth is this many times the middle fifth (axolotl, GRPO training reference, expected trends).

@@ -191,13 +191,13 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from forensics.analyses.rl.levels import median, together, trend_of
+from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.case.evidence import fact_evidence
 from forensics.model import EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.rl._ranges import Hit, Persistence, range_of
 from forensics.rules.rl._words import finding_of
-from forensics.signals.rl_levels import median, together, trend_of
-from forensics.signals.rl_series import RlSeries, rl_series
 from forensics.store.run import Run
 
 _LIMIT_KEY = r"(?i)(?:^|[._/-])(?:max_completion_length|max_response_length|generate_max_len|response_length)$"

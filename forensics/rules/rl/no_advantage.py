@@ -76,12 +76,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from forensics.analyses.rl.levels import median
+from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.model import Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of
-from forensics.signals.rl_levels import median
-from forensics.signals.rl_series import RlSeries, rl_series
 from forensics.store.run import Run
 
 #: A mean reward from which the task is taken for solved (axolotl, GRPO training reference: rewards reach 0.3 to 0.8).

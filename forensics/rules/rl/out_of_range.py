@@ -88,11 +88,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.rl.series import rl_series
 from forensics.model import Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.rl._ranges import Persistence, judge, ranges
 from forensics.rules.rl._words import finding_of, risen
-from forensics.signals.rl_series import rl_series
 from forensics.store.run import Run
 
 #: Quantities whose healthy range depends on the model too much for a remark short of the red flag.

@@ -191,12 +191,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.rl.levels import median
+from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.model import Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of, risen
-from forensics.signals.rl_levels import median
-from forensics.signals.rl_series import RlSeries, rl_series
 from forensics.store.run import Run
 
 #: A reward that starts here has no room to rise.

@@ -76,11 +76,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.model import Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of
-from forensics.signals.rl_series import RlSeries, rl_series
 from forensics.store.run import Run
 
 _PENALTY = ("penal", "punish", "overlong", "length", "repeti")

@@ -118,12 +118,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.rl.series import rl_series
 from forensics.case.evidence import metric_evidence
 from forensics.model import EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.rl._ranges import Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of, risen
-from forensics.signals.rl_series import rl_series
 from forensics.store.run import Run
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from forensics.analyses.traces.gpu import gpu_rows
 from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.rules.slowdown._trace_kit import longest, ms, percent, quoted, span_evidence
-from forensics.signals.trace_gpu import gpu_rows
 from forensics.store.run import Run
 
 

@@ -175,10 +175,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forensics.analyses.traces.gpu_clocks import Throttled, throttled
 from forensics.case.evidence import metric_evidence
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.gpu_clocks import Throttled, throttled
 from forensics.store.run import Run
 
 

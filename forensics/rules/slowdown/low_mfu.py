@@ -52,9 +52,9 @@ import polars as pl
 
 from forensics.case.evidence import metric_evidence
 from forensics.case.series import metric_rows
+from forensics.case.steps import ordered
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.signals.steps import ordered
 from forensics.store.run import Run
 
 

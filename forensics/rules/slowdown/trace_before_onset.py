@@ -79,11 +79,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from forensics.analyses.traces.steps import steps
 from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.slowdown._trace_kit import span_evidence
 from forensics.rules.slowdown.level_shift import step_time_level_shift
-from forensics.signals.trace_steps import steps
 from forensics.store.run import Run
 
 

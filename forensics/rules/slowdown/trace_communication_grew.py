@@ -44,11 +44,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.traces.gpu import COMMUNICATION
+from forensics.analyses.traces.windows import window_pairs
 from forensics.model import Finding, Shape
 from forensics.registry import rule
 from forensics.rules.slowdown._trace_growth import Growth, finding, most_grown
-from forensics.signals.trace_gpu import COMMUNICATION
-from forensics.signals.trace_windows import window_pairs
 from forensics.store.run import Run
 
 _GROWTH = Growth(

@@ -47,13 +47,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.traces.breakdown import by_rank
+from forensics.analyses.traces.gaps import LOADER, idle_causes, idle_gaps
+from forensics.analyses.traces.loader import loader_rows, loader_share
+from forensics.analyses.traces.steps import step_at, steps
 from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
-from forensics.signals.trace_breakdown import by_rank
-from forensics.signals.trace_gaps import LOADER, idle_causes, idle_gaps
-from forensics.signals.trace_loader import loader_rows, loader_share
-from forensics.signals.trace_steps import step_at, steps
 from forensics.store.run import Run
 
 

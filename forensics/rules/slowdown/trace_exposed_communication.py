@@ -44,11 +44,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.traces.breakdown import by_rank
+from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
 from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
-from forensics.signals.trace_breakdown import by_rank
-from forensics.signals.trace_gpu import COMMUNICATION, gpu_rows
 from forensics.store.run import Run
 
 

@@ -49,13 +49,13 @@ from typing import Any
 
 import polars as pl
 
+from forensics.analyses.traces.breakdown import by_rank
+from forensics.analyses.traces.gaps import SYNC, idle_causes
+from forensics.analyses.traces.steps import steps
+from forensics.analyses.traces.syncs import sync_calls
 from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
-from forensics.signals.trace_breakdown import by_rank
-from forensics.signals.trace_gaps import SYNC, idle_causes
-from forensics.signals.trace_steps import steps
-from forensics.signals.trace_syncs import sync_calls
 from forensics.store.run import Run
 
 _SITES = 3

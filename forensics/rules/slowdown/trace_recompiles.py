@@ -40,10 +40,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.traces.compiles import compile_rows, compile_share
 from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
-from forensics.signals.trace_compiles import compile_rows, compile_share
 from forensics.store.run import Run
 
 

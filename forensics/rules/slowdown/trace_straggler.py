@@ -59,11 +59,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.traces.breakdown import by_rank
+from forensics.analyses.traces.ranks import arrivals, waits
 from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.slowdown._trace_kit import ms, percent, quoted, span_evidence
-from forensics.signals.trace_breakdown import by_rank
-from forensics.signals.trace_ranks import arrivals, waits
 from forensics.store.run import Run
 
 

@@ -32,12 +32,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.case.errors.failures import standing
+from forensics.case.errors.kinds import Weight, sender_of
+from forensics.case.errors.timeline import in_order
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, short, when
-from forensics.signals._classify import Weight, sender_of
-from forensics.signals.failures import standing
-from forensics.signals.timeline import in_order
 from forensics.store.run import Run
 
 _SIGNAL = ("external_termination", "a signal from outside")

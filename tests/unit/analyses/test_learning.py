@@ -12,15 +12,15 @@ import pytest
 from forensics.analyses.learning.course import kind_of
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.losses import losses, staged
+from forensics.analyses.learning.lr_schedule import schedule_of
 from forensics.analyses.learning.objective import paired, reinforced, tuned
 from forensics.analyses.learning.onset import onset_of
 from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import Warming, Zero, ended_early, jump_before, rose_to_the_end
 from forensics.analyses.learning.still import Frozen, still_of
+from forensics.case.curves.loss import curves
 from forensics.model import Finding
 from forensics.registry import load
-from forensics.signals.loss_curve import curves
-from forensics.signals.lr_schedule import schedule_of
 from forensics.store.run import Run, run_of
 
 RULES = [rule for rule in load("rules").rules if rule.id.startswith("LRN")]

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 from forensics.case import series
 from forensics.case.series import keys_of, metric_records, metric_rows
-from forensics.signals.steps import by_record, first_of_each, ordered
+from forensics.case.steps import by_record, first_of_each, ordered
 from forensics.store.run import Run, run_of
 
 _KEY = ["source", "attempt", "rank", "raw_name", "name"]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from forensics.case.consumed import consumed, source_of
 from forensics.cli.main import run as command
 from forensics.compare._config_keys import OTHER, concept_of, normalised
 from forensics.compare.config import audit, audit_all
 from forensics.pipeline import ingest_run
-from forensics.signals.consumed import consumed, source_of
 from tests.unit.compare._pair_files import ROOT, compared, maker, scored, write
 
 

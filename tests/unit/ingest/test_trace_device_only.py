@@ -12,6 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics import pipeline
+from forensics.analyses.traces import gaps as trace_gaps
+from forensics.analyses.traces import loader as trace_loader
+from forensics.analyses.traces import syncs as trace_syncs
 from forensics.compare.kernel_profile import KernelProfile, profile
 from forensics.compare.kernels import diff
 from forensics.ingest import chrome_trace
@@ -20,7 +23,6 @@ from forensics.ingest._trace_device import WANTED, may_be_left
 from forensics.ingest._trace_skip import Skipper
 from forensics.ingest._trace_stream import Stream
 from forensics.io.limits import DEFAULT
-from forensics.signals import trace_gaps, trace_loader, trace_syncs
 from forensics.store.run import Run
 
 from . import _made_traces as made

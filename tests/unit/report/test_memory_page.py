@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from forensics.memory import Memory, memory_of
+from forensics.diagnosis.memory import Memory, memory_of
 from forensics.model import Coverage, FileCoverage, FileStatus
 from forensics.report import memory as page
 from forensics.store.run import Run, run_of

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from forensics.case.identities import identities_of
 from forensics.report._redacted import redacted
-from forensics.signals.identities import identities_of
 from forensics.store.run import Run, run_of
 
 TOKEN = "hf_a1B2a1B2a1B2a1B2a1B2"

@@ -7,9 +7,9 @@ import json
 import polars as pl
 import pytest
 
+from forensics.case.errors.failures import failures, standing
 from forensics.model import Causal, Confidence, Finding
 from forensics.registry import load
-from forensics.signals.failures import failures, standing
 from forensics.store.run import Run, run_of
 
 ROOT_OOM = {"role": "root", "shape": "oom", "cause": "gpu_out_of_memory"}

@@ -10,17 +10,17 @@ import jsonschema
 import polars as pl
 import pytest
 
-from forensics.hang import picture
+from forensics.analyses.hang.stacks import stacks
+from forensics.analyses.hang.tree import prefix_tree
+from forensics.analyses.hang.waits import wait_graph
+from forensics.case.rank_spans import spans
+from forensics.diagnosis.hang import picture
+from forensics.diagnosis.verdict import decide
 from forensics.model import Confidence, Coverage
 from forensics.report import hang as pages
 from forensics.rules.hang._decide import decision
 from forensics.rules.hang.culprit import culprit
-from forensics.signals.hang_stacks import stacks
-from forensics.signals.hang_tree import prefix_tree
-from forensics.signals.hang_waits import wait_graph
-from forensics.signals.rank_spans import spans
 from forensics.store.run import Run, run_of
-from forensics.verdict import decide
 
 HOSTILE = "\x1b]0;x\x07 \u202e##[error]"
 

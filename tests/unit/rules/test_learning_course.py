@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forensics.analyses.learning.lr_config import adapter_of, configured, number_of
+from forensics.analyses.learning.lr_schedule import schedule_of
+from forensics.analyses.learning.trend import trend_of
+from forensics.case.curves.loss import beside, curves
+from forensics.case.curves.noise import centred_median, noise_about, past_median
 from forensics.model import EvidenceRole, Finding, Severity
 from forensics.registry import load
-from forensics.signals.loss_curve import beside, curves
-from forensics.signals.loss_noise import centred_median, noise_about, past_median
-from forensics.signals.loss_trend import trend_of
-from forensics.signals.lr_config import adapter_of, configured, number_of
-from forensics.signals.lr_schedule import schedule_of
 from forensics.store.run import Run, run_of
 
 RULES = {rule.id: rule for rule in load("rules").rules}

@@ -4,11 +4,11 @@ import random
 
 import polars as pl
 
+from forensics.diagnosis.verdict import decide
 from forensics.model import Coverage, Finding
 from forensics.rules.slowdown.level_shift import step_time_level_shift
 from forensics.rules.slowdown.straggler import straggling_rank
 from forensics.store.run import Run, run_of
-from forensics.verdict import decide
 
 
 def job(data_s: dict[int, list[float]], step_s: list[float]) -> Run:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from forensics import model, triage
+from forensics.case.errors.launchers import last_end
 from forensics.model import Outcome, Report, Shape
 from forensics.pipeline import ingest_bytes, report_of
-from forensics.signals.hang_attempts import last_end
 from forensics.store.run import Run
 
 Says = Callable[[int], Sequence[str]]

@@ -1,0 +1,97 @@
+"""Evaluation metrics that a run logged while it trained, as curves over steps, and which way each is better."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from forensics.case.curves.loss import Floats
+from forensics.case.joined.stores import counted
+from forensics.case.metric_names import metric_names
+from forensics.store.run import Run
+
+_NAMES = ("name", "raw_name")
+_NAME = (
+    r"(?i)^(?:eval|evaluation|val|valid|validation|test|testing|heldout|held_out|benchmark|downstream)s?[/_. ].+"
+    r"|[/_.](?:eval|val|valid|validation)[/_.].+"
+)
+_COSTS = re.compile(
+    r"(?i)runtime|_per_s|per_second|memory|model_preparation|dataloader|progress|lr$|learning_rate|length|gen_len|grad"
+    r"|[/_. ](?:steps?|epoch|iters?|iteration|time|duration|batches|tokens|samples|count|num\w*)$|seconds"
+    r"|throughput|speed"
+)
+_LOWER = re.compile(
+    r"(?i)(?:^|[/_. -])(?:\w*loss|nll|ce|ppl|perplexity|\w*bpb|bits_per_byte|wer|cer|ter|mae|mse|rmse|error|err|fid)"
+    r"(?:$|[/_. -])"
+)
+_HIGHER = re.compile(
+    r"(?i)(?:^|[/_. -])(?:acc\w*|accuracy|f1\w*|exact_match|em|bleu\w*|chrf\w*|rouge\w*|pass[@_]\d+|map\d*|miou|iou\w*"
+    r"|auc\w*|auroc|mcc|score|win_rate|top[_-]?\d+\w*|precision|recall|psnr|ssim|reward\w*|success\w*|solve_rate)"
+    r"(?:$|[/_. -]|@)"
+)
+_MOST_NAMES = 60
+_COLUMNS = (
+    *("source", "line", "byte", "seq", "attempt", "rank", "step", "gstep", "name", "raw_name"),
+    *("value", "value_class", "t_ns"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvalCurve:
+    """One evaluation metric by step, the last value of each step; `higher` tells whether more is better, if known."""
+
+    name: str
+    higher: bool | None
+    rows: pl.DataFrame
+
+    @property
+    def values(self) -> Floats:
+        """The values in the order of steps."""
+        return self.rows["value"].to_numpy()
+
+    @property
+    def steps(self) -> Floats:
+        """The steps, in order, each once."""
+        return self.rows["at"].to_numpy()
+
+    def row(self, index: int) -> Mapping[str, Any]:
+        """Give one row of metrics by its position."""
+        return self.rows.row(index, named=True)
+
+
+def direction(name: str) -> bool | None:
+    """Which way a metric is better, by its name: higher, lower, or not known."""
+    if _LOWER.search(name):
+        return False
+    return True if _HIGHER.search(name) else None
+
+
+def eval_curves(run: Run) -> tuple[EvalCurve, ...]:
+    """Every evaluation metric that was logged at two steps or more, in the order of names; remembered with the run."""
+    return run.derived(_found)
+
+
+def _found(run: Run) -> tuple[EvalCurve, ...]:
+    known = metric_names(run)
+    meant = {c: known[c].filter(known[c].str.contains(_NAME).fill_null(value=False)).to_list() for c in _NAMES}
+    if not any(meant.values()):
+        return ()
+    wanted = pl.any_horizontal(pl.col(c).is_in(names) for c, names in meant.items())
+    at = pl.coalesce("gstep", "step")
+    finite = counted(run, wanted).filter(pl.col("value_class") == "finite").select(_COLUMNS)
+    rows = finite.with_columns(at=at).drop_nulls("at").collect()
+    names = [n for n in rows["name"].unique(maintain_order=True).to_list() if not _COSTS.search(n)]
+    return tuple(filter(None, map(partial(_curve, rows), sorted(names)[:_MOST_NAMES])))
+
+
+def _curve(rows: pl.DataFrame, name: str) -> EvalCurve | None:
+    """The longest series of one name: of one source and rank; of a repeated step the last attempt counts."""
+    own = rows.filter(pl.col("name") == name).sort("source", "rank", "attempt", "seq", maintain_order=True)
+    groups = own.partition_by("source", "rank", "raw_name", maintain_order=True)
+    best = max((g.unique("at", keep="last", maintain_order=True) for g in groups), key=lambda g: g.height)
+    return EvalCurve(name, direction(name), best.sort("at", maintain_order=True)) if best.height > 1 else None

@@ -1,0 +1,52 @@
+"""How far the clocks of nodes stand apart, from events that happened everywhere at once: the end of one same step.
+
+All ranks leave a synchronous step together, so the median over shared steps of the difference in their printed times
+is the difference of their clocks (plus the noise of logging).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+
+import polars as pl
+
+from forensics.case.ranks import corrected, nodes, stated
+from forensics.case.series import metric_records
+from forensics.store.run import Run
+
+#: Fewer shared steps than this prove no offset.
+MIN_SHARED = 3
+
+
+def clock_offsets(run: Run) -> Mapping[str, float]:
+    """Give the seconds by which each node's clock is ahead of the first one's; empty with fewer than two nodes."""
+    return run.derived(_clock_offsets)
+
+
+def _clock_offsets(run: Run) -> dict[str, float]:
+    of, known = nodes(run), stated(run)
+    if len(set(of.values())) < 2:
+        return {}
+    rows = (
+        metric_records(run)
+        .filter(pl.col("t_ns").is_not_null() & pl.col("step").is_not_null())
+        .group_by("source", "rank", "step")
+        .agg(pl.col("t_ns").min())
+        .collect()
+    )
+    times: dict[str, dict[int, int]] = {}
+    for source, rank, step, t_ns in rows.iter_rows():
+        node = of.get(corrected(rank, source, known) or 0)
+        if node is not None:
+            steps = times.setdefault(node, {})
+            steps[step] = min(t_ns, steps.get(step, t_ns))
+    if not times:
+        return {}
+    first = times[min(times)]
+    found: dict[str, float] = {}
+    for node, steps in sorted(times.items()):
+        shared = [steps[s] - first[s] for s in steps.keys() & first.keys()]
+        if len(shared) >= MIN_SHARED:
+            found[node] = median(shared) / 1e9
+    return found

@@ -1,0 +1,222 @@
+"""The recorded collectives of each rank: one dump per rank, how far each rank came in each group, what is pending.
+
+A rank may have left several dumps (pickled and as JSON, in the stall and at its exit). The one with most pending work
+was taken nearest to the stall; gloo calls an operation that timed out completed in a dump taken later.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from forensics.case.ranks import listed, world
+from forensics.store.run import Run
+
+#: A group and its members; ranks of a group that no dump lists are all ranks of the job.
+Key = tuple[str, tuple[int, ...]]
+_DIGITS = re.compile(r"\d+")
+_KEPT_PER_RANK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One recorded operation of one rank; `peer` is set for a send or a receive."""
+
+    rank: int
+    key: Key
+    seq: int
+    op: str
+    sizes: str
+    dtype: str
+    done: bool
+    source: str
+    record: int
+    site: str = ""
+    peer: int | None = None
+    p2p_seq: int | None = None
+    gloo: bool = False
+
+    @property
+    def words(self) -> str:
+        """The operation as one reads it: group, number, name, shapes."""
+        return f"{self.op} seq {self.seq} of group {self.key[0]} {self.sizes} {self.dtype}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the dumps tell: the ranks that left one, how far each came, and what each holds pending.
+
+    `timed_out` are the numbers of collectives in which a rank's watchdog found it waiting; it does not name the group.
+    """
+
+    ranks: frozenset[int]
+    enqueued: Mapping[Key, Mapping[int, int]]
+    completed: Mapping[Key, Mapping[int, int]]
+    pending: Mapping[int, tuple[Entry, ...]]
+    families: Mapping[str, frozenset[int]]
+    dumps: Mapping[int, str]
+    rows: pl.DataFrame
+    timed_out: Mapping[int, frozenset[int]]
+
+
+def recorded(run: Run) -> Recorded:
+    """Read the tables of collectives into one picture per rank."""
+    return run.derived(_recorded)
+
+
+def pending_expr() -> pl.Expr:
+    """Whether a row of `collectives` is work that did not end."""
+    return pl.col("state").is_in(["scheduled", "started", "timed_out"])
+
+
+def _recorded(run: Run) -> Recorded:
+    chosen, families = _dumps(run)
+    where = pl.DataFrame(
+        {"rank": list(chosen), "source": list(chosen.values())}, schema={"rank": pl.Int32, "source": pl.String}
+    )
+    rows = (
+        run.scan("collectives")
+        .with_row_index("record")
+        .join(where.lazy(), on=["rank", "source"], how="semi")
+        .filter(pl.col("seq").is_not_null() & pl.col("group").is_not_null())
+        .with_columns(
+            pending=pending_expr(),
+            p2p=pl.col("attrs").str.contains('"p2p":\\s*"?true', literal=False).fill_null(value=False),
+            ranks=pl.col("ranks").fill_null(""),
+        )
+        .sort("source", "record")
+        .collect()
+    )
+    everyone = tuple(sorted(world(run)))
+    keys = _Keys(everyone)
+    enqueued: dict[Key, dict[int, int]] = {}
+    completed: dict[Key, dict[int, int]] = {}
+    far = rows.filter(~pl.col("p2p")).group_by("group", "ranks", "rank", maintain_order=True).agg(
+        pl.col("seq").max(), done=pl.col("seq").filter(~pl.col("pending")).max()
+    )  # fmt: skip
+    for group, ranks, rank, seq, done in far.iter_rows():
+        key = keys.of(group, ranks)
+        enqueued.setdefault(key, {})[rank] = seq
+        if done is not None:
+            completed.setdefault(key, {})[rank] = done
+    _add_states(run, chosen, keys, enqueued, completed)
+    pending = _pending(rows, keys)
+    return Recorded(frozenset(chosen), enqueued, completed, pending, families, chosen, rows, _timed_out(run))
+
+
+def _timed_out(run: Run) -> dict[int, frozenset[int]]:
+    rows = (
+        run.scan("collectives")
+        .filter(pl.col("group").is_null() & pl.col("rank").is_not_null() & (pl.col("state") == "timed_out"))
+        .group_by("rank")
+        .agg(pl.col("seq").drop_nulls().unique())
+        .collect()
+    )
+    return {rank: frozenset(seqs) for rank, seqs in rows.iter_rows()}
+
+
+def _dumps(run: Run) -> tuple[dict[int, str], dict[str, frozenset[int]]]:
+    """The dump to believe of each rank, and which ranks left a dump of the same kind (a path but for its numbers)."""
+    held = (
+        run.scan("collectives")
+        .filter(pl.col("rank").is_not_null())
+        .group_by("source", "rank")
+        .agg(pending=pending_expr().sum(), stacks=pl.col("stack").is_not_null().sum())
+    )
+    told = run.scan("events").filter((pl.col("code") == "fr-dump") & pl.col("rank").is_not_null()).select(
+        "source", "rank", pending=pl.lit(0, dtype=pl.UInt32), stacks=pl.lit(0, dtype=pl.UInt32)
+    )  # fmt: skip
+    rows = (
+        pl.concat([held.select("source", "rank", "pending", "stacks"), told], how="vertical_relaxed")
+        .sort(["rank", "pending", "stacks", "source"], descending=[False, True, True, False])
+        .collect()
+    )
+    chosen: dict[int, str] = {}
+    families: dict[str, set[int]] = {}
+    for source, rank, _, _ in rows.iter_rows():
+        chosen.setdefault(rank, source)
+        families.setdefault(_DIGITS.sub("#", source), set()).add(rank)
+    return chosen, {name: frozenset(ranks) for name, ranks in families.items()}
+
+
+@dataclass(slots=True)
+class _Keys:
+    everyone: tuple[int, ...]
+    _known: dict[tuple[str, str], Key] | None = None
+
+    def of(self, group: str, ranks: str) -> Key:
+        if self._known is None:
+            self._known = {}
+        key = self._known.get((group, ranks))
+        if key is None:
+            key = (group, listed(ranks) or self.everyone)
+            self._known[(group, ranks)] = key
+        return key
+
+
+def _add_states(
+    run: Run,
+    chosen: Mapping[int, str],
+    keys: _Keys,
+    enqueued: dict[Key, dict[int, int]],
+    completed: dict[Key, dict[int, int]],
+) -> None:
+    """Add what a dump says of its groups: a ring that wrapped has lost the entries themselves."""
+    rows = run.scan("events").filter(pl.col("code") == "fr-group").select("source", "rank", "attrs").collect()
+    for source, rank, attrs in rows.iter_rows():
+        if rank is None or chosen.get(rank) != source:
+            continue
+        said: dict[str, Any] = json.loads(attrs or "{}")
+        key = keys.of(str(said.get("group", "")), str(said.get("ranks", "")))
+        sent, done = _whole(said.get("last_enqueued")), _whole(said.get("last_completed"))
+        if sent is None:
+            continue
+        ours = enqueued.setdefault(key, {})
+        ours[rank] = max(sent, ours.get(rank, -1))
+        if done is not None and done <= sent:  # a number above it is a known garbage value
+            ends = completed.setdefault(key, {})
+            ends[rank] = max(done, ends.get(rank, -1))
+
+
+def _whole(text: object) -> int | None:
+    try:
+        return int(str(text))
+    except ValueError:
+        return None
+
+
+def _pending(rows: pl.DataFrame, keys: _Keys) -> dict[int, tuple[Entry, ...]]:
+    kept = rows.filter("pending").group_by("rank", maintain_order=True).head(_KEPT_PER_RANK)
+    found: dict[int, list[Entry]] = {}
+    for row in kept.iter_rows(named=True):
+        found.setdefault(row["rank"], []).append(entry_of(row, keys.of(row["group"], row["ranks"])))
+    return {rank: tuple(entries) for rank, entries in found.items()}
+
+
+def entry_of(row: Mapping[str, Any], key: Key) -> Entry:
+    """One row of `collectives` as a value."""
+    said: dict[str, Any] = json.loads(row["attrs"] or "{}")
+    src, dst = _whole(said.get("src")), _whole(said.get("dst"))
+    peer = None
+    if row["p2p"]:
+        peer = dst if src == row["rank"] else src
+    return Entry(
+        rank=row["rank"],
+        key=key,
+        seq=row["seq"],
+        op=row["op"] or "an operation",
+        sizes=row["in_sizes"] or "",
+        dtype=row["dtype"] or "",
+        done=not row["pending"],
+        source=row["source"],
+        record=row["record"],
+        site=row["site"] or "",
+        peer=peer,
+        p2p_seq=row["p2p_seq"],
+        gloo=str(said.get("op", "")).startswith("gloo"),
+    )

@@ -1,0 +1,105 @@
+"""Which ranks complain, and of what: a lost peer, a time-out, or an error of their own.
+
+A rank that complains of a peer is a victim. What it says tells the absent one apart: a closed connection means that a
+process died or left, a time-out that it is alive and did not come.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from forensics.case.errors.failures import Failure, standing
+from forensics.case.errors.kinds import Weight
+from forensics.case.errors.launchers import follows
+from forensics.store.run import Run
+
+#: Lines of one failure block that a launcher prints, its stack included.
+_BLOCK_LINES = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Complaints:
+    """Complaints by rank, the first of each kind; `own` are errors that speak of no peer."""
+
+    closed: Mapping[int, Failure]
+    late: Mapping[int, Failure]
+    own: Mapping[int, Failure]
+    unplaced: tuple[Failure, ...] = ()
+
+    @property
+    def victims(self) -> frozenset[int]:
+        """Ranks that complain of a peer and of nothing else."""
+        return (frozenset(self.closed) | frozenset(self.late)) - frozenset(self.own)
+
+
+def complaints(run: Run) -> Complaints:
+    """Sort the standing errors by rank and kind."""
+    return run.derived(_complaints)
+
+
+def placed(run: Run) -> tuple[Failure, ...]:
+    """Give the standing errors, those inside a launcher's failure block with the rank of the block."""
+    return run.derived(_placed)
+
+
+def _placed(run: Run) -> tuple[Failure, ...]:
+    blocks = _blocks(run)
+    return tuple(f if f.rank is not None else replace(f, rank=_rank_at(blocks, f)) for f in standing(run))
+
+
+def _complaints(run: Run) -> Complaints:
+    closed: dict[int, Failure] = {}
+    late: dict[int, Failure] = {}
+    own: dict[int, Failure] = {}
+    unplaced: list[Failure] = []
+    for failure in placed(run):
+        if failure.weight in (Weight.WRAPPER, Weight.STOP):
+            continue
+        if failure.code in _TOLD or _consequence(run, failure):
+            continue
+        kind = late if failure.shape == "hang" else own if failure.weight >= Weight.ECHO else closed
+        if failure.rank is None:
+            unplaced.append(failure)
+        elif kind is not own or not failure.cause.startswith(_KILLED):
+            kind.setdefault(failure.rank, failure)
+    return Complaints(closed, late, own, tuple(unplaced))
+
+
+#: A rank that another one asks for its dump says nothing of its own state.
+_TOLD = frozenset({"nccl-dump-told"})
+#: Errors of a group that starts while the one before it still holds its place.
+_AT_START = frozenset({"port_in_use", "eaddrinuse", "rendezvous_failed"})
+#: What an exit code says is told by the exits, not by the rank itself.
+_KILLED = "silent_death_"
+
+
+def _consequence(run: Run, failure: Failure) -> bool:
+    """Whether it complains of peers, or of its start, in a group that was started after the run had failed."""
+    said = failure.shape == "hang" or failure.weight <= Weight.CLOSED or failure.cause in _AT_START
+    return said and follows(run, failure.source, failure.at, failure.t_ns)
+
+
+def _blocks(run: Run) -> dict[str, tuple[list[int], list[int]]]:
+    rows = (
+        run.scan("events")
+        .filter((pl.col("code") == "elastic-rank") & pl.col("rank").is_not_null() & pl.col("line").is_not_null())
+        .sort("source", "line")
+        .select("source", "line", "rank")
+        .collect()
+    )
+    found: dict[str, tuple[list[int], list[int]]] = {}
+    for source, line, rank in rows.iter_rows():
+        lines, ranks = found.setdefault(source, ([], []))
+        lines.append(line)
+        ranks.append(rank)
+    return found
+
+
+def _rank_at(blocks: Mapping[str, tuple[list[int], list[int]]], failure: Failure) -> int | None:
+    lines, ranks = blocks.get(failure.source, ([], []))
+    i = bisect_right(lines, failure.at) - 1
+    return ranks[i] if i >= 0 and failure.at - lines[i] <= _BLOCK_LINES else None

@@ -1,0 +1,75 @@
+"""When each rank was last seen: its last step, its last time and its last words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from forensics.case.ranks import corrected, stated
+from forensics.case.series import metric_records
+from forensics.store.run import Run
+
+#: Files that somebody else wrote about a rank are no words of its own.
+_NOT_OWN = r"(?:^|/)(?:stacks?|fr\w*|py-?spy\w*)[/_]|pyspy|proc_rank|trace_rank|error\.json|_dump_\d"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One rank's last sign of life; `words` is the last line that it printed, with its place."""
+
+    rank: int
+    step: int | None = None
+    t_ns: int | None = None
+    words: str = ""
+    source: str = ""
+    line: int | None = None
+
+
+def last_seen(run: Run) -> Mapping[int, Seen]:
+    """Give the last sign of life of each rank."""
+    return run.derived(_last_seen)
+
+
+def _last_seen(run: Run) -> dict[int, Seen]:
+    known = stated(run)
+    found: dict[int, Seen] = {}
+    for row in _steps(run).iter_rows(named=True):
+        rank = corrected(row["rank"], row["source"], known)
+        if rank is not None:
+            old = found.get(rank, Seen(rank))
+            found[rank] = replace(old, step=_later(old.step, row["step"]), t_ns=_later(old.t_ns, row["t_ns"]))
+    for row in _words(run).iter_rows(named=True):
+        rank = corrected(row["rank"], row["source"], known)
+        if rank is not None:
+            found[rank] = _with_words(found.get(rank, Seen(rank)), row)
+    return found
+
+
+def _with_words(old: Seen, row: Mapping[str, Any]) -> Seen:
+    """Take a file's last line when it is later than the one known; a file with a clock beats one without."""
+    if old.source and row["t_ns"] is None:
+        return old
+    t_ns = _later(old.t_ns, row["t_ns"])
+    return replace(old, t_ns=t_ns, words=row["text"] or "", source=row["source"], line=row["line"])
+
+
+def _later(a: int | None, b: int | None) -> int | None:
+    return max((v for v in (a, b) if v is not None), default=None)
+
+
+def _steps(run: Run) -> pl.DataFrame:
+    """Last step and time of each source and rank, in the order printed."""
+    keys = ["source", "rank"]
+    stepped = metric_records(run).filter(pl.col("step").is_not_null())
+    last = stepped.group_by(keys).agg(pl.col("seq").max(), pl.col("t_ns").max()).collect()
+    # the record that was last is found without a sort of all that came before it
+    steps = stepped.select(*keys, "seq", "step").join(last.lazy(), on=[*keys, "seq"], how="inner", nulls_equal=True)
+    return steps.unique(keys).collect().sort(keys)
+
+
+def _words(run: Run) -> pl.DataFrame:
+    own = (pl.col("code") == "last_line") & ~pl.col("source").str.contains(_NOT_OWN)
+    return run.scan("events").filter(own).sort("source").select("source", "rank", "t_ns", "text", "line").collect()

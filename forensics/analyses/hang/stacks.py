@@ -1,0 +1,213 @@
+"""Where each rank's main thread stood: inside a collective or outside, and in what kind of work.
+
+A rank may have left several dumps; the kind that most ranks left is compared. A rank that left none has the stack of
+its traceback, where that says that it waited for others or was stopped from outside. DDP waits inside `backward`
+without any frame of a collective, so that counts as inside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.case.errors.failures import Failure, standing
+from forensics.case.errors.kinds import Weight
+from forensics.store.run import Run
+
+_DIGITS = re.compile(r"\d+")
+#: Innermost frames in which the wait must stand.
+_NEAR = 14
+_MOST_FRAMES = 120
+_INSIDE = re.compile(
+    r"(?:all_?reduce|all_?gather\w*|reduce_?scatter\w*|broadcast\w*|barrier|all_?to_?all\w*|reduce|gather|scatter|send"
+    r"|recv|i?send|irecv|batch_isend_irecv|monitored_barrier|wait)\b.*(?:distributed|c10d)|_engine_run_backward"
+    r"|Work::wait|^synchronize\b.*cuda|nccl|gloo::",
+    re.IGNORECASE,
+)
+_P2P = re.compile(r"\b(?:i?send|i?recv|batch_isend_irecv)\b.*(?:distributed|c10d)", re.IGNORECASE)
+_INIT = re.compile(
+    r"init_process_group|_store_based_barrier|next_rendezvous|_new_process_group_helper|rendezvous\b.*handler"
+)
+_ENDED = re.compile(
+    r"excepthook|atexit|print_exception|format_exc|_del_library|_shutdown\b|Py_Finalize|destroy_process_group"
+)
+_WORK: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "slow_storage_checkpoint",
+        re.compile(r"(?i)torch\.save|save_|_save|fsync|_write_item|checkpoint|ckpt|safetensors.*save"),
+    ),
+    (
+        "slow_storage_read",
+        re.compile(
+            r"(?i)read|open\b|load_|loader|_next_data|__next__|fetch|getitem|dataset|webdataset|smb|nfs|s3|urlopen"
+            r"|recv_into|storage|download"
+        ),
+    ),
+    ("rank_conditional_work", re.compile(r"(?i)\beval|validat|generate|predict|inference")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame; `text` is `function (file:line)`."""
+
+    function: str
+    file: str
+    line: int | None
+
+    @property
+    def text(self) -> str:
+        """The frame as one reads it."""
+        place = f"{self.file}:{self.line}" if self.line is not None else self.file
+        return f"{self.function} ({place})"
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The main thread of one rank, innermost frame first; `raised` is the stack of a traceback, not of a dump."""
+
+    rank: int
+    frames: tuple[Frame, ...]
+    state: str
+    source: str
+    raised: bool = False
+
+    def _near(self) -> str:
+        return "\n".join(f.text for f in self.frames[:_NEAR])
+
+    @property
+    def inside(self) -> bool:
+        """Whether it waits for other ranks."""
+        return any(_INSIDE.search(f.text) for f in self.frames[:_NEAR])
+
+    @property
+    def p2p(self) -> bool:
+        """Whether it waits in a send or a receive."""
+        return any(_P2P.search(f.text) for f in self.frames[:3])
+
+    @property
+    def call(self) -> str:
+        """The collective that it waits in, `backward` where DDP waits in it, empty where it waits in none."""
+        for frame in self.frames[:_NEAR]:
+            if _INSIDE.search(frame.text):
+                return frame.function.rsplit(".", 1)[-1].removeprefix("_engine_run_")
+        return ""
+
+    @property
+    def starting(self) -> bool:
+        """Whether it still joins the job."""
+        return _INIT.search(self._near()) is not None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was already past its own end when the dump was taken."""
+        return any(_ENDED.search(f.text) for f in self.frames[:6])
+
+    @property
+    def running(self) -> bool:
+        """Whether it computed, in Python or below."""
+        return "active" in self.state or "gil" in self.state
+
+    @property
+    def work(self) -> str:
+        """What kind of work the innermost frames name; empty when they name none."""
+        near = " ".join(f.text for f in self.frames[:1])
+        for frame in self.frames[:4]:
+            if _library(frame) and frame is not self.frames[0]:
+                break
+            near = f"{frame.function} {_base(frame.file)}"
+            for cause, pattern in _WORK:
+                if pattern.search(near):
+                    return cause
+        return ""
+
+
+def _base(file: str) -> str:
+    return file.rsplit("/", 1)[-1]
+
+
+def _library(frame: Frame) -> bool:
+    return frame.file.startswith("torch/") or "site-packages" in frame.file
+
+
+def stacks(run: Run) -> Mapping[int, Stack]:
+    """Give the main thread of each rank that left a stack."""
+    return run.derived(_stacks)
+
+
+def _stacks(run: Run) -> dict[int, Stack]:
+    return _raised(run) | _dumped(run)
+
+
+def _raised(run: Run) -> dict[int, Stack]:
+    """Stacks of the tracebacks of ranks that waited for others or were stopped; nobody raises out of a mere read."""
+    found: dict[int, Stack] = {}
+    for failure in standing(run):
+        if failure.rank is not None and failure.stack:
+            stack = Stack(failure.rank, tuple(map(_frame, failure.stack)), "", failure.source, raised=True)
+            if failure.weight is Weight.STOP or (_waits(failure) and stack.inside):
+                found.setdefault(failure.rank, stack)
+    return found
+
+
+def _waits(failure: Failure) -> bool:
+    return failure.weight in {Weight.CLOSED, Weight.TIMEOUT}
+
+
+def _frame(text: str) -> Frame:
+    """Read `file:line in function`."""
+    place, _, function = text.rpartition(" in ")
+    file, _, line = place.rpartition(":")
+    return Frame(function, file, int(line) if line.isdigit() else None)
+
+
+def _dumped(run: Run) -> dict[int, Stack]:
+    threads = (
+        run.scan("stack_frames")
+        .filter(pl.col("rank").is_not_null())
+        .with_columns(
+            main=pl.col("thread_name").str.contains(r"(?i)^MainThread$").fill_null(value=False),
+            native=pl.col("kind").eq("native").fill_null(value=False),
+        )
+        .group_by("source", "rank", "seq")
+        .agg(main=pl.col("main").max(), native=pl.col("native").any(), frames=pl.len())
+        .collect()
+    )
+    chosen = _chosen(threads)
+    if not chosen:
+        return {}
+    wanted = pl.DataFrame(
+        [(rank, source, seq) for rank, (source, seq) in chosen.items()],
+        schema={"rank": pl.Int32, "source": pl.String, "seq": pl.Int64},
+        orient="row",
+    )
+    rows = (
+        run.scan("stack_frames")
+        .join(wanted.lazy(), on=["rank", "source", "seq"], how="semi")
+        .filter(pl.col("depth").fill_null(0) < _MOST_FRAMES)
+        .sort("rank", "depth")
+        .collect()
+    )
+    found: dict[int, Stack] = {}
+    for (rank,), part in rows.group_by("rank", maintain_order=True):
+        frames = tuple(Frame(r["function"] or "", r["file"] or "", r["line"]) for r in part.iter_rows(named=True))
+        number = int(str(rank))
+        found[number] = Stack(number, frames, part["state"][0] or "", part["source"][0])
+    return found
+
+
+def _chosen(threads: pl.DataFrame) -> dict[int, tuple[str, int]]:
+    """Source and thread of each rank: of the kind of file that most ranks left, Python stacks before native ones."""
+    kinds: dict[str, set[int]] = {}
+    for source, rank in threads.select("source", "rank").iter_rows():
+        kinds.setdefault(_DIGITS.sub("#", source), set()).add(rank)
+    order = threads.with_columns(
+        spread=pl.col("source").map_elements(lambda s: len(kinds[_DIGITS.sub("#", s)]), return_dtype=pl.Int64)
+    ).sort(["rank", "native", "spread", "main", "source", "seq"], descending=[False, False, True, True, False, False])
+    found: dict[int, tuple[str, int]] = {}
+    for rank, source, seq in order.select("rank", "source", "seq").iter_rows():
+        found.setdefault(rank, (source, seq))
+    return found

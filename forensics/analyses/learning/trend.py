@@ -1,0 +1,67 @@
+"""How far a loss came: its first, middle and last levels, on a logarithmic scale, with their errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import hypot
+
+import numpy as np
+
+from forensics.case.curves.loss import Curve
+from forensics.case.curves.noise import Noise, centred_median, logs, noise_about, ratio_of
+
+_FEWEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Levels of one curve: of its first twentieth, its third and last quarter, its last fifth, and the lowest.
+
+    `fall` is the logarithm of first over last level, `late_fall` that of the third over the last quarter, each with the
+    standard error of the difference. `settled` is the first position from which the level stays near the last one.
+    `fell` is the logarithm of the first over the lowest moving level.
+    """
+
+    records: int
+    first: float
+    last: float
+    fall: float
+    fall_error: float
+    late_fall: float
+    late_error: float
+    fell: float
+    settled: int
+    noise: Noise
+
+
+def trend_of(curve: Curve) -> Trend | None:
+    """Measure one curve; None for fewer than 20 positive values, or when a twentieth of all are not positive."""
+    y, place = logs(curve.values)
+    n = len(y)
+    if n < _FEWEST or n < 0.95 * len(curve):
+        return None
+    middle = centred_median(y, min(51, (n // 6) * 2 + 1))
+    noise = noise_about(y, middle)
+    head, tail, quarter = max(5, n // 20), n // 5, n // 4
+    first, last = float(np.median(y[:head])), float(np.median(y[-tail:]))
+    third, fourth = float(np.median(y[n - 2 * quarter : n - quarter])), float(np.median(y[-quarter:]))
+    away = np.flatnonzero(np.abs(middle - fourth) > max(0.02, 4 * noise.of_level(min(51, n / 10))))
+    settled = int(away[-1]) + 1 if len(away) else 0
+    return Trend(
+        records=n,
+        first=ratio_of(first),
+        last=ratio_of(last),
+        fall=first - last,
+        fall_error=hypot(noise.of_level(head), noise.of_level(tail)),
+        late_fall=third - fourth,
+        late_error=hypot(noise.of_level(quarter), noise.of_level(quarter)),
+        fell=first - float(middle.min()),
+        settled=int(place[min(settled, n - 1)]),
+        noise=noise,
+    )
+
+
+def from_the_start(curve: Curve) -> bool:
+    """Whether the first record is near the first step of a run: within a twentieth of the steps that it spans."""
+    first, last = curve.step(0), curve.step(-1)
+    return first is None or last is None or first <= max(1, last // 20)

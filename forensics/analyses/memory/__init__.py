@@ -1,0 +1,1 @@
+"""How memory grew, and what out-of-memory errors say."""

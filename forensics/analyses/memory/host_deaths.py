@@ -1,0 +1,50 @@
+"""Processes that were killed by SIGKILL, and what is known of the sender.
+
+Exit code -9 (137 in a shell) has three meanings: the host's memory killer, a scheduler or launcher that ends the job
+(a time limit, a cancel, the tear-down after another rank's failure), or a person. Only words of the kernel, the cgroup
+or the scheduler tell them apart, or a resident memory that rose until then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
+from forensics.case.errors.failures import Failure, standing
+from forensics.case.errors.kinds import KILLED, Weight
+from forensics.store.run import Run
+
+Meaning = Literal["memory", "scheduler", "tear-down", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A SIGKILL: what was printed of it, what it means, and the line that says so (None for an unknown sender)."""
+
+    failure: Failure
+    meaning: Meaning
+    proof: Failure | OomMessage | None
+
+
+def killed(run: Run) -> tuple[Failure, ...]:
+    """List the SIGKILLs that the run did not survive, in order, those that name no sender."""
+    return tuple(f for f in standing(run) if f.cause == KILLED)
+
+
+def death_of(run: Run) -> Death | None:
+    """Judge the first SIGKILL of a run; None when there was none."""
+    found = killed(run)
+    if not found:
+        return None
+    host = [m for m in oom_messages(run) if m.where == "host" and not m.survived]
+    if host:
+        return Death(found[0], "memory", host[0])
+    every = standing(run)
+    stop = next((f for f in every if f.weight == Weight.STOP), None)
+    if stop is not None:
+        return Death(found[0], "scheduler", stop)
+    own = next((f for f in every if f.weight in {Weight.OWN, Weight.ECHO} and f.cause != KILLED), None)
+    if own is not None:
+        return Death(found[0], "tear-down", own)
+    return Death(found[0], "unknown", None)

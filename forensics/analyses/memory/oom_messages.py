@@ -1,0 +1,196 @@
+"""Out-of-memory messages as values: who ran out of what, when, in which phase, and whether the run went on.
+
+The same error is often printed several times (a traceback and its summary, a chain of exceptions, every wrapper); equal
+numbers of one rank near each other are one message, and only the first is kept with its count. What the numbers say is
+`reading`: *fragmentation* when what is reserved but unallocated would have held the request, *full* when it would not,
+*limit* when the device had room and a limit or the driver said no, *others* when other processes hold a tenth of the
+device or more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import polars as pl
+
+from forensics.analyses.memory._oom_clauses import Sizes, sizes_of
+from forensics.case.errors.attributes import attributes
+from forensics.case.errors.failures import Failure, failures
+from forensics.case.last_steps import last_step
+from forensics.model import Locator
+from forensics.store.run import Run
+
+Where = Literal["device", "host"]
+Phase = Literal["loading", "forward", "backward", "optimizer", "evaluation", "generation", "checkpoint", "unknown"]
+Reading = Literal["fragmentation", "full", "limit", "others", "unknown"]
+_MOST = 4000
+#: Messages of one rank within so many lines that print no numbers of their own belong to the one before.
+_NEAR_LINES = 60
+#: Of the device, from which the part of other processes is worth saying (they leave too little room for a job).
+_OTHERS_SHARE = 0.1
+_DETAILS = "oom-detail"
+_ENOUGH = 3
+#: Words in a path or a function of the frame that raised, and the phase that they mean; the first that fits.
+_PHASES: tuple[tuple[Phase, re.Pattern[str]], ...] = (
+    ("evaluation", re.compile(r"(?i)\b(?:eval\w*|valid\w*|test_step|prediction_step|compute_metrics)\b|_eval|evaluat")),
+    ("generation", re.compile(r"(?i)generat|rollout|sample\b|inference|decod")),
+    ("backward", re.compile(r"(?i)backward|autograd")),
+    ("optimizer", re.compile(r"(?i)optim|adam|\bstep\b.*optim|zero_grad|foreach")),
+    ("checkpoint", re.compile(r"(?i)save_|state_dict|serialization")),
+    ("loading", re.compile(r"(?i)from_pretrained|load_|init_weights|\bto\b \(|_apply|__init__|materialize")),
+    ("forward", re.compile(r"(?i)forward|functional|linear|attention|loss|_call_impl")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OomMessage:
+    """One out-of-memory error; `sizes` are its numbers in bytes, `copies` how often it was printed.
+
+    `survived` is why the run did not end of it (`progress` and the like), empty when it may have.
+    """
+
+    source: str
+    locator: Locator
+    seq: int
+    code: str
+    rank: int | None
+    step: int | None
+    t_ns: int | None
+    where: Where
+    phase: Phase
+    sizes: Sizes
+    quote: str
+    survived: str = ""
+    copies: int = 1
+
+    @property
+    def at(self) -> int:
+        """Place inside its source."""
+        return self.locator.line if self.locator.line is not None else self.locator.byte or 0
+
+    @property
+    def reading(self) -> Reading:
+        """What the numbers say of the cause."""
+        size = self.sizes
+        if self.where == "host" or size.tried is None:
+            return "unknown"
+        if size.others and size.capacity and size.others >= _OTHERS_SHARE * size.capacity:
+            return "others"
+        if size.free is not None and size.free >= size.tried:
+            return "limit"
+        if size.unallocated is None:
+            return "unknown"
+        return "fragmentation" if size.unallocated >= size.tried else "full"
+
+
+def oom_messages(run: Run) -> tuple[OomMessage, ...]:
+    """Every out-of-memory message of a run, in the order of sources and lines, copies folded."""
+    return run.derived(_messages)
+
+
+def _messages(run: Run) -> tuple[OomMessage, ...]:
+    judged = {(f.source, f.at): f for f in failures(run)}
+    kept: list[OomMessage] = []
+    for row in _rows(run).iter_rows(named=True):
+        one = _message(row, last_step(run, row["source"], row["order"], row["t_ns"], row["rank"]), judged)
+        if one is not None:
+            _add(kept, one)
+    return tuple(kept)
+
+
+def _rows(run: Run) -> pl.DataFrame:
+    """Events that speak of memory: signatures of that shape, and tracebacks that end in such an exception."""
+    attrs = pl.col("attrs")
+    memory = attrs.str.contains(r'"shape":\s*"oom"').fill_null(value=False)
+    raised = (pl.col("code") == "traceback") & attrs.str.contains(
+        r"OutOfMemoryError|[Oo]ut of memory|RESOURCE_EXHAUSTED|ResourceExhausted|MemoryError|ALLOC_FAILED|bad_alloc"
+        r"|allocate memory|exceed allowed memory"
+    ).fill_null(value=False)
+    return (
+        run.scan("events")
+        .filter(memory | raised)
+        .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
+        .sort("source", "order", "seq", maintain_order=True)
+        .head(_MOST)
+        .collect()
+    )
+
+
+def _message(
+    row: Mapping[str, Any], before: int | None, judged: Mapping[tuple[str, int], Failure]
+) -> OomMessage | None:
+    attrs = attributes(row["attrs"])
+    role = attrs.get("role", "")
+    if role == "benign":
+        return None
+    texts = [attrs.get("sizes", ""), row["text"] or "", attrs.get("message", ""), attrs.get("root_message", "")]
+    text = max(texts, key=lambda said: sizes_of(said).known)
+    failure = judged.get((row["source"], row["order"]))
+    sizes = sizes_of(text)
+    if role == "context" and not sizes.known:
+        return None
+    code = str(row["code"])
+    step = row["step"] if row["step"] is not None else before
+    return OomMessage(
+        source=row["source"],
+        locator=Locator(line=row["line"], byte=row["byte"]),
+        seq=row["seq"] or 0,
+        code=code,
+        rank=row["rank"] if row["rank"] is not None or failure is None else failure.rank,
+        step=step,
+        t_ns=row["t_ns"],
+        where=_where(code, attrs, text),
+        phase=phase_of(attrs.get("frame", "")),
+        sizes=sizes,
+        quote=row["text"] or "",
+        survived=failure.cleared if failure is not None else "",
+    )
+
+
+def _where(code: str, attrs: Mapping[str, str], text: str) -> Where:
+    if code == "traceback":
+        raised = attrs.get("exc", "").rsplit(".", 1)[-1]
+        host = raised in {"MemoryError", "ArrayMemoryError"} or "CPUAllocator" in text or "memory: you tried" in text
+        return "host" if host or re.search(r"DataLoader worker|Cannot allocate memory", text) else "device"
+    return "host" if attrs.get("cause") == "host_out_of_memory" else "device"
+
+
+def phase_of(frame: str) -> Phase:
+    """Tell the phase of training from the frame that raised; `unknown` when nothing in it says so."""
+    for phase, words in _PHASES:
+        if words.search(frame) is not None:
+            return phase
+    return "unknown"
+
+
+def _add(kept: list[OomMessage], one: OomMessage) -> None:
+    """Keep a message, or fold it into the one that it repeats or completes."""
+    for i in range(len(kept) - 1, max(-1, len(kept) - 64), -1):
+        other = kept[i]
+        if other.source != one.source or other.rank != one.rank or other.where != one.where:
+            continue
+        near = abs(one.at - other.at) <= _NEAR_LINES
+        same = one.at == other.at or _alike(one.sizes, other.sizes)
+        part = near and (not one.sizes.known or not other.sizes.known or one.code == _DETAILS)
+        if same or part:
+            kept[i] = _joined(other, one)
+            return
+    kept.append(one)
+
+
+def _alike(a: Sizes, b: Sizes) -> bool:
+    """Whether two messages have at least three numbers in common and contradict each other in none."""
+    both = [(getattr(a, name), getattr(b, name)) for name in ("tried", "free", "capacity", "allocated", "unallocated")]
+    known = [(x, y) for x, y in both if x is not None and y is not None]
+    return len(known) >= _ENOUGH and all(x == y for x, y in known)
+
+
+def _joined(a: OomMessage, b: OomMessage) -> OomMessage:
+    names = Sizes.__slots__
+    sizes = Sizes(**{n: getattr(a.sizes, n) if getattr(a.sizes, n) is not None else getattr(b.sizes, n) for n in names})
+    phase = a.phase if a.phase != "unknown" else b.phase
+    count = a.copies + (b.code != _DETAILS)
+    return replace(a, sizes=sizes, phase=phase, survived=a.survived or b.survived, copies=count)

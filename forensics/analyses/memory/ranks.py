@@ -1,0 +1,51 @@
+"""How unevenly memory is spread over ranks: for each metric the level of each rank, and which stands highest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.analyses.memory.series import Series, series_of
+from forensics.store.run import Run
+
+_FEWEST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Imbalance:
+    """Levels of one metric by rank (the worst value of its last attempt), with the highest and the lowest series."""
+
+    name: str
+    levels: Mapping[int, float]
+    top: Series
+    lowest: Series
+    median: float
+
+    @property
+    def ratio(self) -> float:
+        """The highest level over the median of all ranks."""
+        return self.top.peak / self.median if self.median > 0 else 1.0
+
+
+def imbalances(run: Run) -> tuple[Imbalance, ...]:
+    """Every metric in GiB that two ranks or more print, the most uneven first."""
+    return run.derived(_imbalances)
+
+
+def _imbalances(run: Run) -> tuple[Imbalance, ...]:
+    groups: dict[str, dict[int, Series]] = {}
+    for one in series_of(run):
+        if one.rank is not None and one.meaning.unit == "GiB" and not one.meaning.falls:
+            best = groups.setdefault(one.name, {}).get(one.rank)
+            if best is None or (one.attempt, one.peak) >= (best.attempt, best.peak):
+                groups[one.name][one.rank] = one
+    made = [_of(name, ranks) for name, ranks in groups.items() if len(ranks) >= _FEWEST]
+    return tuple(sorted(made, key=lambda row: -row.ratio))
+
+
+def _of(name: str, by_rank: Mapping[int, Series]) -> Imbalance:
+    levels = {rank: one.peak for rank, one in sorted(by_rank.items())}
+    ordered = sorted(by_rank.values(), key=lambda one: (one.peak, -(one.rank or 0)))
+    return Imbalance(name, levels, ordered[-1], ordered[0], float(np.median(list(levels.values()))))

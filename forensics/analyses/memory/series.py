@@ -1,0 +1,213 @@
+"""The memory series of a run: what each number is, its shape over the steps, and when it would reach the device's size.
+
+One series is one printed name of one rank, in one attempt of one source. Steps are the file's own, or records where
+none are printed. A peak, a cache or a device total that never comes down again is judged as a running maximum, because
+that is how one that was never reset looks, and less is claimed of it. Where allocated and reserved memory stand in the
+same records their difference is judged too: a leak makes `allocated` grow, fragmentation the difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from forensics.analyses.memory._fit import Floats
+from forensics.analyses.memory._form import ABSURD
+from forensics.analyses.memory._kinds import GAPS, MEANINGS, Meaning
+from forensics.analyses.memory.capacity import Capacity, capacity_of
+from forensics.analyses.memory.reach import Reach, reach_of
+from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
+from forensics.case.series import metric_rows
+from forensics.case.steps import at
+from forensics.store.run import Run
+
+Kind = Literal["instant", "interval peak", "cumulative peak", "peak", "cache"]
+_KEY = ("source", "attempt", "rank", "raw_name")
+#: So many series are judged at most, those with most records first.
+_MOST_SERIES = 512
+_DEVICE = re.compile(r"gpu[._/ ]?(\d{1,3})[._/ ]", re.IGNORECASE)
+#: Printed values are told from exact ones by so many distinct values, decimals and digits in all.
+_DISTINCT, _DECIMALS, _LONGEST = 2000, 4, 1e6
+#: GiB, MiB, MB that were scaled by 1.024e9 (detectron2), and GB and MB of powers of ten.
+_UNITS = (1.0, 1 / 1024, 1 / 1.024e9 * 1e6, 1e9 / 2**30, 1e6 / 2**30)
+_ROUNDING = 1e-7
+_CLIMBED = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One memory series; `x` are steps (`by_step`) or records, `y` GiB or per cent, `rows` the metric rows behind them.
+
+    `kind` is how the number came about; `printed` is the unit of its last digit (0 when exact). `gap` is the shape of
+    reserved less allocated memory where both are known. `capacity` is the size of the device or host in the same unit,
+    None when unknown, and `reach` where the growth would meet it.
+    """
+
+    source: str
+    attempt: int
+    rank: int | None
+    device: int | None
+    name: str
+    raw_name: str
+    meaning: Meaning
+    kind: Kind
+    by_step: bool
+    x: Floats
+    y: Floats
+    rows: pl.DataFrame
+    form: Form
+    printed: float = 0.0
+    gap: Form | None = None
+    gap_first: float | None = None
+    gap_last: float | None = None
+    capacity: float | None = None
+    reach: Reach | None = None
+
+    def row(self, index: int) -> dict[str, Any]:
+        """Give the metric row of one sample."""
+        return self.rows.row(index, named=True)
+
+    def step(self, index: int | None) -> int | None:
+        """Give the step of one sample, None where steps are not printed."""
+        return int(self.x[index]) if index is not None and self.by_step else None
+
+    @property
+    def peak(self) -> float:
+        """The worst value: the largest, or the smallest of what is free."""
+        return float(self.y.min() if self.meaning.falls else self.y.max())
+
+    @property
+    def gap_climbs(self) -> bool:
+        """Whether what lies reserved and unused rises for good: by its shape, and to half as much again or more."""
+        if self.gap is None or self.gap_first is None or self.gap_last is None:
+            return False
+        return self.gap.grows and self.gap_last >= _CLIMBED * self.gap_first
+
+    @property
+    def share(self) -> float | None:
+        """The worst value as a share of the device; None when its size is unknown."""
+        if self.meaning.unit == "%":
+            return self.peak / 100
+        if not self.capacity:
+            return None
+        return 1 - self.peak / self.capacity if self.meaning.falls else self.peak / self.capacity
+
+
+def series_of(run: Run) -> tuple[Series, ...]:
+    """Every memory series of a run with at least one finite value, by source, rank, attempt and name."""
+    return run.derived(_series)
+
+
+def _series(run: Run) -> tuple[Series, ...]:
+    found = (
+        metric_rows(run, pl.col("name").is_in([*MEANINGS]))
+        .filter(pl.col("value").abs() < ABSURD)
+        .with_columns(at(), pl.col("attempt").fill_null(0))
+        .sort("source", "rank", "attempt", "raw_name", "seq", nulls_last=False, maintain_order=True)
+        .collect()
+    )
+    if found.is_empty():
+        return ()
+    capacity = capacity_of(run)
+    parts = found.partition_by(*_KEY, maintain_order=True)
+    fewest = sorted((part.height for part in parts), reverse=True)[:_MOST_SERIES][-1]
+    made = [_one(part, capacity) for part in parts if part.height >= fewest][:_MOST_SERIES]
+    return tuple(_with_gap(one, made, capacity) for one in made)
+
+
+def _one(part: pl.DataFrame, capacity: Capacity) -> Series:
+    by_step = part["at"].null_count() == 0
+    # a step that is printed twice, as by several lines of one report, is judged by its last record
+    part = part.unique("at", keep="last", maintain_order=True).sort("at", maintain_order=True) if by_step else part
+    x = part["at"].to_numpy().astype(np.float64) if by_step else np.arange(part.height, dtype=np.float64)
+    y = part["value"].to_numpy().astype(np.float64)
+    head = part.row(0, named=True)
+    meaning, printed = MEANINGS[head["name"]], printed_unit(y)
+    kind = _kind(meaning, y)
+    upward = -y if meaning.falls else y
+    quantum = QUANTUM_GIB if meaning.unit == "GiB" else 0.01
+    form = form_of(x, upward, quantum=quantum, printed=printed, cumulative=kind in {"cumulative peak", "cache"})
+    device = _device(head["raw_name"])
+    return Series(
+        head["source"], head["attempt"], head["rank"], device, head["name"], head["raw_name"], meaning, kind, by_step,
+        x, y, part, form, printed, capacity=capacity.of(meaning),
+    )  # fmt: skip
+
+
+def _kind(meaning: Meaning, y: Floats) -> Kind:
+    moves = np.subtract(y[1:], y[:-1])
+    fell, rose = bool((moves < 0).any()), bool((moves > 0).any())
+    if meaning.is_peak:
+        return "interval peak" if fell else "cumulative peak" if rose else "peak"
+    may_only_rise = meaning.quantity in {"reserved", "used", "rss"} and rose and not fell
+    return "cache" if may_only_rise and not meaning.falls else "instant"
+
+
+def _device(raw_name: str) -> int | None:
+    found = _DEVICE.search(raw_name)
+    return int(found[1]) if found else None
+
+
+def printed_unit(y: Floats) -> float:
+    """Guess the unit of the last printed digit, as stored; 0 when the values look exact.
+
+    Values that were printed in decimal are whole multiples of a power of ten in some unit of memory.
+    """
+    distinct = np.unique(np.abs(y))[:_DISTINCT]
+    if len(distinct) < 2:
+        return 0.0
+    apart = float(np.diff(distinct).min())
+    for unit in _UNITS:
+        for digits in range(_DECIMALS + 1):
+            step = unit / 10**digits
+            if step < QUANTUM_GIB / 64 or step > distinct[-1] or distinct[-1] / step > _LONGEST:
+                continue
+            whole: Floats = distinct / step
+            if float(np.abs(whole - np.rint(whole)).max()) <= _ROUNDING * max(1.0, float(whole[-1])):
+                return min(step, apart)
+    return 0.0
+
+
+def _with_gap(one: Series, every: list[Series], capacity: Capacity) -> Series:
+    """Add the shape of reserved less allocated memory, and the step at which reserved memory would be full."""
+    partner = next(_partners(one, every), None)
+    held = _held(one, partner)
+    reach = reach_of(held.form, held.x, held.y, capacity.room(held.meaning))
+    if reach is not None and held.meaning.quantity in {"allocated", "peak_allocated"}:
+        reach = replace(reach, at_the_latest=True)
+    if partner is None:
+        return replace(one, reach=reach)
+    low, high = (one, partner) if held is partner else (partner, one)
+    joined = low.rows.select("seq", "at", pl.col("value").alias("low")).join(
+        high.rows.select("seq", pl.col("value").alias("high")), on="seq", how="inner", maintain_order="left"
+    )
+    if joined.is_empty():
+        return replace(one, reach=reach)
+    x = joined["at"].to_numpy().astype(np.float64) if low.by_step else np.arange(joined.height, dtype=np.float64)
+    gap = (joined["high"] - joined["low"]).to_numpy().astype(np.float64)
+    edge = max(1, len(gap) // 10)
+    return replace(
+        one,
+        gap=form_of(x, gap, printed=low.printed + high.printed),
+        gap_first=float(np.median(gap[:edge])),
+        gap_last=float(np.median(gap[-edge:])),
+        reach=reach,
+    )
+
+
+def _held(one: Series, partner: Series | None) -> Series:
+    """Of a series and its partner the one that counts what the allocator holds: that one meets the end first."""
+    return partner if partner is not None and one.meaning.quantity in {low for low, _ in GAPS} else one
+
+
+def _partners(one: Series, every: list[Series]) -> Iterator[Series]:
+    wanted = {a: b for low, high in GAPS for a, b in ((low, high), (high, low))}.get(one.meaning.quantity)
+    for other in every:
+        same = (other.source, other.attempt, other.rank) == (one.source, one.attempt, one.rank)
+        if same and other.meaning.quantity == wanted and other.device == one.device:
+            yield other

@@ -1,0 +1,247 @@
+"""What a series of memory over steps looks like: flat, plateau, slope, staircase, sawtooth, spike or level shift.
+
+The answer is `unresolved` where the values were printed too coarsely to tell a slope from a staircase, and `unknown`
+for fewer than 8 samples. It is chosen by the Bayesian information criterion between a constant, a robust line and a
+piecewise constant, after warm-up and isolated excursions are taken out. A series that can only rise (a peak that was
+never reset, a cache that is never given back) is judged by when it set new records: among the values of a stationary
+series their number in the second half is about Poisson with mean ln 2, whatever the noise (Renyi 1962).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log
+
+import numpy as np
+
+from forensics.analyses.memory._fit import (
+    Floats,
+    Line,
+    change_points,
+    excursions,
+    line_of,
+    near_noise,
+    noise_of,
+    thinned,
+    without,
+)
+from forensics.analyses.memory._form import ABSURD, FEWEST, QUANTUM_GIB, Form, Kind, Scale, Step, if_resolved, regular
+from forensics.analyses.memory._records import records
+from forensics.analyses.memory._warmup import settled, warmup
+
+__all__ = ["QUANTUM_GIB", "Form", "Kind", "Step", "form_of"]
+
+#: From so many floors on, a low or a high one does not count.
+_FLOORS = 8
+#: Stairs have ended when so many times their usual distance has passed without another.
+_ENDED = 2.5
+#: Correlation of neighbours on the treads from which the noise itself wanders.
+_WANDERS = 0.35
+#: Of a stair's height, what rises within three samples; spread of treads of like length; heights beyond chance.
+_RISER, _LIKE, _HIGH = 0.6, 0.5, 4.0
+_OVER = "rose at first, and no more in the last third"
+
+
+def form_of(
+    x: Floats, y: Floats, *, quantum: float = QUANTUM_GIB, printed: float = 0.0, cumulative: bool = False
+) -> Form:
+    """Judge a series; x rises, y may hold NaN and absurd values (left out).
+
+    `quantum` is the least change of what is measured, `printed` the unit of the last printed digit (0 when exact), and
+    `cumulative` says that the value can only rise.
+    """
+    good = np.isfinite(x) & (np.abs(y) < ABSURD)
+    where = np.flatnonzero(good)
+    x, y = x[good], y[good]
+    if len(y) < FEWEST:
+        return Form("unknown", len(y), note=f"fewer than {FEWEST} samples")
+    x, y, tops, per = thinned(x, y)
+    skip = settled(y) if cumulative else warmup(y, quantum)
+    x, y, tops = x[skip:], y[skip:], tops[skip:]
+    noise = max(noise_of(y), quantum / 8, 1e-4 * abs(float(np.median(y))), printed / 12**0.5)
+    scale = Scale(noise, max(0.01 * abs(float(np.median(y))), 3 * noise, quantum), printed)
+    form = records(x, y, scale, quantum) if cumulative else _interval(x, y, tops, scale, quantum)
+    return _in_samples(replace(form, warmup=skip, noise=noise, level=float(np.median(y))), where, skip, per)
+
+
+def _in_samples(form: Form, where: np.ndarray, skip: int, per: int) -> Form:
+    """Turn indices of thinned samples without warm-up into indices of the series as given."""
+
+    def at(index: int) -> int:
+        return int(where[min((index + skip) * per, len(where) - 1)])
+
+    return replace(
+        form,
+        samples=len(where),
+        warmup=at(0) if skip else 0,
+        onset=None if form.onset is None else at(form.onset),
+        steps=tuple(replace(s, index=at(s.index)) for s in form.steps),
+        excess=tuple(replace(s, index=at(s.index)) for s in form.excess),
+    )
+
+
+def _interval(x: Floats, y: Floats, tops: Floats, scale: Scale, quantum: float) -> Form:
+    loud = scale.noise if tops is y else max(scale.noise, noise_of(tops))
+    found = excursions(tops, max(6 * loud, scale.least))
+    base = np.median(tops)
+    excess = tuple(Step(a, float(x[a]), float(tops[a:b].max() - base)) for a, b in found)
+    calm = without(y, found)
+    form = _sawtooth(x, y, scale, quantum) or _sawtooth(x, calm, scale, quantum) or _trend(x, calm, scale, quantum)
+    if form.kind == "flat" and excess:
+        heights = [e.height for e in excess]
+        form = replace(form, kind="spike", onset=excess[0].index, height=max(heights), period=regular(excess))
+    return replace(form, samples=len(y), excess=excess)
+
+
+def _sawtooth(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form | None:
+    """At least two large falls back to one floor, each after a gradual rise."""
+    moves = np.diff(y)
+    # many teeth look like wandering noise: what counts is the noise of neighbours
+    noise = min(scale.noise, max(near_noise(y), quantum / 8, scale.printed / 12**0.5))
+    least = max(scale.least * noise / scale.noise, 0.01 * abs(float(np.median(y))), quantum)
+    falls = np.flatnonzero(moves < -max(least, 6 * noise)) + 1
+    if len(falls) < 2:
+        return None
+    teeth = np.split(y, falls)
+    floors = np.array([np.median(tooth[: max(1, len(tooth) // 5)]) for tooth in teeth[1:]])
+    apart = float(np.subtract(*np.quantile(floors, (0.9, 0.1)))) if len(floors) >= _FLOORS else float(np.ptp(floors))
+    rises = [float(tooth[-1] - tooth[0]) for tooth in teeth[1:-1]]
+    fall = -float(np.median(moves[falls - 1]))
+    sudden = float(np.median([np.diff(tooth).max(initial=0.0) for tooth in teeth[1:-1]]))
+    if apart > max(0.35 * fall, scale.least) or float(np.median(rises)) <= least or sudden > 0.75 * fall:
+        return None
+    steps = tuple(Step(int(i), float(x[i]), float(moves[i - 1])) for i in falls)
+    return Form("sawtooth", len(y), onset=None, steps=steps, period=regular(steps), height=fall)
+
+
+def _trend(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
+    n, t = len(y), (x - x[0]) / max(float(x[-1] - x[0]), 1e-9)
+    line = line_of(t, y)
+    cuts = change_points(y, scale.noise)
+    treads = np.split(y, cuts)
+    means = np.array([tread.mean() for tread in treads])
+    heights = np.diff(means)
+    errors = {
+        "flat": float(np.sum((y - np.median(y)) ** 2)),
+        "slope": float(np.sum((y - line.start - line.rise * t) ** 2)),
+        "steps": float(sum(((tread - mean) ** 2).sum() for tread, mean in zip(treads, means, strict=True))),
+    }
+    cost = {"flat": 1, "slope": 2, "steps": 1 + 2 * len(cuts)}
+    bic = {name: errors[name] / scale.noise**2 + cost[name] * log(n) for name in errors}
+    ups = [i for i, h in enumerate(heights) if h >= max(min(scale.least, quantum), scale.noise)]
+    downs = [i for i, h in enumerate(heights) if h <= -scale.least]
+    tallest = max((float(heights[i]) for i in ups), default=0.0)
+    steps = tuple(Step(cuts[i], float(x[cuts[i]]), float(heights[i])) for i in ups if heights[i] >= 0.2 * tallest)
+    net = float(means[-1] - means[0])
+    jumped = _jump_share(treads, t, cuts, [s.height for s in steps]) >= 0.7 and bic["steps"] < bic["slope"]
+    stairs = jumped and len(steps) >= 2 and not downs and net >= scale.least and _long(cuts, n)
+    if jumped and len(steps) == 1 and not downs and net >= scale.least:
+        form = Form("level_shift", n, rise=net, onset=steps[0].index, steps=steps, height=steps[0].height)
+    elif stairs and _sudden(y, steps, scale.noise):
+        form = Form("plateau", n, rise=net, steps=steps, note=_OVER) if _ended(steps, n) else _staircase(x, steps, net)
+    elif len(downs) == 1 and not steps and bic["steps"] < bic["slope"]:
+        down = Step(cuts[downs[0]], float(x[cuts[downs[0]]]), float(heights[downs[0]]))
+        form = Form("level_shift", n, rise=net, onset=down.index, steps=(down,), height=down.height)
+    elif bic["slope"] < bic["flat"] and abs(line.rise) >= scale.least:
+        form = _slope(x, t, y, line, scale)
+    else:
+        return Form("flat", n, rise=line.rise)
+    return if_resolved(form, y, line.start + line.rise * t, scale)
+
+
+def _long(cuts: list[int], n: int) -> bool:
+    """Whether the median tread has at least 4 samples: shorter ones cannot be told from a slope."""
+    return float(np.median(np.diff([0, *cuts, n]))) >= 4
+
+
+def _sudden(y: Floats, steps: tuple[Step, ...], noise: float) -> bool:
+    """Whether rises happen within a sample or two; low ones must stand at like distances, as chance makes low ones too.
+
+    Noise that wanders about a slope looks like stairs whose risers are gradual, whose treads are of any length, or on
+    whose treads neighbours still resemble each other.
+    """
+    # the lower a riser in the noise, the more samples on both sides tell it
+    least = min(s.height for s in steps)
+    near = int(min(max(3.0, 8 * (noise / least) ** 2), max(3, np.diff([0, *[s.index for s in steps]]).min() // 3)))
+    risers = np.array([np.median(y[s.index :][:near]) - np.median(y[: s.index][-near:]) for s in steps])
+    heights = np.array([s.height for s in steps])
+    treads = np.diff([0, *[s.index for s in steps]])
+    like = float(treads.std()) <= _LIKE * float(treads.mean()) and _wandering(y, steps) <= _WANDERS
+    return float(np.median(risers / heights)) >= _RISER and (like or float(np.median(heights)) >= _HIGH * noise)
+
+
+def _wandering(y: Floats, steps: tuple[Step, ...]) -> float:
+    """Correlation of neighbouring samples that is left on the treads between the steps; 0 where nothing is left."""
+    left = np.concatenate([tread - tread.mean() for tread in np.split(y, [s.index for s in steps])])
+    whole = float(np.dot(left, left))
+    return float(np.dot(left[1:], left[:-1])) / whole if whole > 0 else 0.0
+
+
+def _ended(steps: tuple[Step, ...], n: int) -> bool:
+    """Whether stairs have come to an end: the last tread is much longer than those before it, which shrink or not."""
+    widest = float(np.diff([0, *[s.index for s in steps]]).mean())
+    return n - steps[-1].index > max(_ENDED * widest, n / 3)
+
+
+def _jump_share(treads: list[Floats], t: Floats, cuts: list[int], heights: list[float]) -> float:
+    """Share of the whole rise that happens between treads, not inside them."""
+    jumps = sum(heights)
+    inside = 0.0
+    for tread, times in zip(treads, np.split(t, cuts), strict=True):
+        if len(tread) >= 4:
+            inside += line_of(times, tread).rise * float(times[-1] - times[0])
+    whole = jumps + max(inside, 0.0)
+    return jumps / whole if whole > 0 else 0.0
+
+
+def _staircase(x: Floats, steps: tuple[Step, ...], net: float) -> Form:
+    heights = np.array([s.height for s in steps])
+    per = net / max(float(x[-1] - x[0]), 1e-9)
+    apart = np.diff([s.x for s in steps])
+    wide = float(np.std(apart) / len(apart) ** 0.5 / apart.mean()) if len(apart) > 1 and apart.mean() > 0 else 0.5
+    return Form(
+        "staircase", len(x), rise=net, per_step=per,
+        per_step_lo=per * (1 - min(wide, 0.9)), per_step_hi=per * (1 + wide),
+        onset=steps[0].index, steps=steps, period=regular(steps), height=float(np.median(heights)),
+    )  # fmt: skip
+
+
+def _slope(x: Floats, t: Floats, y: Floats, line: Line, scale: Scale) -> Form:
+    """A slope, from where it begins; a plateau when it had ended a third before the end of the series."""
+    n, span = len(y), max(float(x[-1] - x[0]), 1e-9)
+    third = max(FEWEST, n // 3)
+    tail = line_of(t[-third:], y[-third:]).rise / 3
+    whole = float(np.median(y[-max(1, n // 10) :]) - np.median(y[: max(1, n // 20)]))
+    if line.rise > 0 and tail < 0.1 * max(line.rise, whole) / 3 and tail < scale.least:
+        return Form("plateau", n, rise=line.rise, note=_OVER)
+    knot = _knot(t, y, scale)
+    late = line if knot == 0 else line_of(t[knot:], y[knot:])
+    rise = line.rise if knot == 0 else late.rise * float(1 - t[knot])
+    slopes = sorted((late.rise / span, *_halves(x[knot:], y[knot:])))
+    return Form(
+        "slope", n, rise=rise, onset=knot, per_step=late.rise / span, per_step_lo=slopes[0], per_step_hi=slopes[-1]
+    )
+
+
+def _halves(x: Floats, y: Floats) -> tuple[float, float]:
+    """Slopes per x of the first and the last two thirds: how far one line speaks for the whole."""
+    cut = len(y) // 3
+    return _per_x(x[: 2 * cut], y[: 2 * cut]), _per_x(x[cut:], y[cut:])
+
+
+def _per_x(x: Floats, y: Floats) -> float:
+    return line_of(x, y).rise if len(y) > 1 else 0.0
+
+
+def _knot(t: Floats, y: Floats, scale: Scale) -> int:
+    """Index where a flat stretch turns into a slope, 0 when one line explains the whole as well."""
+    n = len(y)
+    tried = np.unique(np.linspace(0, n - FEWEST, 24).astype(int))
+    errors: list[float] = []
+    for at in tried:
+        hinge = np.maximum(t - t[at], 0.0)
+        design = np.column_stack((np.ones(n), hinge))
+        fit = np.linalg.lstsq(design, y, rcond=None)[0]
+        errors.append(float(np.sum((y - design @ fit) ** 2)))
+    best = int(np.argmin(errors))
+    return int(tried[best]) if (errors[0] - errors[best]) / scale.noise**2 > 10 + log(n) else 0

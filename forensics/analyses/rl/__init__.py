@@ -1,0 +1,1 @@
+"""How reinforcement learning went."""

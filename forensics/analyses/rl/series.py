@@ -1,0 +1,111 @@
+"""What a trainer prints of reinforcement learning on a language model, as one series per quantity.
+
+Printed names differ from trainer to trainer; `names.tsv` maps them to quantities, with the trainer of each row. Only
+sources that print a name marked there are read: entropy, KL and reward alone mean other things elsewhere (supervised
+fine-tuning prints an entropy, preference tuning prints rewards, a game's reward is zero for long).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import polars as pl
+
+from forensics.case.metric_names import metric_names
+from forensics.case.series import metric_rows
+from forensics.case.steps import ordered
+from forensics.store.run import Run
+
+_PREFIX = r"^train(?:ing)?/"
+_NO_SERIES = r"^(?:eval|val|test|valid|validation)[_/]"
+#: Preference tuning (DPO, KTO, ORPO) calls its implicit margins rewards.
+_PREFERENCE = r"^rewards/(?:chosen|rejected|accurac|margin)"
+
+
+@dataclass(frozen=True, slots=True)
+class RlSeries:
+    """One quantity over the run, restarts included, in the order of the records.
+
+    `rows` are metric rows with `at`, the step; `finite` are those with a finite value.
+    """
+
+    quantity: str
+    raw_name: str
+    source: str
+    rows: pl.DataFrame
+
+    @property
+    def finite(self) -> pl.DataFrame:
+        """Rows with a finite value."""
+        return self.rows.filter(pl.col("value_class") == "finite")
+
+
+@cache
+def name_table() -> tuple[tuple[str, str, bool], ...]:
+    """Rows of `names.tsv`: quantity, pattern, and whether the name marks reinforcement learning."""
+    text = (files("forensics.analyses.rl") / "names.tsv").read_text(encoding="utf-8")
+    cells = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+    return tuple((quantity, pattern, mark == "mark") for quantity, pattern, mark, *_ in cells)
+
+
+def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
+    """Give the series of some quantities; `loss` is the training loss of a source that does reinforcement learning.
+
+    A name that several stores or ranks print is given once, from where it has the most records.
+    """
+    named = run.derived(_named)
+    if not named.height:
+        return ()
+    wanted = named.filter(pl.col("quantity").is_in([*quantities]))
+    if not wanted.height:
+        return ()
+    sources = wanted["source"].unique().to_list()
+    rows = (
+        ordered(
+            metric_rows(
+                run, pl.col("source").is_in(sources) & pl.col("raw_name").is_in(wanted["raw_name"].to_list())
+            ).join(wanted.lazy(), on=["source", "raw_name"], how="inner", maintain_order="left")
+        )
+        .filter(pl.col("value_class") != "null")
+        .collect()
+    )
+    found: dict[tuple[str, str], RlSeries] = {}
+    for (quantity, plain, source, _), part in rows.group_by(
+        ["quantity", "plain", "source", "rank"], maintain_order=True
+    ):
+        key = str(quantity), str(plain)
+        if key not in found or part.height > found[key].rows.height:
+            found[key] = RlSeries(str(quantity), str(part["raw_name"][0]), str(source), part)
+    return tuple(found[key] for key in sorted(found))
+
+
+def _named(run: Run) -> pl.DataFrame:
+    """Printed names that mean a quantity, in sources of reinforcement learning: source, raw_name, plain, quantity."""
+    printed = pl.coalesce("raw_name", "name")
+    names = metric_names(run).select("source", "name", raw_name=printed).unique(maintain_order=True)
+    known = _quantities(names.select(pl.col("raw_name").unique(maintain_order=True)))
+    if not known["mark"].any():
+        return known.clear().with_columns(source=pl.lit(None, dtype=pl.String))
+    names = names.join(known, on="raw_name", how="inner", maintain_order="left")
+    quantity = pl.when(pl.col("name") == "loss").then(pl.lit("loss")).otherwise(pl.col("quantity"))
+    return (
+        names.with_columns(quantity=quantity)
+        .filter(pl.col("quantity").is_not_null() & pl.col("mark").any().over("source"))
+        .unique(["source", "raw_name"], maintain_order=True)
+        .select("source", "raw_name", "plain", "quantity")
+        .sort("source", "raw_name")
+    )
+
+
+def _quantities(names: pl.DataFrame) -> pl.DataFrame:
+    """Printed names of training metrics with `plain`, their `quantity` or null, and whether they are a `mark`."""
+    plain = pl.col("raw_name").str.to_lowercase().str.replace(_PREFIX, "")
+    own = ~pl.col("plain").str.contains(_NO_SERIES) & ~pl.col("plain").str.contains(_PREFERENCE)
+    quantity, mark = pl.lit(None, dtype=pl.String), pl.lit(value=False)
+    for name, pattern, marks in reversed(name_table()):
+        fits = pl.col("plain").str.contains(pattern)
+        quantity = pl.when(fits).then(pl.lit(name)).otherwise(quantity)
+        mark = pl.when(fits).then(pl.lit(marks)).otherwise(mark)
+    return names.with_columns(plain=plain).filter(own).with_columns(quantity=quantity, mark=mark)

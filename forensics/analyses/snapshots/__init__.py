@@ -1,0 +1,1 @@
+"""What CUDA memory snapshots hold."""

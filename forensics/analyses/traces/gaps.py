@@ -1,0 +1,159 @@
+"""When no stream of a device had work, and for each such gap what the host was doing instead of launching.
+
+The cause is read from the work that ends the gap. Launched before the gap began, it waited on the device: at most
+`KERNEL_WAIT_NS` is the usual latency between kernels, longer next to a collective is communication, else unknown.
+Launched late, its thread was busy until then: waiting for the data loader or for a collective for at least half of that
+time, returning from a blocking call, or anything else (`host wait`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
+from forensics.analyses.traces.intervals import Ints, Union, covered, gaps, union
+from forensics.analyses.traces.loader import waiting
+from forensics.analyses.traces.syncs import sync_calls
+from forensics.store.run import Run
+
+LOADER, SYNC, COMM_WAIT = "data loader", "sync call", "communication wait"
+HOST, KERNEL, UNKNOWN = "host wait", "kernel wait", "unknown"
+#: Gaps up to this long after a timely launch are latency between kernels (the default of HTA's idle-time breakdown).
+KERNEL_WAIT_NS = 30_000
+COLLECTIVE = r"^(c10d::|nccl:|gloo:|mpi:|record_param_comms|## .*[wW]ait.*\(\) ##$)"
+
+
+def idle_gaps(run: Run) -> pl.DataFrame:
+    """Every gap, sorted by source and start.
+
+    Columns: source, rank, start_ns, end_ns, dur_ns, cause, seq and name (of the work that ends it), label, thread,
+    launch_ns, step (of that launch).
+    """
+    return run.derived(_idle_gaps)
+
+
+def idle_causes(run: Run) -> pl.DataFrame:
+    """One row a source and cause: source, rank, cause, gaps, time_ns, longest_ns; the longest in sum first."""
+    return (
+        idle_gaps(run)
+        .group_by("source", "cause", maintain_order=True)
+        .agg(pl.col("rank").max(), gaps=pl.len(), time_ns=pl.col("dur_ns").sum(), longest_ns=pl.col("dur_ns").max())
+        .sort(["source", "time_ns", "cause"], descending=[False, True, False])
+    )
+
+
+def _idle_gaps(run: Run) -> pl.DataFrame:
+    parts = [_of_source(run, own) for own in gpu_rows(run).partition_by("source", maintain_order=True)]
+    return pl.concat(parts) if parts else pl.DataFrame(schema=_SCHEMA)
+
+
+_SCHEMA = {
+    "source": pl.String,
+    "rank": pl.Int32,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "dur_ns": pl.Int64,
+    "cause": pl.String,
+    "seq": pl.Int64,
+    "name": pl.String,
+    "label": pl.String,
+    "thread": pl.String,
+    "launch_ns": pl.Int64,
+    "step": pl.Int64,
+}
+
+
+_OF_WORK = ("source", "rank", "seq", "name", "label", "kind", "thread", "launch_ns", "step")
+
+
+def _of_source(run: Run, own: pl.DataFrame) -> pl.DataFrame:
+    start, end = own["start_ns"].to_numpy(), own["end_ns"].to_numpy()
+    idle = gaps(union(np.zeros(own.height, np.int64), start, end))
+    # empty work may lie inside of a gap and ends none
+    solid = own.filter(pl.col("dur_ns") > 0)
+    ending = solid.select(_OF_WORK)[np.searchsorted(solid["start_ns"].to_numpy(), idle.end)]
+    ends = solid["end_ns"].to_numpy()
+    by_end = np.argsort(ends, kind="stable")
+    ended = solid["kind"][by_end[np.searchsorted(ends[by_end], idle.start)]]
+    source = own["source"][0]
+    frame = ending.with_columns(
+        start_ns=pl.Series(idle.start),
+        end_ns=pl.Series(idle.end),
+        dur_ns=pl.Series(idle.end - idle.start),
+        beside=(ending["kind"] == COMMUNICATION) | (ended == COMMUNICATION),
+        waited=(pl.col("launch_ns") - pl.lit(pl.Series(idle.start))).clip(lower_bound=0),
+    )
+    frame = frame.with_columns(
+        pl.Series(name, covered(by, idle.start, _until(frame, idle))) * 2 >= frame["waited"].fill_null(0)
+        for name, by in (
+            ("loads", waiting(run, source)),
+            ("talks", _collectives(run, source)),
+            ("blocked", _blocked(run, source)),
+        )
+    )
+    frame = frame.with_columns(_after_sync(run, source, frame))
+    return frame.with_columns(_cause()).select(*_SCHEMA).cast(pl.Schema(_SCHEMA))
+
+
+def _until(frame: pl.DataFrame, idle: Union) -> Ints:
+    """When the host was done with what kept it: at the late launch, or at the gap's end."""
+    launch = frame["launch_ns"].fill_null(0).to_numpy()
+    return np.where(launch > idle.start, np.minimum(launch, idle.end), idle.end)
+
+
+def _collectives(run: Run, source: str) -> Union:
+    rows = (
+        run.scan("spans")
+        .filter(
+            (pl.col("source") == source)
+            & pl.col("category").is_in(["cpu_op", "user_annotation"])
+            & pl.col("name").str.contains(COLLECTIVE)
+        )
+        .select("start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .collect()
+    )
+    return union(np.zeros(rows.height, np.int64), rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
+
+
+def _blocked(run: Run, source: str) -> Union:
+    calls = sync_calls(run).filter(pl.col("source") == source)
+    return union(np.zeros(calls.height, np.int64), calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
+
+
+def _after_sync(run: Run, source: str, frame: pl.DataFrame) -> pl.Series:
+    """Whether the last blocking call of the launching thread before the launch was under way as the gap began."""
+    calls = sync_calls(run).filter(pl.col("source") == source).sort("start_ns")
+    asked = frame.select("thread", "start_ns", "launch_ns").with_row_index("row")
+    found = asked.sort("launch_ns").join_asof(
+        calls.select("thread", call_ns="start_ns", call_end="end_ns").sort("call_ns"),
+        left_on="launch_ns",
+        right_on="call_ns",
+        by="thread",
+        check_sortedness=False,
+    )
+    drained = (pl.col("call_ns") <= pl.col("start_ns")) & (pl.col("call_end") >= pl.col("start_ns"))
+    return found.sort("row").select(drained.fill_null(value=False).alias("drained"))["drained"]
+
+
+def _cause() -> pl.Expr:
+    short = pl.col("dur_ns") <= KERNEL_WAIT_NS
+    late = (pl.col("waited") > 0).fill_null(value=False)
+    return (
+        pl.when(late & pl.col("loads"))
+        .then(pl.lit(LOADER))
+        .when(late & pl.col("talks"))
+        .then(pl.lit(COMM_WAIT))
+        .when(late & (pl.col("drained") | pl.col("blocked")))
+        .then(pl.lit(SYNC))
+        .when(late)
+        .then(pl.lit(HOST))
+        .when(pl.col("launch_ns").is_null() & ~short)
+        .then(pl.lit(UNKNOWN))
+        .when(short)
+        .then(pl.lit(KERNEL))
+        .when(pl.col("beside"))
+        .then(pl.lit(COMM_WAIT))
+        .otherwise(pl.lit(UNKNOWN))
+        .alias("cause")
+    )

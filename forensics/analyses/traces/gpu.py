@@ -1,0 +1,109 @@
+"""Work of the devices in profiler traces: every kernel, copy and set, what kind it is, and the host call behind it.
+
+A kernel belongs to the step in which the host launched it: the device may run it a step later. A graph launch has
+many kernels with its one correlation id. Annotations on the device's time line, waits (`cuda_sync`) and overhead are
+no work. A copy that runs as a kernel occupies the device as one: its `kind` is compute though its `label` is memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from forensics.analyses.traces.kernel_categories import categorise
+from forensics.analyses.traces.steps import step_at, steps
+from forensics.ingest._trace_calls import QUIET_CALLS
+from forensics.store.run import Run
+
+WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+COMPUTE, COMMUNICATION, MEMORY = "compute", "communication", "memory"
+_CALLS = ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime", "privateuse1_runtime")
+_CALLS_MORE = ("privateuse1_driver", "hip_runtime", "hpu_op")
+
+
+def gpu_rows(run: Run) -> pl.DataFrame:
+    """Every piece of device work, sorted by source and start.
+
+    Columns: source, rank, device, stream, seq, category (the trace's), name, label (the kernel's category), kind
+    (compute, communication or memory), start_ns, end_ns, dur_ns, correlation, bytes; of the host call that launched it
+    api, thread, launch_ns and launch_end_ns, null when the trace has none; step, by launch.
+    """
+    return run.derived(_gpu_rows)
+
+
+def host_calls(run: Run) -> pl.DataFrame:
+    """Calls of the runtime and driver that may give the device work, wait for it or move its memory.
+
+    Columns: source, rank, seq, category, name, thread, start_ns, dur_ns, correlation, end_ns; by source and start.
+    """
+    return run.derived(_host_calls)
+
+
+def is_call() -> pl.Expr:
+    """Whether a row of spans is a call of the device's runtime or driver."""
+    return pl.col("category").is_in([*_CALLS, *_CALLS_MORE])
+
+
+def _host_calls(run: Run) -> pl.DataFrame:
+    return (
+        run.scan("spans")
+        .filter(is_call() & ~pl.col("name").is_in(QUIET_CALLS))
+        .select("source", "rank", "seq", "category", "name", "thread", "start_ns", "dur_ns", "correlation")
+        .with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .collect()
+        .sort("source", "start_ns", "seq")
+    )
+
+
+def _gpu_rows(run: Run) -> pl.DataFrame:
+    work = (
+        run.scan("spans")
+        .filter(pl.col("category").is_in(WORK))
+        .select(
+            "source",
+            "rank",
+            "device",
+            "stream",
+            "seq",
+            "category",
+            "name",
+            "start_ns",
+            "dur_ns",
+            "correlation",
+            "bytes",
+        )
+        .with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .collect()
+    )
+    launched = _with_launch(_labelled(work), host_calls(run)).sort("source", "start_ns", "seq")
+    return launched.with_columns(step_at(steps(run), launched["source"], launched["launch_ns"]))
+
+
+def _labelled(work: pl.DataFrame) -> pl.DataFrame:
+    names = work.select("name").unique(maintain_order=True)
+    names = names.with_columns(label=categorise(names["name"]))
+    copy = pl.col("category") != "kernel"
+    label = pl.when(copy).then(pl.lit(MEMORY)).otherwise(pl.col("label"))
+    kind = pl.when(copy).then(pl.lit(MEMORY)).when(label == COMMUNICATION).then(label).otherwise(pl.lit(COMPUTE))
+    return work.join(names, on="name", how="left").with_columns(label=label, kind=kind)
+
+
+def _with_launch(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    launch = calls.select(api="name", thread="thread", launch_ns="start_ns", launch_end_ns="end_ns")
+    return pl.concat([work, launch.select(pl.all().gather(_launch_index(work, calls)))], how="horizontal")
+
+
+def _launch_index(work: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
+    """Row of `calls` (sorted by source and start) that has each work's correlation, the first of several, or null."""
+    found = np.full(work.height, -1, np.int64)
+    mine = calls.select("source", "correlation").with_row_index("row").filter(pl.col("correlation") > 0)
+    by_source = mine.partition_by("source", as_dict=True)
+    asked = work.select("source", "correlation").with_row_index("row").filter(pl.col("correlation") > 0)
+    for source, own in asked.partition_by("source", as_dict=True).items():
+        if (there := by_source.get(source)) is not None:
+            order = np.argsort(there["correlation"].to_numpy(), kind="stable")
+            ids, wanted = there["correlation"].to_numpy()[order], own["correlation"].to_numpy()
+            at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+            rows = there["row"].to_numpy()[order][at].astype(np.int64)
+            found[own["row"].to_numpy()] = np.where(ids[at] == wanted, rows, -1)
+    return pl.Series(found).replace(-1, None).cast(pl.UInt32)

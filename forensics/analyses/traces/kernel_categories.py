@@ -1,0 +1,76 @@
+"""What a device kernel does, by its name: each kernel is in exactly one category.
+
+The table is data (`kernel_categories.tsv`: category, kind of pattern, pattern, an example, where such names are made).
+The row that fits the longest part of a name decides, so that `ncclDevComm` is no product of matrices because it has an
+`mm` in it. Copies and sets are rows of their own in a trace; those that are kernels by name are `memory` here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import polars as pl
+
+OTHER = "other"
+#: Rows of the summary that KempnerForge's profiler writes; a product of matrices is all that its first row means.
+_KEMPNERFORGE = {"matmul": "MatMul/GEMM", "communication": "Communication (NCCL)", "memory": "Memory ops"}
+KEMPNERFORGE = (*_KEMPNERFORGE.values(), "Other kernels")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the table; `literal` is in lower case and empty where there is a `regex`."""
+
+    category: str
+    literal: str
+    regex: re.Pattern[str] | None
+    example: str
+
+    def length(self, name: str) -> int:
+        """Characters of a name in lower case that the pattern fits, 0 for none."""
+        if self.regex is None:
+            return len(self.literal) if self.literal in name else 0
+        return max((len(found[0]) for found in self.regex.finditer(name)), default=0)
+
+
+@cache
+def table() -> tuple[Row, ...]:
+    """The rows: expressions first, then literals, the longest first."""
+    lines = (files("forensics.analyses.traces") / "kernel_categories.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [_row(*line.split("\t")[:4]) for line in lines if line and not line.startswith("#")]
+    return tuple(sorted(rows, key=lambda row: -len(row.literal) if row.regex is None else -(1 << 30)))
+
+
+def _row(category: str, kind: str, pattern: str, example: str) -> Row:
+    if kind == "regex":
+        return Row(category, "", re.compile(pattern), example)
+    return Row(category, pattern.lower(), None, example)
+
+
+def category(name: str) -> str:
+    """Category of one kernel name, one of the table or `other`."""
+    lower = name.lower()
+    longest, found = 0, OTHER
+    for row in table():
+        if row.regex is None and len(row.literal) <= longest:
+            break
+        if (length := row.length(lower)) > longest:
+            longest, found = length, row.category
+    return found
+
+
+def categorise(names: pl.Series) -> pl.Series:
+    """Category of each name; a name that occurs often is looked up once, and null is `other`."""
+    known = names.cast(pl.String).unique(maintain_order=True).drop_nulls()
+    of = pl.DataFrame({"name": known, "category": pl.Series([category(name) for name in known], dtype=pl.String)})
+    given = pl.DataFrame({"name": names.cast(pl.String)})
+    found = given.join(of, on="name", how="left", maintain_order="left")["category"]
+    return found.fill_null(OTHER).alias(names.name)
+
+
+def like_kempnerforge(category: str) -> str:
+    """The row of KempnerForge's four to which a category belongs."""
+    return _KEMPNERFORGE.get(category, KEMPNERFORGE[-1])

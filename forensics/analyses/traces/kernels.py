@@ -1,0 +1,44 @@
+"""Device time summed by kernel and by category of kernel; sums, so work that overlaps counts on every stream."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from forensics.analyses.traces.gpu import gpu_rows
+from forensics.store.run import Run
+
+
+def kernels(run: Run) -> pl.DataFrame:
+    """One row a source and kernel name: source, rank, label, kind, name, time_ns, count; the longest first."""
+    return run.derived(_kernels)
+
+
+def categories(run: Run) -> pl.DataFrame:
+    """One row a source and category: source, rank, label, time_ns, count, share (of the summed time)."""
+    return run.derived(_categories)
+
+
+def _kernels(run: Run) -> pl.DataFrame:
+    return (
+        gpu_rows(run)
+        .lazy()
+        .group_by("source", "label", "kind", "name")
+        .agg(pl.col("rank").max(), time_ns=pl.col("dur_ns").sum(), count=pl.len())
+        .sort(["source", "time_ns", "label", "name"], descending=[False, True, False, False])
+        .collect()
+    )
+
+
+def _categories(run: Run) -> pl.DataFrame:
+    return shares(kernels(run), "label")
+
+
+def shares(rows: pl.DataFrame, label: str) -> pl.DataFrame:
+    """Sum rows of `kernels` by source and the column `label`, the longest first."""
+    return (
+        rows.group_by("source", label)
+        .agg(pl.col("rank").max(), pl.col("time_ns").sum(), pl.col("count").sum())
+        .with_columns(share=pl.col("time_ns") / pl.col("time_ns").sum().over("source"))
+        .with_columns(pl.col("share").fill_nan(0.0))
+        .sort(["source", "time_ns", label], descending=[False, True, False])
+    )

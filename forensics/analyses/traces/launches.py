@@ -1,0 +1,36 @@
+"""Work of a device whose launch is not in the trace."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from forensics.analyses.traces.gpu import gpu_rows
+from forensics.store.run import Run
+
+
+def unlaunched(run: Run) -> pl.DataFrame:
+    """Device work whose launch is not in the trace, the longest in sum first.
+
+    Columns: source, rank, name, kind, before, time_ns, count, first_ns, last_ns. `before` tells work that its stream
+    ran ahead of everything launched within the window, so that was launched before the window began; otherwise the
+    trace lacks the launch.
+    """
+    return run.derived(_unlaunched)
+
+
+def _unlaunched(run: Run) -> pl.DataFrame:
+    rows = gpu_rows(run)
+    lone = pl.col("launch_ns").is_null()
+    first = pl.col("start_ns").filter(~lone).min().over("source", "device", "stream")
+    rows = rows.with_columns(before=(pl.col("start_ns") < first).fill_null(value=False)).filter(lone)
+    return (
+        rows.group_by("source", "name", "kind", "before", maintain_order=True)
+        .agg(
+            pl.col("rank").max(),
+            time_ns=pl.col("dur_ns").sum(),
+            count=pl.len(),
+            first_ns=pl.col("start_ns").min(),
+            last_ns=pl.col("end_ns").max(),
+        )
+        .sort(["source", "time_ns", "name"], descending=[False, True, False])
+    )

@@ -1,0 +1,84 @@
+"""Time that the training loop waited for its data loader, as `torch.utils.data` marks it in profiler traces."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from forensics.analyses.traces.intervals import Union, covered, union
+from forensics.analyses.traces.steps import steps
+from forensics.store.run import Run
+
+MARK = "enumerate(DataLoader)"
+_IN_PROCESS = "_SingleProcessDataLoaderIter"
+
+
+def loader_rows(run: Run) -> pl.DataFrame:
+    """Every call for the next batch: source, rank, seq, name, thread, start_ns, end_ns; sorted by source and start."""
+    return run.derived(_loader_rows)
+
+
+def loader_share(run: Run) -> pl.DataFrame:
+    """One row a source with such calls.
+
+    Columns: source, rank, calls, wait_ns (their union), in_steps_ns, steps_ns, steps, share (of the steps' time; null
+    without steps), in_process (`num_workers=0`: the batch is made by the training process itself).
+    """
+    return run.derived(_loader_share)
+
+
+def waiting(run: Run, source: str) -> Union:
+    """When one source waited for its data loader, as a union of one group."""
+    rows = loader_rows(run).filter(pl.col("source") == source)
+    return _union(rows)
+
+
+def _union(rows: pl.DataFrame) -> Union:
+    return union(np.zeros(rows.height, np.int64), rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
+
+
+def _loader_rows(run: Run) -> pl.DataFrame:
+    return (
+        run.scan("spans")
+        .filter(pl.col("name").str.starts_with(MARK) & ~pl.col("category").str.starts_with("gpu"))
+        .select("source", "rank", "seq", "name", "thread", "start_ns", "dur_ns")
+        .with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .collect()
+        .sort("source", "start_ns", "seq")
+    )
+
+
+def _loader_share(run: Run) -> pl.DataFrame:
+    rows, marks = loader_rows(run), steps(run)
+    shares = [_share(own, marks.filter(pl.col("source") == own["source"][0])) for own in rows.partition_by("source")]
+    return pl.DataFrame(shares, schema=_SHARE)
+
+
+_SHARE = {
+    "source": pl.String,
+    "rank": pl.Int32,
+    "calls": pl.Int64,
+    "wait_ns": pl.Int64,
+    "in_steps_ns": pl.Int64,
+    "steps_ns": pl.Int64,
+    "steps": pl.Int64,
+    "share": pl.Float64,
+    "in_process": pl.Boolean,
+}
+
+
+def _share(own: pl.DataFrame, marks: pl.DataFrame) -> dict[str, object]:
+    waits, whole = _union(own), _union(marks)
+    inside = int(covered(waits, whole.start, whole.end).sum())
+    steps_ns = int((whole.end - whole.start).sum())
+    return {
+        "source": own["source"][0],
+        "rank": own["rank"].max(),
+        "calls": own.height,
+        "wait_ns": int((waits.end - waits.start).sum()),
+        "in_steps_ns": inside,
+        "steps_ns": steps_ns,
+        "steps": marks.height,
+        "share": inside / steps_ns if steps_ns else None,
+        "in_process": bool(own["name"].str.contains(_IN_PROCESS, literal=True).any()),
+    }

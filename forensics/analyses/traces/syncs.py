@@ -1,0 +1,98 @@
+"""Host calls that wait for the device, and where in the program they were made.
+
+A call blocks when it is a synchronisation, a synchronous copy or an allocation from the driver. What the profiler
+itself does when its window begins and ends (`cudaDeviceSynchronize` outside of the steps) is set aside.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from forensics.analyses.traces.gpu import gpu_rows, host_calls
+from forensics.analyses.traces.nesting import innermost
+from forensics.analyses.traces.steps import step_at, steps
+from forensics.store.run import Run
+
+BLOCKING = (
+    r"Synchronize(_ptsz|_spt)?$|^(cuda|hip)Memcpy(_ptds)?$|^hipMemcpyWithStream$"
+    r"|^(cuda|hip)(Free|Malloc|HostAlloc|FreeHost)$"
+)
+_WAITS = r"Synchronize|Memcpy"
+_OWN = r"^(cuda|hip|xpu)DeviceSynchronize$"
+_BUILT_IN = r"^<built-in|^nn\.Module|^<string>"
+_LIBRARY = r"^torch/|(site|dist)-packages/|/lib/python3|^<frozen|^(contextlib|runpy|threading)\.py"
+
+
+def sync_calls(run: Run) -> pl.DataFrame:
+    """Every blocking call of the program, sorted by source and start.
+
+    Columns: source, rank, seq, name, thread, start_ns, end_ns, dur_ns, waits (false: memory of the driver), step, copy
+    (the copy that it waits for, by name, or null), op (the innermost operator around it) and frame (the innermost
+    Python function around it, of the program rather than of torch where there is one), null where the trace has none.
+    """
+    return run.derived(_sync_calls)
+
+
+def _sync_calls(run: Run) -> pl.DataFrame:
+    calls = host_calls(run)
+    found = calls.filter(pl.col("name").str.contains(BLOCKING)).with_columns(waits=pl.col("name").str.contains(_WAITS))
+    found = found.with_columns(step_at(steps(run), found["source"], found["start_ns"]))
+    found = _without_profiler(found, calls, steps(run))
+    return _copies(_sites(run, found), gpu_rows(run)).drop("category", "correlation")
+
+
+def _without_profiler(found: pl.DataFrame, calls: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """Leave out device-wide waits outside of the steps; without steps, those before and after every launch."""
+    launched = calls.filter(pl.col("correlation") > 0, ~pl.col("name").str.contains("Synchronize"))
+    around = launched.group_by("source").agg(first=pl.col("start_ns").min(), last=pl.col("start_ns").max())
+    bounds = found.join(around, on="source", how="left", maintain_order="left")
+    stepped = bounds["source"].is_in(marks["source"].unique().to_list())
+    outside = pl.when(stepped).then(pl.col("step").is_null())
+    outside = outside.otherwise(~pl.col("start_ns").is_between("first", "last").fill_null(value=False))
+    return bounds.filter(~(pl.col("name").str.contains(_OWN) & outside)).drop("first", "last")
+
+
+def _sites(run: Run, found: pl.DataFrame) -> pl.DataFrame:
+    asked = found.select("source", "thread", at_ns="start_ns")
+    threads = run.scan("spans").filter(pl.col("thread").is_in(asked["thread"].unique().drop_nulls().to_list()))
+    columns = ("source", "thread", "name", "start_ns")
+    end = pl.col("start_ns") + pl.col("dur_ns")
+    ops = threads.filter(pl.col("category") == "cpu_op").select(*columns, end_ns=end).collect()
+    frames = (
+        threads.filter((pl.col("category") == "python_function") & ~pl.col("name").str.contains(_BUILT_IN))
+        .select(*columns, end_ns=end)
+        .collect()
+    )
+    own = frames.filter(~pl.col("name").str.contains(_LIBRARY))
+    sites = found.with_columns(_named(ops, asked, "op"), _named(own, asked, "frame"), _named(frames, asked, "library"))
+    return sites.with_columns(frame=pl.coalesce("frame", "library")).drop("library")
+
+
+def _named(rows: pl.DataFrame, asked: pl.DataFrame, column: str) -> pl.Series:
+    index = pl.Series("index", innermost(rows, asked)).replace(-1, None)
+    return (
+        rows["name"].gather(index).alias(column) if rows.height else pl.Series(column, [None] * asked.height, pl.String)
+    )
+
+
+def _copies(found: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """Name the copy that the same thread asked for last before it waited."""
+    copies = work.filter((pl.col("category") == "gpu_memcpy") & pl.col("launch_ns").is_not_null()).select(
+        "source", "thread", "launch_ns", copy="name", ends="end_ns"
+    )
+    if copies.is_empty():
+        return found.with_columns(copy=pl.lit(None, pl.String))
+    joined = found.sort("start_ns").join_asof(
+        copies.sort("launch_ns"),
+        left_on="start_ns",
+        right_on="launch_ns",
+        by=["source", "thread"],
+        check_sortedness=False,
+    )
+    # the wait is for the copy when the copy was still under way as the wait began
+    late = pl.col("ends") >= pl.col("start_ns")
+    return (
+        joined.with_columns(copy=pl.when(late).then(pl.col("copy")))
+        .drop("ends", "launch_ns")
+        .sort("source", "start_ns", "seq")
+    )

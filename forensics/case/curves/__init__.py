@@ -1,0 +1,1 @@
+"""The loss of a run as curves, with their noise."""

@@ -1,0 +1,1 @@
+"""The errors of a run: each failure once, judged, in order of time."""

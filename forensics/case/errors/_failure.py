@@ -1,0 +1,113 @@
+"""One error of a run, and how the events of one error become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from forensics.case.errors.kinds import Weight
+from forensics.case.errors.near_the_end import step_failed_before
+
+#: The cause of an error of which nothing is known but its class.
+ANY = "uncaught_exception"
+_TRACEBACK_LINES = 400
+#: A message of several lines is over after so many.
+_MESSAGE_LINES = 6
+#: A line's usual length, where a source knows bytes only.
+_LINE_BYTES = 120
+_NEAR_EVENTS = 12
+#: Codes whose following lines may say more, and the causes that say too little.
+_TELLS_MORE = frozenset({"traceback", "py-exception-terminal", "cpp-terminate", "cpp-terminate-mac"})
+_UNTOLD = frozenset({ANY, "native_exception"})
+#: CANN's error codes are further lines of the message of the exception that they explain.
+_CODED = frozenset({"hccl-notify"})
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One error of the run; `cleared` says why it is not the run's failure, and is empty when it may be.
+
+    `stack`: frames of a traceback, innermost first; `head`: the line where it begins. Of `cleared`,
+    `progress`: it was caught; `earlier`: it ended an earlier run in the same file; `success`: the run's own success
+    marker follows it; `recurring`: the program raised it again and again and printed on; `teardown`: it follows the
+    success marker; `freed`: a warning that was taken back.
+    """
+
+    source: str
+    line: int | None
+    byte: int | None
+    t_ns: int | None
+    rank: int | None
+    step: int | None
+    code: str
+    shape: str
+    weight: Weight
+    cause: str
+    exception: str
+    message: str
+    quote: str
+    where: str = ""
+    aside: bool = False
+    stack: tuple[str, ...] = ()
+    head: int | None = None
+    cleared: str = ""
+
+    @property
+    def at(self) -> int:
+        """Place inside its source."""
+        return self.line if self.line is not None else self.byte or 0
+
+
+def merged(found: Iterable[Failure]) -> tuple[Failure, ...]:
+    """Give a traceback the judgement of a signature that stands in its own last line, and drop that signature."""
+    rows = list(found)
+    taken: set[int] = set()
+    named = {i: _with_signature(f, i, rows, taken) for i, f in enumerate(rows) if f.code in _TELLS_MORE}
+    return tuple(_placed(named.get(i, failure), rows) for i, failure in enumerate(rows) if i not in taken)
+
+
+def _placed(failure: Failure, rows: list[Failure]) -> Failure:
+    """Take a cancelled step for an echo where a task of it had failed before."""
+    if failure.code != "slurm-cancel":
+        return failure
+    exits = [(f.at, f.quote) for f in rows if f.code == "srun-exit" and f.source == failure.source]
+    followed = step_failed_before(failure.quote, failure.at, exits)
+    return replace(failure, shape="crash", weight=Weight.WRAPPER, cause="step_aborted") if followed else failure
+
+
+def _with_signature(failure: Failure, i: int, rows: list[Failure], taken: set[int]) -> Failure:
+    said = (failure.message or failure.exception)[:60]
+    for j in range(max(0, i - _NEAR_EVENTS), min(i + _NEAR_EVENTS, len(rows))):
+        other = rows[j]
+        if j in taken or j == i or other.source != failure.source or other.code == "traceback":
+            continue
+        if _inside(failure, other) or (_within(failure, other, _TRACEBACK_LINES) and said and said in other.quote):
+            taken.add(j)
+            if failure.cause in _UNTOLD and other.weight >= Weight.CLOSED:
+                failure = _judged_as(failure, other)
+        elif failure.cause in _UNTOLD and _goes_on(failure, other):
+            taken.add(j)
+            failure = _judged_as(failure, other)
+    return failure
+
+
+def _inside(failure: Failure, other: Failure) -> bool:
+    """Whether a signature stands in the last line of an exception, or in the chain above it."""
+    chain = failure.head is not None and other.rank == failure.rank and failure.head <= other.at <= failure.at
+    return other.at == failure.at or chain
+
+
+def _judged_as(failure: Failure, other: Failure) -> Failure:
+    return replace(failure, shape=other.shape, weight=other.weight, cause=other.cause, code=other.code)
+
+
+def _within(failure: Failure, other: Failure, lines: int) -> bool:
+    if failure.line is None or other.line is None:
+        return abs((failure.byte or 0) - (other.byte or 0)) <= lines * _LINE_BYTES
+    return abs(other.at - failure.at) <= lines
+
+
+def _goes_on(failure: Failure, other: Failure) -> bool:
+    """Whether a signature stands in the lines that an exception's message goes on with, by the same rank."""
+    after = other.at > failure.at and other.rank == failure.rank and _within(failure, other, _MESSAGE_LINES)
+    return after and (other.weight == Weight.OWN or other.code in _CODED)

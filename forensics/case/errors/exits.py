@@ -1,0 +1,141 @@
+"""How each process ended, as its launcher tells: exit codes by rank, and whom the launcher had to kill by force.
+
+torchrun lists a failure of each worker, srun a line for each task, mpirun one for a rank that a signal ended. An exit
+by SIGTERM (-15) is the launcher's own tear-down. One by SIGKILL is that too where the launcher says that the process
+did not react to SIGTERM: it was stuck. A rank that a list of failures leaves out ended with code 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import polars as pl
+
+from forensics.case.errors.attributes import attributes
+from forensics.case.errors.launchers import of_later_group
+from forensics.case.ranks import MOST_RANKS
+from forensics.store.run import Run
+
+#: The cause of a process that ended by an exit code and said nothing.
+NONZERO = "exit_nonzero"
+#: How launchers write the signal that ended a task, and the exit code that it is (signal(7)).
+_SIGNALS: Mapping[str, int] = MappingProxyType(
+    {
+        "Hangup": -1,
+        "Illegal instruction": -4,
+        "Trace/breakpoint trap": -5,
+        "Aborted": -6,
+        "Bus error": -7,
+        "Floating point exception": -8,
+        "Killed": -9,
+        "Out Of Memory": -9,
+        "Segmentation fault": -11,
+        "Terminated": -15,
+    }
+)
+#: Causes of processes that said nothing, by the code that a launcher tells (negative) or a shell (128 + the signal).
+SIGNALS: Mapping[int, str] = MappingProxyType(
+    {
+        **dict.fromkeys((-9, 137), "silent_death_sigkill"),
+        **dict.fromkeys((-11, 139), "silent_death_segv"),
+        **dict.fromkeys((-7, 135), "silent_death_sigbus"),
+        **dict.fromkeys((-4, -5, -8, 132, 133, 136), "silent_death_signal"),
+    }
+)
+#: An abort: a watchdog's, when a rank waited too long, or the program's own (a failed assertion, a C++ exception).
+ABORTED = frozenset({-6, 134})
+_TABLE, _TASKS, _MPI, _FORCED = "elastic-failure", "srun-exit", "mpi-rank-died", "agent-forces"
+_SPAN = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The end of one rank: its exit code (negative: a signal), and whether the launcher had to use force.
+
+    `first` says that the launcher saw it fail before all others.
+    """
+
+    rank: int
+    code: int
+    pid: int | None
+    forced: bool
+    source: str
+    line: int | None
+    quote: str
+    first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exits:
+    """All ends that were told; `sources` are the logs that hold a list of failures."""
+
+    by_rank: Mapping[int, Exit]
+    sources: frozenset[str] = frozenset()
+
+
+def cause_of(code: int) -> str:
+    """Give the cause of a process that said nothing and ended with a code."""
+    if code == 0:
+        return "early_exit"
+    return "silent_death_signal" if code in ABORTED else SIGNALS.get(code, NONZERO)
+
+
+def exits(run: Run) -> Exits:
+    """Read what the launchers tell of the ends of ranks."""
+    return run.derived(_exits)
+
+
+def _exits(run: Run) -> Exits:
+    rows = run.scan("events").filter(pl.col("code").is_in([_TABLE, _TASKS, _MPI, _FORCED])).sort(
+        "source", "line", "seq"
+    ).collect()  # fmt: skip
+    told = [(row, attributes(row["attrs"])) for row in rows.iter_rows(named=True)]
+    forced = {attrs.get("pid") for row, attrs in told if row["code"] == _FORCED}
+    tables = any(row["code"] == _TABLE for row, _ in told)
+    found: dict[int, Exit] = {}
+    for row, attrs in told:
+        # under torchrun a task of srun is an agent and no rank
+        if (row["code"] == _TASKS and tables) or of_later_group(run, row["source"], row["line"]):
+            continue
+        for end in _ends(row, attrs):
+            found.setdefault(end.rank, replace(end, forced=attrs.get("pid") in forced))
+    return Exits(found, frozenset(e.source for e in found.values()))
+
+
+def _ends(row: Mapping[str, Any], attrs: Mapping[str, str]) -> Iterator[Exit]:
+    """Give the ends that one line or block tells; none where it names no code or no rank."""
+    if row["code"] == _TASKS:
+        code = _SIGNALS.get(attrs.get("what", "")) if "rc" not in attrs else int(attrs["rc"])
+        ranks = _listed(attrs.get("tasks", ""))
+    elif row["code"] == _MPI:
+        code, ranks = -int(attrs.get("signal", "0")), _listed(attrs.get("rank", ""))
+    else:
+        code = int(attrs["exitcode"]) if "exitcode" in attrs else None
+        ranks = _listed(attrs.get("rank", ""))
+    if not code:
+        return
+    pid = int(attrs["pid"]) if attrs.get("pid", "").isdigit() else None
+    for rank in ranks:
+        yield Exit(
+            rank,
+            code,
+            pid,
+            forced=False,
+            source=row["source"],
+            line=row["line"],
+            quote=row["text"] or "",
+            first="root_cause" in attrs,
+        )
+
+
+def _listed(text: str) -> Iterator[int]:
+    """Read `1,3-5` as numbers, at most as many as a job may have ranks."""
+    left = MOST_RANKS
+    for low, high in _SPAN.findall(text):
+        first, last = int(low), int(high or low)
+        yield from range(first, min(last, first + left) + 1)
+        left -= last - first + 1

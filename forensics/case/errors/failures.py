@@ -1,0 +1,223 @@
+"""Errors of a run, judged: which events are failures, what each one is, and which were survived.
+
+An error is cleared when the run went on after it (see `_survival`). Judging sets no severity; rules do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from forensics.case.attempts import Attempts, attempts
+from forensics.case.end_markers import Ending, ending_of
+from forensics.case.errors._failure import ANY, Failure, merged
+from forensics.case.errors._survival import alike, cleared, last_ends, recurring, started_again
+from forensics.case.errors.attributes import attributes
+from forensics.case.errors.exits import NONZERO, exits
+from forensics.case.errors.kinds import Weight, final_codes, of_exception, of_signature
+from forensics.case.errors.near_the_end import ends_the_log, last_lines, of_trackers_own
+from forensics.case.ranks import stated
+from forensics.dialects._signatures import by_id
+from forensics.store.run import Run
+
+_MAX_EVENTS = 20_000
+#: A line of torchrun's failure blocks: the rank of the exit code that stands a line or two below it.
+_BLOCK_RANK = "elastic-rank"
+_BLOCK_EXIT = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
+_BLOCK_LINES = 4
+#: Codes that are judged by more than their role.
+_UNSIGNED = ("traceback", "py-exception-terminal", "wandb.exit", _BLOCK_RANK, *final_codes())
+_CUT = "traceback_cut_short"
+#: XLA warns of a thread that may be stuck, and says so when it goes on.
+_MAY_BE_STUCK = "xla-rendezvous"
+#: A warning of Python's own: the program went on.
+_WARNED = re.compile(r"^[^\"']{0,300}\b(?:User|Runtime|Future|Deprecation|Resource|Import)Warning: ")
+#: Python prints these without a traceback when the program itself cannot be read.
+_STARTUP = frozenset({"SyntaxError", "IndentationError", "TabError"})
+
+
+def failures(run: Run) -> tuple[Failure, ...]:
+    """List the judged errors of a run in the order of their sources and lines, survived ones included."""
+    return run.derived(_failures)
+
+
+def _failures(run: Run) -> tuple[Failure, ...]:
+    found = merged(_judged(run))
+    if not found:
+        return ()
+    end, freed = ending_of(run), _freed(run) if any(f.code == _MAY_BE_STUCK for f in found) else {}
+    last, again, ends = last_lines(run), recurring(found), last_ends(found, end)
+    unreported = not any(f.weight == Weight.WRAPPER and f.cause != _CUT for f in found)
+    tried = attempts(run)
+
+    def why(failure: Failure) -> str:
+        if failure.code == _MAY_BE_STUCK and failure.at < freed.get(failure.source, -1):
+            return "freed"
+        if tried.is_over(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns):
+            return "earlier"
+        if failure.weight == Weight.STOP and _left_behind(failure, tried, end):
+            return "earlier"
+        goes_on = not ends_the_log(failure.source, failure.line, last)
+        return cleared(failure, end, ends[failure.source], goes_on=goes_on, unreported=unreported) or (
+            "recurring"
+            if goes_on and failure in again
+            else "earlier"
+            if started_again(failure, found, end, last)
+            else ""
+        )
+
+    judged = tuple(replace(f, cleared=why(f)) for f in found)
+    over = {alike(f) for f in judged if f.cleared == "success" and f.exception and unreported}
+    # what one rank got over, the others did too, though only one of them says that the run finished
+    return tuple(replace(f, cleared="success") if not f.cleared and alike(f) in over else f for f in judged)
+
+
+def _left_behind(failure: Failure, tried: Attempts, end: Ending) -> bool:
+    """Whether a log that places no attempt says a stop and then, of the attempt that is judged, that it finished."""
+    later = any(mark.source == failure.source and mark.at > failure.at for mark in end.successes)
+    return later and tried.judged.number > 0 and tried.judged.ended and failure.source not in tried.cuts
+
+
+def _freed(run: Run) -> dict[str, int]:
+    """Give the last place of each source where XLA takes its warning of a stuck thread back."""
+    rows = run.scan("events").filter(pl.col("code") == "xla-freed").with_columns(
+        at=pl.coalesce("line", "byte", "seq").fill_null(0)
+    )  # fmt: skip
+    return dict(rows.group_by("source").agg(pl.col("at").max()).collect().iter_rows())
+
+
+def standing(run: Run) -> tuple[Failure, ...]:
+    """List the errors that were not survived."""
+    return tuple(failure for failure in failures(run) if not failure.cleared)
+
+
+def _events(run: Run) -> pl.DataFrame:
+    """Events that may be errors, in order, each with the last time that its source had printed.
+
+    Of two events of one line that of the catalogue comes first: a dialect's own (`kempnerforge.nan`) knows less.
+    """
+    blamed = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"').fill_null(value=False)
+    return (
+        run.scan("events")
+        .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
+        .sort("source", "order", "seq", pl.col("code").str.contains(".", literal=True), maintain_order=True)
+        .with_columns(t_ns=pl.col("t_ns").forward_fill().over("source"))
+        .filter((pl.col("code").is_in(_UNSIGNED) | blamed) & ~of_trackers_own())
+        .head(_MAX_EVENTS)
+        .collect()
+    )
+
+
+def _judged(run: Run) -> Iterator[Failure]:
+    block: dict[str, Any] | None = None
+    known, last = stated(run), last_lines(run)
+    events = _events(run)
+    of_process = {str(end.pid): end.rank for end in exits(run).by_rank.values()}
+    told = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
+    for row in events.iter_rows(named=True):
+        block = row if row["code"] == _BLOCK_RANK else block
+        attrs = _inner(attributes(row["attrs"]))
+        exception, message = attrs.get("exc", ""), attrs.get("message", attrs.get("msg", ""))
+        at_end = (row["source"], row["line"]) not in told and ends_the_log(row["source"], row["line"], last)
+        judged = _judge(str(row["code"]), attrs, row["text"] or "", at_end=at_end)
+        if judged is None:
+            continue
+        weight, shape, cause = judged
+        yield Failure(
+            source=row["source"],
+            line=row["line"],
+            byte=row["byte"],
+            t_ns=row["t_ns"],
+            rank=known.get(row["source"], row["rank"])
+            if row["rank"] is not None
+            else _rank_of_block(row, block, of_process.get(attrs.get("pid", ""))),
+            step=row["step"],
+            code=row["code"],
+            shape=shape,
+            weight=weight,
+            cause=cause,
+            exception=exception,
+            message=message,
+            quote=row["text"] or (f"{exception}: {message}" if message else exception),
+            where=attrs.get("frame", ""),
+            aside="aside" in attrs,
+            stack=_stack(attrs.get("stack", "")),
+            head=int(attrs["head_line"]) if attrs.get("head_line", "").isdigit() else None,
+        )
+
+
+def _stack(text: str) -> tuple[str, ...]:
+    """Give the frames of a traceback, innermost first."""
+    return tuple(json.loads(text)) if text.startswith("[") else ()
+
+
+def _rank_of_block(row: dict[str, Any], block: dict[str, Any] | None, of_process: int | None) -> int | None:
+    """Give the rank of the torchrun failure block in which an exit code stands, else that of the process it names."""
+    if block is None or block["source"] != row["source"] or _BLOCK_EXIT.match(row["text"] or "") is None:
+        return of_process
+    return block["rank"] if 0 < row["order"] - block["order"] <= _BLOCK_LINES else None
+
+
+def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tuple[Weight, str, str] | None:
+    role, exception = attrs.get("role", ""), attrs.get("exc", "")
+    if role == "benign" or (code != "traceback" and _WARNED.search(text)):
+        return None
+    if code == "traceback":
+        return of_exception(exception, attrs.get("message", "")) if exception else _of_head(text)
+    if code == "py-exception-terminal":
+        return _of_lone_line(exception, attrs.get("msg", ""), at_end=at_end)
+    if code == "wandb.exit":
+        return _of_exit(attrs.get("exit_code", ""))
+    known = by_id().get(code)
+    slug = known.cause if known is not None else attrs.get("cause", "")
+    ends = at_end and code in final_codes()
+    found = of_signature(code, "symptom" if ends else role, attrs.get("shape", ""))
+    return (*found, slug or code.replace("-", "_")) if found else None
+
+
+def _of_head(text: str) -> tuple[Weight, str, str]:
+    """Judge a traceback without its last line: what the terminal echoed before it tells who began it."""
+    if "^C" in text.partition("Traceback")[0]:
+        return Weight.STOP, "stopped", "interrupted_by_user"
+    return Weight.WRAPPER, "crash", _CUT
+
+
+def _of_lone_line(exception: str, message: str, *, at_end: bool) -> tuple[Weight, str, str] | None:
+    """Judge an exception's line that has no traceback: it counts if it ends a log or kept a program from starting."""
+    if exception.rsplit(".", 1)[-1] in _STARTUP:
+        return Weight.OWN, "crash", "program_did_not_start"
+    if not at_end:
+        return None
+    weight, shape, cause = of_exception(exception, message)
+    return (Weight.ECHO if cause == ANY else weight), shape, cause
+
+
+def _of_exit(code: str) -> tuple[Weight, str, str]:
+    """Judge the code in a W&B exit record, which is 255 after an interrupt; others only say that something failed."""
+    if code in {"130", "255"}:
+        return Weight.STOP, "stopped", "interrupted_by_user"
+    if code == "143":
+        return Weight.STOP, "stopped", "external_termination"
+    return Weight.WRAPPER, "crash", NONZERO
+
+
+def _inner(attrs: dict[str, str]) -> dict[str, str]:
+    """Give the attributes of a traceback with those of the exception of its chain that decides.
+
+    The first one does where it is telling: what follows wraps it, or handles it. Where the handling of an own error
+    failed by a telling one, as a fallback may, that one does.
+    """
+    if "root_exc" not in attrs:
+        return attrs
+    last = of_exception(attrs.get("exc", ""), attrs.get("message", ""))
+    first = of_exception(attrs["root_exc"], attrs.get("root_message", ""))
+    fallback = "handling" in attrs and first[1] == "crash" and first[0] in {Weight.OWN, Weight.ECHO}
+    if first[2] == ANY or (fallback and last[2] != ANY):
+        return attrs
+    root = {name: attrs.get(f"root_{name}", "") for name in ("exc", "message", "frame")}
+    return attrs | root

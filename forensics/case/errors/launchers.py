@@ -1,0 +1,193 @@
+"""Which end of a launcher's worker group ended the run: the launcher's own lines in order.
+
+torchrun's agent writes one line for the worker that it saw fail first, ends the others and, while restarts are left,
+starts the group anew. What a group without a training step then complains of follows from the end before it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from forensics.case.end_markers import Ending, ending_of
+from forensics.case.series import keys_of
+from forensics.store.run import Run
+
+#: A group that logs this many later steps has got over the end before it.
+_STEPS = 3
+_LINE = re.compile(
+    r"failed \(exitcode: (?P<code>-?\d{1,9})\) local_rank: (?P<local>\d{1,6}) \(pid: (?P<pid>\d{1,10})\)"
+)
+_FOLDER = re.compile(r"(?:^|/)attempt_(\d{1,6})/")
+#: Somebody asked the process to end: SIGTERM, SIGINT and SIGHUP, as a signal and as a shell's code.
+ASKED = frozenset({-15, -2, -1, 143, 130, 129})
+#: How a process ends of which a signal disposed without its doing: SIGKILL, SIGSEGV, SIGBUS, SIGILL, SIGFPE.
+KILLED = frozenset({-9, -11, -7, -4, -8, 137, 139, 135, 132, 136})
+#: How a process ends by its own error or abort, which complaints of its peers may have brought about.
+PLAIN = frozenset({1, -6, 134})
+#: No node has more devices than this, so that with fewer ranks a local rank is a rank.
+_NODE_RANKS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEnd:
+    """The end of a worker group: whom the agent saw fail first, and with which exit code.
+
+    `rank` is None where the job has several nodes and nothing tells the global rank. `attempt` counts the ends of its
+    log from 0. `restarted` says that the group was started anew after it, and `alike` that others ended in the same
+    moment in the same way.
+    """
+
+    source: str
+    line: int
+    t_ns: int | None
+    code: int
+    local_rank: int
+    pid: int
+    quote: str
+    rank: int | None = None
+    attempt: int = 0
+    restarted: bool = False
+    alike: bool = False
+
+    def before(self, source: str, at: int | None, t_ns: int | None) -> bool:
+        """Whether a place is known to stand after this end."""
+        if source == self.source:
+            return at is not None and at > self.line
+        folder = _FOLDER.search(source)
+        if folder is not None and int(folder[1]) != self.attempt:
+            return int(folder[1]) > self.attempt
+        return t_ns is not None and self.t_ns is not None and t_ns > self.t_ns
+
+    @property
+    def explains(self) -> bool:
+        """Whether complaints about peers that stand after this end follow from it."""
+        return self.code not in ASKED and (self.restarted or self.code not in PLAIN | KILLED)
+
+
+def group_ends(run: Run) -> tuple[GroupEnd, ...]:
+    """List the ends of worker groups in the order of their sources and lines."""
+    return run.derived(_group_ends)
+
+
+def last_end(run: Run) -> GroupEnd | None:
+    """Give the end after which no group trained any more: the earliest of them, None where order or end is unknown."""
+    return run.derived(_last_end)
+
+
+def follows(run: Run, source: str, at: int | None, t_ns: int | None) -> bool:
+    """Whether a complaint about a peer stands where it follows from the end of an earlier worker group."""
+    end = last_end(run)
+    return end is not None and end.explains and end.before(source, at, t_ns)
+
+
+def of_later_group(run: Run, source: str, at: int | None) -> bool:
+    """Whether a line of the launcher speaks of a group that was started after the one that ended the run."""
+    end = last_end(run)
+    return end is not None and end.restarted and end.before(source, at, None)
+
+
+def _last_end(run: Run) -> GroupEnd | None:
+    ending = ending_of(run)
+    by_source: dict[str, list[GroupEnd]] = {}
+    for end in group_ends(run):
+        by_source.setdefault(end.source, []).append(end)
+    found = [end for ends in by_source.values() if (end := _deciding(ends, ending, run)) is not None]
+    if len(found) > 1 and any(end.t_ns is None for end in found):
+        return None
+    return min(found, key=lambda end: end.t_ns or 0, default=None)
+
+
+def _deciding(ends: Sequence[GroupEnd], ending: Ending, run: Run) -> GroupEnd | None:
+    source = ends[0].source
+    steps = ending.steps_of(source)
+    if steps.at:
+        found = ends[0]
+        for end in ends[1:]:
+            found = end if steps.at_least(_STEPS, after=found.line, before=end.line) else found
+        over = steps.at_least(_STEPS, after=found.line)
+    else:
+        reached = keys_of(run).select(pl.col("attempt").max()).item() or 0
+        found, over = ends[min(reached, len(ends) - 1)], False
+    over = over or any(mark.source == source and mark.at > found.line for mark in ending.successes)
+    return None if over else found
+
+
+def _group_ends(run: Run) -> tuple[GroupEnd, ...]:
+    said = pl.col("text").str.contains("failed (exitcode: ", literal=True)
+    wanted = said | pl.col("code").is_in(["elastic-failure", "elastic-restart"])
+    rows = run.scan("events").filter(wanted & pl.col("line").is_not_null()).sort("source", "line", "seq").collect()
+    blocks = [_block(row) for row in rows.filter(pl.col("code") == "elastic-failure").iter_rows(named=True)]
+    told = [block for block in blocks if block]
+    lines = [end for row in rows.filter(said).iter_rows(named=True) if (end := _of_line(row)) is not None]
+    seen = {(end.source, end.pid) for end in lines}
+    firsts = [
+        end for block in told if block["first"] and (end := _of_block(block)) and (end.source, end.pid) not in seen
+    ]
+    restarts = rows.filter(pl.col("code") == "elastic-restart").select("source", "line").rows()
+    by_place = {(end.source, end.line): end for end in (*lines, *firsts)}
+    ends = [by_place[place] for place in sorted(by_place)]
+    single = _highest_rank(run) < _NODE_RANKS
+    return tuple(_told(end, ends, told, restarts, single=single) for end in ends)
+
+
+def _highest_rank(run: Run) -> int:
+    highest = [run.scan(table).select(pl.col("rank").max()).collect().item() for table in ("events", "metrics")]
+    return max((rank for rank in highest if rank is not None), default=0)
+
+
+def _of_line(row: Mapping[str, Any]) -> GroupEnd | None:
+    hit = _LINE.search(row["text"])
+    if hit is None:
+        return None
+    code, local, pid = int(hit["code"]), int(hit["local"]), int(hit["pid"])
+    return GroupEnd(row["source"], row["line"], row["t_ns"], code, local, pid, row["text"])
+
+
+def _block(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Rank, local rank, exit code and process of one failure block; empty where one of them is missing."""
+    try:
+        attrs: dict[str, str] = json.loads(row["attrs"] or "{}")
+        numbers = {key: int(attrs[key]) for key in ("rank", "local_rank", "exitcode", "pid")}
+    except (KeyError, TypeError, ValueError):
+        return {}
+    return {**numbers, "first": "root_cause" in attrs, "row": row, "source": row["source"], "line": row["line"]}
+
+
+def _of_block(block: Mapping[str, Any]) -> GroupEnd:
+    row = block["row"]
+    return GroupEnd(
+        row["source"], row["line"], row["t_ns"], block["exitcode"], block["local_rank"], block["pid"], row["text"]
+    )
+
+
+def _told(
+    end: GroupEnd,
+    ends: Sequence[GroupEnd],
+    blocks: Sequence[Mapping[str, Any]],
+    restarts: Sequence[tuple[str, int]],
+    *,
+    single: bool,
+) -> GroupEnd:
+    own = [other for other in ends if other.source == end.source]
+    place = own.index(end)
+    after = own[place + 1].line if place + 1 < len(own) else None
+    same = [b for b in blocks if b["source"] == end.source]
+    table = [b for b in same if b["line"] > end.line and (after is None or b["line"] < after)]
+    rank = next((b["rank"] for b in same if b["pid"] == end.pid), None)
+    offsets = {b["rank"] - b["local_rank"] for b in same}
+    if rank is None and len(offsets) == 1:
+        rank = end.local_rank + offsets.pop()
+    if rank is None and not same and single:
+        rank = end.local_rank
+    # the agent prints its table once, when no restart is left: whoever stands in it was of the last group
+    earlier = end.pid not in {b["pid"] for b in same}
+    again = after is not None or any(source == end.source and line > end.line for source, line in restarts)
+    others = {b["pid"] for b in table if b["exitcode"] == end.code} - {end.pid}
+    alike = bool(others) and end.code in PLAIN and not (earlier and again)
+    return replace(end, rank=rank, attempt=place, restarted=earlier and again, alike=alike)

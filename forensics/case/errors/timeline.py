@@ -1,0 +1,37 @@
+"""One time line over all sources: which of two places came first, when that can be known.
+
+In one source the order is that of its lines. Between sources it is that of their clocks, unknown when either has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from forensics.case.errors.failures import Failure
+from forensics.model import Evidence
+
+
+def before(a: Evidence, b: Evidence) -> bool | None:
+    """Tell whether `a` came before `b`; None when it cannot be known or they stand at one place."""
+    if a.source == b.source:
+        here, there = _at(a), _at(b)
+        if here is not None and there is not None and here != there:
+            return here < there
+    if a.t_ns is not None and b.t_ns is not None and a.t_ns != b.t_ns:
+        return a.t_ns < b.t_ns
+    return None
+
+
+def _at(evidence: Evidence) -> int | None:
+    where = evidence.locator
+    return next((v for v in (where.line, where.record, where.byte) if v is not None), None)
+
+
+def in_order(failures: Iterable[Failure]) -> tuple[Failure, ...]:
+    """Sort errors by time where all have one, else by source and place; the strongest first at one place."""
+    rows = list(failures)
+    if all(f.t_ns is not None for f in rows):
+        rows.sort(key=lambda f: (f.t_ns or 0, f.source, f.at, -f.weight))
+    else:
+        rows.sort(key=lambda f: (f.source, f.at, -f.weight))
+    return tuple(rows)

@@ -1,0 +1,1 @@
+"""The stores of one run, joined: which of them say the same thing."""

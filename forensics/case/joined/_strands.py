@@ -1,0 +1,195 @@
+"""The series that several stores could share: what is compared, and between which sources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.case.series import keys_of, metric_rows
+from forensics.case.steps import SERIES, at
+from forensics.store.run import Run
+
+#: Metrics that are measured, so that two runs of one configuration differ in them: they identify a run.
+_MEASURED = r"loss|grad_?norm|reward|accuracy|\bacc\b|entropy|perplexity|\bppl\b|bpb|\bkl\b"
+#: What rules judge: a store is left out only when all it holds of these stands elsewhere.
+_CORE = r"loss|grad_?norm|reward|perplexity|bpb|^lr$|scale|skipped|nan_steps"
+#: What is compared; of the readings of many devices each would meet each.
+_COMPARED = rf"(?i){_MEASURED}|{_CORE}|tokens_per_sec|_time_s$"
+_SAMPLE = 64
+#: A number with as many digits as this is printed in full.
+FULL_DIGITS = 9
+_EVENTS = re.compile(r"tfevents\.\d+\.(?P<writer>.+?)(?:\.\d+)?(?:\.v2)?$")
+_WANDB = re.compile(r"(?:^|/)(?:offline-)?run-\d{8}_\d{6}-(?P<id>[^/]+)/")
+_STATE = re.compile(r"(?:(?:tmp-)?checkpoint-\d+/)?[^/]+$")
+_KINDS = (
+    ("tfevents", re.compile(r"tfevents[^/]*$")),
+    ("wandb", re.compile(r"\.wandb$")),
+    ("trainer_state", re.compile(r"trainer_state[^/]*\.json$")),
+    ("json", re.compile(r"\.(?:json|jsonl|ndjson)$")),
+    ("table", re.compile(r"\.(?:csv|tsv|parquet)$")),
+    ("database", re.compile(r"\.(?:db|sqlite3?)$|(?:^|/)mlruns/")),
+)
+#: Which of two stores that hold the same is kept: a line of a log can be read beside the errors around it.
+_KEPT_FIRST = ("text", "json", "table", "trainer_state", "tfevents", "database", "wandb")
+
+
+#: What one process wrote into one file: its source, attempt and rank.
+Unit = tuple[str, int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strand:
+    """One series of one store, without records that hold no number.
+
+    `at` are the steps, or the positions of the records where the store prints no step (`numbered` is false). `value` is
+    NaN where `bad`, the class of a value that is not finite, is not null. `decimals` and `digits` are how many of them
+    the store prints at most.
+    """
+
+    source: str
+    attempt: int | None
+    rank: int | None
+    raw_name: str
+    name: str
+    at: pl.Series
+    t_ns: pl.Series
+    value: pl.Series
+    bad: pl.Series
+    seq: pl.Series
+    numbered: bool
+    decimals: int
+    digits: int
+
+    def __len__(self) -> int:
+        """Count the records."""
+        return self.at.len()
+
+    @property
+    def unit(self) -> Unit:
+        """The file, attempt and rank that hold it."""
+        return self.source, self.attempt, self.rank
+
+
+def kind_of(source: str) -> str:
+    """The kind of store, by its path: `tfevents`, `wandb`, `trainer_state`, `json`, `table`, `database` or `text`."""
+    return next((kind for kind, pattern in _KINDS if pattern.search(source)), "text")
+
+
+def keeps_console(source: str) -> bool:
+    """Whether a store holds what was printed beside what was logged."""
+    return kind_of(source) == "wandb"
+
+
+def preference(source: str) -> tuple[int, str]:
+    """Sort key of the sources that hold the same; the smallest is kept."""
+    return _KEPT_FIRST.index(kind_of(source)), source
+
+
+def is_measured(name: str) -> bool:
+    """Whether a metric differs between two runs of one configuration."""
+    return re.search(_MEASURED, name, re.IGNORECASE) is not None
+
+
+def is_core(name: str) -> bool:
+    """Whether rules judge a metric."""
+    return re.search(_CORE, name, re.IGNORECASE) is not None
+
+
+def may_be_one(a: str, b: str) -> bool:
+    """Whether two sources can be stores of one process, by their paths.
+
+    Two files of one kind whose paths differ in numbers or folders only belong to two ranks, nodes or runs; so do event
+    files of two processes, and logs of W&B with two run ids. States of one Hugging Face training are copies.
+    """
+    kinds = kind_of(a), kind_of(b)
+    if kinds[0] != kinds[1]:
+        return True
+    folders, base = zip(*(s.rpartition("/")[::2] for s in (a, b)), strict=True)
+    if kinds[0] == "trainer_state":
+        return _STATE.sub("", a) == _STATE.sub("", b)
+    if kinds[0] == "tfevents":
+        writers = [found["writer"] if (found := _EVENTS.search(s)) else s for s in (a, b)]
+        return writers[0] == writers[1] and (folders[0] == folders[1] or base[0] == base[1])
+    if kinds[0] == "wandb":
+        ids = [found["id"] if (found := _WANDB.search(s)) else s for s in (a, b)]
+        return ids[0] == ids[1]
+    return base[0] != base[1] and re.sub(r"\d+", "0", a) != re.sub(r"\d+", "0", b)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strands:
+    """The series of names that more than one source holds, in the order of the sources.
+
+    `alone` are the files that also hold a metric that rules judge and that no other source has.
+    """
+
+    every: tuple[Strand, ...] = ()
+    alone: frozenset[Unit] = frozenset()
+
+
+def strands(run: Run) -> Strands:
+    """Read what stores could share; nothing where there is one source, or no measured metric in two."""
+    keys = keys_of(run)
+    sources = keys["source"].unique().drop_nulls().to_list()
+    if len(sources) < 2 and not any(keeps_console(s) for s in sources):
+        return Strands()
+    held = keys.filter(pl.col("name").str.contains(_COMPARED)).select(*SERIES, "name")
+    names = held.group_by("name").agg(
+        files=pl.col("source").n_unique(), printed=pl.struct("source", "raw_name").n_unique()
+    )
+    shared = names.filter(pl.col("printed") > 1)["name"].drop_nulls()
+    if not any(is_measured(name) for name in shared):
+        return Strands()
+    elsewhere = names.filter(pl.col("files") > 1)["name"]
+    own = held.filter(pl.col("name").str.contains(f"(?i){_CORE}") & ~pl.col("name").is_in(elsewhere.implode()))
+    alone = frozenset(own.select("source", "attempt", "rank").iter_rows())
+    found = (
+        metric_rows(run, pl.col("name").is_in(shared.to_list()))
+        .filter(pl.col("value_class") != "null")
+        .select(*SERIES, "name", "seq", at(), "t_ns", "value", "value_class")
+        .collect()
+    )
+    number = pl.col("value").is_finite().fill_null(value=False)  # what a writer put in a NaN's place is a number too
+    table = (
+        found.with_columns(
+            value=pl.when(number).then("value").otherwise(float("nan")),
+            bad=pl.when(~number).then(pl.col("value_class").replace("null-suspected-nan", "nan")),
+        )
+        .sort("seq", maintain_order=True)
+        .group_by(*SERIES, "name", maintain_order=True)
+        .agg("at", "t_ns", "value", "bad", "seq")
+        .sort("source", "attempt", "rank", "raw_name", nulls_last=False)
+    )
+    return Strands(tuple(_strands(table)), alone)
+
+
+def _strands(table: pl.DataFrame) -> Iterator[Strand]:
+    for row, (source, attempt, rank, raw_name, name) in enumerate(table.select(*SERIES, "name").iter_rows()):
+        columns = {column: table[column][row] for column in ("at", "t_ns", "value", "bad", "seq")}
+        numbered = columns["at"].null_count() < columns["at"].len()
+        if not numbered:
+            columns["at"] = pl.Series(range(columns["at"].len()), dtype=pl.Int64)
+        kept = pl.DataFrame(columns).filter(pl.col("at").is_not_null())
+        decimals, digits = _precision(kept["value"])
+        yield Strand(
+            source, attempt, rank, raw_name or name, name,
+            kept["at"], kept["t_ns"], kept["value"], kept["bad"], kept["seq"],
+            numbered, decimals, digits,
+        )  # fmt: skip
+
+
+def _precision(values: pl.Series) -> tuple[int, int]:
+    """How many decimals, and how many digits, the finite values of a sample have at most."""
+    finite = values.drop_nans().drop_nulls()
+    sample = finite.gather_every(max(1, finite.len() // _SAMPLE)).to_list()
+    decimals = digits = 0
+    for value in sample:
+        mantissa, _, exponent = f"{abs(value)!r}".partition("e")
+        whole, _, part = mantissa.partition(".")
+        part = part.rstrip("0")
+        decimals = max(decimals, len(part) - int(exponent or 0))
+        digits = max(digits, len((whole + part).strip("0") if not part else (whole + part).lstrip("0")))
+    return decimals, digits

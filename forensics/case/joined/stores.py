@@ -1,0 +1,204 @@
+"""One run, many stores: which series of a log, an event file, W&B and tables are one and the same metric.
+
+Two files of one process are linked when a measured metric (a loss, a gradient norm) has the same values in both, at
+the same wall time where both print one. Their steps need not be the same: a factor and an offset are fitted. Ranks,
+runs of a sweep and processes stay apart. What stands in a kept store is left out of `counted`, so that no rule judges
+it twice; a store that reaches further, is denser, or alone holds a NaN is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import polars as pl
+
+from forensics.case.joined._compare import Match, compare
+from forensics.case.joined._fit import Line, fit
+from forensics.case.joined._strands import (
+    Strand,
+    Strands,
+    Unit,
+    is_core,
+    is_measured,
+    keeps_console,
+    kind_of,
+    may_be_one,
+    preference,
+    strands,
+)
+from forensics.case.series import metric_rows
+from forensics.store.run import Run
+
+__all__ = ["Line", "Link", "Match", "Stores", "Strand", "counted", "stores_of"]
+
+#: So many pairs of files are compared at most, the longest first.
+_PAIRS = 200
+#: So many pairs of their series, the longest first.
+_SERIES = 200
+_DISTINCT = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Link:
+    """Two files (source, attempt, rank) that one process wrote, and how their steps and metrics fit together."""
+
+    a: Unit
+    b: Unit
+    line: Line
+    matches: tuple[Match, ...]
+
+    @property
+    def same(self) -> tuple[Match, ...]:
+        """The metrics that are the same in both."""
+        return tuple(m for m in self.matches if m.same)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stores:
+    """What several stores of a run share; `left_out` are the series (columns `SERIES`) that stand in another one."""
+
+    links: tuple[Link, ...]
+    left_out: pl.DataFrame
+
+
+def stores_of(run: Run) -> Stores:
+    """Find the stores of one run that hold the same metrics; computed once for each run."""
+    return run.derived(_stores)
+
+
+def counted(run: Run, where: pl.Expr | None = None) -> pl.LazyFrame:
+    """Metric rows of a run without the series that another store holds too, in their order.
+
+    `where` chooses series, by the columns of `case.series.keys_of`.
+    """
+    return metric_rows(run, pl.lit(value=True) if where is None else where, without=stores_of(run).left_out)
+
+
+def _stores(run: Run) -> Stores:
+    """Link files, the largest and the preferred first; what stands in another file is not compared any further."""
+    found = strands(run)
+    units: dict[Unit, list[Strand]] = {}
+    for strand in found.every:
+        units.setdefault(strand.unit, []).append(strand)
+    links: list[Link] = []
+    gone: dict[Unit, list[Strand]] = {}
+    compared = 0
+    for a, b in _candidates(units, found.every):
+        if a in gone or b in gone or compared >= _PAIRS:
+            continue
+        compared += 1
+        if (link := _link(units[a], units[b])) is not None:
+            links.append(link)
+            gone |= dict(_repeated(link, units, found))
+    for unit, own in units.items():
+        if keeps_console(unit[0]) and unit not in gone and (link := _link(own, own)) is not None:
+            links.append(link)
+            gone[unit] = list(_printed_again(link))
+    return Stores(tuple(links), _keys(strand for own in gone.values() for strand in own))
+
+
+def _candidates(units: dict[Unit, list[Strand]], every: Sequence[Strand]) -> list[tuple[Unit, Unit]]:
+    """Pairs of files that can be stores of one process, the better store first."""
+    lowest: dict[str, int] = {}
+    for strand in every:
+        if strand.rank is not None:
+            lowest[strand.name] = min(strand.rank, lowest.get(strand.name, strand.rank))
+    first = min(lowest.values(), default=0)
+    measured = {unit: {s.name for s in own if is_measured(s.name)} for unit, own in units.items()}
+    pairs = [
+        (a, b)
+        for a, b in combinations(sorted(units, key=lambda u: (*preference(u[0]), str(u))), 2)
+        if a[0] != b[0] and measured[a] & measured[b] and _one_rank(a[2], b[2], first) and may_be_one(a[0], b[0])
+    ]
+    sizes = {unit: max(len(s) for s in own if is_measured(s.name)) for unit, own in units.items() if measured[unit]}
+    return sorted(_nearest(pairs), key=lambda p: -max(sizes[p[0]], sizes[p[1]]))
+
+
+def _one_rank(a: int | None, b: int | None, first: int) -> bool:
+    """Whether two files can be of one rank; a file that names none is of the first rank that logs."""
+    return a == b or (a is None and b == first) or (b is None and a == first)
+
+
+def _nearest(pairs: list[tuple[Unit, Unit]]) -> list[tuple[Unit, Unit]]:
+    """Leave out pairs of which either file has another one of the same kind nearer to it."""
+    deepest: dict[tuple[str, str], int] = {}
+    for pair in pairs:
+        depth = _depth(pair[0][0], pair[1][0])
+        for own, other in (pair, pair[::-1]):
+            key = own[0], kind_of(other[0])
+            deepest[key] = max(depth, deepest.get(key, 0))
+    return [
+        (a, b)
+        for a, b in pairs
+        if _depth(a[0], b[0]) >= max(deepest[a[0], kind_of(b[0])], deepest[b[0], kind_of(a[0])])
+    ]
+
+
+def _depth(a: str, b: str) -> int:
+    """How many folders two paths share."""
+    depth = 0
+    for left, right in zip(a.split("/")[:-1], b.split("/")[:-1], strict=False):
+        if left != right:
+            break
+        depth += 1
+    return depth
+
+
+def _link(a: Sequence[Strand], b: Sequence[Strand]) -> Link | None:
+    """Link two files by the longest measured metric that has the same values in both."""
+    pairs = [(x, y) for x in a for y in b if x.name == y.name and (a is not b or x.raw_name < y.raw_name)]
+    known = sorted((p for p in pairs if is_measured(p[0].name)), key=lambda p: -min(len(p[0]), len(p[1])))
+    for x, y in known[:4]:
+        line = fit(x, y)
+        if line is None:
+            continue
+        found = compare(x, y, line)
+        if found.same and found.distinct >= _DISTINCT and 2 * found.aligned >= _overlap(x, y, line):
+            matches = tuple(compare(*pair, line) for pair in sorted(pairs, key=lambda p: -len(p[0]))[:_SERIES])
+            return Link(x.unit, y.unit, line, matches)
+    return None
+
+
+def _overlap(a: Strand, b: Strand, line: Line) -> int:
+    """Records of the sparser series in the range of steps that both have."""
+    placed = b.at.cast(pl.Float64) * line.factor + line.offset
+    own = a.at.cast(pl.Float64)
+    shared = own.is_between(placed.min(), placed.max()), placed.is_between(own.min(), own.max())
+    return min(int(inside.sum()) for inside in shared)
+
+
+def _repeated(link: Link, units: dict[Unit, list[Strand]], found: Strands) -> Iterator[tuple[Unit, list[Strand]]]:
+    """The file of a link that need not be judged, with its series that the other one holds; the worse store first."""
+    for unit, keeper in ((link.b, link.a), (link.a, link.b)):
+        second = unit == link.b
+        pairs = [(m.b, m.covers_b) if second else (m.a, m.covers_a) for m in link.same if not m.parted]
+        held = [strand for strand, covered in pairs if covered]
+        core = {s.raw_name for s in units[unit] if is_core(s.name)}
+        whole = unit not in found.alone and core <= {s.raw_name for s in held}
+        if held and whole and not _one_of_ranks(keeper, unit, found.every):
+            yield unit, held
+            return
+
+
+def _one_of_ranks(keeper: Unit, unit: Unit, every: Iterable[Strand]) -> bool:
+    """Whether leaving a file out for one that names no rank would hide one of several ranks."""
+    return unit[2] is not None and keeper[2] is None and len({s.rank for s in every} - {None}) > 1
+
+
+def _printed_again(link: Link) -> Iterator[Strand]:
+    """Series of one file that print again what another one of it holds, with fewer digits where they differ in that."""
+    gone: set[str] = set()
+    for m in (m for m in link.same if not m.parted):
+        ways = [(m.a, m.b, m.covers_b), (m.b, m.a, m.covers_a)]
+        for keeper, other, covers in sorted(ways, key=lambda way: -way[0].digits):
+            if covers and keeper.raw_name not in gone and other.raw_name not in gone:
+                gone.add(other.raw_name)
+                yield other
+
+
+def _keys(strands_: Iterable[Strand]) -> pl.DataFrame:
+    keys = [(s.source, s.attempt, s.rank, s.raw_name) for s in strands_]
+    types = {"source": pl.String, "attempt": pl.Int32, "rank": pl.Int32, "raw_name": pl.String}
+    return pl.DataFrame(keys, schema=types, orient="row").unique(maintain_order=True)

@@ -1,0 +1,102 @@
+"""Where numbers stop being finite: which metrics are watched, and how each series of them runs.
+
+A loss, its parts and the gradient norm are watched. Timings, scores of empty classes, spreads of one sample and
+evaluation tables are NaN by design in healthy runs, so they are not.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from forensics.case.joined.stores import counted
+from forensics.case.series import keys_of, metric_rows
+from forensics.case.steps import SERIES, by_record
+from forensics.store.run import Run
+from forensics.store.schema import TABLES
+
+#: Names of what is minimised, beside those that hold the word loss.
+_A_LOSS = r"(?i)loss|perplexity|cross.?entropy|(?:^|[\W_])(?:ppl|xent|nll|bpb|bpc|elbo)(?:$|[\W_])"
+_NOT_A_LOSS = r"(?i)scale|best|good|mask|eval|valid|\bval\b|val_|val/|test|weight|coef|std"
+#: Metrics that count updates, or the share of them, that were not finite: Megatron-LM's windows, TRL's batches.
+COUNTERS = ("nan_steps", "frac_non_finite_loss")
+#: What trainers that drop a loss which is no positive number print beside it.
+_BESIDE = ("loss_scale", "skipped_steps", "nan_steps")
+BAD_CLASSES = ("nan", "+inf", "-inf", "null-suspected-nan", "filtered-by-writer")
+
+
+def role() -> pl.Expr:
+    """What a metric is to a NaN search: `loss`, `grad_norm`, `eval` (held-out loss), `part` (of the loss), or null."""
+    name = pl.col("name")
+    part = name.str.contains(_A_LOSS) & ~name.str.contains(_NOT_A_LOSS)
+    return (
+        pl.when(name == "loss")
+        .then(pl.lit("loss"))
+        .when(name == "grad_norm")
+        .then(pl.lit("grad_norm"))
+        .when(name.is_in(["eval_loss", "eval_bpb"]))
+        .then(pl.lit("eval"))
+        .when(part)
+        .then(pl.lit("part"))
+        .alias("role")
+    )
+
+
+def watched(run: Run, *, every: bool = False) -> pl.LazyFrame:
+    """Rows of watched metrics with `role`, `at` and `bad`, in record order; rows that hold no number are left out.
+
+    With `every`, also those of series that another store of the run holds too.
+    """
+    names = keys_of(run).select(pl.col("name").unique(maintain_order=True)).with_columns(role())
+    names = names.filter(pl.col("role").is_not_null())
+    rows = (metric_rows if every else counted)(run, pl.col("name").is_in(names["name"].to_list())).filter(
+        pl.col("value_class") != "null"
+    )
+    named = pl.col("name").replace_strict(names["name"], names["role"], return_dtype=pl.String)
+    return by_record(rows.with_columns(role=named, bad=pl.col("value_class").is_in(BAD_CLASSES)))
+
+
+def series(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row per series of watched rows, in the order of their first records.
+
+    Columns: the series' key, `role`, `n` records, `n_bad`, `n_before` (finite records before the first bad one) and
+    `n_after` (after the last bad one), both null where no record is bad, and `last`, the last value.
+    """
+    index = pl.int_range(pl.len())
+    return rows.group_by(*SERIES, maintain_order=True).agg(
+        pl.col("role").first(),
+        pl.len().cast(pl.Int64).alias("n"),
+        pl.col("bad").sum().cast(pl.Int64).alias("n_bad"),
+        index.filter(pl.col("bad")).min().alias("n_before"),
+        (pl.len().cast(pl.Int64) - 1 - index.filter(pl.col("bad")).max()).alias("n_after"),
+        pl.col("value").last().alias("last"),
+    )
+
+
+def of_series(rows: pl.DataFrame, key: dict[str, object]) -> pl.DataFrame:
+    """The rows of one series, in order, with `bad_share`: the share of bad records from each row to the end."""
+    own = rows.filter(pl.col(column).eq_missing(pl.lit(key[column])) for column in SERIES)
+    bad = own["bad"].cast(pl.Int64).reverse().cum_sum().reverse()
+    left = pl.Series(range(own.height, 0, -1), dtype=pl.Int64)
+    return own.with_columns(bad_share=bad / left)
+
+
+def trailing_zeros(losses: pl.DataFrame) -> pl.DataFrame:
+    """The rows at the end of one loss series that are exactly zero, in order."""
+    return losses.filter((pl.col("value") == 0.0).reverse().cum_min().reverse())
+
+
+def vanished(run: Run) -> pl.DataFrame:
+    """First record of each stretch at a series' end that still counts steps but has lost its loss column.
+
+    Only trainers that print their loss scale or skip counter beside the loss are looked at: they drop a loss that is
+    not a positive number. Columns: a metrics row with `at`, and `n_lost` records that follow without a loss.
+    """
+    key = ("source", "attempt", "rank")
+    if not keys_of(run)["name"].is_in(_BESIDE).any():
+        return pl.DataFrame(schema={**TABLES["metrics"], "at": pl.Int64, "n_lost": pl.UInt32})
+    rows = by_record(counted(run, pl.col("name").is_in(["loss", *_BESIDE]))).collect()
+    lost = ~(pl.col("name") == "loss").any().over(*key, "seq")
+    beside = ((pl.col("name") == "loss").any().over(*key, "seq") & (pl.col("name") != "loss")).any().over(key)
+    last = pl.col("seq").filter(pl.col("name") == "loss").max().over(key)
+    tail = rows.filter(lost & beside & (pl.col("seq") > last))
+    return tail.with_columns(n_lost=pl.col("seq").n_unique().over(key)).unique(key, keep="first", maintain_order=True)

@@ -1,0 +1,1 @@
+"""Findings to one answer, and the answers of commands that look closer."""

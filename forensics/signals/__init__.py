@@ -1,1 +1,0 @@
-"""Derived tables that rules share: frame to frame, no thresholds."""

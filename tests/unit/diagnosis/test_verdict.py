@@ -1,0 +1,210 @@
+"""Cause before consequence: what the verdict chooses when several findings speak."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+import pytest
+
+from forensics.diagnosis.verdict import decide
+from forensics.model import (
+    Confidence,
+    Coverage,
+    Evidence,
+    Finding,
+    Locator,
+    Outcome,
+    Severity,
+    Shape,
+    Verdict,
+)
+from forensics.registry import load
+from forensics.store.run import Run, run_of
+
+Event = tuple[int, str, dict[str, str]]
+OOM = {"role": "root", "shape": "oom"}
+WATCHDOG = {"role": "symptom", "shape": "hang"}
+STOP = {"role": "root", "shape": "stopped", "cause": "external_termination"}
+GONE = {"role": "symptom", "shape": "hang", "cause": "peer_gone"}
+
+
+def error(name: str, message: str = "made up") -> dict[str, str]:
+    return {"role": "root", "exc": name, "message": message}
+
+
+def a_run(events: Sequence[Event], steps: Sequence[int] = (), first_line: int = 1, **more: Sequence[Any]) -> Run:
+    """Events as (line, code, attrs); one loss per step from `first_line` on; both in one file."""
+    told = pl.DataFrame(
+        {
+            "source": more.get("sources", ["train.log"] * len(events)),
+            "seq": list(range(len(events))),
+            "line": [line for line, _, _ in events],
+            "code": [code for _, code, _ in events],
+            "text": [attrs.get("text", code) for _, code, attrs in events],
+            "attrs": [json.dumps(attrs) for _, _, attrs in events],
+            "rank": [int(attrs["rank"]) if "rank" in attrs else None for _, _, attrs in events],
+        },
+        schema_overrides={"rank": pl.Int32, "line": pl.Int64},
+    )
+    losses = pl.DataFrame(
+        {
+            "source": ["train.log"] * len(steps),
+            "seq": list(range(len(steps))),
+            "line": [first_line + i for i in range(len(steps))],
+            "step": list(steps),
+            "name": ["loss"] * len(steps),
+            "value": [3.0 - 0.01 * i for i in range(len(steps))],
+        },
+        schema_overrides={"line": pl.Int64, "step": pl.Int64},
+    )
+    return run_of("made", {"events": told, "metrics": losses})
+
+
+def judged(run: Run, *more: Finding) -> Verdict:
+    found = [f for rule in load("rules").rules for f in rule.check(run, rule.config() if rule.config else None)]
+    return decide([*found, *more], run, Coverage())
+
+
+def nan_at(line: int) -> Finding:
+    return Finding(
+        rule="NAN001",
+        shape=Shape.NAN,
+        severity=Severity.ERROR,
+        confidence=Confidence.HIGH,
+        title="loss is nan",
+        because="made up",
+        evidence=(Evidence("train.log", Locator(line=line)),),
+    )
+
+
+def test_an_empty_run_cannot_be_judged() -> None:
+    verdict = judged(run_of("made", {}))
+    assert (verdict.outcome, verdict.shape) == (Outcome.CANNOT_SAY, None)
+
+
+def test_finite_losses_and_a_success_marker_are_healthy() -> None:
+    verdict = judged(a_run([(50, "success", {"role": "context"})], range(40)))
+    assert (verdict.outcome, verdict.confidence) == (Outcome.HEALTHY, Confidence.HIGH)
+
+
+def test_of_finite_losses_without_an_end_nothing_can_be_said() -> None:
+    assert judged(a_run([], range(40))).outcome is Outcome.CANNOT_SAY
+
+
+def test_an_oom_explains_the_time_outs_that_follow_it() -> None:
+    events: list[Event] = [
+        (41, "cuda-oom", {**OOM, "rank": "3"}),
+        *[(60 + r, "nccl-watchdog", {**WATCHDOG, "rank": str(r)}) for r in range(3)],
+    ]
+    verdict = judged(a_run(events, range(40)))
+    assert (verdict.shape, verdict.culprits, verdict.onset.step) == (Shape.OOM, (3,), 39)
+    assert len(verdict.chain) == 2
+
+
+def test_a_time_out_names_the_rank_that_did_not_report() -> None:
+    events: list[Event] = [(60 + r, "nccl-watchdog", {**WATCHDOG, "rank": str(r)}) for r in (0, 1, 3)]
+    verdict = judged(a_run([(2, "last_line", {"role": "context", "rank": "2"}), *events], range(40)))
+    assert (verdict.shape, verdict.culprits) == (Shape.HANG, (2,))
+
+
+def test_a_catalogued_error_of_one_rank_is_the_crash_that_others_timed_out_for_though_printed_later() -> None:
+    events: list[Event] = [
+        (60, "nccl-watchdog", {**WATCHDOG, "rank": "1"}),
+        (70, "traceback", {**error("FileNotFoundError"), "rank": "6"}),
+    ]
+    verdict = judged(a_run(events, range(40)))
+    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.CRASH, (6,), "file_missing")
+
+
+def test_an_exception_explains_closed_connections_even_before_it() -> None:
+    events: list[Event] = [
+        (60, "traceback", {**error("RuntimeError", "Connection reset by peer"), "rank": "0"}),
+        (70, "traceback", {**error("ValueError"), "rank": "2"}),
+    ]
+    verdict = judged(a_run(events, range(40)))
+    assert (verdict.shape, verdict.culprits) == (Shape.CRASH, (2,))
+
+
+def test_only_closed_connections_make_a_crash_of_low_confidence() -> None:
+    verdict = judged(a_run([(60, "nccl-remote-error", GONE)], range(40)))
+    assert (verdict.shape, verdict.confidence) == (Shape.CRASH, Confidence.LOW)
+
+
+def test_nan_explains_a_kill_that_follows_it() -> None:
+    killed: list[Event] = [(80, "exitcode-9", {"role": "symptom", "shape": "oom"})]
+    assert judged(a_run(killed, range(40)), nan_at(30)).shape is Shape.NAN
+
+
+def test_a_time_limit_after_nan_is_no_stop() -> None:
+    assert judged(a_run([(80, "slurm-timelimit", STOP)], range(40)), nan_at(30)).shape is Shape.NAN
+
+
+def test_an_exception_before_a_stop_is_the_cause() -> None:
+    events: list[Event] = [(60, "traceback", error("KeyError")), (61, "sigterm15", STOP)]
+    assert judged(a_run(events, range(40))).shape is Shape.CRASH
+
+
+def test_an_exception_after_a_stop_is_tear_down() -> None:
+    events: list[Event] = [(60, "sigterm15", STOP), (61, "traceback", error("KeyError"))]
+    assert judged(a_run(events, range(40))).shape is Shape.STOPPED
+
+
+@pytest.mark.parametrize("code", ["slurm-timelimit", "childfailed", "nccl-aborted"])
+def test_noise_after_success_is_tear_down(code: str) -> None:
+    attrs = {"slurm-timelimit": STOP}.get(code, GONE)
+    verdict = judged(a_run([(60, "success", {"role": "benign"}), (70, code, attrs)], range(40)))
+    assert verdict.outcome is Outcome.HEALTHY
+
+
+def test_an_oom_after_training_has_ended_is_still_an_oom() -> None:
+    events: list[Event] = [(60, "success", {"role": "context"}), (90, "cuda-oom", OOM)]
+    assert judged(a_run(events, range(40))).shape is Shape.OOM
+
+
+def test_a_success_of_an_earlier_run_in_the_file_excuses_nothing() -> None:
+    events: list[Event] = [(5, "success", {"role": "context"}), (90, "sigterm15", STOP)]
+    assert judged(a_run(events, range(40), first_line=10)).shape is Shape.STOPPED
+
+
+def test_a_graceful_stop_that_says_complete_is_a_stop() -> None:
+    events: list[Event] = [(60, "sigterm15", STOP), (70, "success", {"role": "context"})]
+    verdict = judged(a_run(events, range(40)))
+    assert verdict.shape is Shape.STOPPED
+    assert verdict.against
+
+
+def test_an_error_that_the_run_outlived_is_no_failure() -> None:
+    verdict = judged(a_run([(5, "cuda-oom", OOM), (60, "success", {"role": "benign"})], range(40), first_line=10))
+    assert verdict.outcome is Outcome.HEALTHY
+
+
+def test_another_rank_s_steps_do_not_excuse_a_dead_rank() -> None:
+    run = a_run([(5, "cuda-oom", {**OOM, "rank": "3"})], range(40), first_line=10)
+    metrics = run.collect("metrics").with_columns(rank=pl.lit(0, dtype=pl.Int32))
+    assert judged(run_of("made", {"events": run.collect("events"), "metrics": metrics})).shape is Shape.OOM
+
+
+def test_a_benign_traceback_is_no_failure() -> None:
+    benign = {**error("ImportError"), "role": "benign"}
+    verdict = judged(a_run([(60, "traceback", benign), (70, "success", {"role": "benign"})], range(40)))
+    assert verdict.outcome is Outcome.HEALTHY
+
+
+def test_the_signature_in_a_traceback_s_last_line_names_it() -> None:
+    said = "No space left on device"
+    events: list[Event] = [
+        (60, "enospc", {"role": "root", "shape": "crash", "cause": "disk_full", "text": f"OSError: {said}"}),
+        (60, "traceback", error("OSError", said)),
+    ]
+    verdict = judged(a_run(events, range(40)))
+    assert (verdict.shape, verdict.cause, verdict.runner_up) == (Shape.CRASH, "disk_full", None)
+    assert "train.log:60" in verdict.headline
+
+
+def test_the_order_of_findings_does_not_change_the_answer() -> None:
+    run = a_run([(60, "sigterm15", STOP), (61, "traceback", error("KeyError"))], range(40))
+    found = [f for rule in load("rules").rules for f in rule.check(run, rule.config() if rule.config else None)]
+    assert decide(found, run, Coverage()) == decide(found[::-1], run, Coverage())
