@@ -17,8 +17,8 @@ from forensics.analyses.nan.origin import origin
 from forensics.compare._model import Options
 from forensics.compare._sections import diff
 from forensics.compare.baseline import against
-from forensics.hang import picture
-from forensics.memory import memory_of
+from forensics.diagnosis.hang import picture
+from forensics.diagnosis.memory import memory_of
 from forensics.model import Coverage, Finding, Report
 from forensics.report import diff as diff_page
 from forensics.report import hang as hang_page
