@@ -1,15 +1,9 @@
 """Findings to one answer: which came first, which explains which, and when nothing may be said.
 
 Only findings of severity error make a failure; where there is none, warnings make a run suspect. An error that is
-marked as context (noise around a run) makes neither, and what speaks of the evidence only is no warning. Among them the
-cause is chosen in this order:
+marked as context (noise around a run) makes neither, and what speaks of the evidence only is no warning. Among them
+`precedence` chooses: what is nearer to the cause by its kind, else by the common time line of all ranks and sources.
 
-1. What names a failure of its own beats what only says that a process is gone.
-2. Between the rest, the one that came first on the common time line of all ranks and sources.
-3. Where no order can be known: memory, not-a-number and own errors, then stops, then waits.
-
-Finite but wrong learning explains a stop or a wait that follows it, never an error of the program's own; a slowdown
-explains a time limit, and no other stop.
 An error of an earlier attempt is told, and decides nothing where a later attempt trained or has an end of its own.
 `healthy` is said only of a run whose training rows are finite and that nothing ended early.
 """
@@ -24,6 +18,7 @@ from forensics.case.attempts import attempts
 from forensics.case.endings import ending
 from forensics.case.errors.timeline import before
 from forensics.case.health import Health, health_of
+from forensics.diagnosis.precedence import explains, leads, preference
 from forensics.model import (
     Causal,
     Confidence,
@@ -38,13 +33,7 @@ from forensics.model import (
 )
 from forensics.store.run import Run
 
-#: Shapes that an error of the run's own can have: these explain what others only suffer.
-_OWN = frozenset((Shape.OOM, Shape.NAN, Shape.CRASH))
-#: Shapes that say how well a run worked, not why it ended.
-_SOFT = frozenset((Shape.LEARNING, Shape.SLOWDOWN, Shape.BAD_EVAL))
 _CHAIN = 6
-#: Onsets of one slowdown lie this many steps apart at most, or this share of the step.
-_SAME_STEPS, _SAME_SHARE = 5, 0.05
 
 
 def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict:
@@ -61,9 +50,10 @@ def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict
 
 def _verdict(outcome: Outcome, findings: Sequence[Finding], run: Run) -> Verdict:
     """The answer that the finding nearest to the cause gives, with what it explains and what it does not."""
-    cause = reduce(_earlier, sorted(findings, key=_preference))
-    others = [f for f in sorted(findings, key=_preference) if f is not cause and not _repeats(f, cause)]
-    explained = [f for f in others if _explains(cause, f)]
+    ranked = sorted(findings, key=preference)
+    cause = reduce(_nearer, [f for f in ranked if not any(_weighed(f, decider) for decider in ranked)])
+    others = [f for f in ranked if f is not cause and not _repeats(f, cause)]
+    explained = [f for f in others if explains(cause, f)]
     omens = [f for f in others if _foretells(f, cause)]
     other = [f for f in others if f.shape is not cause.shape and f not in omens]
     rival = next((f for f in other if f not in explained), None) or next(iter(other), None)
@@ -102,102 +92,22 @@ def _with_past(health: Health, past: Sequence[Finding]) -> Health:
     return replace(health, why=f"{health.why} (of the last attempt; an earlier one: {_sentence(past[0])})")
 
 
-def _preference(finding: Finding) -> tuple[int, int, int, str]:
-    """Sort key for findings whose order in time is unknown; the smaller is nearer to the cause."""
-    return (
-        _tier(finding),
-        0 if finding.causal is Causal.ROOT else 1,
-        -finding.confidence.rank,
-        finding.rule,
-    )
-
-
-def _tier(finding: Finding) -> int:
-    if _weak(finding):
-        return 9
-    if finding.shape in _SOFT:
-        return 4
-    if finding.causal is Causal.ROOT:
-        return 0 if finding.shape in _OWN else 1 if finding.shape is Shape.STOPPED else 2
-    return 2 if finding.shape is Shape.HANG else 3
-
-
-def _weak(finding: Finding) -> bool:
-    """Whether a finding only says that a process is gone."""
-    return finding.causal is Causal.SYMPTOM and finding.confidence is Confidence.LOW
-
-
-def _earlier(a: Finding, b: Finding) -> Finding:
-    """Give the one of two findings that is nearer to the cause; `a` is preferred where no order is known."""
-    if _yields(a, b):
-        return b
-    if _yields(b, a):
-        return a
-    return b if before(b.evidence[0], a.evidence[0]) else a
-
-
-def _yields(finding: Finding, other: Finding) -> bool:
-    """Whether a finding gives way to another one whatever their order in time."""
-    if _decided(other, finding):
-        return True
-    if _decided(finding, other):
-        return False
-    if _weak(finding) is not _weak(other):
-        return _weak(finding)
-    if _says_who(other, finding) or _says_who(finding, other):
-        return _says_who(other, finding)
-    if _ended_by_itself(other) and (finding.shape in _SOFT or _echo(finding)):
-        return True
-    return _only_slow(finding) and _stopped_for_another_reason(other)
-
-
-def _says_who(one: Finding, other: Finding) -> bool:
-    """Whether one names the ranks that make the run slow, where the other only says that it is slow since then."""
-    if not (one.shape is other.shape is Shape.SLOWDOWN and one.culprits and not other.culprits):
-        return False
-    a, b = one.onset.step, other.onset.step
-    return a is None or b is None or abs(a - b) <= max(_SAME_STEPS, _SAME_SHARE * b)
-
-
 def _repeats(finding: Finding, cause: Finding) -> bool:
     """Whether the decider of failures of several ranks only names the event that the cause is."""
     return finding.decides and finding.evidence[0].place == cause.evidence[0].place
 
 
-def _decided(decider: Finding, finding: Finding) -> bool:
+def _nearer(a: Finding, b: Finding) -> Finding:
+    return b if leads(b, a) else a
+
+
+def _weighed(finding: Finding, decider: Finding) -> bool:
     """Whether `finding` is among what the decider of failures of several ranks has weighed."""
     if not decider.decides or finding.decides:
         return False
     if finding.shape is Shape.HANG:
         return finding.cause != "shutdown_hang"
     return finding.shape is Shape.CRASH and (decider.shape is Shape.CRASH or finding.causal is Causal.SYMPTOM)
-
-
-def _echo(finding: Finding) -> bool:
-    """Whether a finding is an error that only follows from another one, which may be printed after it."""
-    return finding.shape is Shape.CRASH and finding.causal is Causal.SYMPTOM
-
-
-def _only_slow(finding: Finding) -> bool:
-    return finding.shape in {Shape.SLOWDOWN, Shape.BAD_EVAL}
-
-
-def _stopped_for_another_reason(finding: Finding) -> bool:
-    """Whether somebody ended the run; a slow run may reach its time limit, so that one is left to the order."""
-    return finding.shape is Shape.STOPPED and finding.cause != "time_limit"
-
-
-def _ended_by_itself(finding: Finding) -> bool:
-    return finding.shape in _OWN and finding.causal is Causal.ROOT
-
-
-def _explains(cause: Finding, other: Finding) -> bool:
-    """Whether `other` can be a consequence of `cause`: not earlier, and not a failure of another kind by itself."""
-    if before(other.evidence[0], cause.evidence[0]) and not _weak(other):
-        return False
-    if cause.shape in _SOFT:
-        return other.shape in {Shape.STOPPED, Shape.NAN}
-    return other.causal is Causal.SYMPTOM or other.shape in {Shape.STOPPED, Shape.HANG, *_SOFT, cause.shape}
 
 
 def _sentence(finding: Finding) -> str:

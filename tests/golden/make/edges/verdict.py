@@ -104,7 +104,9 @@ def _ranks() -> Iterator[Made]:
                 said = [(stamp + one if at == 0 else one).replace("[rank0]", f"[rank{rank}]").replace("[Rank 0]", f"[Rank {rank}]") for at, one in enumerate(_SAID[word])]  # fmt: skip
                 files[f"logs/rank_{rank}.log"] = lines(steps(30, clock=clock, rank=rank), said)
             cause = first if first in _OWN or second not in _OWN else second
-            label = Label(outcome="failed", shape=_SHAPES[cause])
+            # without a clock nobody can tell which of two ranks failed first
+            either = not clock and {first, second} == set(_OWN)
+            label = Label(outcome="failed", shape=f"{_SHAPES[first]}|{_SHAPES[second]}" if either else _SHAPES[cause])
             yield Made(f"edge-verdict-ranks-{first}-{second}{'' if clock else '-no-clock'}", files, label)
     for clock in (True, False):
         for word, other in (("crash", "crash"), ("limit", "cancel")):

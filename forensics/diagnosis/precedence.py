@@ -1,0 +1,116 @@
+"""Which of two findings is nearer to the cause, and what a cause explains: two tables, kind by kind.
+
+A kind is what a finding is in the story of a run, whatever rule made it. `leads.tsv` and `explains.tsv` hold a cell for
+each pair of kinds; where a cell says `earlier` the order on the common time line decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from importlib.resources import files
+
+from forensics.case.errors.timeline import before
+from forensics.model import Causal, Confidence, Finding, Shape
+
+
+class Kind(StrEnum):
+    """What a finding is in the story of a run."""
+
+    OWN = "own"
+    STOP = "stop"
+    LIMIT = "limit"
+    STUCK = "stuck"
+    WAIT = "wait"
+    ECHO = "echo"
+    LEARNING = "learning"
+    SLOW = "slow"
+    GONE = "gone"
+
+
+#: Shapes of a program's own error, the one that explains most first.
+_OWN = (Shape.OOM, Shape.NAN, Shape.CRASH)
+_Cells = Mapping[tuple[Kind, Kind], str]
+
+
+def kind_of(finding: Finding) -> Kind:
+    """Say what a finding is in the story of a run."""
+    symptom = finding.causal is Causal.SYMPTOM
+    if symptom and finding.confidence is Confidence.LOW:
+        return Kind.GONE
+    match finding.shape:
+        case Shape.STOPPED:
+            return Kind.LIMIT if finding.cause == "time_limit" else Kind.STOP
+        case Shape.HANG:
+            return Kind.WAIT if symptom else Kind.STUCK
+        case Shape.LEARNING:
+            return Kind.LEARNING
+        case Shape.SLOWDOWN | Shape.BAD_EVAL:
+            return Kind.SLOW
+        case _:
+            return Kind.ECHO if symptom else Kind.OWN
+
+
+def preference(finding: Finding) -> tuple[int, int, int, int, str]:
+    """Sort key for findings whose order in time is unknown; the smaller is nearer to the cause."""
+    shape = _OWN.index(finding.shape) if finding.shape in _OWN else len(_OWN)
+    root = 0 if finding.causal is Causal.ROOT else 1
+    return (RANKS[kind_of(finding)], root, -finding.confidence.rank, shape, finding.rule)
+
+
+def leads(one: Finding, other: Finding) -> bool:
+    """Whether `one` is nearer to the cause than `other`, which is preferred where nothing decides."""
+    if _names_who(one, other) or _names_who(other, one):
+        return _names_who(one, other)
+    a, b = kind_of(one), kind_of(other)
+    overruling = {"always"} if one.evidence[0].source == other.evidence[0].source else {"always", "elsewhere"}
+    if overruling & {LEADS[a, b], LEADS[b, a]}:
+        return LEADS[a, b] in overruling
+    return before(one.evidence[0], other.evidence[0]) is True
+
+
+def explains(cause: Finding, other: Finding) -> bool:
+    """Whether `other` can be a consequence of `cause`: not earlier, and of a kind that follows from it."""
+    a, b = kind_of(cause), kind_of(other)
+    if b is not Kind.GONE and before(other.evidence[0], cause.evidence[0]):
+        return False
+    match EXPLAINS[a, b]:
+        case "alike":
+            return other.shape is cause.shape
+        case "nan":
+            return other.shape is Shape.NAN
+        case said:
+            return said == "yes"
+
+
+#: Onsets of one slowdown are this many steps apart at most, or this share of the step: a change of pace is placed by a
+#: fit over records, and by another one in the clocks of each rank.
+_SAME_STEPS, _SAME_SHARE = 5, 0.1
+
+
+def same_onset(one: Finding, other: Finding) -> bool:
+    """Whether two findings can speak of one event: their onsets are near each other, or one is unknown."""
+    a, b = one.onset.step, other.onset.step
+    return a is None or b is None or abs(a - b) <= max(_SAME_STEPS, _SAME_SHARE * b)
+
+
+def _names_who(one: Finding, other: Finding) -> bool:
+    """Whether one names the ranks that make the run slow, where the other only says that it is slow since then."""
+    slow = one.shape is other.shape is Shape.SLOWDOWN
+    return slow and bool(one.culprits) and not other.culprits and same_onset(one, other)
+
+
+def _rows(name: str) -> tuple[dict[str, str], ...]:
+    lines = (files(__package__ or "") / name).read_text(encoding="utf-8").splitlines()
+    head, *rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    return tuple(dict(zip(head, row, strict=True)) for row in rows)
+
+
+def _cells(rows: tuple[dict[str, str], ...]) -> _Cells:
+    return {(Kind(row["kind"]), kind): row[kind.value] for row in rows for kind in Kind}
+
+
+_LEADING = _rows("leads.tsv")
+RANKS: Mapping[Kind, int] = {Kind(row["kind"]): int(row["rank"]) for row in _LEADING}
+LEADS: _Cells = _cells(_LEADING)
+EXPLAINS: _Cells = _cells(_rows("explains.tsv"))

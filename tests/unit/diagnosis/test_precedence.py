@@ -1,0 +1,125 @@
+"""Which of two findings leads, and what a cause explains, for every pair of kinds and every order in time."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import pytest
+
+from forensics.diagnosis.precedence import Kind, explains, kind_of
+from forensics.diagnosis.verdict import decide
+from forensics.model import Causal, Confidence, Coverage, Evidence, Finding, Locator, Onset, Severity, Shape
+from forensics.store.run import run_of
+
+#: What each kind overrules, in whatever order the two are printed; all other pairs are decided by the order in time.
+OVERRULED = {
+    "own": "echo learning slow gone",
+    "stop": "slow gone",
+    "limit": "gone",
+    "stuck": "slow gone",
+    "wait": "slow gone",
+    "echo": "gone",
+    "learning": "gone",
+    "slow": "gone",
+    "gone": "",
+}
+#: What each kind explains of what came later.
+FOLLOWS = {
+    "own": "own stop limit stuck wait echo learning slow gone",
+    "stop": "stop limit stuck wait echo learning slow gone",
+    "limit": "stop limit stuck wait echo learning slow gone",
+    "stuck": "stop limit stuck wait echo learning slow gone",
+    "wait": "stop limit stuck wait echo learning slow gone",
+    "echo": "own stop limit stuck wait echo learning slow gone",
+    "learning": "stop limit",
+    "slow": "stop limit",
+    "gone": "own stop limit stuck wait echo learning slow gone",
+}
+#: Where no order is known, a kind of an earlier line leads.
+RANKED = ("own", "stop limit", "stuck wait", "echo", "learning slow", "gone")
+KINDS = tuple(OVERRULED)
+MADE = {
+    "own": (Shape.CRASH, Causal.ROOT, "uncaught_exception"),
+    "stop": (Shape.STOPPED, Causal.ROOT, "cancelled"),
+    "limit": (Shape.STOPPED, Causal.ROOT, "time_limit"),
+    "stuck": (Shape.HANG, Causal.ROOT, "never_entered"),
+    "wait": (Shape.HANG, Causal.SYMPTOM, "collective_timeout"),
+    "echo": (Shape.CRASH, Causal.SYMPTOM, "wrapped_error"),
+    "learning": (Shape.LEARNING, Causal.ROOT, "diverged"),
+    "slow": (Shape.SLOWDOWN, Causal.ROOT, "slow_steps"),
+    "gone": (Shape.CRASH, Causal.SYMPTOM, "peer_gone"),
+}
+
+
+def finding(kind: str, line: int | None = None, shape: Shape | None = None, step: int | None = None) -> Finding:
+    own, causal, cause = MADE[kind]
+    return Finding(
+        rule=f"{kind.upper()}001",
+        shape=shape or own,
+        severity=Severity.ERROR,
+        confidence=Confidence.LOW if kind == "gone" else Confidence.MEDIUM,
+        title=kind,
+        because="made up",
+        evidence=(Evidence("train.log" if line else f"{kind}.log", Locator(line=line or 1), quote=kind),),
+        onset=Onset(step=step),
+        cause=cause,
+        causal=causal,
+    )
+
+
+def leading(*findings: Finding) -> str:
+    causes = {MADE[kind][2]: kind for kind in KINDS}
+    return causes[decide(findings, run_of("made", {}), Coverage()).cause]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_recognised(kind: str) -> None:
+    assert kind_of(finding(kind)) is Kind(kind)
+
+
+@pytest.mark.parametrize(("first", "second"), list(product(KINDS, KINDS)))
+def test_the_earlier_of_two_findings_leads_but_where_a_kind_overrules(first: str, second: str) -> None:
+    if first == second:
+        return
+    overruled = first in OVERRULED[second].split()
+    found = (finding(first, line=10), finding(second, line=20))
+    assert leading(*found) == leading(*reversed(found)) == (second if overruled else first)
+
+
+@pytest.mark.parametrize(("one", "other"), list(combinations(KINDS, 2)))
+def test_where_no_order_is_known_the_kind_decides(one: str, other: str) -> None:
+    tiers = {kind: at for at, kinds in enumerate(RANKED) for kind in kinds.split()}
+    if tiers[one] != tiers[other]:
+        found = (finding(one), finding(other))
+        assert leading(*found) == leading(*reversed(found)) == min(one, other, key=lambda kind: tiers[kind])
+
+
+@pytest.mark.parametrize(("cause", "other"), list(product(KINDS, KINDS)))
+def test_a_cause_explains_what_follows_from_it_and_came_later(cause: str, other: str) -> None:
+    assert explains(finding(cause, line=10), finding(other, line=20)) is (other in FOLLOWS[cause].split())
+    assert explains(finding(cause, line=20), finding(other, line=10)) is (
+        other == "gone" and other in FOLLOWS[cause].split()
+    )
+
+
+def test_an_error_of_the_programs_own_explains_the_wait_of_another_rank_whenever_that_was_said() -> None:
+    waited, failed = finding("wait", line=10), finding("own")
+    assert leading(waited, failed) == leading(failed, waited) == "own"
+
+
+def test_an_error_of_the_programs_own_explains_none_of_another_shape() -> None:
+    for cause in ("own", "echo", "gone"):
+        assert not explains(finding(cause, line=10), finding("own", line=20, shape=Shape.OOM))
+
+
+def test_wrong_learning_explains_not_a_number_and_no_other_error() -> None:
+    assert explains(finding("learning", line=10), finding("own", line=20, shape=Shape.NAN))
+    assert not explains(finding("learning", line=10), finding("own", line=20, shape=Shape.OOM))
+
+
+def test_memory_leads_not_a_number_leads_a_crash_where_no_order_is_known() -> None:
+    crash, nan, oom = (finding("own", shape=shape) for shape in (Shape.CRASH, Shape.NAN, Shape.OOM))
+    answers = [
+        decide(found, run_of("made", {}), Coverage()).shape for found in ((crash, nan), (nan, oom), (crash, oom))
+    ]
+    assert answers == [Shape.NAN, Shape.OOM, Shape.OOM]
