@@ -43,6 +43,7 @@ _MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b0x[0-9a-fA-F]+\b", "<address>"),
         (r"(?:[A-Za-z]:)?(?:[\w.@%+~-]*/)+(?=[\w.@%+~-])", ""),
         (r"(?i)\b(host(?:name)?|node|peer|server)((?:\s+|\s*[=:]\s*)['\"\[(]?)[\w.-]*\w", r"\1\2<host>"),
+        (r"(?<=error: )(?=[a-z.-]*\d)[a-z][\w.-]*(?=: )", "<host>"),
         (r"(?i)\b(on|from|run|job|pod|container|experiment)\s+(?=[\w.-]*\d)(?=[\w.-]*[a-z])[\w.-]*\w", r"\1 <id>"),
         (r"\b(?:[a-zA-Z][\w-]*\.){2,}[a-z]{2,}(?::\d+)?\b(?!\()", "<host>"),
         (r"\b(?=[\w-]*\d)(?=[\w-]*[a-zA-Z])\w+(?:-\w+){2,}\b", "<id>"),

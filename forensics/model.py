@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from forensics.identity import Identity, entity_of, root_of
+from forensics.identity import Identity, bare, entity_of, root_of
 
 if TYPE_CHECKING:
     from forensics.checkpoint import Checkpoint
@@ -184,8 +184,12 @@ class Finding:
 
     @property
     def _words(self) -> str:
-        """What the first evidence says; of a number, only the name of its metric."""
-        proof = self.evidence[0]
+        """What the first evidence says; of a number, only the name of its metric.
+
+        Of several ranks that were weighed against each other none is the first, so their words are taken in an order of
+        their own.
+        """
+        proof = min(self.evidence, key=lambda e: bare(e.quote)) if self.decides else self.evidence[0]
         return proof.quote if proof.value is None else proof.name or ""
 
 
