@@ -274,7 +274,11 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer: one shape, where it began, what leads to what, and what else it could have been."""
+    """The answer: one shape, where it began, what leads to what, and what else it could have been.
+
+    `lead` and `chain_findings` are places in the findings that were judged. `confidence` is that of outcome and shape;
+    onset and cause have their own, None where the answer names none.
+    """
 
     outcome: Outcome
     headline: str
@@ -288,6 +292,10 @@ class Verdict:
     against: tuple[Evidence, ...] = ()
     identity: Identity | None = None
     checkpoint: Checkpoint | None = None
+    lead: int | None = None
+    chain_findings: tuple[int, ...] = ()
+    onset_confidence: Confidence | None = None
+    cause_confidence: Confidence | None = None
 
 
 @dataclass(frozen=True, slots=True)

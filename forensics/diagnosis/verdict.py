@@ -18,7 +18,7 @@ from forensics.case.attempts import attempts
 from forensics.case.endings import ending
 from forensics.case.errors.timeline import before
 from forensics.case.health import Health, health_of
-from forensics.diagnosis.precedence import explains, leads, preference
+from forensics.diagnosis.precedence import Kind, explains, kind_of, leads, preference
 from forensics.model import (
     Causal,
     Confidence,
@@ -34,29 +34,34 @@ from forensics.model import (
 from forensics.store.run import Run
 
 _CHAIN = 6
+#: Causes that say that none is known.
+_NOT_KNOWN = frozenset(("unknown", "cause_not_recorded"))
 
 
 def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict:
     """Choose the finding that explains the others, or say that the run is healthy or cannot be judged."""
+    findings = tuple(findings)
     told = [f for f in findings if not f.is_noise]
     past = _of_earlier_runs([f for f in told if f.severity is Severity.ERROR], run)
     errors = [f for f in told if f.severity is Severity.ERROR and f not in past]
     if errors:
-        return _verdict(Outcome.FAILED, errors, run)
+        return _verdict(Outcome.FAILED, errors, findings, run)
     if warnings := [f for f in told if f.severity is Severity.WARNING]:
-        return _verdict(Outcome.SUSPECT, warnings, run)
+        return _verdict(Outcome.SUSPECT, warnings, findings, run)
     return _no_failure(_with_past(health_of(run), past), coverage)
 
 
-def _verdict(outcome: Outcome, findings: Sequence[Finding], run: Run) -> Verdict:
+def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Finding], run: Run) -> Verdict:
     """The answer that the finding nearest to the cause gives, with what it explains and what it does not."""
-    ranked = sorted(findings, key=preference)
+    place = {id(finding): at for at, finding in enumerate(findings)}
+    ranked = sorted(judged, key=preference)
     cause = reduce(_nearer, [f for f in ranked if not any(_weighed(f, decider) for decider in ranked)])
     others = [f for f in ranked if f is not cause and not _repeats(f, cause)]
     explained = [f for f in others if explains(cause, f)]
     omens = [f for f in others if _foretells(f, cause)]
     other = [f for f in others if f.shape is not cause.shape and f not in omens]
     rival = next((f for f in other if f not in explained), None) or next(iter(other), None)
+    links = [*omens, cause, *(f for f in explained if f not in omens)][:_CHAIN]
     return Verdict(
         outcome=outcome,
         headline=_sentence(cause),
@@ -65,11 +70,32 @@ def _verdict(outcome: Outcome, findings: Sequence[Finding], run: Run) -> Verdict
         culprits=cause.culprits,
         cause=cause.cause,
         confidence=_confidence(cause, rival, certain=rival is None or rival in explained),
-        chain=_chain([*omens, cause, *(f for f in explained if f not in omens)]),
+        chain=tuple(f"{f.title} ({f.evidence[0].place})" for f in links),
         runner_up=f"{rival.shape.value}: {rival.title}" if rival else None,
         against=_against(cause, run),
         identity=cause.identity,
+        lead=place[id(cause)],
+        chain_findings=tuple(place[id(f)] for f in links),
+        onset_confidence=_onset_confidence(cause),
+        cause_confidence=_cause_confidence(cause),
     )
+
+
+def _onset_confidence(cause: Finding) -> Confidence | None:
+    """How sure the onset is: a fit over records places it less surely than the last step before an error does.
+
+    Of the lab's failures 145 of 157 of an error, a stop or a hang had the right onset, 17 of 21 of a change of level.
+    """
+    if cause.onset.step is None and cause.onset.t_ns is None:
+        return None
+    fitted = kind_of(cause) in {Kind.LEARNING, Kind.SLOW}
+    return Confidence.MEDIUM if fitted and cause.confidence is Confidence.HIGH else cause.confidence
+
+
+def _cause_confidence(cause: Finding) -> Confidence | None:
+    if not cause.cause:
+        return None
+    return Confidence.LOW if cause.cause in _NOT_KNOWN else cause.confidence
 
 
 def _of_earlier_runs(errors: Sequence[Finding], run: Run) -> list[Finding]:
@@ -126,10 +152,6 @@ def _foretells(finding: Finding, cause: Finding) -> bool:
     """Whether wrong learning led up to numbers that are none: it stands before them, and is no rival."""
     soft = finding.shape is Shape.LEARNING and cause.shape is Shape.NAN
     return soft and before(finding.evidence[0], cause.evidence[0]) is True
-
-
-def _chain(steps: list[Finding]) -> tuple[str, ...]:
-    return tuple(f"{f.title} ({f.evidence[0].place})" for f in steps[:_CHAIN])
 
 
 def _against(cause: Finding, run: Run) -> tuple[Evidence, ...]:

@@ -56,7 +56,11 @@ def verdict_payload(verdict: Verdict) -> Payload:
         "culprits": sorted(verdict.culprits),
         "cause": verdict.cause or None,
         "confidence": verdict.confidence.value,
+        "onset_confidence": verdict.onset_confidence.value if verdict.onset_confidence else None,
+        "cause_confidence": verdict.cause_confidence.value if verdict.cause_confidence else None,
+        "lead": verdict.lead,
         "chain": list(verdict.chain),
+        "chain_findings": list(verdict.chain_findings),
         "runner_up": verdict.runner_up,
         "against": [evidence_payload(e) for e in verdict.against],
         "checkpoint": {"step": verdict.checkpoint.step, "path": verdict.checkpoint.path}

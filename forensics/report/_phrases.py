@@ -59,19 +59,10 @@ def onset(value: Onset) -> str:
 
 
 def lead(report: Report) -> Finding | None:
-    """Give the finding that the verdict stands on: its shape and cause, the most severe and certain first."""
-    verdict = report.verdict
-
-    def order(finding: Finding) -> tuple[bool, bool, bool, int, int]:
-        return (
-            finding.shape is not verdict.shape,
-            finding.cause != verdict.cause,
-            finding.onset.step != verdict.onset.step,
-            -finding.severity.rank,
-            -finding.confidence.rank,
-        )
-
-    return min(report.findings, key=order, default=None)
+    """Give the finding that the verdict rests on; of a run without one, the most severe and certain finding."""
+    if report.verdict.lead is not None:
+        return report.findings[report.verdict.lead]
+    return min(report.findings, key=lambda f: (-f.severity.rank, -f.confidence.rank), default=None)
 
 
 def unseen(report: Report) -> tuple[str, ...]:

@@ -44,7 +44,9 @@ def of_document(document: Mapping[str, Any]) -> dict[str, Any]:
     """What a `forensics.report/1` document says, the last run's where there are several."""
     one = document["runs"][-1] if "runs" in document else document
     verdict = one["verdict"]
+    lead = verdict.get("lead")
     leads = [f for f in one["findings"] if (f["shape"], f["cause"]) == (verdict["shape"], verdict["cause"])]
+    leads = leads if lead is None else [one["findings"][lead]]
     actions = [action["text"] for action in verdict.get("actions", ())] or (leads[0]["next"] if leads else [])
     return said_of(verdict, (verdict.get("onset") or {}).get("step"), actions)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -207,4 +208,9 @@ def test_the_signature_in_a_traceback_s_last_line_names_it() -> None:
 def test_the_order_of_findings_does_not_change_the_answer() -> None:
     run = a_run([(60, "sigterm15", STOP), (61, "traceback", error("KeyError"))], range(40))
     found = [f for rule in load("rules").rules for f in rule.check(run, rule.config() if rule.config else None)]
-    assert decide(found, run, Coverage()) == decide(found[::-1], run, Coverage())
+    told, back = decide(found, run, Coverage()), decide(found[::-1], run, Coverage())
+    assert replace(told, lead=None, chain_findings=()) == replace(back, lead=None, chain_findings=())
+    assert told.lead is not None
+    assert back.lead is not None
+    assert found[told.lead] is found[::-1][back.lead]
+    assert [found[at] for at in told.chain_findings] == [found[::-1][at] for at in back.chain_findings]

@@ -90,6 +90,10 @@ def failed() -> Report:
             "CRS001: RuntimeError raised by the detector at step 415",
             identity=_finding().identity,
             checkpoint=Checkpoint(400, "ckpt/step_400"),
+            lead=0,
+            chain_findings=(0, 1),
+            onset_confidence=Confidence.HIGH,
+            cause_confidence=Confidence.MEDIUM,
         ),
         findings=(
             _finding(),
