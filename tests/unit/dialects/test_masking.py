@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.dialects._masking import Slot
+from forensics.dialects._masking import Slot, slots
 
 
 def value(text: str) -> float:
@@ -33,3 +33,15 @@ def test_every_spelling_of_infinity_is_infinite(word: str, tail: str) -> None:
 def test_a_number_is_what_it_says(number: float) -> None:
     assert value(repr(number)) == number
     assert value(f"{number:,.1f}") == float(f"{number:.1f}")
+
+
+@pytest.mark.parametrize("date", ["11/22/2026 20:17:13", "[11/22 20:17:13]", "11/22/26 20:17:13"])
+def test_a_date_with_slashes_counts_nothing(date: str) -> None:
+    assert [(slot.key, slot.text) for slot in slots(f"{date} - step 20: loss 1.60")] == [
+        ("step", "20"),
+        ("loss", "1.60"),
+    ]
+
+
+def test_a_count_of_a_plan_is_no_date() -> None:
+    assert [slot.over for slot in slots("11/22 loss 1.60")] == [False, True, False]
