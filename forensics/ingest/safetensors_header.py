@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from math import prod
 from typing import cast
 
+from forensics.checkpoint import named
 from forensics.errors import InputError, NotMine
-from forensics.ingest._checkpoint_step import checkpoint_of
 from forensics.ingest._config_facts import ConfigFacts
 from forensics.ingest._out import Out
 from forensics.ingest._safetensors_length import LENGTH_BYTES, header_bytes
@@ -110,7 +110,7 @@ def _sizes(cell: object) -> tuple[int, ...] | None:
 
 
 def _checkpoint(path: str, out: Out, *, complete: bool | None) -> None:
-    found = checkpoint_of(path)
+    found = named(path)
     if found is not None:
         done = False if found.temporary else complete
         row = {"seq": 0, "step": found.step, "path": found.path, "kind": "directory", "complete": done}

@@ -13,9 +13,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from forensics.checkpoint import named
 from forensics.errors import InputError, NotMine
 from forensics.ingest._attempts import Attempts
-from forensics.ingest._checkpoint_step import checkpoint_of
 from forensics.ingest._json_records import Places, number, places, records_before_damage
 from forensics.ingest._metric_rows import At, MetricRows, int64
 from forensics.ingest._out import Out
@@ -126,8 +126,8 @@ def _facts(state: Mapping[str, object], out: Out) -> None:
 
 def _checkpoint(path: str, out: Out, *, broken: bool) -> bool:
     """State the checkpoint folder that the file stands in, if it stands in one."""
-    found = checkpoint_of(path)
-    if found is None or found.step is None or found.path == path:
+    found = named(path)
+    if found is None or not found.has_place or found.path == path:
         return False
     complete = False if broken or found.temporary else None
     row = {"seq": 0, "step": found.step, "path": found.path, "kind": "directory", "complete": complete}

@@ -52,6 +52,36 @@ def test_a_temporary_folder_and_an_empty_file_are_not_complete(run: Run) -> None
         assert run(read, path, data).table("checkpoints").select("step", "complete").rows() == [(step, False)], path
 
 
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [
+        ("step_40/model.pt", b"PK\x03\x04" + bytes(300) + b"PK\x05\x06" + bytes(18)),
+        ("rl_model_40_steps.zip", b"PK\x03\x04" + bytes(300) + b"PK\x05\x06" + bytes(18)),
+        ("step_40/w.h5", b"\x89HDF\r\n\x1a\n" + bytes(32) + (300).to_bytes(8, "little") + bytes(252)),
+        ("step_40/w.hdf5", b"\x89HDF\r\n\x1a\n\x02" + bytes(19) + (300).to_bytes(8, "little") + bytes(264)),
+    ],
+)
+def test_a_container_that_lacks_its_end_is_not_complete(name: str, whole: bytes, run: Run) -> None:
+    for data, complete in (
+        (whole, None),
+        (whole[:-1], None if name.endswith((".pt", ".zip")) else False),
+        (whole[:200], False),
+    ):
+        assert run(read, name, data).table("checkpoints").select("step", "complete").rows() == [(40, complete)]
+
+
+def test_text_in_place_of_weights_stands_for_a_checkpoint_that_was_saved(run: Run) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+    rows = run(read, "out/checkpoint-40/model.safetensors", pointer).table("checkpoints")
+    assert rows.select("step", "complete").rows() == [(40, None)]
+
+
+@pytest.mark.parametrize("name", ["data/train.h5", "upload.zip", "features.hdf5"])
+def test_an_archive_without_a_step_in_its_name_is_left_to_others(name: str, run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, name, WEIGHTS)
+
+
 def test_a_marker_that_is_written_last_means_complete(run: Run) -> None:
     for path in ("step_40/.metadata", "log/DONE_00000040"):
         rows = run(read, path, WEIGHTS).table("checkpoints").select("step", "complete").rows()
