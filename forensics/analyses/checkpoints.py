@@ -24,9 +24,9 @@ def last_clean(run: Run, shape: Shape | None, onset: Onset) -> Checkpoint | None
         return None
     if shape is Shape.NAN:
         return origin(run).last_clean_checkpoint
-    rows = known(run.scan("checkpoints"))
+    rows = known(run)
     committed = pl.col("committed") | pl.col("on_disk") | ~pl.lit(bool(rows["committed"].any()))
-    usable = rows.filter(~pl.col("removed") & pl.col("complete").fill_null(value=True) & committed)
+    usable = rows.filter(~pl.col("removed") & ~pl.col("ruined") & pl.col("complete").fill_null(value=True) & committed)
     if shape is Shape.LEARNING and onset.step is not None:
         usable = usable.filter(pl.col("step") < onset.step)
     return Checkpoint(int(usable["step"][-1]), usable["path"][-1]) if usable.height else None

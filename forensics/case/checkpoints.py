@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import polars as pl
+
+from forensics.case.epochs import epoch_scale
+from forensics.case.errors.failures import standing
+from forensics.checkpoint import whose
+from forensics.store.run import Run
 
 _BEST_FIRST = {"directory": 0, "committed": 1, "saved": 2}
 _WRITTEN = tuple(_BEST_FIRST)
 
 
-def known(checkpoints: pl.LazyFrame) -> pl.DataFrame:
+def known(run: Run) -> pl.DataFrame:
     """One row per step, sorted by step.
 
-    Columns: `step`, `path`, `source`, `line`, `committed`, `removed`, `on_disk`, `complete`. A path of a folder on disk
-    is preferred to a commit line's, and that to a save line's. A step saved again after its removal
-    is not removed.
+    Columns: `step`, `path`, `source`, `line`, `committed`, `removed`, `on_disk`, `complete`, `ruined`. A path of a
+    folder on disk is preferred to a commit line's, and that to a save line's. A step saved again after its removal is
+    not removed; one that is missing on disk between others of its folder is. `ruined`: an error names it.
     """
-    rows = checkpoints.filter(pl.col("step").is_not_null()).with_columns(
+    return run.derived(_known)
+
+
+def _known(run: Run) -> pl.DataFrame:
+    rows = _placed(run, run.collect("checkpoints").sort("source", "attempt", "seq", maintain_order=True))
+    frame = rows.filter(pl.col("step").is_not_null()).with_columns(
         written=pl.col("kind").is_in(_WRITTEN),
         order=pl.col("kind").replace_strict(_BEST_FIRST, default=9, return_dtype=pl.Int32),
     )
-    frame = rows.collect().sort("source", "attempt", "seq", maintain_order=True)
     fates = pl.col("kind").filter(pl.col("kind").is_in([*_WRITTEN, "removed"]) & (pl.col("kind") != "directory"))
     best = frame.group_by("step", maintain_order=True).agg(
         pl.col("written").any(),
@@ -31,8 +43,47 @@ def known(checkpoints: pl.LazyFrame) -> pl.DataFrame:
         (fates.last() == "removed").fill_null(value=False).alias("removed"),
         pl.col("complete").filter(pl.col("kind") == "directory").max(),
     )
-    best = best.with_columns(removed=pl.col("removed") & ~pl.col("on_disk"))
+    removed = (pl.col("removed") | _missing(best)) & ~pl.col("on_disk")
+    best = best.with_columns(removed=removed, ruined=_ruined(run, best["path"].to_list()))
     return best.filter("written").drop("written").sort("step")
+
+
+def _placed(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with the path and the step of the checkpoint that their path names: a file inside of one is none itself."""
+    found = {path: whose(path) for path in rows["path"].drop_nulls().unique()}
+    scale = epoch_scale(run) if any(one is not None and one.step is None for one in found.values()) else None
+    places: list[tuple[str, str, int | None]] = []
+    for path, one in found.items():
+        if one is None:
+            continue
+        by_epoch = scale.step_of(one.epoch) if scale is not None and one.epoch is not None else None
+        places.append((path, one.path, one.step if one.step is not None else by_epoch))
+    told = pl.DataFrame(places, schema={"path": pl.String, "own": pl.String, "at": pl.Int64}, orient="row")
+    return (
+        rows.join(told, on="path", how="left", maintain_order="left")
+        .with_columns(path=pl.coalesce("own", "path"), step=pl.coalesce("at", "step"))
+        .drop("own", "at")
+    )
+
+
+def _missing(best: pl.DataFrame) -> pl.Expr:
+    """Whether a checkpoint is not on disk although others of its folder are, by the end of their paths."""
+    homes = {path.rpartition("/")[0] for path in best.filter("on_disk")["path"] if path and "/" in path}
+    home = pl.col("path").str.replace(r"/[^/]*$", "")
+    beside = [(home == name) | home.str.ends_with(f"/{name}") for name in sorted(homes)]
+    return pl.any_horizontal(beside).fill_null(value=False) if beside else pl.lit(value=False)
+
+
+def _ruined(run: Run, paths: Sequence[str | None]) -> pl.Series:
+    """Whether an error that stands names a checkpoint or a file in it: it could not be read, or not be written."""
+    said = [f"{failure.message}\n{failure.quote}" for failure in standing(run)] if any(paths) else []
+    return pl.Series([bool(path) and any(_names(text, path) for text in said) for path in paths], dtype=pl.Boolean)
+
+
+def _names(text: str, path: str | None) -> bool:
+    """Whether a text names a path or one below it, from its beginning or as the end of a longer one."""
+    named = rf"(?:^|[^\w.-]){re.escape(path or '')}(?:$|[^\w.-]|\.(?:$|\W))"
+    return re.search(named, text, re.MULTILINE) is not None
 
 
 def _best(column: str, kept: pl.Expr) -> pl.Expr:
@@ -60,6 +111,7 @@ def judged(
     broken = ~pl.col("complete").fill_null(value=True)
     table = (
         (pl.col("removed"), "removed", "a later line says that it was deleted"),
+        (pl.col("ruined"), "incomplete", "an error names it"),
         (broken, "incomplete", "the files on disk are not those of a finished save"),
         (kept, "incomplete", "its save began, but no line says that it was committed"),
         (step >= first_bad, "dirty", f"saved at or after the first bad step {first_bad}"),

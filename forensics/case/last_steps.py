@@ -3,7 +3,7 @@
 Fatal lines often stand in another file than the steps: in a job's `.err`, in a launcher's log, in a tracker's exit
 record. Asked in this order: the steps of the same file before the place; those of the stores nearest to it (the other
 stream of the same process, then the same rank, then printed lines before trackers), by the clock where both have one,
-else their last record. An epoch is never a step.
+else their last record. A record that gives an epoch alone stands at the step that the run's scale of epochs gives.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from itertools import takewhile
 import numpy as np
 import polars as pl
 
+from forensics.case.epochs import epoch_scale
 from forensics.case.progress import ledger
 from forensics.case.steps import of_training
 from forensics.store.run import Run
@@ -28,7 +29,10 @@ _STREAM = re.compile(r"(?:std)?(?:err|out)(?:or|put)?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """The training records of one source in its order: places, steps, times in ns (-1 where none was printed)."""
+    """The training records of one source in the order in which they were written: places, steps, times in ns.
+
+    A time is -1 where none was printed. A database fills its pages from their ends, so places need not rise.
+    """
 
     source: str
     rank: int | None
@@ -39,8 +43,8 @@ class Track:
 
     def before(self, at: int) -> int | None:
         """Give the last step whose record stands before a place of this source."""
-        count = int(np.searchsorted(self.at, at))
-        return int(self.step[count - 1]) if count else None
+        rows = np.flatnonzero(self.at < at)
+        return int(self.step[rows[-1]]) if len(rows) else None
 
     def until(self, t_ns: int) -> int | None:
         """Give the step of the last record until a time; None where all came later or no record has a time."""
@@ -83,13 +87,18 @@ def _distance(track: Track, source: str, rank: int | None) -> tuple[bool, int, b
 
 
 def _tracks(run: Run) -> Mapping[str, Track]:
-    step = pl.coalesce("step", "gstep")
+    scale = epoch_scale(run)
+    by_epoch = scale.steps_of(pl.col("epoch")) if scale is not None else pl.lit(None, dtype=pl.Int64)
+    step = pl.coalesce("step", "gstep", by_epoch)
+    if scale is not None and scale.counts_epochs:
+        step = pl.when(pl.col("source").is_in(scale.counts_epochs)).then(scale.steps_of(step)).otherwise(step)
     rows = (
         run.scan("metrics")
         .filter(step.is_not_null() & of_training())
         .select(
             "source",
             "rank",
+            "seq",
             at=pl.coalesce("line", "byte", "seq").fill_null(0),
             step=step,
             t_ns=pl.col("t_ns").fill_null(-1),
@@ -98,7 +107,7 @@ def _tracks(run: Run) -> Mapping[str, Track]:
         .unique(["source", "at", "step"], maintain_order=True)
         .collect()
     )
-    every = pl.concat([rows, _bars(run)]).sort("source", "at", maintain_order=True)
+    every = pl.concat([rows, _bars(run)]).sort("source", "seq", "at", maintain_order=True)
     return {track.source: track for track in map(_track, every.partition_by("source", maintain_order=True))}
 
 
@@ -113,6 +122,7 @@ def _bars(run: Run) -> pl.DataFrame:
         .select(
             "source",
             "rank",
+            "seq",
             at=pl.coalesce("line", "byte", "seq").fill_null(0) - 1,
             step="done",
             t_ns=pl.col("t_ns").fill_null(-1),

@@ -2,7 +2,9 @@ r"""Keras and TensorFlow `fit`: `Epoch E/M`, then `i/N … - loss: … - metric:
 
 The bar's time per step is a clock (`progress_bars`). The loss is the running mean of the epoch: a NaN stays in it to
 the end of the epoch and hides from which batch it came; `val_loss` is printed on the last frame. The step is (E - 1)
-* N + i. A frame without an `Epoch` line above it has no step. TerminateOnNaN names the batch and stops the run.
+* N + i. Where no frame stands inside of an epoch (`verbose=2`), the step is the epoch, by which Keras's own callbacks
+name files and rows. A frame without an `Epoch` line above it has no step. TerminateOnNaN names the batch and stops the
+run.
 
 Example:
     ```log
@@ -20,9 +22,9 @@ Example:
     Epoch 1: val_loss improved from 1.50000 to 1.25000, saving model to out/k_01.keras
     Batch 3: Invalid loss, terminating training
     ```
-    => step=8 loss=nan mae=nan
-    => saved step=8 path=out/k_01.keras
-    => event keras.nan step=8
+    => step=1 loss=nan mae=nan
+    => saved step=1 path=out/k_01.keras
+    => event keras.nan step=1
 
 Not this:
     ```log
@@ -32,10 +34,17 @@ Not this:
 
 from __future__ import annotations
 
-from functools import partial
+import polars as pl
 
-from forensics.dialects._epochs import global_step
+from forensics.dialects._epochs import epoch_is_step, global_step
 from forensics.dialects.spec import Dialect, Line
+
+
+def _count(frame: pl.DataFrame) -> pl.DataFrame:
+    """Count batches where bars show them, else epochs."""
+    inside = (frame["meaning"] == "metrics") & (frame["iter"] < frame["iters"])
+    return global_step(frame, first=1) if inside.any() else epoch_is_step(frame)
+
 
 DIALECT = Dialect(
     name="keras",
@@ -57,6 +66,6 @@ DIALECT = Dialect(
         ),
         Line("nan", ": Invalid loss, terminating training", r"Batch \d+: Invalid loss, terminating training"),
     ),
-    finish=partial(global_step, first=1),
+    finish=_count,
     doc=__doc__ or "",
 )

@@ -25,7 +25,7 @@ def step_marks(run: Run, report: Report) -> tuple[Mark, ...]:
     clean = _clean_checkpoint(run, report)
     if clean is not None:
         found.append(Mark(float(clean), f"last clean checkpoint, step {clean}", "clean"))
-    near = _near(known(run.scan("checkpoints")).filter(~pl.col("removed"))["step"].to_list(), onset)
+    near = _near(known(run).filter(~pl.col("removed"))["step"].to_list(), onset)
     found += [Mark(float(step), f"checkpoint, step {step}", "checkpoint") for step in near if step != clean]
     return tuple(found)
 

@@ -133,7 +133,7 @@ def _checkpoints(
     run: Run, bad: int | None, clean: int | None, *, seen: bool, suspect: int | None
 ) -> tuple[tuple[JudgedCheckpoint, ...], Checkpoint | None]:
     """Judge every known checkpoint and give the last clean one; one after a rise only when there is no other."""
-    rows = known(run.scan("checkpoints"))
+    rows = known(run)
     if bad is None or rows.is_empty():
         return (), None
     states = judged(rows, first_bad=bad, last_clean=clean, gradient_seen=seen, suspect_from=suspect)
@@ -161,5 +161,5 @@ def _restart(run: Run, best: Checkpoint | None) -> str | None:
 def _proof(run: Run, best: Checkpoint | None) -> tuple[Evidence, ...]:
     if best is None:
         return ()
-    rows = known(run.scan("checkpoints")).filter(pl.col("step") == best.step)
+    rows = known(run).filter(pl.col("step") == best.step)
     return tuple(checkpoint_evidence(row) for row in rows.iter_rows(named=True))

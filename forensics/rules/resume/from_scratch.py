@@ -140,7 +140,7 @@ def from_scratch(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     restarts = boundaries(run)
     if not restarts:
         return
-    saved = known(run.scan("checkpoints"))
+    saved = known(run)
     ending = ending_of(run)
     for boundary in restarts:
         before = saved.filter((saved["step"] > boundary.before.first) & (saved["step"] <= boundary.before.last))

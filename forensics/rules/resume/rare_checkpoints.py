@@ -175,7 +175,7 @@ class _Loss:
 def rare_checkpoints(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Find the life that lost most."""
     cfg = cfg or Config()
-    saved = known(run.scan("checkpoints"))
+    saved = known(run)
     if not saved.height:
         return
     every = lives(run)

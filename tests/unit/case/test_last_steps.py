@@ -77,3 +77,20 @@ def test_an_epoch_and_an_evaluation_are_no_training_step() -> None:
         {"source": "a.out", "line": 2, "step": 500, "name": "eval_loss"},
     )
     assert last_step(run, "a.err", 5) is None
+
+
+def test_a_data_base_that_fills_its_pages_from_their_ends_is_read_in_the_order_of_its_records() -> None:
+    steps = [{"source": "t.db", "byte": 8000 - at, "seq": at, "step": at, "t_ns": _SECOND * at} for at in (5, 10, 70)]
+    assert last_step(_run(*steps), "launcher.log", 5) == 70
+    assert last_step(_run(*steps), "launcher.log", 5, 100 * _SECOND) == 70
+    assert last_step(_run(*steps), "launcher.log", 5, 20 * _SECOND) == 10
+
+
+def test_a_record_with_an_epoch_alone_stands_at_the_step_of_that_epoch() -> None:
+    run = _run(
+        {"source": "out/checkpoint-50/trainer_state.json", "line": 9, "step": 50, "epoch": 0.4386},
+        {"source": "train.log", "line": 4, "epoch": 0.4386},
+        {"source": "train.log", "line": 8, "epoch": 0.6667},
+    )
+    assert last_step(run, "train.log", 20) == 76
+    assert last_step(run, "train.log", 6) == 50

@@ -1,0 +1,94 @@
+"""How epochs and steps of a run convert, learned from records and counters that give both.
+
+Steps are those that the run itself counts by: optimizer steps, or epochs where its records number nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from forensics.case.joined.stores import counted
+from forensics.case.progress import ledger
+from forensics.case.steps import at, of_training
+from forensics.store.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class EpochScale:
+    """`steps` of the run in one epoch, 1 where its steps are epochs, and the step at which epoch 0 is over.
+
+    `counts_epochs` are sources that number their records by epochs although the run counts finer ones.
+    """
+
+    steps: float
+    zero: float = 0.0
+    counts_epochs: frozenset[str] = frozenset()
+
+    def step_of(self, epoch: float) -> int:
+        """Give the last step of a whole epoch, or the step of a fraction of one."""
+        return round(self.zero + epoch * self.steps)
+
+    def steps_of(self, epoch: pl.Expr) -> pl.Expr:
+        """Give the same for a column."""
+        return (self.zero + epoch * self.steps).round().cast(pl.Int64)
+
+
+def epoch_scale(run: Run) -> EpochScale | None:
+    """Give the scale of a run; None where nothing tells it."""
+    return run.derived(_epoch_scale)
+
+
+def _epoch_scale(run: Run) -> EpochScale | None:
+    numbered = run.scan("metrics").filter(at().is_not_null() & of_training())
+    told = numbered.filter(pl.col("epoch").is_finite() & (pl.col("epoch") > 0)).select("source", "epoch", at())
+    last = told.sort("epoch").tail(1).filter(pl.col("epoch") != pl.col("epoch").floor()).collect()
+    if last.height:
+        return EpochScale(last["at"][0] / last["epoch"][0])
+    ends = _ends(told.collect())
+    ends = ends if ends.height else _ends(_below_heads(run, numbered))
+    by_epoch = ends.filter((pl.col("at") == pl.col("epoch")).all().over("source"))["source"].unique().to_list()
+    judged = counted(run, pl.col("name") == "loss").select("source").unique().collect()["source"].to_list()
+    if by_epoch and not set(judged) - set(by_epoch):
+        return EpochScale(1.0)
+    finer = _of_batches(run) or _line(ends.filter(~pl.col("source").is_in(by_epoch)))
+    return None if finer is None else replace(finer, counts_epochs=frozenset(by_epoch))
+
+
+def _of_batches(run: Run) -> EpochScale | None:
+    """The length of an epoch as counters of its batches print it; an epoch that is numbered 0 ends after one."""
+    lengths = {counter.plan for counter in ledger(run).of("train", "batch")}
+    from_zero = any(counter.first == 0 for counter in ledger(run).of("train", "epoch"))
+    return EpochScale(max(lengths), max(lengths) * from_zero) if lengths else None
+
+
+def _line(ends: pl.DataFrame) -> EpochScale | None:
+    slope = ends["slope"].drop_nulls().median()
+    if not isinstance(slope, float) or slope <= 0:
+        return None
+    return EpochScale(slope, float((ends["at"] - slope * ends["epoch"]).median()))  # type: ignore[arg-type] # a number
+
+
+def _below_heads(run: Run, records: pl.LazyFrame) -> pl.DataFrame:
+    """Records with the epoch whose line (`Epoch 3/10`) stands above them in their file."""
+    heads = (
+        run.scan("progress")
+        .filter((pl.col("unit") == "epoch") & pl.col("done").is_not_null())
+        .select("source", "seq", epoch=pl.col("done").cast(pl.Float64))
+        .sort("seq")
+        .collect()
+    )
+    own = records.filter(pl.col("source").is_in(heads["source"].unique().to_list()))
+    return own.select("source", "seq", at()).sort("seq").collect().join_asof(heads, on="seq", by="source")
+
+
+def _ends(records: pl.DataFrame) -> pl.DataFrame:
+    """The last step of each epoch (columns `source`, `epoch`, `at`), and the steps since the epoch before (`slope`).
+
+    The newest epoch has no slope: its end is not known.
+    """
+    ends = records.filter(pl.col("epoch").is_finite()).group_by("source", "epoch").agg(pl.col("at").max())
+    since = (pl.col("at").diff() / pl.col("epoch").diff()).over("source")
+    newest = pl.col("epoch") == pl.col("epoch").max().over("source")
+    return ends.sort("source", "epoch").with_columns(slope=pl.when(~newest).then(since))

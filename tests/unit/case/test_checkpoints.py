@@ -1,0 +1,71 @@
+"""Which checkpoints a run left: each once, by its own path, and none that cannot be loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from forensics.case.checkpoints import known
+from forensics.pipeline import ingest_run
+from forensics.store.run import run_of
+
+_WHOLE = b"PK\x03\x04" + bytes(200) + b"PK\x05\x06" + bytes(18)
+
+
+def _written(place: Path, log: list[str], *files: str) -> pl.DataFrame:
+    (place / "train.log").write_text("\n".join(log) + "\n", encoding="utf-8")
+    for name in files:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(_WHOLE)
+    return known(ingest_run(place))
+
+
+def _records(first: int, last: int) -> list[str]:
+    return [f"step {at} loss {3 - at / 100:.4f}" for at in range(first, last + 1)]
+
+
+def test_a_file_inside_of_a_checkpoint_is_no_checkpoint_of_its_own() -> None:
+    paths = ("out/step_50", "out/step_50/optimizer.bin", "out/step_50/random_states_0.pkl")
+    rows = {"source": "t.log", "seq": range(3), "kind": "saved", "step": [50, 50, 0], "path": paths}
+    assert known(run_of("r", {"checkpoints": pl.DataFrame(rows)})).select("step", "path").rows() == [
+        (50, "out/step_50")
+    ]
+
+
+def test_a_saved_one_whose_folder_is_gone_from_between_the_others_is_removed(tmp_path: Path) -> None:
+    saved = [f"saved checkpoint to out/step_{at}" for at in (20, 40)]
+    told = _written(tmp_path, [*_records(1, 45), *saved], "out/step_20/model.pt")
+    assert told.select("step", "removed").rows() == [(20, False), (40, True)]
+
+
+def test_a_saved_one_is_not_missed_where_no_checkpoint_was_copied_with_the_log(tmp_path: Path) -> None:
+    told = _written(tmp_path, [*_records(1, 45), "saved checkpoint to out/step_40"])
+    assert told.select("step", "removed").rows() == [(40, False)]
+
+
+def test_one_that_could_not_be_read_is_ruined_and_those_with_a_like_name_are_not(tmp_path: Path) -> None:
+    error = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 9, in <module>',
+        "FileNotFoundError: [Errno 2] No such file or directory: '/data/out/step_4/optim.pt'",
+    ]
+    files = [f"out/step_{at}/model.pt" for at in (2, 4, 40)]
+    told = _written(tmp_path, [*_records(1, 45), *error], *files)
+    assert told.select("step", "ruined").rows() == [(2, False), (4, True), (40, False)]
+
+
+def test_one_named_by_its_epoch_stands_at_the_step_where_that_epoch_ended(tmp_path: Path) -> None:
+    log = [
+        f"Epoch {e}/9\n"
+        + "\n".join(f"{n}/10 ━━━━━━━━━━ 1s 9ms/step - loss: {3 - e / 10 - n / 99:.4f}" for n in (4, 10))
+        for e in range(1, 8)
+    ]
+    told = _written(tmp_path, log, "checkpoints/epoch_04.keras")
+    assert told.select("step", "path").rows() == [(40, "checkpoints/epoch_04.keras")]
+
+
+def test_one_named_by_its_epoch_keeps_the_epoch_where_the_run_counts_nothing_else(tmp_path: Path) -> None:
+    log = [f"Epoch {epoch}/9\n10/10 - 1s - 9ms/step - loss: {3 - epoch / 10:.4f}" for epoch in range(1, 8)]
+    told = _written(tmp_path, log, "checkpoints/epoch_04.keras")
+    assert told.select("step", "path").rows() == [(4, "checkpoints/epoch_04.keras")]
