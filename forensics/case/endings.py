@@ -13,7 +13,7 @@ import polars as pl
 from forensics.case.end_markers import ending_of
 from forensics.case.errors.near_the_end import ends_the_log, last_lines
 from forensics.case.joined.stores import counted
-from forensics.case.progress import CLOSE, Counter, Plan, is_close, ledger
+from forensics.case.progress import CLOSE, Counter, is_close, ledger
 from forensics.case.steps import of_training
 from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.store.run import Run
@@ -111,7 +111,7 @@ def _statuses(run: Run) -> pl.DataFrame:
 
 def _reach(run: Run) -> Reach:
     """The furthest of all counters of training; one that is at its end decides, whatever else was counted later."""
-    ways = [*_by_counters(run), *_by_settings(run)]
+    ways = [*_by_counters(run), *_by_plans(run)]
     reached = next((way for way in ways if way.is_reached), None)
     if reached is not None:
         return reached
@@ -125,13 +125,9 @@ def _by_counters(run: Run) -> Iterator[Reach]:
     for one in sorted(steps, key=lambda c: -c.plan):
         if one.done is not None:
             yield Reach(one.done, one.plan, "step", one.is_reached)
-        elif (step := _steps(run)[1]) is not None:
-            yield _against(run, step, one.plan)
     batches = found.of("train", "batch")
     for one in found.of("train", "epoch"):
-        if one.done is None:
-            yield from _by_epochs(run, one.plan)
-        else:
+        if one.done is not None:
             whole = _is_whole(run, one, [b for b in batches if (b.source, b.rank) == (one.source, one.rank)])
             yield Reach(one.done, one.plan, "epoch", one.done >= one.last and whole)
 
@@ -143,14 +139,14 @@ def _is_whole(run: Run, epoch: Counter, batches: list[Counter]) -> bool:
     return _last_epoch_is_full(run)
 
 
-def _by_settings(run: Run) -> Iterator[Reach]:
+def _by_plans(run: Run) -> Iterator[Reach]:
+    """The records against the plan that lines or settings tell, in steps where both are."""
     step = _steps(run)[1]
-    plans: tuple[Plan, ...] = ledger(run).plans
-    largest = {unit: max((p.count for p in plans if p.unit == unit), default=None) for unit in ("step", "epoch")}
-    if step is not None and largest["step"] is not None:
-        yield _against(run, step, largest["step"])
-    elif largest["epoch"] is not None:
-        yield from _by_epochs(run, largest["epoch"])
+    steps, epochs = ledger(run).planned("step"), ledger(run).planned("epoch")
+    if step is not None and steps is not None:
+        yield _against(run, step, steps)
+    elif epochs is not None:
+        yield from _by_epochs(run, epochs)
 
 
 def _against(run: Run, step: int, plan: int) -> Reach:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from forensics.case.steps import of_training
-from forensics.dialects._counters import kind_of
+from forensics.dialects.counters import kind_of, plan_keys
 from forensics.store.run import Run
 
 #: A plan is reached by the last record before it where so small a share of it is left: the loop prints no later step.
@@ -25,12 +25,6 @@ _NUMBERED_EPOCH = re.compile(r"(?i)\bep(?:och)?s?\W{0,3}(\d+)(?:\s*(?:/|of)\s*(\
 _SPEAKER = ("source", "attempt", "rank")
 #: A counter's frames: those of one reader under one name and plan, in order.
 _COUNTER = (*_SPEAKER, "name", "unit", "plan", "dialect")
-#: Keys of settings that name a plan in steps, or in epochs.
-_STEP_KEYS = (
-    r"(?i)(?:^|[._/])(?:max_?steps|max_?iters?|max_train_steps|num_train_steps|total_?steps|total_train_steps"
-    r"|num_?iterations|num_steps|train_iters|train_steps|training_steps|n_steps|total_iters)$"
-)
-_EPOCH_KEYS = r"(?i)(?:^|[._/])(?:num_train_epochs|max_?epochs|num_?epochs|n_epochs|epochs|total_epochs)$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +94,15 @@ class Ledger:
         for one in self.counters:
             last[one.source] = max(one.attempt, last.get(one.source, 0))
         return tuple(c for c in self.counters if (c.what, c.unit) == (what, unit) and c.attempt == last[c.source])
+
+    def planned(self, unit: str) -> int | None:
+        """Give how far training is to go in a unit (step or epoch): by the lines of the program, else by its settings.
+
+        The largest where several are told: a run that was resumed goes further. None where nothing tells.
+        """
+        lines = (counter.plan for counter in self.of("train", unit) if counter.done is None)
+        settings = (plan.count for plan in self.plans if plan.unit == unit)
+        return max(lines, default=None) or max(settings, default=None)
 
     def phase_at(self, source: str, seq: int) -> tuple[str, int] | None:
         """Give what a source counts where a record stands (train, eval, data, …), and how far it is; else None."""
@@ -231,10 +234,10 @@ def _plans(run: Run) -> Iterator[Plan]:
     key = pl.col("key").str
     rows = (
         run.scan("facts")
-        .filter(key.contains(_STEP_KEYS) | key.contains(_EPOCH_KEYS))
+        .filter(key.contains(plan_keys("step")) | key.contains(plan_keys("epoch")))
         .with_columns(
             count=pl.col("value").str.strip_chars('"').cast(pl.Float64, strict=False),
-            unit=pl.when(key.contains(_EPOCH_KEYS)).then(pl.lit("epoch")).otherwise(pl.lit("step")),
+            unit=pl.when(key.contains(plan_keys("epoch"))).then(pl.lit("epoch")).otherwise(pl.lit("step")),
         )
         .filter((pl.col("count") > 0) & (pl.col("count") == pl.col("count").round()) & (pl.col("count") < 1e15))
         .sort("source", "line", "key")

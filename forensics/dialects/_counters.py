@@ -11,14 +11,16 @@ import re
 
 import polars as pl
 
+from forensics.dialects.counters import kind_of, plan_names
 from forensics.dialects.spec import Dialect, Line
 
 _COUNT, _TIME = r"\d[\d,]*", r"[\d:]+"
 _OF = rf"\s*(?P<step>{_COUNT})\s*/\s*(?P<max_steps>{_COUNT})"
-#: A word that names a plan, and its number: `Total optimization steps = 3,000`, `max_steps: 500`, `max_iters=600`.
-_STEPS = r"(?:steps|iterations|iters|updates)"
-_IS = rf"['\"]?\s*(?:[:=]|is|to)\s*(?P<max_steps>{_COUNT})\b"
-_EPOCHS = rf"['\"]?\s*(?:[:=]|is|to)\s*(?P<epochs>{_COUNT})\b"
+#: The number behind a name of a plan: `Total optimization steps = 3,000`, `max_steps: 500`.
+_IS = {
+    unit: rf"['\"]?\s*(?:[:=]|is|to)\s*(?P<{group}>{_COUNT})\b"
+    for unit, group in (("step", "max_steps"), ("epoch", "epochs"))
+}
 
 COUNTERS = Dialect(
     name="counters",
@@ -33,35 +35,14 @@ COUNTERS = Dialect(
         Line("progress", "━", rf"^(?P<label>.*?):?\s*[━╸╺]{{3,}}[━╸╺ ]*(?:\d{{1,3}}%\s+)?{_OF}\b"),
         Line("progress", "% [", rf"^(?P<label>.*?):?\s*\d{{1,3}}(?:\.\d+)?% \[{_OF} (?P<elapsed>{_TIME})<"),
         Line("progress", "=] - ", rf"^(?P<label>){_OF} \[=+\] - "),
-        Line("progress", "otal optimization steps", rf"otal optimization {_STEPS}{_IS}"),
-        Line("progress", "ax_steps", rf"\bmax_{_STEPS}{_IS}"),
-        Line("progress", "ax_iters", rf"\bmax_{_STEPS}{_IS}"),
-        Line("progress", "otal training steps", rf"(?i)\btotal (?:training|train) {_STEPS}{_IS}"),
-        Line("progress", "rain_steps", rf"\b(?:num_|max_|total_)?train_{_STEPS}{_IS}"),
-        Line("progress", "rain_iters", rf"\btrain_{_STEPS}{_IS}"),
-        Line("progress", "ax_epochs", rf"\bmax_epochs{_EPOCHS}"),
-        Line("progress", "um_train_epochs", rf"\bnum_train_epochs{_EPOCHS}"),
-        Line("progress", "Num Epochs", rf"\bNum Epochs{_EPOCHS}"),
+        *(
+            Line("progress", name.needle, rf"(?i)\b{name.pattern}{_IS[name.unit]}")
+            for name in plan_names()
+            if name.needle
+        ),
     ),
 )
 
-_DATA = (
-    r"\bmap\b|\bfilter|token|\bsplit\b|\bload|\bextract|\bresolv|\bpre-?(?:process|pare|load|fetch)|\bprepar"
-    r"|\bflatten|\bsaving\b|\bcreat|\bconcat|\bgroup|\bpack|\bcast|\bsort|\bconvert|\bcomput|\bbuild|\bindex"
-    r"|\bread|\bscan|\bcopy|\bwrit|\bhash|\bcach|\bverif|\bdedup|\bdata|\bshard|\bquantiz|\bmerg|\bapplying"
-)
-#: What a bar counts, by the words before it; the first that fits. Data comes before training: `Tokenizing train set`.
-_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE))
-    for kind, pattern in (
-        ("download", r"\b(?:down|up)load|\bfetch|\bpulling\b"),
-        ("data", _DATA),
-        ("eval", r"\beval|\bvalid|\bval\b|\btest|\bpredict|\bbenchmark|\bscor|\binfer|\bdev\b"),
-        ("sampling", r"\bsampl|\brollout|\bgenerat|\bdenois|\bdecod|\bdraw"),
-        ("train", r"\btrain|\bepochs?\b|\bep\b|\bsteps?\b|\biter|\bfit\b|\bupdate|\boptim|\bbatch"),
-    )
-)
-_OF_DATA = re.compile(r"^(?:examples?|files?|shards?|docs?|rows?|ba|records?|images?|splits?)/")
 _BAR = re.compile(COUNTERS.lines[0].pattern)
 _PROGRESS = {
     "seq": pl.Int64(), "line": pl.Int64(), "byte": pl.Int64(), "t_ns": pl.Int64(), "rank": pl.Int64(),
@@ -88,14 +69,6 @@ def sparse(found: pl.DataFrame) -> pl.DataFrame:
     edge = ~drawn.shift(1, fill_value=False) | ~drawn.shift(-1, fill_value=False)
     evenly = drawn.cast(pl.Int64).cum_sum() % (count // _EVENLY) == 0
     return found.filter(~drawn | edge | whole | whole.shift(1, fill_value=False) | evenly)
-
-
-def kind_of(label: str, per: str = "") -> str:
-    """Tell what a bar counts (train, eval, data, download or sampling) by its words and its rate; empty if unknown."""
-    named = next((kind for kind, pattern in _KINDS if pattern.search(label)), "")
-    if not named and _OF_DATA.match(per):
-        return "data"
-    return named
 
 
 def is_of_data(line: str) -> bool:

@@ -17,7 +17,6 @@ KEYS: Mapping[str, str] = {
     "warmup_steps": r"(?:(?:lr_|num_)?warmup_(?:steps|iters|iterations|num_steps))",
     "warmup_ratio": r"(?:(?:lr_)?warmup_(?:ratio|fraction))",
     "scheduler": r"(?:lr_scheduler_type|lr_scheduler|lr_decay_style|scheduler_type|lr_schedule)",
-    "total_steps": r"(?:max_steps|total_steps|train_iters|num_iterations|max_iters|total_iters)",
     "vocab": r"(?:padded_vocab_size|vocab_size|n_vocab)",
     "classes": r"(?:num_classes|n_classes|num_labels)",
     "weight_decay": r"weight_decay",

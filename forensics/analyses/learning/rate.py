@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from forensics.analyses.learning.lr_config import number_of
 from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.end_markers import ending_of
+from forensics.case.progress import ledger
 from forensics.store.run import Run
 
 #: Above all values before it by this much a rate did not only come back: no schedule with restarts does that.
@@ -83,7 +83,7 @@ def rose_to_the_end(schedule: Schedule, limits: Warming) -> bool:
 
 def reached_its_end(run: Run, schedule: Schedule, limits: Warming) -> bool:
     """Whether a run says that it ended, or logged its rate up to the last steps that were planned."""
-    total, last = number_of(run, "total_steps"), schedule.curve.step(-1)
+    total, last = ledger(run).planned("step"), schedule.curve.step(-1)
     planned = total is not None and last is not None and last >= limits.finished * total
     return planned or ending_of(run).final is not None
 

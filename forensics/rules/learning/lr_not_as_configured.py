@@ -100,6 +100,7 @@ from forensics.analyses.learning.objective import reinforced
 from forensics.analyses.learning.rate import Warming, reached_its_end, rose_to_the_end
 from forensics.case.curves.loss import curves
 from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
+from forensics.case.progress import ledger
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
@@ -119,7 +120,7 @@ class AsConfigured:
     off: float = 0.05
 
 
-@rule("LRN010", shape=Shape.LEARNING, needs=("metrics", "facts", "events"), config=AsConfigured)
+@rule("LRN010", shape=Shape.LEARNING, needs=("metrics", "facts", "events", "progress"), config=AsConfigured)
 def lr_not_as_configured(run: Run, cfg: AsConfigured | None = None) -> Iterator[Finding]:
     """Compare the longest logged learning rate with the configuration."""
     cfg = cfg or AsConfigured()
@@ -165,9 +166,9 @@ def _never_warm(run: Run, schedule: Schedule, cfg: Warming) -> Iterator[Finding]
 
 
 def _warmup(run: Run, schedule: Schedule, cfg: AsConfigured) -> Iterator[Finding]:
-    steps, share, total = (number_of(run, k) for k in ("warmup_steps", "warmup_ratio", "total_steps"))
+    steps, share = number_of(run, "warmup_steps"), number_of(run, "warmup_ratio")
     said = configured(run, "warmup_steps" if steps else "warmup_ratio")
-    length = steps or (share or 0) * (total or 0)
+    length = steps or (share or 0) * (ledger(run).planned("step") or 0)
     first = schedule.curve.step(0)
     if said is None or length < cfg.warmup or first is None or first > cfg.early * length:
         return
@@ -178,7 +179,7 @@ def _warmup(run: Run, schedule: Schedule, cfg: AsConfigured) -> Iterator[Finding
 
 
 def _decay(run: Run, schedule: Schedule, cfg: AsConfigured) -> Iterator[Finding]:
-    said, total = configured(run, "scheduler"), number_of(run, "total_steps")
+    said, total = configured(run, "scheduler"), ledger(run).planned("step")
     last, v = schedule.curve.step(-1), schedule.curve.values
     if said is None or total is None or last is None or not cfg.finished * total <= last <= total / cfg.finished:
         return

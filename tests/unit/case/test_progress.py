@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forensics.case.progress import Counter, Ledger, ledger
-from forensics.dialects._counters import kind_of
+from forensics.dialects.counters import kind_of
 from forensics.pipeline import ingest_run
 from forensics.store.run import Run
 
