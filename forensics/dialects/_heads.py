@@ -22,6 +22,8 @@ _HEAD_BYTES, _LINES, _MOST = 8192, 4, 1000
 _STAMP = re.compile(rb"^[\s\d\[\](){}:.,/TZ+-]*(?:[A-Z]{4,8}\b)?[\s|\]:-]*")
 _WORDS = re.compile(rb"[A-Za-z]{3,}[^A-Za-z]+[A-Za-z]{3,}")
 _FRACTION = re.compile(rb"\d\.\d|\d/\d|\d%")
+#: An error is no head: another one begins like it.
+_ERROR = b"Traceback (most recent call last)"
 _LEAST_BYTES = 12
 
 
@@ -64,7 +66,8 @@ def _head_of(head: bytes) -> tuple[tuple[bytes, ...], int]:
     for raw in head.splitlines(keepends=True)[:-1]:
         line = _bare(raw.rstrip(b"\n"))
         at += len(raw)
-        if len(every) == _LINES or (every and (_FRACTION.search(line) or any(line == other for other, _ in every))):
+        again = any(line == other for other, _ in every)
+        if len(every) == _LINES or _ERROR in raw or again or (every and _FRACTION.search(line)):
             break
         if len(line) >= _LEAST_BYTES and _WORDS.search(line):
             every.append((line, at))

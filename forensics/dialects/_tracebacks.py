@@ -45,6 +45,12 @@ _ASIDE = re.compile(rb"Exception in thread|Error in atexit|exception was never r
 _THREAD = re.compile(r'File "[^"]*threading\.py", line \d+, in _bootstrap')
 _HANDLING = "During handling of the above exception"
 _CHAIN = (_HANDLING, "The above exception was the direct cause")
+#: Words that a launcher or a bar left before a head: the rank that stands directly before it speaks.
+_SPEAKER = re.compile(r"\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?$")
+#: Functions by which a program is entered: what reaches them ends it, however it is printed.
+_ENTRIES = frozenset(("<module>", "main", "_main"))
+#: Folders of code that is not the program's own.
+_LIBRARY = re.compile(r"^<|/(?:site|dist)-packages/|/lib/python\d")
 #: A message is over after so many lines.
 _MESSAGE_LINES = 12
 #: So many innermost frames tell what a process waited in.
@@ -65,18 +71,26 @@ class Traceback:
     frames: int = 0
     at: int = 0
     text: str = ""
+    rank: int | None = None
     root: tuple[str, str, str] | None = None
     read: int = 0
     ended: bool = False
     quotes: bool = False
     handling: bool = False
     chain: bool = field(default=False)
+    outer: str = ""
     stack: list[str] = field(default_factory=list[str])
 
     @property
     def frame(self) -> str:
         """The innermost frame so far: file, line and function."""
         return f"{self.file}:{self.line} in {self.function}" if self.file else ""
+
+    @property
+    def caught(self) -> bool:
+        """Whether a function of the program printed it: an exception that nobody catches begins at the entry."""
+        file, _, function = self.outer.rpartition(" in ")
+        return bool(file) and function not in _ENTRIES and _LIBRARY.search(file) is None
 
     def attrs(self) -> dict[str, str]:
         """As the strings of an event."""
@@ -91,6 +105,7 @@ class Traceback:
             "root_message": root[1][:1000] if root else "",
             "root_frame": root[2] if root else "",
             "handling": "yes" if root and self.handling else "",
+            "caught": "yes" if self.caught else "",
         }
         return {key: value.encode("utf-8", "replace").decode() for key, value in said.items() if value}
 
@@ -109,7 +124,9 @@ def read(head: str, lines: Sequence[str]) -> Traceback:
     prefix, rank = _prefix.split(head)
     before = head[len(prefix) : head.find(HEAD, len(prefix))]
     indent = len(before) - len(before.lstrip()) if not before.strip() else 0
-    found = Traceback()
+    if rank is None and (glued := _SPEAKER.search(before)) is not None:
+        before, rank = "", int(glued["rank"])
+    found = Traceback(rank=rank)
     for number, line in enumerate(lines, start=1):
         rest, speaker = body(_ANSI.sub("", line), before if before.strip() else "")
         if rank is not None and speaker != rank:
@@ -124,6 +141,7 @@ def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
     if (frame := _FRAME.search(rest) or _RICH.match(rest)) is not None:
         found.frames += 1
         found.file, found.line, found.function = frame["file"], frame["line"], frame["function"].strip()
+        found.outer = found.outer or found.frame
         found.stack.append(found.frame)
         found.ended = False
     elif not rest.strip():
@@ -136,6 +154,7 @@ def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
         if not (found.chain or found.quotes):
             return True
         found.chain = found.ended = found.quotes = False
+        found.outer = ""
         found.stack.clear()
     elif not found.ended and (last := _exception(found, rest)) is not None:
         found.exc, found.message, found.at, found.text = last["exc"], (last["message"] or "").strip(), number, raw
@@ -237,7 +256,8 @@ class Assembler:
         breaks = [found.start() for found in islice(_BREAK.finditer(text), self._lines + 1)]
         lines = [text[a + 1 : b] for a, b in pairwise([*breaks, len(text)])]
         found = read(row["raw"], lines)
-        self._read_to[row["rank"]] = row["seq"] + found.read
+        rank = row["rank"] if row["rank"] is not None else found.rank
+        self._read_to[rank] = row["seq"] + found.read
         place = {"seq": row["seq"], "line": row["line"], "byte": row["byte"]}
         if found.at:
             skipped = text[: breaks[found.at - 1] + 1].encode("utf-8", "surrogateescape")
@@ -252,7 +272,7 @@ class Assembler:
             {
                 **place,
                 "stamped": row["raw"][:160],
-                "rank": row["rank"],
+                "rank": rank,
                 "step": None,
                 "level": "error",
                 "code": "traceback",

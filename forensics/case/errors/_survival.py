@@ -51,6 +51,8 @@ class Judged(Protocol):
     @property
     def head(self) -> int | None: ...
     @property
+    def caught(self) -> bool: ...
+    @property
     def cause(self) -> str: ...
     @property
     def quote(self) -> str: ...
@@ -66,11 +68,13 @@ def last_ends(failures: Sequence[Judged], end: Ending) -> dict[str, int]:
     return found
 
 
-def cleared(failure: Judged, end: Ending, last: int, *, goes_on: bool, unreported: bool) -> str:
+def cleared(  # noqa: PLR0913 - what is known of the run's end, each by its name
+    failure: Judged, end: Ending, last: int, *, goes_on: bool, unreported: bool, reached: bool
+) -> str:
     """Say why an error is not the run's failure, or nothing.
 
-    `last` is the place of the last failure or end in its log; `goes_on` says that the log goes on for some lines, and
-    `unreported` that no launcher tells of an end by failure.
+    `last` is the place of the last failure or end in its log; `goes_on` says that the log goes on for some lines,
+    `unreported` that no launcher tells of an end by failure, and `reached` that training came to the end of its plan.
     """
     if _survived(failure, end):
         left = end.steps_of(failure.source).went_back(failure.at, failure.rank)
@@ -81,6 +85,8 @@ def cleared(failure: Judged, end: Ending, last: int, *, goes_on: bool, unreporte
     success = end.success_for(failure.source, failure.at, failure.t_ns)
     if success is not None:
         return _after_success(failure, success)
+    if failure.caught and reached and unreported and not end.steps_of(failure.source).at:
+        return "success"  # an uncaught error would have been printed from the program's entry on
     return "success" if _ended_well_elsewhere(failure, end, goes_on=goes_on, unreported=unreported) else ""
 
 

@@ -15,6 +15,7 @@ import polars as pl
 
 from forensics.case.attempts import Attempts, attempts
 from forensics.case.end_markers import Ending, ending_of
+from forensics.case.endings import ending
 from forensics.case.errors._failure import ANY, Failure, merged
 from forensics.case.errors._survival import alike, cleared, last_ends, recurring, started_again
 from forensics.case.errors.attributes import attributes
@@ -53,7 +54,7 @@ def _failures(run: Run) -> tuple[Failure, ...]:
     end, freed = ending_of(run), _freed(run) if any(f.code == _MAY_BE_STUCK for f in found) else {}
     last, again, ends = last_lines(run), recurring(found), last_ends(found, end)
     unreported = not any(f.weight == Weight.WRAPPER and f.cause != _CUT for f in found)
-    tried = attempts(run)
+    tried, reached = attempts(run), any(f.caught for f in found) and ending(run).reach.is_reached
 
     def why(failure: Failure) -> str:
         if failure.code == _MAY_BE_STUCK and failure.at < freed.get(failure.source, -1):
@@ -63,7 +64,7 @@ def _failures(run: Run) -> tuple[Failure, ...]:
         if failure.weight == Weight.STOP and _left_behind(failure, tried, end):
             return "earlier"
         goes_on = not ends_the_log(failure.source, failure.line, last)
-        return cleared(failure, end, ends[failure.source], goes_on=goes_on, unreported=unreported) or (
+        return cleared(failure, end, ends[failure.source], goes_on=goes_on, unreported=unreported, reached=reached) or (
             "recurring"
             if goes_on and failure in again
             else "earlier"
@@ -147,6 +148,7 @@ def _judged(run: Run) -> Iterator[Failure]:
             where=attrs.get("frame", ""),
             aside="aside" in attrs,
             stack=_stack(attrs.get("stack", "")),
+            caught="caught" in attrs,
             head=int(attrs["head_line"]) if attrs.get("head_line", "").isdigit() else None,
         )
 

@@ -26,8 +26,8 @@ def tracebacks(text: str, *, piece: int | None = None) -> list[dict[str, object]
         line += data.count(b"\n", at, end)
         at = end
     tables += reader.close()[0]
-    rows = [row for table in tables for row in table["events"].iter_rows(named=True) if row["code"] == "traceback"]
-    return [row | json.loads(row["attrs"]) for row in rows]
+    events = [row for table in tables if "events" in table for row in table["events"].iter_rows(named=True)]
+    return [row | json.loads(row["attrs"]) for row in events if row["code"] == "traceback"]
 
 
 def test_class_message_and_innermost_frame_are_kept() -> None:
@@ -151,3 +151,21 @@ def test_the_traceback_that_a_message_ends_with_is_its_inner_one() -> None:
 def test_a_remote_task_names_the_class_that_it_wraps() -> None:
     (found,) = tracebacks(FRAMES + "ray.exceptions.RayTaskError(ValueError): ray::worker() (pid=7)\n")
     assert found["exc"] == "ray.exceptions.RayTaskError(ValueError)"
+
+
+def test_a_traceback_behind_a_bar_on_the_same_line_is_the_ranks_that_its_tag_names() -> None:
+    mine = ["[rank3]: " + line for line in PLAIN.splitlines()]
+    (found,) = tracebacks("\n".join([" 57%|#####     | 72/126 [00:17<00:13, loss=1.9]" + mine[0], *mine[1:]]) + "\n")
+    assert (found["rank"], found["exc"], found["frames"]) == (3, "ValueError", "2")
+
+
+def test_a_traceback_that_begins_inside_of_the_program_was_caught_there() -> None:
+    (found,) = tracebacks(PLAIN.replace("in main", "in load_cache"))
+    assert found["caught"] == "yes"
+
+
+def test_a_traceback_from_an_entry_or_a_library_was_not_caught_by_the_program() -> None:
+    library = PLAIN.replace("/opt/toy/train.py", "/usr/lib/python3.11/site-packages/x/run.py").replace("main", "call")
+    for text in (PLAIN, PLAIN.replace("in main", "in <module>"), library):
+        (found,) = tracebacks(text)
+        assert "caught" not in found
