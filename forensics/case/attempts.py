@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from forensics.case.launches import launches
 from forensics.case.lives import Boundary, Life, boundaries, is_new, lives
-from forensics.case.starts import Start, starts
+from forensics.case.starts import Start, openings, starts
 from forensics.case.steps import at
 from forensics.store.run import Run
 
@@ -146,16 +147,16 @@ def of_judged(run: Run) -> Run:
 
 
 def _attempts(run: Run) -> Attempts:
-    inside, edges = starts(run), boundaries(run)
+    inside, edges, launched = starts(run), boundaries(run), launches(run)
     joins = [edge for edge in edges if edge.before.source != edge.after.source]
     fresh = _counts_anew(run, inside, edges)
     inside = {source: kept for source, own in inside.items() if (kept := tuple(s for s in own if s not in fresh))}
-    if not inside and not joins:
+    if not inside and not joins and not launched:
         return Attempts((Attempt(0),))
-    base = _bases(inside, joins)
+    base = _bases(inside, joins) | {**launched}
     count = 1 + max(base.get(source, 0) + len(inside.get(source, ())) for source in {*inside, *base})
     cuts = {source: _cuts(source, inside.get(source, ()), base, count) for source in {*inside, *base}}
-    begins = _begins(cuts, inside, joins, count)
+    begins = _begins(run, cuts, inside, joins, count)
     cuts |= _by_steps(run, cuts, begins)
     return Attempts(_described(run, cuts, begins), cuts)
 
@@ -168,7 +169,7 @@ def _counts_anew(run: Run, inside: Mapping[str, Sequence[Start]], edges: Sequenc
         begins = [
             s for s in silent if s.source == edge.after.source and edge.before.seq_last < s.seq <= edge.after.seq_first
         ]
-        if edge.kind == "scratch" and begins and not is_new(run, edge):
+        if edge.kind in {"scratch", "stage"} and begins and not is_new(run, edge):
             anew.update(begins)
     return anew
 
@@ -190,10 +191,18 @@ def _cuts(source: str, own: Sequence[Start], base: Mapping[str, int], count: int
 
 
 def _begins(
-    cuts: Mapping[str, Sequence[Cut]], inside: Mapping[str, Sequence[Start]], joins: Sequence[Boundary], count: int
+    run: Run,
+    cuts: Mapping[str, Sequence[Cut]],
+    inside: Mapping[str, Sequence[Start]],
+    joins: Sequence[Boundary],
+    count: int,
 ) -> list[Start | None]:
     """What says best that each attempt begins: a line with the step that was loaded, with a time, or any."""
     found: list[list[Start]] = [[] for _ in range(count)]
+    first = openings(run)
+    for source, number in launches(run).items():
+        if number:
+            found[number].append(first.get(source, Start(source, -1)))
     for source, own in inside.items():
         for start, cut in zip(own, cuts[source][1:], strict=True):
             found[cut.number].append(start)

@@ -20,8 +20,8 @@ from forensics.store.run import Run
 #: No job of today has more ranks; a larger number was misread.
 MOST_RANKS = 1_000_000
 _FOLDER = re.compile(r"^(?P<base>.*?attempt_\d+)/\d+/")
-_STATED = r"\[rank(\d{1,6})\]|\brank=(\d{1,6})\b"
-_CLIENTS = re.compile(r"\b\d+/(?P<size>\d{1,6}) clients joined")
+_STATED = r"\[rank(\d{1,6})\]|\brank=(\d{1,6})\b|\bGLOBAL_RANK: (\d{1,6})\b"
+_CLIENTS = re.compile(r"\b\d+/(\d{1,6}) clients joined|\bMEMBER: \d+/(\d{1,6})\b")
 _SIZE = re.compile(r"world_?size|n_?ranks|num_processes", re.IGNORECASE)
 
 
@@ -106,8 +106,8 @@ def _world(run: Run) -> frozenset[int]:
 
 def _size(run: Run) -> int:
     """Size of the job as a store's message or a fact states it, 0 when none does."""
-    joined = run.scan("events").filter(pl.col("text").str.contains("clients joined", literal=True)).select("text")
-    sizes = [int(hit["size"]) for (text,) in joined.collect().iter_rows() if (hit := _CLIENTS.search(text))]
+    joined = run.scan("events").filter(pl.col("text").str.contains("clients joined|MEMBER: ")).select("text")
+    sizes = [int(hit[hit.lastindex or 0]) for (text,) in joined.collect().iter_rows() if (hit := _CLIENTS.search(text))]
     facts = run.scan("facts").select("key", "value").collect()
     for key, value in facts.iter_rows():
         digits = (value or "").strip('"')

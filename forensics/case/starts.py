@@ -58,11 +58,11 @@ def openings(run: Run) -> Mapping[str, Start]:
 def _openings(run: Run) -> dict[str, Start]:
     signs = _signs(run).filter(pl.col("code").is_in(sorted(_STRONG - {"elastic-restart"})))
     done = _activity(run, {*signs["source"].to_list()})
-    found: dict[str, Start] = {}
+    found: dict[str, list[Mapping[str, Any]]] = {}
     for row in signs.iter_rows(named=True):
         if not done.get(row["source"], _NOTHING).before(row["seq"]):
-            found[row["source"]] = _start([row])
-    return found
+            found.setdefault(row["source"], []).append(row)
+    return {source: _start(rows) for source, rows in found.items()}
 
 
 def _starts(run: Run) -> dict[str, tuple[Start, ...]]:

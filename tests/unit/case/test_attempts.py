@@ -222,3 +222,47 @@ def test_a_loss_that_is_lost_by_an_earlier_attempt_only_is_told_and_not_judged(t
     _, report = judged(place_of(tmp_path, train_log=[*first, resumed, *steps(21, 90), DONE]))
     assert report.verdict.outcome is Outcome.HEALTHY
     assert any(finding.shape is Shape.NAN for finding in report.findings)
+
+
+def test_a_traceback_at_the_head_that_another_one_follows_is_no_new_process(tmp_path: Path) -> None:
+    other = [ERROR[0], '  File "launch.py", line 9, in <module>', "ChildFailedError: train.py FAILED"]
+    tried, report = judged(place_of(tmp_path, train_log=[*ERROR, "sending SIGTERM to 27019", *other]))
+    assert len(tried.every) == 1
+    assert "KeyError: 'rope'" in report.verdict.headline
+
+
+CAUGHT = ("Traceback (most recent call last):", '  File "cache.py", line 3, in load_cache', "KeyError: 'rope'")
+
+
+def counted(first: int, last: int, plan: int) -> list[str]:
+    return [f"step {n}/{plan} | loss: {3 - n / 50 + 0.01 * (n % 3):.4f} | lr: 1.00e-03" for n in range(first, last + 1)]
+
+
+def test_an_error_that_the_program_printed_itself_did_not_end_a_run_that_reached_its_plan(tmp_path: Path) -> None:
+    _, report = judged(place_of(tmp_path, slurm_out=counted(1, 90, 90), slurm_err=CAUGHT))
+    assert report.verdict.outcome is Outcome.HEALTHY
+
+
+def test_an_error_that_nobody_caught_or_before_the_end_of_the_plan_is_a_crash(tmp_path: Path) -> None:
+    for name, last, error in (("uncaught", 90, ERROR), ("early", 50, CAUGHT)):
+        (tmp_path / name).mkdir()
+        _, report = judged(place_of(tmp_path / name, slurm_out=counted(1, last, 90), slurm_err=error))
+        assert report.verdict.shape is Shape.CRASH, name
+
+
+LOADED = "Loading model from out/base with step 90"
+
+
+def test_steps_that_begin_anew_after_the_end_of_a_plan_are_the_next_stage(tmp_path: Path) -> None:
+    lines = [*counted(0, 89, 90), LOADED, *counted(1, 60, 60)]
+    tried, report = judged(place_of(tmp_path, train_log=lines))
+    assert len(tried.every) == 2
+    assert not ids(report) & {"RSM001", "RSM002", "RSM003", "RSM004", "RSM005"}
+
+
+def test_steps_that_begin_anew_before_the_end_of_a_plan_are_lost(tmp_path: Path) -> None:
+    again = [line.replace(f"step {n + 50}/", f"step {n}/", 1) for n, line in enumerate(counted(51, 110, 200), 1)]
+    _, report = judged(
+        place_of(tmp_path, train_log=[*counted(0, 50, 200), "resumed from step 50 of out/last.pt", *again])
+    )
+    assert "RSM004" in ids(report)
