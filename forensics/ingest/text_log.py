@@ -32,6 +32,10 @@ PIECE_BYTES = 8 << 20
 SIEVE_FROM_BYTES = 4 << 20
 #: What a launcher says of a rank, whatever file it stands in.
 _OF_OTHERS = ("elastic-failure", "elastic-rank", "mpi-rank-died", "mpi-signal", "mpi-abort", "ddp-model-mismatch")
+#: A rank as a logger's format writes it, between brackets or bars; `rank=16` of a matrix stands in no such place.
+_TAG = r"(?i)(?:\[|\| ?|\()(?:global_?)?rank[ _:=]{0,2}(\d{1,6})(?:\]| ?\||\))"
+#: Fewer lines than this say nothing of a format.
+_FEW = 3
 _GLOBS = (
     *("*.log", "*.log.[0-9]*", "*.txt", "*.out", "*.err", "stdout*", "stderr*", "*.o[0-9]*", "*.e[0-9]*"),
     *("slurm-*", "nohup*", "*output*", "*.jsonl", "log*", "*.log.json", "typescript"),
@@ -76,15 +80,16 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT, sizes: Sizes | None
         keep_freed_blocks()
     reader = Reader(dialects, Bounds(limits.quote_chars, limits.traceback_lines, year), tasks=tasks, sample=lines)
     base = opened.source.attempt or 0
+    rank = opened.source.rank if opened.source.rank is not None else _speaker(raw)
     said = set[tuple[str, str]]()
     for block in opened.blocks():
         for piece in pieces(block, sizes.piece_bytes):
             write_settings(out, piece, said)
             for tables in reader.feed(piece.data, offset=piece.offset, first_line=piece.first_line):
-                _write(out, tables, opened.source.rank, base)
+                _write(out, tables, rank, base)
     ready, flooded = reader.close()
     for tables in ready:
-        _write(out, tables, opened.source.rank, base)
+        _write(out, tables, rank, base)
     for code, count in flooded:
         out.issue("flood", f"{code}: hits between the first and the last ones were left out", count=count)
     for problem in opened.problems():
@@ -93,6 +98,12 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT, sizes: Sizes | None
     out.account(
         read_bytes=account.read_bytes, skipped_bytes=account.skipped_bytes, reason=account.reason, records=reader.lines
     )
+
+
+def _speaker(sample: pl.Series) -> int | None:
+    """The rank that a logger puts behind the time and the level of most lines, where it is one for all of them."""
+    said = sample.str.extract(_TAG).drop_nulls()
+    return int(said[0]) if said.n_unique() == 1 and len(said) >= max(_FEW, len(sample) / 2) else None
 
 
 def pieces(block: Block, piece_bytes: int = PIECE_BYTES) -> Iterator[Block]:

@@ -49,6 +49,8 @@ SIGNALS: Mapping[int, str] = MappingProxyType(
 #: An abort: a watchdog's, when a rank waited too long, or the program's own (a failed assertion, a C++ exception).
 ABORTED = frozenset({-6, 134})
 _TABLE, _TASKS, _MPI, _FORCED = "elastic-failure", "srun-exit", "mpi-rank-died", "agent-forces"
+#: No node has more workers.
+_NODE_RANKS = 128
 _SPAN = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
 
 
@@ -56,7 +58,7 @@ _SPAN = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
 class Exit:
     """The end of one rank: its exit code (negative: a signal), and whether the launcher had to use force.
 
-    `first` says that the launcher saw it fail before all others.
+    `first` says that the launcher saw it fail before all others; `local_rank` is known of torchrun's workers.
     """
 
     rank: int
@@ -67,6 +69,7 @@ class Exit:
     line: int | None
     quote: str
     first: bool = False
+    local_rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,17 @@ class Exits:
 
     by_rank: Mapping[int, Exit]
     sources: frozenset[str] = frozenset()
+
+    @property
+    def left_out(self) -> frozenset[int]:
+        """Ranks below a listed one on the same node, which a list of that node's failures leaves out: code 0."""
+        highest: dict[int, int] = {}
+        for end in self.by_rank.values():
+            if end.local_rank is not None and end.local_rank <= end.rank:
+                first = end.rank - end.local_rank
+                highest[first] = max(end.rank, highest.get(first, 0))
+        below = {rank for first, last in highest.items() for rank in range(first, min(last, first + _NODE_RANKS))}
+        return frozenset(below - self.by_rank.keys())
 
 
 def cause_of(code: int) -> str:
@@ -129,6 +143,7 @@ def _ends(row: Mapping[str, Any], attrs: Mapping[str, str]) -> Iterator[Exit]:
             line=row["line"],
             quote=row["text"] or "",
             first="root_cause" in attrs,
+            local_rank=int(attrs["local_rank"]) if attrs.get("local_rank", "").isdigit() else None,
         )
 
 

@@ -110,14 +110,18 @@ def _nonzero(run: Run) -> Iterator[Clue]:
 
 
 def _absent(run: Run, told: Exits) -> Iterator[Clue]:
-    """Ranks that left a log and are in no list of failures, on nodes that have such a list."""
+    """Ranks that are in no list of failures: those that left a log, on nodes that have such a list, and those between
+    the ranks of the list.
+    """  # noqa: D205 - one sentence over two lines
     if not told.by_rank or any(e.code not in (1, -15, -6) for e in told.by_rank.values()):
         return
     of = nodes(run)
     covered = {of.get(rank) for rank in told.by_rank}
     seen = last_seen(run)
-    gone = [r for r in world(run) - told.by_rank.keys() if r in seen and of.get(r) in covered and r not in stacks(run)]
-    if not gone or len(gone) * 2 > len(world(run)):
+    everyone = world(run) | told.left_out
+    silent = {r for r in everyone - told.by_rank.keys() if r in seen and of.get(r) in covered}
+    gone = (silent | told.left_out) - stacks(run).keys()
+    if not gone or len(gone) * 2 > len(everyone):
         return
     ranks = tuple(sorted(gone))
     listed = Evidence(
@@ -126,8 +130,9 @@ def _absent(run: Run, told: Exits) -> Iterator[Clue]:
     )  # fmt: skip
     why = f"{ranks_text(ranks)} is in no list of failures: it had ended with code 0"
     yield Clue(
-        ranks, "early_exit", 5, "exit", why, (listed, *(of_seen(seen[r]) for r in ranks[:_SHOWN] if seen[r].source))
-    )
+        ranks, "early_exit", 5, "exit", why,
+        (listed, *(of_seen(seen[r]) for r in ranks[:_SHOWN] if r in seen and seen[r].source)), stated=True,
+    )  # fmt: skip
 
 
 def _proof(ends: Sequence[Exit]) -> tuple[Evidence, ...]:
