@@ -7,19 +7,22 @@ begins, by its clock or by the checkpoint it names, where an earlier one had bee
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import polars as pl
 
+from forensics.case.end_markers import Ending, ending_of
 from forensics.case.joined.stores import counted
+from forensics.case.progress import ledger
 from forensics.case.series import metric_rows
 from forensics.case.starts import Start, openings, starts
 from forensics.case.steps import at
 from forensics.store.run import Run
 
-Kind = Literal["continues", "replays", "gap", "scratch"]
+Kind = Literal["continues", "replays", "gap", "scratch", "stage"]
 #: Quantities whose rows make a life, the first that a source prints.
 _TRAINING = ("loss", "reward", "grad_norm", "lr")
 #: With more lives than this only those of one source are put in order.
@@ -61,8 +64,9 @@ class Life:
 class Boundary:
     """One restart: `after` went on from `before`.
 
-    `kind`: continues at the next step, replays steps that `before` had done (`replayed` of them), leaves a gap, or
-    counts from the start again (scratch). `fork`: `before` is not the life just before it: two lives have one parent.
+    `kind`: continues at the next step, replays steps that `before` had done (`replayed` of them), leaves a gap, counts
+    from the start again (scratch), or begins after `before` had come to its end (stage): the next stage of a pipeline,
+    the next epoch, or another run. `fork`: `before` is not the life just before it: two lives have one parent.
     """
 
     before: Life
@@ -124,8 +128,28 @@ def _boundaries(run: Run) -> tuple[Boundary, ...]:
             fork = bool(mine) and mine[-1] is not parent
             found.append(_boundary(parent, life, fork=fork))
         elif mine:
-            found.append(Boundary(mine[-1], life, "scratch"))
-    return tuple(found)
+            found.append(Boundary(mine[-1], life, "stage" if _has_reached(run, mine[-1]) else "scratch"))
+    ends = ending_of(run)
+    return tuple(replace(edge, kind="stage") if _has_finished(ends, edge) else edge for edge in found)
+
+
+def restarts(run: Run) -> tuple[Boundary, ...]:
+    """List the restarts of what had not come to its end."""
+    return tuple(edge for edge in boundaries(run) if edge.kind != "stage")
+
+
+def _has_reached(run: Run, life: Life) -> bool:
+    """Whether a life came to the end of the steps that it counted against a plan."""
+    own = [c for c in ledger(run).counters if (c.source, c.rank, c.attempt) == (life.source, life.rank, life.attempt)]
+    return any(c.is_reached for c in own if (c.what, c.unit) == ("train", "step"))
+
+
+def _has_finished(ends: Ending, edge: Boundary) -> bool:
+    """Whether the old life says that it finished before the new one began."""
+    old, new = edge.before, edge.after
+    low, high = old.line_last or old.seq_last, new.line_first if new.line_first is not None else new.seq_first
+    within = math.inf if old.source != new.source else high
+    return any(mark.source == old.source and low <= mark.at <= within for mark in ends.successes)
 
 
 def rows_of(run: Run, life: Life, *names: str) -> pl.DataFrame:

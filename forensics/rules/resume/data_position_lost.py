@@ -104,7 +104,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.case.evidence import metric_evidence
-from forensics.case.lives import Boundary, boundaries, rows_of
+from forensics.case.lives import Boundary, restarts, rows_of
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import around, loaded, onset
@@ -133,7 +133,7 @@ class _Reset:
 def data_position_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Find the first restart whose data begins anew."""
     cfg = cfg or Config()
-    for boundary in boundaries(run):
+    for boundary in restarts(run):
         if boundary.kind == "scratch":
             continue
         for name, severity in _COUNTERS:

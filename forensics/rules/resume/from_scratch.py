@@ -111,9 +111,8 @@ import polars as pl
 
 from forensics.analyses.rl.levels import median
 from forensics.case.checkpoints import known
-from forensics.case.end_markers import Ending, ending_of
 from forensics.case.evidence import Row, checkpoint_evidence
-from forensics.case.lives import Boundary, boundaries
+from forensics.case.lives import Boundary, restarts
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import Around, around, evidence_of, initial, loaded_step, onset, settled
@@ -137,29 +136,19 @@ class Config:
 def from_scratch(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Find the first restart that lost the weights."""
     cfg = cfg or Config()
-    restarts = boundaries(run)
-    if not restarts:
+    found = restarts(run)
+    if not found:
         return
     saved = known(run)
-    ending = ending_of(run)
-    for boundary in restarts:
+    for boundary in found:
         before = saved.filter((saved["step"] > boundary.before.first) & (saved["step"] <= boundary.before.last))
         loaded = loaded_step(run, boundary) or 0
-        if (not before.height and not loaded) or _finished(ending, boundary):
+        if not before.height and not loaded:
             continue
         seen = around(run, boundary, "loss")
         if seen is not None and (levels := _levels(seen, cfg)) is not None:
             yield _finding(run, boundary, seen, levels, before.row(-1, named=True) if before.height else None)
             return
-
-
-def _finished(ending: Ending, boundary: Boundary) -> bool:
-    """Whether the old life says that it reached its end before the new one began."""
-    old, new = boundary.before, boundary.after
-    low, high = old.line_last or old.seq_last, new.line_first if new.line_first is not None else new.seq_first
-    if old.source != new.source:
-        return any(m.source == old.source and m.at >= low for m in ending.successes)
-    return any(m.source == old.source and low <= m.at <= high for m in ending.successes)
 
 
 def _levels(seen: Around, cfg: Config) -> tuple[float, float, float] | None:

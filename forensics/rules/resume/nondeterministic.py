@@ -106,7 +106,7 @@ import polars as pl
 
 from forensics.analyses.rl.levels import median
 from forensics.case.evidence import metric_evidence
-from forensics.case.lives import boundaries
+from forensics.case.lives import restarts
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import Around, around, paired
@@ -126,7 +126,7 @@ class Config:
 def nondeterministic(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Compare the losses of the steps that were done twice, at the first restart where they differ."""
     cfg = cfg or Config()
-    for boundary in boundaries(run):
+    for boundary in restarts(run):
         seen = around(run, boundary, "loss") if boundary.kind == "replays" else None
         pairs = paired(seen) if seen is not None else pl.DataFrame()
         if seen is None or pairs.height < cfg.pairs:

@@ -118,7 +118,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.rl.levels import median
-from forensics.case.lives import Boundary, boundaries
+from forensics.case.lives import Boundary, restarts
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import Around, around, evidence_of, initial, mean_error, onset, paired
@@ -150,7 +150,7 @@ class Config:
 def optimizer_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Find the first restart after which the loss jumps."""
     cfg = cfg or Config()
-    for boundary in boundaries(run):
+    for boundary in restarts(run):
         seen = around(run, boundary, "loss") if boundary.kind != "scratch" else None
         jump = _jump(seen, cfg) if seen is not None else None
         if seen is not None and jump is not None and (jump[2] > cfg.errors or _gradients_rise(run, boundary, cfg)):

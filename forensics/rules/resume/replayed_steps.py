@@ -100,7 +100,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.case.lives import boundaries
+from forensics.case.lives import restarts
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import around, evidence_of, onset
@@ -112,7 +112,7 @@ _QUANTITIES = ("loss", "reward", "grad_norm", "lr")
 @rule("RSM006", shape=Shape.LEARNING, needs=("metrics", "checkpoints"))
 def replayed_steps(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Say how often the run was restarted and how many steps were done again, at the first such restart."""
-    every = boundaries(run)
+    every = restarts(run)
     replays = [b for b in every if b.kind == "replays"]
     if not replays:
         return

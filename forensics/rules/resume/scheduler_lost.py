@@ -102,7 +102,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.case.lives import boundaries
+from forensics.case.lives import restarts
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import Around, around, evidence_of, onset
@@ -138,7 +138,7 @@ class Config:
 def scheduler_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Find the first restart that lost the schedule."""
     cfg = cfg or Config()
-    for boundary in boundaries(run):
+    for boundary in restarts(run):
         seen = around(run, boundary, "lr") if boundary.kind != "scratch" else None
         found = _lost(seen, cfg) if seen is not None else None
         if seen is None or found is None:

@@ -106,7 +106,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.rl.levels import median
-from forensics.case.lives import Boundary, boundaries
+from forensics.case.lives import Boundary, restarts
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import Around, around, begun, evidence_of, initial, onset, settled
@@ -134,7 +134,7 @@ class Config:
 def step_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Find the first restart that counts anew what went on."""
     cfg = cfg or Config()
-    for boundary in boundaries(run):
+    for boundary in restarts(run):
         if boundary.kind != "scratch":
             continue
         found = _counter(run, boundary, cfg) or _level(run, boundary, cfg)
