@@ -7,7 +7,7 @@ process died or left, a time-out that it is alive and did not come.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -15,6 +15,7 @@ import polars as pl
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.launchers import follows
+from forensics.case.errors.timeline import is_before
 from forensics.store.run import Run
 
 #: Lines of one failure block that a launcher prints, its stack included.
@@ -56,10 +57,11 @@ def _complaints(run: Run) -> Complaints:
     late: dict[int, Failure] = {}
     own: dict[int, Failure] = {}
     unplaced: list[Failure] = []
+    stalled = [failure for failure in standing(run) if failure.weight == Weight.TIMEOUT]
     for failure in placed(run):
         if failure.weight in (Weight.WRAPPER, Weight.STOP):
             continue
-        if failure.code in _TOLD or _consequence(run, failure):
+        if failure.code in _TOLD or _consequence(run, failure) or _of_teardown(failure, stalled):
             continue
         kind = late if failure.shape == "hang" else own if failure.weight >= Weight.ECHO else closed
         if failure.rank is None:
@@ -81,6 +83,13 @@ def _consequence(run: Run, failure: Failure) -> bool:
     """Whether it complains of peers, or of its start, in a group that was started after the run had failed."""
     said = failure.shape == "hang" or failure.weight <= Weight.CLOSED or failure.cause in _AT_START
     return said and follows(run, failure.source, failure.at, failure.t_ns)
+
+
+def _of_teardown(failure: Failure, stalled: Sequence[Failure]) -> bool:
+    """Whether an error that may echo another one stands behind a time-out: what was there before the stall is gone."""
+    if failure.weight != Weight.ECHO:
+        return False
+    return any(is_before(one, failure) for one in stalled if one.rank != failure.rank)
 
 
 def _blocks(run: Run) -> dict[str, tuple[list[int], list[int]]]:

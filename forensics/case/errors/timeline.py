@@ -22,6 +22,13 @@ def before(a: Evidence, b: Evidence) -> bool | None:
     return None
 
 
+def is_before(a: Failure, b: Failure) -> bool:
+    """Tell whether an error is known to have come before another one."""
+    if a.source == b.source:
+        return a.at < b.at
+    return a.t_ns is not None and b.t_ns is not None and a.t_ns < b.t_ns
+
+
 def _at(evidence: Evidence) -> int | None:
     where = evidence.locator
     return next((v for v in (where.line, where.record, where.byte) if v is not None), None)

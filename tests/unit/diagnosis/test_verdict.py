@@ -111,13 +111,25 @@ def test_a_time_out_names_the_rank_that_did_not_report() -> None:
     assert (verdict.shape, verdict.culprits) == (Shape.HANG, (2,))
 
 
-def test_a_catalogued_error_of_one_rank_is_the_crash_that_others_timed_out_for_though_printed_later() -> None:
+def test_an_error_that_may_echo_another_is_the_consequence_of_a_time_out_before_it() -> None:
     events: list[Event] = [
         (60, "nccl-watchdog", {**WATCHDOG, "rank": "1"}),
         (70, "traceback", {**error("FileNotFoundError"), "rank": "6"}),
     ]
-    verdict = judged(a_run(events, range(40)))
-    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.CRASH, (6,), "file_missing")
+    assert judged(a_run(events, range(40))).shape is Shape.HANG
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "cause"),
+    [("ValueError", 60, "exception_one_rank"), ("FileNotFoundError", 90, "file_missing")],
+)
+def test_a_ranks_own_error_and_one_before_the_time_out_are_the_crash(name: str, first: int, cause: str) -> None:
+    events: list[Event] = [
+        (first, "nccl-watchdog", {**WATCHDOG, "rank": "1"}),
+        (70, "traceback", {**error(name), "rank": "6"}),
+    ]
+    verdict = judged(a_run(sorted(events, key=lambda event: event[0]), range(40)))
+    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.CRASH, (6,), cause)
 
 
 def test_an_exception_explains_closed_connections_even_before_it() -> None:
