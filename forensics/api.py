@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from forensics import model, pipeline, registry
+from forensics.case.runs import only
 from forensics.compare.baseline import against
 from forensics.config import suggestion
 from forensics.errors import UsageError
@@ -117,8 +118,12 @@ class OpenRun:
         return pandas_of(frame.collect() if isinstance(frame, pl.LazyFrame) else frame)
 
     def triage(self, *, ignore: Iterable[str] = (), figures: bool = True, redact: bool = False) -> Report:
-        """Judge the run; `figures` are the charts that a notebook shows, `redact` hides names and tokens."""
-        report = pipeline.report_of(self.run, pipeline.Defaults(_known(ignore)))
+        """Judge the run; `figures` are the charts that a notebook shows, `redact` hides names and tokens.
+
+        Raises:
+            UsageError: when the place holds several runs.
+        """
+        report = pipeline.report_of(only(self.run), pipeline.Defaults(_known(ignore)))
         if figures:
             report = pipeline.with_figures(self.run, report)
         if redact:
@@ -158,7 +163,7 @@ def triage(  # noqa: PLR0913 - each is a question of its own, by name only
     """Read a run and say what went wrong, where it started and what proves it.
 
     Raises:
-        UsageError: when the path does not exist, or `ignore` names no rule.
+        UsageError: when the path does not exist or holds several runs, or `ignore` names no rule.
     """
     opened = open_run(path, baseline=baseline, store=store)
     return opened.triage(ignore=ignore, figures=figures, redact=redact)

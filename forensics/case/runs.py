@@ -1,8 +1,10 @@
 """Runs that lie in one place: which sources belong together, and by what that was decided.
 
-A place holds several runs where folders beside each other (`seed-1/`, `seed-2/`, W&B or MLflow run folders) each hold
-training records of their own that begin at the start, or are called `seed-1` and `seed-2` and hold a log each; where
-nothing that trains lies outside of them, none of them goes on from another, and they are not the ranks of one job.
+A place holds several runs where folders beside each other (`seed-1/`, `seed-2/`, W&B or MLflow run folders, leaves of
+event files with hyperparameters) each hold training records of their own that begin at the start, or are called
+`seed-1` and `seed-2` and hold a log each; where nothing that trains lies outside of them, none of them goes on from
+another, and they are not the ranks of one job. Logs of several jobs in one folder (`slurm-4001.out`, `slurm-4002.out`)
+are runs where all of that holds and they trained at the same time: one after the other they are attempts of one run.
 Everything else is one run: its stores, the logs of its ranks, its attempts. A false split costs as much as a false
 merge, so that whatever is not shown stays one run.
 """
@@ -17,6 +19,7 @@ from itertools import combinations
 import polars as pl
 
 from forensics.case.lives import Life, boundaries, lives
+from forensics.errors import UsageError
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 
@@ -29,6 +32,10 @@ _OF_ONE_JOB = re.compile(
 _OF_RUNS = re.compile(r"(?i)^(?:seed|trial|experiment|exp|variant)[_-]?\d+$")
 #: Run folders of trackers, which are named by an id: W&B, MLflow.
 _TRACKED = (re.compile(r"^(?:offline-)?run-\d{8}_\d{6}-\w{4,}$"), re.compile(r"^[0-9a-f]{32}$"))
+#: A job's id in the name of its log; a task's or a rank's number behind it is shorter or follows it.
+_JOB = re.compile(r"(?<![0-9A-Za-z])\d{3,}(?!\d)")
+#: So many names of runs are told.
+_TOLD = 3
 #: Share of file names, digits apart, that folders of the same layout have in common.
 _ALIKE = 0.5
 #: A life that begins within so many of its intervals begins at the start.
@@ -47,6 +54,21 @@ class Part:
 def parts(run: Run) -> tuple[Part, ...]:
     """List the runs of a place in the order of their folders; none where it is one run."""
     return run.derived(_parts)
+
+
+def only(run: Run) -> Run:
+    """Give the run of a place.
+
+    Raises:
+        UsageError: when the place holds several.
+    """
+    found = parts(run)
+    if not found:
+        return run
+    names = [part.folder for part in found]
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    message = f"{run.name} holds {len(names)} runs: {', '.join(names[:_TOLD])}{more}"
+    raise UsageError(message, help=f"give one of them, as {run.name.rstrip('/')}/{names[0]}")
 
 
 def split(run: Run) -> tuple[Run, ...]:
@@ -85,7 +107,35 @@ def _parts(run: Run) -> tuple[Part, ...]:
         if len(groups) > 1 and _are_runs(run, groups, own, trained, logs):
             why = f"each folder of {parent or 'the place'} trains from its own start"
             return tuple(Part(f"{parent}{name}", frozenset(groups[name]), why) for name in sorted(groups))
-    return ()
+    return _by_job(run, trained, paths)
+
+
+def _by_job(run: Run, trained: Mapping[str, Sequence[Life]], paths: Sequence[str]) -> tuple[Part, ...]:
+    """Logs of jobs that trained at the same time, each by the id in its name."""
+    folders = {source.rpartition("/")[0] for source in trained}
+    jobs: dict[str, set[str]] = {}
+    for source in trained if len(folders) == 1 else ():
+        if (job := _JOB.search(source.rpartition("/")[2])) is not None:
+            jobs.setdefault(job[0], set()).add(source)
+    names = {_masked(source) for source in trained}
+    if len(jobs) < 2 or len(names) > 1 or set().union(*jobs.values()) != set(trained):
+        return ()
+    started = all(_from_start(life) for lives_of in trained.values() for life in lives_of)
+    if not started or _joined(run, jobs) or _are_ranks(jobs, trained) or not _at_the_same_time(jobs, trained):
+        return ()
+    folder = folders.pop()
+    own = {job: {path for path in paths if path.rpartition("/")[0] == folder and job in path} for job in jobs}
+    why = "logs of several jobs train at the same time, each from its own start"
+    return tuple(Part(min(jobs[job]), frozenset(own[job]), why) for job in sorted(jobs))
+
+
+def _at_the_same_time(own: Mapping[str, set[str]], trained: Mapping[str, Sequence[Life]]) -> bool:
+    """Whether the records of each group begin before those of any other one end."""
+    every = [[life for source in sources for life in trained[source]] for sources in own.values()]
+    firsts = [life.t_first for group in every for life in group[:1]]
+    lasts = [life.t_last for group in every for life in group[-1:]]
+    known = [t for t in firsts if t is not None], [t for t in lasts if t is not None]
+    return len(known[0]) == len(known[1]) == len(own) and max(known[0]) < min(known[1])
 
 
 def _parents(sources: Iterable[str]) -> Iterator[str]:
@@ -120,7 +170,7 @@ def _are_runs(
 ) -> bool:
     if set().union(*(own[name] for name in groups)) != set(trained) or any(map(_OF_ONE_JOB.match, groups)):
         return False
-    if not _named_alike(groups) and not _laid_out_alike(groups, logs):
+    if not _named_alike(groups) and not _laid_out_alike(groups, logs) and not _have_settings(run, groups):
         return False
     started = all(
         _OF_RUNS.match(name) or any(_from_start(life) for source in own[name] for life in trained[source])
@@ -145,6 +195,16 @@ def _laid_out_alike(groups: Mapping[str, set[str]], logs: set[str]) -> bool:
     layouts = [{_masked(path.split(f"{name}/", 1)[1]) for path in sources} for name, sources in groups.items()]
     first = layouts[0]
     return all(len(first & other) >= _ALIKE * len(first | other) for other in layouts[1:])
+
+
+def _have_settings(run: Run, groups: Mapping[str, set[str]]) -> bool:
+    """Whether each folder holds event files with hyperparameters of their own, which differ."""
+    rows = run.scan("facts").filter(pl.col("source").str.contains("tfevents") & (pl.col("family") == "config"))
+    said: dict[str, set[tuple[str, str]]] = {}
+    for source, key, value in rows.select("source", "key", "value").collect().iter_rows():
+        said.setdefault(source, set()).add((key, value))
+    own = [set[tuple[str, str]]().union(*(said.get(path, ()) for path in sources)) for sources in groups.values()]
+    return all(own) and len({frozenset(one) for one in own}) == len(own)
 
 
 def _from_start(life: Life) -> bool:

@@ -51,7 +51,7 @@ def judged(asked: Asked) -> tuple[config.Config, list[Report]]:
 
 
 def _report(run: Run, asked: Asked, settings: config.Config) -> Report:
-    runs = [run, *(asked.reading.run(base) for base in asked.baselines)]
+    runs = [run, *(asked.reading.one(base) for base in asked.baselines)]
     if len(runs) > 1:
         from forensics.compare.baseline import against  # noqa: PLC0415 - its statistics take time to load
 

@@ -42,6 +42,16 @@ class Reading:
             run = pipeline.ingest_run(Path(source), store=self.store, limits=limits, progress=seen)
         return _configured(run, Path(source))
 
+    def one(self, source: Path | str) -> Run:
+        """Read the one run of a place, as `run` does.
+
+        Raises:
+            UsageError: when there is no such file, or the place holds several runs.
+        """
+        from forensics.case.runs import only  # noqa: PLC0415 - polars is not on the path of --help
+
+        return only(self.run(source))
+
     def shown(self, value: T, *runs: Run) -> T:
         """Give what may be shown of a value that was found in `runs`: every text of it redacted where that was asked.
 

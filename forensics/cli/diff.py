@@ -75,7 +75,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
         opt.one_of("--section", name, tuple(kind.name for kind in kinds()))
     options = _options(metric, max_slowdown, run_noise, anyway=anyway)
     bases, cand = _sides(runs, base or [])
-    read = [shared.reading.run(path) for path in (*bases, cand)]
+    read = [shared.reading.one(path) for path in (*bases, cand)]
     found = _page(diff(read[:-1], read[-1], options, section), read)
     return shared.answer(found, page.LAYOUT.render, _code(found.diff.answer, inconclusive), *read)
 

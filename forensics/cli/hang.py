@@ -29,7 +29,7 @@ def command(source: InputArgument, *, shared: Shared) -> Answer:
     from forensics.diagnosis.hang import picture  # noqa: PLC0415 - same
     from forensics.report import hang as pages  # noqa: PLC0415 - same
 
-    run = shared.reading.run(source)
+    run = shared.reading.one(source)
     report = pipeline.report_of(run)
     page = pages.Page(picture(run), report.verdict, run.name, report.coverage, report.issues)
     return shared.answer(page, pages.LAYOUT.render, _code(page, hangs=pages.is_hang(page)), run)

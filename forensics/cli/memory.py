@@ -37,7 +37,7 @@ def command(inputs: InputsArgument, *, shared: Shared) -> Answer:
     if len(inputs) > _MOST:
         message = f"{len(inputs)} inputs were given"
         raise UsageError(message, help="forensics memory RUN, or forensics memory BASE CANDIDATE")
-    runs = [shared.reading.run(path) for path in inputs]
+    runs = [shared.reading.one(path) for path in inputs]
     run, base = runs[-1], runs[0] if len(runs) == _MOST else None
     found = memory_of(run, base)
     shown = page.Page(found, coverage_of(run), issues_of(run))

@@ -28,7 +28,7 @@ def command(source: InputArgument, *, shared: Shared) -> Answer:
     from forensics.report import nan_origin as page  # noqa: PLC0415 - same
     from forensics.store.gather import coverage_of, issues_of  # noqa: PLC0415 - same
 
-    run = shared.reading.run(source)
+    run = shared.reading.one(source)
     found = origin(run)
     shown = page.Page(found, run.name, coverage_of(run), issues_of(run))
     return shared.answer(shown, page.LAYOUT.render, _code(found), run)

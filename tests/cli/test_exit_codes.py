@@ -221,3 +221,19 @@ def test_a_closed_pipe_is_141_and_silent(args: list[str]) -> None:
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("command", [("nan-origin",), ("hang",), ("memory",), ("diff", "good")])
+def test_a_command_for_one_run_names_those_of_a_place_and_asks_for_one(
+    call: Call, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    for number in (1, 2):
+        (tmp_path / "sweep" / f"seed-{number}").mkdir(parents=True)
+        lines = [f"step {n} | loss: {3 - n / 50 + number / 7:.4f} | lr: 1.00e-03" for n in range(1, 61)]
+        (tmp_path / "sweep" / f"seed-{number}" / "train.log").write_text("\n".join(lines) + "\n")
+    name, *others = command
+    done = call(name, *(tmp_path / "sweep" / "seed-1" for _ in others), tmp_path / "sweep")
+    assert done.code == ExitCode.USAGE
+    assert "holds 2 runs: seed-1, seed-2" in done.err
+    assert f"give one of them, as {tmp_path}/sweep/seed-1" in done.err
+    assert call("triage", tmp_path / "sweep", "--exit-zero").code == ExitCode.OK

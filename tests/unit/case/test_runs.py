@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from forensics import pipeline
-from forensics.case.runs import parts, split
+from forensics import api, pipeline
+from forensics.case.runs import only, parts, split
+from forensics.errors import UsageError
 
 
 def steps(first: int, last: int, *, noise: int = 0) -> list[str]:
@@ -71,3 +72,72 @@ def test_a_folder_that_goes_on_from_another_one_is_its_next_attempt(tmp_path: Pa
     resumed = "resumed from checkpoints/step_60 at step 60"
     files = {"try-1/train.log": steps(1, 60), "try-2/train.log": [resumed, *steps(61, 120)]}
     assert folders(placed(tmp_path, files)) == []
+
+
+def stamped(second: int, lines: Iterable[str]) -> list[str]:
+    return [
+        f"2031-05-06 10:{(second + i) // 60:02d}:{(second + i) % 60:02d} INFO {line}" for i, line in enumerate(lines)
+    ]
+
+
+def test_logs_of_jobs_that_train_at_the_same_time_are_runs(tmp_path: Path) -> None:
+    files = {
+        "slurm-4001.out": stamped(0, steps(1, 60)),
+        "slurm-4002.out": stamped(5, steps(1, 60, noise=3)),
+        "slurm-4002.err": ["a warning"],
+    }
+    found = parts(pipeline.ingest_run(placed(tmp_path, files)))
+    assert [part.folder for part in found] == ["slurm-4001.out", "slurm-4002.out"]
+    assert found[1].sources == {"slurm-4002.out", "slurm-4002.err"}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"slurm-4001.out": stamped(0, steps(1, 60)), "slurm-4002.out": stamped(90, steps(1, 60, noise=3))},
+        {"slurm-4001.out": stamped(0, steps(1, 60)), "slurm-4002.out": stamped(5, steps(61, 120))},
+        {"slurm-4001_0.out": stamped(0, steps(1, 60)), "slurm-4001_1.out": stamped(5, steps(1, 60, noise=3))},
+        {"slurm-4001.out": steps(1, 60), "slurm-4002.out": steps(1, 60, noise=3)},
+        {"slurm-4001.out": stamped(0, steps(1, 60)), "eval-4002.out": stamped(5, steps(1, 60, noise=3))},
+    ],
+    ids=["one after the other", "it goes on", "tasks of one job", "no clock", "other programs"],
+)
+def test_logs_of_jobs_that_may_be_attempts_or_tasks_stay_one_run(
+    tmp_path: Path, files: dict[str, Iterable[str]]
+) -> None:
+    assert folders(placed(tmp_path, files)) == []
+
+
+def test_leaves_of_event_files_with_hyperparameters_are_runs_and_those_of_a_writers_tags_are_not(
+    tmp_path: Path,
+) -> None:
+    from tensorboard.compat.proto import event_pb2, summary_pb2  # noqa: PLC0415 - slow to load
+    from tensorboard.plugins.hparams import summary_v2  # noqa: PLC0415 - same
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter  # noqa: PLC0415 - same
+
+    def leaf(place: Path, settings: dict[str, float]) -> None:
+        writer = EventFileWriter(str(place))
+        if settings:
+            writer.add_event(event_pb2.Event(wall_time=1.0, summary=summary_v2.hparams_pb(settings)))
+        for step in range(1, 60):
+            value = summary_pb2.Summary.Value(tag="loss", simple_value=3 - step / 50)
+            writer.add_event(event_pb2.Event(wall_time=step, step=step, summary=summary_pb2.Summary(value=[value])))
+        writer.close()
+
+    leaf(tmp_path / "sweep" / "warm", {"lr": 0.1})
+    leaf(tmp_path / "sweep" / "cold", {"lr": 0.2})
+    leaf(tmp_path / "tags" / "train", {})
+    leaf(tmp_path / "tags" / "slow", {})
+    assert folders(tmp_path / "sweep") == ["cold", "warm"]
+    assert folders(tmp_path / "tags") == []
+
+
+def test_a_question_about_one_run_names_the_runs_of_a_place_and_asks_for_one(tmp_path: Path) -> None:
+    files = {f"seed-{n}/train.log": steps(1, 60, noise=n) for n in range(1, 6)}
+    place = placed(tmp_path, files)
+    with pytest.raises(UsageError, match="holds 5 runs: seed-1, seed-2, seed-3 and 2 more") as told:
+        only(pipeline.ingest_run(place))
+    assert told.value.help == f"give one of them, as {place}/seed-1"
+    with pytest.raises(UsageError, match="holds 5 runs"):
+        api.triage(place)
+    assert only(pipeline.ingest_run(place / "seed-1")).name == f"{place}/seed-1"
