@@ -117,9 +117,14 @@ def _signature(row: tuple[Slot, ...]) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _is_subsequence(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
+def _is_shorter(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
+    """Whether a line is a longer one that leaves values out; one that leaves the step out is of another kind."""
     rest = iter(long)
-    return all(key in rest for key in short)
+    return all(key in rest for key in short) and not any(map(_names_a_step, {*long} - {*short}))
+
+
+def _names_a_step(key: str) -> bool:
+    return _STEP.fullmatch(_last_word(key.removesuffix("/"))) is not None
 
 
 def _merged(groups: _Groups) -> _Groups:
@@ -129,7 +134,7 @@ def _merged(groups: _Groups) -> _Groups:
     for signature in sorted(groups, key=len, reverse=True):
         near = starts.setdefault(signature[0], [])
         metric = any(_METRIC.search(key) for key in signature)
-        home = next((long for long in near if metric and _is_subsequence(signature, long)), None)
+        home = next((long for long in near if metric and _is_shorter(signature, long)), None)
         if home is None and len(near) < _MAX_HOMES:
             near.append(signature)
         out.setdefault(home or signature, []).extend(groups[signature])

@@ -22,6 +22,13 @@ Example:
 
 Example:
     ```log
+    Epoch 0/-2 ━━━━━━━━━━━━━━━━ 140/140 0:00:06 •        20.88it/s train_loss: nan
+                                        0:00:00                    lr: 0.001
+    ```
+    => loss=nan step=140
+
+Example:
+    ```log
     Monitored metric val_loss = nan is not finite. Previous best value was 0.530. Signaling Trainer to stop.
     ```
     => event lightning.nan step=none
@@ -59,7 +66,7 @@ _NAMES: dict[str, Name | None] = {
     "val_loss_step": Name("eval_loss_step"),
     "consumed_samples": Name("num_samples"),
 }
-_RICH = r"Epoch (?P<epoch>\d+)/(?P<epochs>-?\d+)\s+[━╸╺ ]+\s*(?P<iter>\d+)/(?P<iters>\d+) \S+ • \S+"
+_RICH = r"Epoch (?P<epoch>\d+)/(?P<epochs>-?\d+)\s+[━╸╺ ]+\s*(?P<iter>\d+)/(?P<iters>\d+) \S+ •"
 
 
 def _count_batches(frame: pl.DataFrame) -> pl.DataFrame:
@@ -83,7 +90,7 @@ DIALECT = Dialect(
             tail="eq",
             names=_NAMES,
         ),
-        Line("metrics", " • ", _RICH + rf" \S+ (?P<tail>.*[\w/]: {N}.*)$", tail="colon", names=_NAMES),
+        Line("metrics", " • ", _RICH + rf"\s+(?:[\d:-]+ )?\S+ (?P<tail>.*[\w/]: {N}.*)$", tail="colon", names=_NAMES),
         Line("progress", " • ", _RICH),
         Line(
             "metrics",

@@ -330,3 +330,9 @@ def test_a_table_whose_counter_is_no_number_is_read_or_left_but_never_raises(cel
     rows = "".join(f"{cell.format(n=n)} {3 - n / 10:.2f} 0.5\n" for n in range(1, 12))
     learned = learn(("step loss acc\n" + rows).splitlines())
     assert (learned is not None) == (cell == "{n}")
+
+
+def test_a_bar_drawn_among_lines_that_name_their_step_takes_no_step_from_them() -> None:
+    bar = " 71%|#######   | 100/140 [00:05<00:01, 20.51it/s, loss=nan, lr=0.00177]"
+    lines = [f"01/22/2026 20:17:{s % 60:02} - INFO - step {s}: loss {s}, grad_norm 0.5, lr 0.001" for s in STEPS]
+    assert series([lines[0], bar, *lines[1:]], "loss")[-len(STEPS) + 1 :] == expected()[1:]
