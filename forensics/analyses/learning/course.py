@@ -29,6 +29,8 @@ _STAGES = 3
 #: Steps nearer to each other than this are one rise that takes several records.
 _ISOLATED = 3
 _HALF = 0.5
+#: So many records before a rise tell the level that it left.
+_NEIGHBOURS = 10
 #: A spike of this share of another one's height that recovered says that the other may.
 _SIMILAR = 0.7
 #: Records after a departure that tell what became of it, in a short series.
@@ -143,13 +145,20 @@ def _burst(w: _Work, limits: Limits) -> Departure | None:
 def _left(w: _Work, low: int, how: str, limits: Limits) -> Departure:
     """Describe a rise from a low record on that is made at once or step by step."""
     y, n = w.y, len(w.y)
-    before = noise_about(y[: low + 1], centred_median(y[: low + 1], 5)) if low > _HALF * limits.records else None
-    sd = before.sd if before is not None else 0.1
+    level, sd = float(y[low]), 0.1
+    if low > _HALF * limits.records:
+        level, sd = _usual(y[: low + 1])
     high = low + 1 + int(np.argmax(y[low + 1 :] > y[low] + _HALF * (y.max() - y[low])))
-    onset = onset_of(y, low, high, float(y[low]), sd)
+    onset = onset_of(y, low, high, level, sd)
     return _told(
         w, (low, onset), (float(y[low + 1 :].max() - y[low]), how), limits, last=max(1, min(n // 10, n - onset))
     )
+
+
+def _usual(past: Floats) -> tuple[float, float]:
+    """Give the level at the end of a stretch and the noise of one record: its lowest record lies below both."""
+    middle = centred_median(past, 2 * _NEIGHBOURS + 1)
+    return float(np.median(past[-_NEIGHBOURS:])), noise_about(past, middle).sd
 
 
 def _departure(w: _Work, jump: tuple[int, float] | None, lost: Spike | None, limits: Limits) -> Departure | None:

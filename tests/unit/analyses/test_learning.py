@@ -120,6 +120,16 @@ def test_an_onset_is_the_first_record_of_the_rise(shape: str, first: int) -> Non
     assert abs(onset_of(y, 10, 99, 0.0, 0.05) - first) <= 2
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_an_explosion_begins_at_its_first_record_and_not_at_the_lowest_of_the_noise_before_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    calm = 1.4 * np.exp(0.2 * rng.standard_normal(86))
+    calm[80] = 0.8
+    burst = 1500 * np.exp(0.2 * rng.standard_normal(50))
+    (hit,) = told(made(loss=[*calm, 11.0, 280.0, *burst]))
+    assert hit.onset.step == 87
+
+
 def test_a_rise_in_the_last_three_records_is_seen_and_in_two_of_three_not() -> None:
     calm = noisy(falling(150), 0.1)
     assert "diverged" in causes(made(loss=[*calm, 2.9, 3.6, 5.1]))
