@@ -12,6 +12,8 @@ from forensics.analyses.nan.series import Candidate, Status, step_after
 from forensics.case.errors.kinds import of_exception
 from forensics.case.errors.near_the_end import ends_the_log, last_lines
 from forensics.case.evidence import Row, attributes
+from forensics.case.last_steps import last_step
+from forensics.case.steps import SERIES
 from forensics.store.run import Run
 
 #: So many finite losses after a detector's last line mean that training went on; so many lines at most are a stumble.
@@ -41,7 +43,8 @@ def detector_candidates(run: Run, rows: pl.DataFrame) -> list[Candidate]:
     spoken = {(item.row["source"], item.line) for item in lines}
     lines += [item for item in _errors(run) if (item.row["source"], item.line) not in spoken]
     sources = sorted({item.row["source"] for item in lines})
-    return [c for s in sources for c in _judge(sorted((x for x in lines if x.row["source"] == s), key=_line), rows)]
+    by_source = [sorted((item for item in lines if item.row["source"] == source), key=_line) for source in sources]
+    return [candidate for own in by_source for candidate in _judge(run, own, rows)]
 
 
 def detector_lines(run: Run) -> list[Row]:
@@ -86,7 +89,7 @@ def _timed(row: Row) -> Row:
     return row if said is None else {**row, "step": int(said[1])}
 
 
-def _judge(lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candidate]:
+def _judge(run: Run, lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candidate]:
     source = lines[0].row["source"]
     own = rows.filter((pl.col("source") == source) & ~pl.col("bad"))
     losses = own.filter(pl.col("role").is_in(["loss", "part"])).with_columns(
@@ -96,9 +99,11 @@ def _judge(lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candidate]:
     after = int((at > lines[-1].line).sum())
     ended = after >= _SURVIVED
     first = lines[0] if ended else _last_stretch(lines, at)
-    before = losses.filter(pl.col("place") < first.line).tail(1)
-    clean = before.row(0, named=True) if before.height else None
-    step = first.row["step"] if first.row["step"] is not None else step_after(losses, first.line)
+    before = losses.filter(pl.col("place") < first.line)
+    if losses.is_empty():
+        before = _elsewhere(run, first, rows)
+    clean = before.row(-1, named=True) if before.height else None
+    step = first.row["step"] if first.row["step"] is not None else step_after(before)
     if ended:
         few = len(lines) <= max(_STUMBLES, len(at) // 20)
         status = Status.TRANSIENT if few else Status.INTERMITTENT
@@ -115,6 +120,18 @@ def _judge(lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candidate]:
         n_after=after,
         own_step=first.row["step"] is not None,
     )
+
+
+def _elsewhere(run: Run, line: _Line, rows: pl.DataFrame) -> pl.DataFrame:
+    """The finite losses before a line of a file that holds none: of the store nearest to it that reached its step."""
+    row = line.row
+    reached = last_step(run, row["source"], line.line, row["t_ns"], row["rank"])
+    if reached is None:
+        return rows.clear()
+    found = rows.filter(pl.col("role").is_in(["loss", "part"]) & ~pl.col("bad") & (pl.col("at") <= reached))
+    last = found.filter(pl.col("at") == pl.col("at").max()).head(1)
+    series = found.join(last.select(SERIES), on=[*SERIES], how="semi", nulls_equal=True, maintain_order="left")
+    return series.filter(pl.col("attempt") == pl.col("attempt").max())
 
 
 def _last_stretch(lines: list[_Line], at: pl.Series) -> _Line:

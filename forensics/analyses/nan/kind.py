@@ -111,7 +111,15 @@ def _seen_from_the_start(run: Run, found: NanOnset) -> bool:
         return True
     if found.clean_step is not None:
         return found.clean_step <= _INTERVALS * max(1, found.step - found.clean_step)
-    return found.first.role not in SPOKEN or found.step <= _LATE
+    return found.step <= _LATE or (found.first.role not in SPOKEN and found.step <= _INTERVALS * _interval(found))
+
+
+def _interval(found: NanOnset) -> int:
+    """The steps between the onset and the next record of its series; 0 where it has no other."""
+    row = found.first.row
+    own = [pl.col(name).eq_missing(pl.lit(row[name])) for name in ("source", "attempt", "rank", "raw_name")]
+    later = found.rows.filter(*own, pl.col("at") > row["at"])["at"]
+    return 0 if later.is_empty() else int(later[0]) - row["at"]
 
 
 def _sure_of_the_start(found: NanOnset) -> Confidence:

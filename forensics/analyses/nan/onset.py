@@ -133,12 +133,12 @@ def _contradicted(candidate: Candidate, peers: list[Candidate]) -> bool:
 
 
 def _key(candidate: Candidate) -> tuple[bool, bool, int, int, int]:
-    number = candidate.role in SPOKEN
+    spoken = candidate.role in SPOKEN
     return (
-        number and not candidate.own_step,
         candidate.step is None,
+        spoken and not candidate.own_step,
         candidate.step or 0,
-        ("loss", "grad_norm", "part", "eval").index(candidate.role) if not number and candidate.role in _RANKED else 4,
+        ("loss", "grad_norm", "part", "eval").index(candidate.role) if not spoken and candidate.role in _RANKED else 4,
         candidate.row["line"] or candidate.row.get("seq") or 0,
     )
 
@@ -160,8 +160,12 @@ def _finite_before(rows: pl.DataFrame, first: Candidate) -> int:
     told = pl.col("role") == "loss"
     if first.role not in SPOKEN:  # where no loss of the whole is printed, its parts tell
         told |= pl.col("raw_name") == row["raw_name"]
-    own = rows.filter((pl.col("source") == row["source"]) & told & ~pl.col("bad"))
-    if first.role in SPOKEN:
+    clean = first.clean
+    source = row["source"] if first.role not in SPOKEN or clean is None else clean["source"]
+    own = rows.filter((pl.col("source") == source) & told & ~pl.col("bad"))
+    if clean is not None and clean["source"] != row["source"]:
+        own = own.filter((pl.col("attempt") == clean["attempt"]) & (pl.col("seq") <= clean["seq"]))
+    elif first.role in SPOKEN:
         own = own.filter(pl.coalesce("line", "seq").fill_null(0) < (row["line"] or row["seq"] or 0))
         own = own.filter(pl.col("attempt") == pl.col("attempt").max())
     else:

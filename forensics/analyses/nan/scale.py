@@ -62,7 +62,7 @@ def _step_by_place(run: Run, collapse: Collapse) -> int | None:
     first = collapse.evidence[0]
     losses = watched(run, every=True).filter(pl.col("source") == first.source).collect()
     placed = losses.filter(pl.col("role") == "loss").with_columns(place=pl.coalesce("line", "seq").fill_null(0))
-    return step_after(placed, first.locator.line or first.locator.record or 0)
+    return step_after(placed.filter(pl.col("place") < (first.locator.line or first.locator.record or 0)))
 
 
 def _by_series(run: Run, cfg: ScaleLimits) -> Collapse | None:

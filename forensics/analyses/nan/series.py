@@ -59,9 +59,9 @@ class Candidate:
     own_step: bool = True
 
 
-def step_after(losses: pl.DataFrame, line: int) -> int | None:
-    """The step after the last record before a line, in the records' own spacing; `losses` has `at` and `place`."""
-    steps = losses.filter(pl.col("place") < line)["at"].drop_nulls().unique().sort().tail(2).to_list()
+def step_after(losses: pl.DataFrame) -> int | None:
+    """The step after the last of some records, in their own spacing; `losses` has `at`."""
+    steps = losses["at"].drop_nulls().unique().sort().tail(2).to_list()
     if not steps:
         return None
     return int(steps[-1] + (steps[-1] - steps[0] if len(steps) > 1 else 1))

@@ -74,6 +74,13 @@ def test_a_nan_in_the_second_record_of_a_log_that_begins_in_the_middle_tells_not
     assert kind(run(frame("loss", [2.3, NAN, NAN], first=100, every=100))) == "from_start"
 
 
+def test_the_first_record_of_a_rare_interval_is_the_start_and_a_lone_late_one_is_not() -> None:
+    assert kind(run(frame("loss", [NAN] * 4, first=100, every=100))) == "from_start"
+    assert kind(run(frame("loss", [NAN] * 4, first=300, every=100))) == "unknown"
+    assert kind(run(frame("loss", [NAN], first=140))) == "unknown"
+    assert kind(run(frame("loss", [NAN], first=40))) == "from_start"
+
+
 def test_a_resumed_attempt_begins_where_it_was_resumed() -> None:
     losses = frame("loss", [2.3, NAN, NAN], first=98)
     resumed = pl.DataFrame({"source": ["a"], "kind": ["resumed"], "step": [97], "line": [1]})

@@ -158,6 +158,31 @@ def test_a_sampler_that_met_nan_probabilities_takes_the_step_after_the_last_fini
     assert (onset.status, onset.step) == (Status.FAILED, 14)
 
 
+def test_words_in_a_file_without_steps_follow_the_last_loss_of_their_process() -> None:
+    said = events((1, None, "Loss is nan, stopping training"), source="logs/0/stderr.log")
+    numbers = rows("loss", [(s, 2.0 + 0.01 * (s % 3)) for s in range(2, 42, 2)], source="logs/0/stdout.log")
+    onset = nan_onset(run(numbers, events=said))
+    assert onset is not None
+    assert (onset.step, onset.clean_step, onset.n_before) == (42, 40, 20)
+
+
+def test_words_that_are_dated_so_beat_a_number_that_has_no_step() -> None:
+    said = events((1, None, "Loss is nan, stopping training"), source="logs/0/stderr.log")
+    numbers = rows("loss", steady(40), source="logs/0/stdout.log")
+    bare = rows("loss", [(1, NAN)], "Loss", source="logs/0/stderr.log").with_columns(step=None)
+    onset = nan_onset(run(numbers, bare, events=said))
+    assert onset is not None
+    assert onset.step == 41
+
+
+def test_words_of_another_time_are_not_dated_by_what_came_after_them() -> None:
+    said = events((1, None, "Loss is nan, stopping training"), source="err.log").with_columns(t_ns=10**18)
+    times = pl.col("step").cast(pl.Int64) * 10**10 + 10**18 - 10**11
+    onset = nan_onset(run(rows("loss", steady(40), source="out.log").with_columns(t_ns=times), events=said))
+    assert onset is not None
+    assert onset.step == 11
+
+
 def test_zeros_after_a_plunge_are_a_hidden_nan_but_a_slow_fall_to_zero_is_not() -> None:
     plunge = run(rows("loss", [*steady(20), *((s, 0.0) for s in range(21, 31))]))
     assert {f.cause for f in loud(plunge)} == {"filtered_by_writer"}
