@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
@@ -25,6 +25,8 @@ from forensics.case.curves.loss import Floats
 
 #: Fewer records than this are no series.
 FEWEST = 12
+#: Fewer records than this are no level.
+SHORTEST = 5
 _MODES = 0.15  # share of spikes above which they are a second mode, not spikes
 _MULTIPLE = 1e-3  # of a unit: what rounding in floating point may add
 #: A tenth of the records is slower by half than the level around them, and twice as far as the fast ones are below it.
@@ -91,11 +93,11 @@ def steady(seconds: Floats, steps: Steps, quantum: float = 0.0, *, fewest: int =
 
 
 def _steady(logs: Floats, seconds: Floats, steps: Steps, kept: Steps, known: tuple[int, float]) -> Steady:
-    found = spikes(logs)
+    found = _ended(logs, spikes(logs))
     pattern = by_record(logs)
     if pattern is not None:
         logs = pattern[1]
-        found = spikes(logs)
+        found = _ended(logs, spikes(logs))
     many = float(found.far.mean()) > _MODES
     high = np.flatnonzero(found.high(logs))
     regular = combs(steps[high], int(steps[0]), int(steps[-1])) if 3 <= len(high) < _MODES * len(logs) else ()
@@ -117,6 +119,17 @@ def _steady(logs: Floats, seconds: Floats, steps: Steps, kept: Steps, known: tup
         resolution=known[1],
         warmup=known[0],
     )
+
+
+def _ended(logs: Floats, found: Spikes) -> Spikes:
+    """Take the slow records that reach the end for a level: nothing came back, and a median looks across them."""
+    high = found.high(logs)
+    first = len(high) - int(np.argmin(high[::-1])) if not high.all() else 0
+    if len(high) - first < SHORTEST:
+        return found
+    far, base = found.far.copy(), found.base.copy()
+    far[first:], base[first:] = False, np.median(logs[first:])
+    return replace(found, far=far, base=base)
 
 
 def _one_sided(logs: Floats, base: Floats) -> bool:

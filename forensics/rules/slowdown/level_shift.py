@@ -9,9 +9,11 @@ since the start, which many trainers print, shows a late change hours afterwards
 How it decides: the levels of the steady times of every clock (docs/explanation/slowdown.md): the last one lies above
 the best level before it, and above the first. The slowdown begins at the first level that left that best one and did
 not come back to it, so of two jumps the first is told. An error where a step takes `grave` times what it did, a warning
-from `mild` on, both only where the change is confirmed against noise of long memory and holds for twenty records, or
-for `few` where it is `short` times and `sure` deviations high. Three and more even rises at even distances are a
-schedule, and a note. Steps that hold more work are not slower: a throughput in tokens that did not fall contradicts.
+from `mild` on, both only where the change is confirmed against noise of long memory and the fastest tenth of the
+records is slower by `mild`, too: the load of another job leaves the fastest as fast. Where a side has fewer than twenty
+records, five at least, a rise to `short` times must be `far` times what stretches of such a length do on either side.
+Three and more even rises at even distances, or two by the same seconds, are a schedule, and a note. Steps that hold
+more work are not slower: a throughput in tokens that did not fall contradicts.
 
 What else looks like this: longer sequences or a deeper model from some step on, by design; a resumed run on other
 machines; another job on the same device.
