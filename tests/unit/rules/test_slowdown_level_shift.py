@@ -70,8 +70,61 @@ def test_fourteen_records_after_a_rise_by_a_quarter_are_not() -> None:
     assert not found(clock_run(noisy(100, 0.2, 3) + noisy(14, 0.25, 4)))
 
 
-def test_seven_slow_records_at_the_end_are_a_note_at_most() -> None:
-    assert not found(clock_run(noisy(100, 0.2, 5) + noisy(7, 0.9, 6)))
+@pytest.mark.parametrize("count", [5, 7])
+def test_a_few_slow_records_at_the_end_are_a_failure_where_the_past_has_no_such_stretch(count: int) -> None:
+    [hit] = found(clock_run(noisy(100, 0.2, 5) + noisy(count, 0.9, 6)))
+    assert (hit.severity, hit.onset.step) == (Severity.ERROR, 1010)
+
+
+def test_a_few_slow_records_at_the_end_of_a_run_with_such_bursts_are_one_more_burst() -> None:
+    burst = noisy(7, 0.5, 7)
+    paces = noisy(40, 0.2, 5) + burst + noisy(50, 0.2, 8) + noisy(7, 0.9, 6)
+    assert not found(clock_run(paces))
+
+
+def test_six_records_before_a_jump_and_six_after_it_suffice_where_both_sides_are_even() -> None:
+    [hit] = found(printed_run("step_time", [0.02, *[0.01] * 6, *[0.26] * 6]))
+    assert (hit.rule, hit.onset.step) == ("SLO001", 7)
+
+
+def test_six_records_on_either_side_do_not_suffice_where_one_side_is_uneven() -> None:
+    uneven = [0.011, 0.02, 0.012, 0.031, 0.018, 0.013, 0.04, 0.05, 0.033, 0.06, 0.045, 0.03, 0.06]
+    assert not found(printed_run("step_time", uneven))
+
+
+def test_two_rises_by_the_same_seconds_are_a_schedule() -> None:
+    assert not found(clock_run(noisy(60, 0.2, 1, 0.01) + noisy(40, 0.35, 2, 0.01) + noisy(60, 0.5, 3, 0.01)))
+
+
+def test_two_rises_by_other_seconds_are_two_faults() -> None:
+    [hit] = found(clock_run(noisy(60, 0.2, 1, 0.01) + noisy(40, 0.35, 2, 0.01) + noisy(60, 0.6, 3, 0.01)))
+    assert (hit.rule, hit.onset.step) == ("SLO001", 610)
+
+
+def loaded(count: int, level: float, seed: int) -> list[float]:
+    """Times of a machine with another job on it: any step may take longer, none is faster."""
+    chance = random.Random(seed)
+    return [level * (1 + chance.expovariate(4)) for _ in range(count)]
+
+
+def test_records_that_spread_upwards_while_the_fastest_stay_are_another_jobs_load() -> None:
+    assert not found(printed_run("step_time", noisy(90, 0.2, 1, 0.01) + loaded(60, 0.2, 2)))
+
+
+def test_records_that_spread_upwards_from_a_higher_level_are_slower() -> None:
+    [hit] = found(printed_run("step_time", noisy(90, 0.2, 1, 0.01) + loaded(60, 0.25, 2)))
+    assert hit.onset.step == 90
+
+
+def test_a_climb_from_the_first_record_on_is_told() -> None:
+    [hit] = found(printed_run("step_time", [0.2 * (1 + at / 200) for at in range(200)]))
+    assert (hit.rule, hit.severity) == ("SLO003", Severity.ERROR)
+
+
+def test_a_fast_record_just_before_a_jump_belongs_to_the_past_though_one_before_it_was_slow() -> None:
+    paces = [*noisy(40, 0.06, 1, 0.25), 0.124, 0.044, *noisy(24, 0.2, 2, 0.2)]
+    [hit] = found(printed_run("step_time", paces))
+    assert hit.onset.step == 42
 
 
 def test_a_run_that_recovers_is_told_as_temporary_with_what_it_lost() -> None:
