@@ -80,7 +80,12 @@ def _below_heads(run: Run, records: pl.LazyFrame) -> pl.DataFrame:
         .collect()
     )
     own = records.filter(pl.col("source").is_in(heads["source"].unique().to_list()))
-    return own.select("source", "seq", at()).sort("seq").collect().join_asof(heads, on="seq", by="source")
+    return (
+        own.select("source", "seq", at())
+        .sort("seq")
+        .collect()
+        .join_asof(heads, on="seq", by="source", check_sortedness=False)
+    )
 
 
 def _ends(records: pl.DataFrame) -> pl.DataFrame:
