@@ -70,7 +70,7 @@ def _unseen(end: Ending, records: _Records) -> Health:
     why = "no training metrics were recognised" if not records.count else "too few training metrics were recognised"
     if end.success is None:
         return Health(None, why)
-    return Health(Confidence.LOW, f"{why}, but the run says that it finished ({end.success.place})")
+    return Health(None, f"{why}; the run says that it finished ({end.success.place}), and no loss shows how it went")
 
 
 def _without(end: Ending) -> str:
