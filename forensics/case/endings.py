@@ -14,7 +14,7 @@ from forensics.case.end_markers import ending_of
 from forensics.case.errors.near_the_end import ends_the_log, last_lines
 from forensics.case.joined.stores import counted
 from forensics.case.progress import CLOSE, Counter, is_close, ledger
-from forensics.case.steps import of_training
+from forensics.case.steps import at, of_training
 from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.store.run import Run
 
@@ -196,11 +196,10 @@ def _steps(run: Run) -> tuple[int | None, int | None, int]:
 
 
 def _steps_of(run: Run) -> tuple[int | None, int | None, int]:
-    at = pl.coalesce("gstep", "step")
     rows = (
         counted(run)
-        .filter(at.is_not_null() & of_training())
-        .select("source", pl.col("attempt").fill_null(0), at=at)
+        .filter(at().is_not_null() & of_training())
+        .select("source", pl.col("attempt").fill_null(0), at())
         .unique()
         .collect()
     )

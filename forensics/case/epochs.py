@@ -5,7 +5,7 @@ Steps are those that the run itself counts by: optimizer steps, or epochs where 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -17,14 +17,10 @@ from forensics.store.run import Run
 
 @dataclass(frozen=True, slots=True)
 class EpochScale:
-    """`steps` of the run in one epoch, 1 where its steps are epochs, and the step at which epoch 0 is over.
-
-    `counts_epochs` are sources that number their records by epochs although the run counts finer ones.
-    """
+    """`steps` of the run in one epoch, 1 where its steps are epochs, and the step at which epoch 0 is over."""
 
     steps: float
     zero: float = 0.0
-    counts_epochs: frozenset[str] = frozenset()
 
     def step_of(self, epoch: float) -> int:
         """Give the last step of a whole epoch, or the step of a fraction of one."""
@@ -40,20 +36,44 @@ def epoch_scale(run: Run) -> EpochScale | None:
     return run.derived(_epoch_scale)
 
 
+def counts_epochs(run: Run) -> frozenset[str]:
+    """List the sources whose records number epochs, in a run whose loss another source numbers by steps.
+
+    Their numbers are no steps: they are compared with those of other sources only by the scale.
+    """
+    by_epoch = _by_epoch(run)
+    return by_epoch if _judged(run) - by_epoch else frozenset()
+
+
 def _epoch_scale(run: Run) -> EpochScale | None:
-    numbered = run.scan("metrics").filter(at().is_not_null() & of_training())
-    told = numbered.filter(pl.col("epoch").is_finite() & (pl.col("epoch") > 0)).select("source", "epoch", at())
-    last = told.sort("epoch").tail(1).filter(pl.col("epoch") != pl.col("epoch").floor()).collect()
+    last = _told(run).sort("epoch").tail(1).filter(pl.col("epoch") != pl.col("epoch").floor()).collect()
     if last.height:
         return EpochScale(last["at"][0] / last["epoch"][0])
-    ends = _ends(told.collect())
-    ends = ends if ends.height else _ends(_below_heads(run, numbered))
-    by_epoch = ends.filter((pl.col("at") == pl.col("epoch")).all().over("source"))["source"].unique().to_list()
-    judged = counted(run, pl.col("name") == "loss").select("source").unique().collect()["source"].to_list()
-    if by_epoch and not set(judged) - set(by_epoch):
+    by_epoch = _by_epoch(run)
+    if by_epoch and not _judged(run) - by_epoch:
         return EpochScale(1.0)
-    finer = _of_batches(run) or _line(ends.filter(~pl.col("source").is_in(by_epoch)))
-    return None if finer is None else replace(finer, counts_epochs=frozenset(by_epoch))
+    return _of_batches(run) or _line(run.derived(_ends).filter(~pl.col("source").is_in(by_epoch)))
+
+
+def _by_epoch(run: Run) -> frozenset[str]:
+    """Sources whose step is the epoch, in each of their epochs."""
+    alike = (pl.col("at") == pl.col("epoch")).all().over("source")
+    return frozenset(run.derived(_ends).filter(alike)["source"])
+
+
+def _judged(run: Run) -> frozenset[str]:
+    """Sources whose loss is judged: it stands in no other one."""
+    return frozenset(counted(run, pl.col("name") == "loss").select("source").unique().collect()["source"])
+
+
+def _numbered(run: Run) -> pl.LazyFrame:
+    return run.scan("metrics").filter(at().is_not_null() & of_training())
+
+
+def _told(run: Run) -> pl.LazyFrame:
+    """Records that give both an epoch and a step."""
+    finite = pl.col("epoch").is_finite() & (pl.col("epoch") > 0)
+    return _numbered(run).filter(finite).select("source", "epoch", at())
 
 
 def _of_batches(run: Run) -> EpochScale | None:
@@ -70,7 +90,7 @@ def _line(ends: pl.DataFrame) -> EpochScale | None:
     return EpochScale(slope, float((ends["at"] - slope * ends["epoch"]).median()))  # type: ignore[arg-type] # a number
 
 
-def _below_heads(run: Run, records: pl.LazyFrame) -> pl.DataFrame:
+def _below_heads(run: Run) -> pl.DataFrame:
     """Records with the epoch whose line (`Epoch 3/10`) stands above them in their file."""
     heads = (
         run.scan("progress")
@@ -79,20 +99,17 @@ def _below_heads(run: Run, records: pl.LazyFrame) -> pl.DataFrame:
         .sort("seq")
         .collect()
     )
-    own = records.filter(pl.col("source").is_in(heads["source"].unique().to_list()))
-    return (
-        own.select("source", "seq", at())
-        .sort("seq")
-        .collect()
-        .join_asof(heads, on="seq", by="source", check_sortedness=False)
-    )
+    own = _numbered(run).filter(pl.col("source").is_in(heads["source"].unique().to_list()))
+    placed = own.select("source", "seq", at()).sort("seq").collect()
+    return placed.join_asof(heads, on="seq", by="source", check_sortedness=False)  # both are sorted
 
 
-def _ends(records: pl.DataFrame) -> pl.DataFrame:
+def _ends(run: Run) -> pl.DataFrame:
     """The last step of each epoch (columns `source`, `epoch`, `at`), and the steps since the epoch before (`slope`).
 
     The newest epoch has no slope: its end is not known.
     """
+    records = pl.concat([_told(run).collect(), _below_heads(run).select("source", "epoch", "at")])
     ends = records.filter(pl.col("epoch").is_finite()).group_by("source", "epoch").agg(pl.col("at").max())
     since = (pl.col("at").diff() / pl.col("epoch").diff()).over("source")
     newest = pl.col("epoch") == pl.col("epoch").max().over("source")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
+from forensics.case.steps import step_of
 from forensics.model import Evidence, EvidenceRole, Locator
 
 Row = Mapping[str, Any]
@@ -15,7 +16,7 @@ def metric_evidence(row: Row, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evid
     """Evidence of one row of the metrics table; the quote is the printed name and number."""
     value, name = row["value"], str(row["raw_name"] or row["name"])
     shown = number(value) if row["value_class"] != "filtered-by-writer" else "hidden by the writer"
-    step = row["step"] if row["step"] is not None else row["gstep"]
+    step = step_of(row)
     where = "" if step is None else f" at step {step}"
     return Evidence(
         source=row["source"],

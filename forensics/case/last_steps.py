@@ -16,9 +16,9 @@ from itertools import takewhile
 import numpy as np
 import polars as pl
 
-from forensics.case.epochs import epoch_scale
+from forensics.case.epochs import counts_epochs, epoch_scale
 from forensics.case.progress import ledger
-from forensics.case.steps import of_training
+from forensics.case.steps import at, of_training
 from forensics.store.run import Run
 
 #: Many logs print whole seconds, so that a record of the same second may be printed before a line of a finer clock.
@@ -89,9 +89,10 @@ def _distance(track: Track, source: str, rank: int | None) -> tuple[bool, int, b
 def _tracks(run: Run) -> Mapping[str, Track]:
     scale = epoch_scale(run)
     by_epoch = scale.steps_of(pl.col("epoch")) if scale is not None else pl.lit(None, dtype=pl.Int64)
-    step = pl.coalesce("step", "gstep", by_epoch)
-    if scale is not None and scale.counts_epochs:
-        step = pl.when(pl.col("source").is_in(scale.counts_epochs)).then(scale.steps_of(step)).otherwise(step)
+    step = pl.coalesce(at(), by_epoch)
+    if epochs := counts_epochs(run):
+        converted = pl.lit(None, dtype=pl.Int64) if scale is None else scale.steps_of(step)
+        step = pl.when(pl.col("source").is_in(epochs)).then(converted).otherwise(step)
     rows = (
         run.scan("metrics")
         .filter(step.is_not_null() & of_training())
@@ -107,17 +108,18 @@ def _tracks(run: Run) -> Mapping[str, Track]:
         .unique(["source", "at", "step"], maintain_order=True)
         .collect()
     )
-    every = pl.concat([rows, _bars(run)]).sort("source", "seq", "at", maintain_order=True)
+    every = pl.concat([rows, _counted(run)]).sort("source", "seq", "at", maintain_order=True)
     return {track.source: track for track in map(_track, every.partition_by("source", maintain_order=True))}
 
 
-def _bars(run: Run) -> pl.DataFrame:
-    """The frames of bars that count the steps of training; a traceback may begin on the line on which one was drawn."""
+def _counted(run: Run) -> pl.DataFrame:
+    """The frames of counters of training's steps; a traceback may begin on the line on which a bar was drawn."""
     types = {"source": pl.String, "label": pl.String, "plan": pl.Int64}
-    own = [(bar.source, bar.label, bar.plan) for bar in ledger(run).of("train", "step") if bar.is_bar]
+    own = [(counter.source, counter.label, counter.plan) for counter in ledger(run).of("train", "step")]
     return (
         run.scan("progress")
         .filter((pl.col("unit") == "step") & pl.col("done").is_not_null())
+        .with_columns(pl.col("label").fill_null(""))
         .join(pl.LazyFrame(own, schema=types, orient="row").unique(), [*types], "semi")
         .select(
             "source",

@@ -134,9 +134,9 @@ def _ledger(run: Run) -> Ledger:
 
 
 def _frames(run: Run) -> pl.DataFrame:
-    """Rows of the table with `attempt` 0 where none is told; of two dialects that read one frame, that with a label."""
+    """Rows of the table with `attempt` 0 where none is told; of two dialects' frames of one place, the fuller."""
     every = run.collect("progress").with_columns(pl.col("attempt").fill_null(0), pl.col("label").fill_null(""))
-    named = every.sort(pl.col("label") == "", maintain_order=True)
+    named = every.sort(pl.col("label") == "", pl.col("elapsed_s").is_null(), maintain_order=True)
     same = ("source", "seq", pl.col("unit") == "epoch", "done", "plan")
     kept = named.filter(pl.int_range(pl.len()).over(*same) == 0)
     return kept.sort("source", "seq", maintain_order=True).with_columns(

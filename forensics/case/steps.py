@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 #: What makes a series: the same printed name, by one rank, in one attempt, in one source.
@@ -14,8 +17,13 @@ def of_training() -> pl.Expr:
 
 
 def at() -> pl.Expr:
-    """The file's own step, else the optimizer step; null when neither is printed."""
-    return pl.coalesce("step", "gstep").alias("at")
+    """The optimizer step where a record gives it, else the file's own, as a tracker counts its records; else null."""
+    return pl.coalesce("gstep", "step").alias("at")
+
+
+def step_of(row: Mapping[str, Any]) -> int | None:
+    """Give the same of one row."""
+    return row["gstep"] if row["gstep"] is not None else row["step"]
 
 
 def ordered(metrics: pl.LazyFrame) -> pl.LazyFrame:

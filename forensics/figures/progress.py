@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from forensics.analyses.hang.last_seen import Seen, last_seen
+from forensics.case.steps import at
 from forensics.figure import Heat
 from forensics.figures._cells import Cells, by_rank, column, empty, left_out, shown_ranks
 from forensics.figures._kind import FigureKind
@@ -19,7 +20,7 @@ _TIMES = {"metrics": "t_ns", "events": "t_ns", "collectives": "created_ns"}
 
 def _step(table: str) -> pl.Expr:
     """The step that a record stands at; collectives count in their group instead."""
-    steps = {"metrics": pl.coalesce("gstep", "step"), "events": pl.col("step")}
+    steps = {"metrics": at(), "events": pl.col("step")}
     return steps.get(table, pl.lit(None, pl.Int64()))
 
 

@@ -9,6 +9,7 @@ import polars as pl
 from forensics.analyses.nan.detector import detector_candidates
 from forensics.analyses.nan.series import Candidate, Status, series_candidates
 from forensics.analyses.nan.together import lost_together
+from forensics.case.epochs import counts_epochs
 from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.case.nonfinite import watched
 from forensics.model import Evidence, EvidenceRole, Onset
@@ -92,7 +93,8 @@ def _onset(run: Run) -> NanOnset | None:
         peers += [c for c in found if c.n_after == 0 and c not in peers and c.role == "grad_norm" and _near(c, peers)]
         peers = [c if c.status is worst else replace(c, status=worst) for c in peers]
     # a word without a step of its own, or one that only echoes NaN weights, never beats a number
-    first, *others = sorted(peers, key=lambda c: (_contradicted(c, peers), *_key(c)))
+    epochs = counts_epochs(run)
+    first, *others = sorted(peers, key=lambda c: (_contradicted(c, peers), c.row["source"] in epochs, *_key(c)))
     clean = first.clean
     return NanOnset(
         first=first,

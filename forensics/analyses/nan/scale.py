@@ -12,6 +12,7 @@ from forensics.case.errors.near_the_end import ends_the_log, last_lines
 from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.case.nonfinite import watched
 from forensics.case.series import metric_records
+from forensics.case.steps import at
 from forensics.model import Evidence, EvidenceRole
 from forensics.store.run import Run
 
@@ -140,7 +141,7 @@ def _dense_from(hits: pl.DataFrame, cfg: ScaleLimits, span: int) -> Row:
 def _by_lines(run: Run, cfg: ScaleLimits) -> Collapse | None:
     floor = floors(run.scan("events")).filter(pl.col("step").is_null() | (pl.col("step") >= cfg.warmup))
     lines = overflows(run.scan("events")).filter(pl.col("step") >= cfg.warmup)
-    known = metric_records(run).select(pl.coalesce("step", "gstep").max()).collect().item()
+    known = metric_records(run).select(at().max()).collect().item()
     span = int(known or 0) - cfg.warmup
     storm = lines.height >= cfg.least_skips and span > 0 and lines.height / span > cfg.skip_share
     storm = storm and int(lines["step"][-1]) >= int(known) - max(1, span // 10)

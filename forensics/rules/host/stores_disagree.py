@@ -62,6 +62,7 @@ import polars as pl
 
 from forensics.case.evidence import at_step, metric_evidence
 from forensics.case.joined.stores import Link, Match, stores_of
+from forensics.case.steps import step_of
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.host._stores import relation, row_of
@@ -104,7 +105,7 @@ def _finding(run: Run, link: Link, match: Match, found: tuple[str, pl.DataFrame]
         return None
     if a["value_class"] == "finite" and b["value_class"] != "finite":
         a, b = b, a
-    step = a["step"] if a["step"] is not None else a["gstep"]
+    step = step_of(a)
     hidden = cause == "hidden_in_one_store"
     words = {"name": match.a.raw_name, "value": a["value"], "other": b["value"], "step": at_step(step)}
     return Finding(

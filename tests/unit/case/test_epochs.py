@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from forensics.case.epochs import EpochScale, epoch_scale
+from forensics.case.epochs import EpochScale, counts_epochs, epoch_scale
 from forensics.store.run import Run, run_of
 
 
@@ -35,8 +35,9 @@ def test_a_share_of_an_epoch_and_a_step_in_one_record_give_the_length_of_an_epoc
 
 def test_records_one_an_epoch_that_number_nothing_else_count_epochs() -> None:
     rows = [{"step": at, "seq": 10 * at + 1} for at in (1, 2, 3, 4)]
-    scale = epoch_scale(_run(rows, heads=[(10 * at, at) for at in (1, 2, 3, 4, 5)], batches=5))
-    assert scale == EpochScale(1.0)
+    run = _run(rows, heads=[(10 * at, at) for at in (1, 2, 3, 4, 5)], batches=5)
+    assert epoch_scale(run) == EpochScale(1.0)
+    assert not counts_epochs(run)
 
 
 def test_bars_inside_of_an_epoch_give_its_length() -> None:
@@ -52,9 +53,10 @@ def test_a_log_of_epochs_beside_a_store_of_steps_is_converted() -> None:
         {"source": "m.jsonl", "step": 5 * at, "seq": at, "value": 3 - n / 100} for n, at in enumerate(range(1, 29))
     ]
     finer += [{"source": "m.jsonl", "step": 5 * at + 1, "seq": 100 + at, "value": 1 - at / 100} for at in range(29)]
-    scale = epoch_scale(_run([*log, *finer], heads=[(10 * at, at) for at in range(1, 29)], batches=5))
+    run = _run([*log, *finer], heads=[(10 * at, at) for at in range(1, 29)], batches=5)
+    assert counts_epochs(run) == {"t.log"}
+    scale = epoch_scale(run)
     assert scale is not None
-    assert scale.counts_epochs == {"t.log"}
     assert scale.step_of(4) == 20
 
 

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forensics.analyses.learning.lr_config import adapter_of, configured, number_of
+from forensics.analyses.learning.lr_config import adapter_of, configured
 from forensics.analyses.learning.lr_schedule import schedule_of
 from forensics.analyses.learning.trend import trend_of
 from forensics.case.curves.loss import beside, curves
 from forensics.case.curves.noise import centred_median, noise_about, past_median
+from forensics.case.progress import ledger
 from forensics.model import EvidenceRole, Finding, Severity
 from forensics.registry import load
 from forensics.store.run import Run, run_of
@@ -191,7 +192,7 @@ def test_a_fine_tuning_without_an_adapter_has_no_usual_ranges() -> None:
 
 def test_numbers_of_a_configuration_are_read_through_quotes() -> None:
     run = run_with({"trainer.max_steps": '"600"', "lr_scheduler_type": '"cosine"'}, loss=FLAT)
-    assert number_of(run, "total_steps") == 600
+    assert ledger(run).planned("step") == 600
     scheduler = configured(run, "scheduler")
     assert scheduler is not None
     assert scheduler.text == "cosine"
