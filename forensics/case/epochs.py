@@ -31,6 +31,10 @@ class EpochScale:
         return (self.zero + epoch * self.steps).round().cast(pl.Int64)
 
 
+#: The steps of an epoch, as the later half of the records gives them, agree so well: a trainer prints two digits of it.
+_AGREE = 0.05
+
+
 def epoch_scale(run: Run) -> EpochScale | None:
     """Give the scale of a run; None where nothing tells it."""
     return run.derived(_epoch_scale)
@@ -46,9 +50,11 @@ def counts_epochs(run: Run) -> frozenset[str]:
 
 
 def _epoch_scale(run: Run) -> EpochScale | None:
-    last = _told(run).sort("epoch").tail(1).filter(pl.col("epoch") != pl.col("epoch").floor()).collect()
-    if last.height:
-        return EpochScale(last["at"][0] / last["epoch"][0])
+    told = _told(run).filter(pl.col("at") >= pl.col("at").max() / 2).collect().sort("epoch")
+    if told.height and told["epoch"][-1] % 1:
+        each = told["at"] / told["epoch"]
+        spread = float(each.max() - each.min())  # type: ignore[operator,arg-type] # numbers
+        return EpochScale(each[-1]) if spread <= _AGREE * each[-1] else None
     by_epoch = _by_epoch(run)
     if by_epoch and not _judged(run) - by_epoch:
         return EpochScale(1.0)

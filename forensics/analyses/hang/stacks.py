@@ -67,13 +67,17 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The main thread of one rank, innermost frame first; `raised` is the stack of a traceback, not of a dump."""
+    """The main thread of one rank, innermost frame first; `raised` is the stack of a traceback, not of a dump.
+
+    `line` is that of the exception, where one was raised.
+    """
 
     rank: int
     frames: tuple[Frame, ...]
     state: str
     source: str
     raised: bool = False
+    line: int | None = None
 
     def _near(self) -> str:
         return "\n".join(f.text for f in self.frames[:_NEAR])
@@ -147,7 +151,9 @@ def _raised(run: Run) -> dict[int, Stack]:
     found: dict[int, Stack] = {}
     for failure in standing(run):
         if failure.rank is not None and failure.stack:
-            stack = Stack(failure.rank, tuple(map(_frame, failure.stack)), "", failure.source, raised=True)
+            stack = Stack(
+                failure.rank, tuple(map(_frame, failure.stack)), "", failure.source, raised=True, line=failure.line
+            )
             if failure.weight is Weight.STOP or (_waits(failure) and stack.inside):
                 found.setdefault(failure.rank, stack)
     return found

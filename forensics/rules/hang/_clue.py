@@ -84,7 +84,10 @@ def of_stack(stack: Stack) -> Evidence:
     """Evidence of one stack: its innermost frames."""
     inner = " < ".join(f.text for f in stack.frames[:3])
     return Evidence(
-        stack.source, Locator(), f"rank {stack.rank} ({stack.state or 'state unknown'}): {inner}", rank=stack.rank
+        stack.source,
+        Locator(line=stack.line),
+        f"rank {stack.rank} ({stack.state or 'state unknown'}): {inner}",
+        rank=stack.rank,
     )
 
 

@@ -94,3 +94,22 @@ def test_a_record_with_an_epoch_alone_stands_at_the_step_of_that_epoch() -> None
     )
     assert last_step(run, "train.log", 20) == 76
     assert last_step(run, "train.log", 6) == 50
+
+
+def test_a_record_that_tells_its_epoch_takes_the_steps_of_an_epoch_from_those_that_tell_both() -> None:
+    state = [{"source": "trainer_state.json", "step": 10 * n, "epoch": round(10 * n / 136, 6)} for n in range(1, 5)]
+    run = _run(*state, {"source": "train.log", "line": 3, "epoch": 0.3971})
+    assert last_step(run, "train.log", 9) == 54
+
+
+def test_an_epoch_is_no_step_where_the_records_disagree_on_its_steps() -> None:
+    state = [{"source": "trainer_state.json", "step": 10 * n, "epoch": 10 * n / (100 + 9 * n)} for n in range(1, 5)]
+    run = _run(*state, {"source": "train.log", "line": 3, "epoch": 0.3971})
+    assert last_step(run, "train.log", 9) == 40
+
+
+def test_the_rows_of_a_database_count_in_the_order_in_which_it_got_them() -> None:
+    rows = [{"source": "runs.db", "step": n, "byte": 9_000 - n, "t_ns": n * _SECOND} for n in (10, 20, 30, 40)]
+    run = _run(*rows)
+    assert last_step(run, "train.log", 5) == 40
+    assert last_step(run, "train.log", 5, 25 * _SECOND) == 20
