@@ -7,8 +7,9 @@ Why it matters: all the work before it is lost, mostly in silence.
 How it decides: the steps count from the start again, or the line that says what was loaded names a later step; a
 checkpoint of a later step was saved before; and the first losses are nearer to the run's first ones than to its last:
 at least 0.7 of the way back, with a fall before that is well above noise. It is an error where the step goes on, for
-then nothing else says that the work is lost, and a warning where the steps, too, count from the start. A stretch that
-the log calls finished is no attempt that was resumed.
+then nothing else says that the work is lost, and a warning where the steps, too, count from the start. Of a short
+stretch the first losses are enough where they come again exactly. A stretch that the log calls finished is no attempt
+that was resumed.
 
 What else looks like this: a next stage on the same log, whose loss begins where the last stage ended; a new run that is
 appended to an old log on purpose.
@@ -155,6 +156,10 @@ def _levels(seen: Around, cfg: Config) -> tuple[float, float, float] | None:
     """First, last and new level, when the new one is back near the first."""
     old = pl.concat([seen.before["value"], seen.replaced["value"]])
     count = min(cfg.records, old.len() // 4, seen.after.height)
+    shared = min(cfg.records, old.len() - 1, seen.after.height)
+    same = shared >= cfg.fewest and old.head(shared).equals(seen.after["value"].head(shared))
+    if same and old.head(shared).n_unique() > 1:
+        return float(old[0]), float(old[-1]), float(seen.after["value"][0])  # the same losses again: the same weights
     if count < cfg.fewest:
         return None
     first, last = initial(seen, count=count), median(old.tail(count))

@@ -266,3 +266,13 @@ def test_steps_that_begin_anew_before_the_end_of_a_plan_are_lost(tmp_path: Path)
         place_of(tmp_path, train_log=[*counted(0, 50, 200), "resumed from step 50 of out/last.pt", *again])
     )
     assert "RSM004" in ids(report)
+
+
+@pytest.mark.parametrize(("again", "found"), [(0.0, True), (0.02, False)])
+def test_of_a_short_attempt_the_same_losses_again_are_a_restart_from_scratch(
+    tmp_path: Path, again: float, *, found: bool
+) -> None:
+    saved = "saved checkpoint out/step_6 at step 6"
+    first, second = steps(1, 8, slope=-0.2), steps(1, 40, loss=3.0 + again, slope=-0.2)
+    _, report = judged(place_of(tmp_path, train_log=[*HEAD, *first[:6], saved, *first[6:], *HEAD, *second]))
+    assert ("RSM002" in ids(report)) is found
