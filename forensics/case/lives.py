@@ -182,12 +182,13 @@ def _printed_most(table: pl.DataFrame) -> pl.DataFrame:
     order = pl.col("name").replace_strict({n: i for i, n in enumerate(_TRAINING)}, return_dtype=pl.Int32)
     names = (
         table.with_columns(order=order)
-        .group_by("source", "rank", "raw_name", "order", maintain_order=True)
+        .group_by(*_KEY, "name", "order", maintain_order=True)
         .agg(pl.col("records").sum())
         .sort("order", "records", "raw_name", descending=[False, True, False])
         .unique(["source", "rank"], keep="first", maintain_order=True)
     )
-    return table.join(names.select(*_KEY), on=[*_KEY], how="semi", nulls_equal=True)
+    best = [*_KEY, "name"]  # a trainer may print several quantities under one name, each on a line of its own
+    return table.join(names.select(best), on=best, how="semi", nulls_equal=True)
 
 
 def _life(row: Mapping[str, Any], begins: Mapping[str, tuple[Start, ...]], first: Mapping[str, Start]) -> Life:

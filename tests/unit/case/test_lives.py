@@ -116,3 +116,11 @@ def test_the_rows_of_a_life_are_its_own() -> None:
 
 def test_records_without_steps_have_no_lives() -> None:
     assert lives(made(life(0, 9).with_columns(step=pl.lit(None, dtype=pl.Int64)))) == ()
+
+
+def test_quantities_printed_under_one_name_are_one_life() -> None:
+    loss = life(10, 400, every=10).with_columns(raw_name=pl.lit("value"))
+    rate = loss.with_columns(name=pl.lit("lr"), value=0.001, seq=pl.col("seq") + 1)
+    run = run_of("made", {"metrics": pl.concat([loss, rate])})
+    assert len(lives(run)) == 1
+    assert boundaries(run) == ()
