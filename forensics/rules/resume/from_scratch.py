@@ -6,10 +6,10 @@ Why it matters: all the work before it is lost, mostly in silence.
 
 How it decides: the steps count from the start again, or the line that says what was loaded names a later step; a
 checkpoint of a later step was saved before; and the first losses are nearer to the run's first ones than to its last:
-at least 0.7 of the way back, with a fall before that is well above noise. It is an error where the step goes on, for
-then nothing else says that the work is lost, and a warning where the steps, too, count from the start. Of a short
-stretch the first losses are enough where they come again exactly. A stretch that the log calls finished is no attempt
-that was resumed.
+at least 0.7 of the way back, with a fall before that is well above noise, or each of them above all losses of the half
+where the old life had settled, where its records are too few to measure noise. Of a short stretch they are enough where
+they come again exactly. It is an error where the step goes on, for then nothing else says that the work is lost, and a
+warning where the steps, too, count from the start. A stretch that the log calls finished is no attempt that was resumed.
 
 What else looks like this: a next stage on the same log, whose loss begins where the last stage ended; a new run that is
 appended to an old log on purpose.
@@ -107,6 +107,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import comb
 
 import polars as pl
 
@@ -124,13 +125,15 @@ from forensics.store.run import Run
 class Config:
     """Thresholds of RSM002: records compared, share of the way back to the first level, and standard errors.
 
-    Of a short run a quarter of its records is compared, `fewest` at least: a median needs three.
+    Of a short run a quarter of its records is compared, `fewest` at least: a median needs three. Values in no order
+    part as the new and the old ones do once in `odds` times: 3 of 10 do once in 286.
     """
 
     records: int = 5
     fewest: int = 3
     back: float = 0.7
     errors: float = 6.0
+    odds: int = 200
 
 
 @rule("RSM002", shape=Shape.LEARNING, needs=("metrics", "checkpoints", "events"), config=Config)
@@ -164,11 +167,17 @@ def _levels(seen: Around, cfg: Config) -> tuple[float, float, float] | None:
         return None
     first, last = initial(seen, count=count), median(old.tail(count))
     new = median(seen.after["value"].head(count))
-    noise = settled(old, count=count)
     fall = first - last
-    if fall <= cfg.errors * noise or new - last < cfg.back * fall or new - first > 0.5 * fall:
+    if fall <= 0 or new - last < cfg.back * fall or new - first > 0.5 * fall:
         return None
-    return first, last, new
+    told = fall > cfg.errors * settled(old, count=count) or _above(old, seen.after["value"].head(count), cfg)
+    return (first, last, new) if told else None
+
+
+def _above(old: pl.Series, new: pl.Series, cfg: Config) -> bool:
+    """Whether all of some new values lie above all of the half where the old ones had settled: no noise does that."""
+    half = old.tail(old.len() // 2).to_list()
+    return comb(len(half) + new.len(), new.len()) >= cfg.odds and min(new.to_list()) > max(half)
 
 
 def _finding(

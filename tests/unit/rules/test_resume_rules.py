@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -86,6 +87,25 @@ def test_a_clean_restart_is_told_as_replayed_steps_and_no_more() -> None:
 def test_a_bump_after_a_resume_is_a_lost_optimizer() -> None:
     every = found(life(0, 0, "loss", noisy(OLD, falling)), life(1, 80, "loss", noisy(80, bumped, 2)))
     assert warnings(every) == [("RSM001", "optimizer_lost")]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_bump_that_is_over_within_a_few_records_is_a_lost_optimizer_also_after_a_short_first_life(seed: int) -> None:
+    bump = [falling(i) * (1 + 0.9 * math.exp(-(i - 16) / 6)) * (1 + 0.04 * math.sin(i * i)) for i in range(16, 60)]
+    before = noisy(16, falling, seed, 0.04)
+    assert ("RSM001", "optimizer_lost") in warnings(found(life(0, 0, "loss", before), life(1, 16, "loss", bump)))
+    calm = found(life(0, 0, "loss", before), life(1, 16, "loss", noisy(60, falling, seed + 9, 0.04)[16:]))
+    assert [f for f in calm if f.rule == "RSM001"] == []
+
+
+def test_a_short_life_whose_losses_are_all_back_where_the_run_began_has_lost_the_weights() -> None:
+    first = [4.34, 4.02, 3.15, 1.84, 1.27, 1.40, 1.45, 1.28, 1.45, 1.44, 1.22, 1.23, 1.41, 1.14, 1.39, 1.67, 1.60]
+    anew = [4.44, 3.75, 3.08, 2.22, 1.79, 1.47, 1.38, 1.63, 1.34, 1.61]
+    said = points(("saved", 16, 16))
+    lost = found(life(0, 0, "loss", first), life(1, 17, "loss", anew), checkpoints=said)
+    assert ("RSM002", "restarted_from_scratch") in warnings(lost)
+    one_high = found(life(0, 0, "loss", first), life(1, 17, "loss", [4.44, *anew[4:]]), checkpoints=said)
+    assert [f for f in one_high if f.rule == "RSM002"] == []
 
 
 def test_a_lasting_step_without_a_spike_of_the_gradients_is_only_a_remark() -> None:
