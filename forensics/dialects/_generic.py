@@ -45,6 +45,8 @@ _JUNK = re.compile(
 _CODE = re.compile(
     r"[;{]\s*$|^\s*(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|^\s*(?:#|//|@)"
 )
+#: Who printed a line, within it: `INFO [rank 3] step 10 …`, `rank=3 | step 10 …`; no rank of a matrix or a machine.
+_SPEAKER = re.compile(r"(?i)(?:^|[\[(|,;]|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG)) ?rank[ =:_]?(\d{1,6})\b")
 #: Keys of a line in order → where it stands in the sample, and its numbers.
 _Groups = dict[tuple[str, ...], list[tuple[int, tuple[Slot, ...]]]]
 _MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
@@ -60,6 +62,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     `lines` are printed segments in file order, without line ends, colour codes and rank prefixes; `ranks` are the ranks
     that printed them, where prefixes name some. A counter grows within a rank; ranks print in any order.
     """
+    ranks = _speakers(lines, ranks)
     if len(set(ranks)) > 1:
         order = sorted(range(len(lines)), key=lambda at: -1 if ranks[at] is None else ranks[at] or 0)
         lines, ranks = [lines[at] for at in order], [ranks[at] for at in order]
@@ -80,6 +83,15 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
         metric_rank="any",
         doc=__doc__ or "",
     )
+
+
+def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int | None]:
+    """The rank that each line names itself, else that of its prefix."""
+    said = [_SPEAKER.search(line[:_MAX_CHARS]) for line in lines]
+    if not any(said):
+        return ranks
+    named = ranks or (None,) * len(lines)
+    return [int(own[1]) if own is not None else known for own, known in zip(said, named, strict=True)]
 
 
 def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int, *, excerpt: bool) -> Iterator[Family]:
@@ -110,11 +122,16 @@ def _signature(row: tuple[Slot, ...]) -> tuple[str, ...]:
     out: list[str] = []
     for i, slot in enumerate(row):
         over = i + 1 < len(row) and row[i + 1].over
-        if slot.key and not _JUNK.search(slot.key):
+        if slot.key and (not _JUNK.search(slot.key) or _is_speaker(slot)):
             out.append(slot.key + "/" * over)
         elif over and "/" not in out:
             out.append("/")
     return tuple(out)
+
+
+def _is_speaker(slot: Slot) -> bool:
+    """Whether a number says who printed the line."""
+    return slot.key.lower() == "rank" and bool(_SPEAKER.search(slot.before + slot.text))
 
 
 def _is_shorter(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
@@ -146,15 +163,17 @@ def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: lis
     keys = dict.fromkeys(key.removesuffix("/") for key in signature if key != "/")
     columns = [_column(key, rows, ranks) for key in keys]
     columns.extend(_progress(rows))
-    roles = _roles(columns)
-    named = [c for c in columns if c.key and roles.get(c.key) is None]
+    speaker = {c.key: "rank" for c in columns if c.key.lower() == "rank" and not c.optional}
+    columns = [c for c in columns if c.key.lower() != "rank" or c.key in speaker]
+    roles = _roles([c for c in columns if c.key not in speaker])
+    named = [c for c in columns if c.key and c.key not in speaker and roles.get(c.key) is None]
     metric = [c for c in named if _METRIC.search(c.key) and _is_value(c)]
     measured = [c for c in named if len({slot.text for slot in c.cells}) > 1]
     if not roles and not (metric and _varies(metric)):
         return None
     if not metric and not (measured and any(r in {"step", "iter"} for r in roles.values())):
-        return Family(tuple(columns), roles, is_metric=False) if any(roles) and not named else None
-    return Family(tuple(columns), roles, is_metric=True)
+        return Family(tuple(columns), roles | speaker, is_metric=False) if any(roles) and not named else None
+    return Family(tuple(columns), roles | speaker, is_metric=True)
 
 
 def _column(key: str, rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> Column:

@@ -38,13 +38,15 @@ class Column:
         return tuple(cell.value for cell in self.cells)
 
 
+#: What counts → the group of the number that it counts to.
+_LIMITS: Mapping[str, str] = MappingProxyType({"step": "max_steps", "iter": "iters", "epoch": "epochs"})
 #: Units of time as they are printed behind a number, in seconds.
 _SECONDS: Mapping[str, float] = MappingProxyType({"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3})
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Lines with the same keys in the same order: columns, and which of them count (key → step, iter or epoch)."""
+    """Lines with the same keys in the same order: columns, and what some are (key → step, iter, epoch or rank)."""
 
     columns: tuple[Column, ...]
     roles: Mapping[str, str]
@@ -70,8 +72,8 @@ def as_line(family: Family) -> Line:
             names[group] = _named(column)
         text, literal = _lead(column, first=i == 0)
         part = text + _number(column, group)
-        if column.maxima and role:
-            limit = {"step": "max_steps", "iter": "iters", "epoch": "epochs"}[role]
+        limit = _LIMITS.get(role or "")
+        if column.maxima and limit is not None:
             part += source(_shared([cell.before for cell in column.maxima])) + rf"(?P<{limit}>{_COUNT})"
         if column.optional:
             parts.append(f"(?:{part})?")
@@ -111,6 +113,8 @@ def group_names(keys: Sequence[str]) -> dict[str, str]:
 def _number(column: Column, group: str) -> str:
     if group in {"step", "iter"}:
         return rf"(?P<{group}>{_COUNT})(?:\.0+)?"
+    if group == "rank":
+        return r"(?P<rank>\d{1,6})"
     suffixed = any(cell.unit in {"k", "K", "M", "G", "B", "T", "P"} for cell in column.cells)
     return rf"(?P<{group}>{NS})" if suffixed else rf"(?P<{group}>{N}){UNIT_SOURCE}"
 

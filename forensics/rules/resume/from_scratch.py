@@ -9,7 +9,8 @@ checkpoint of a later step was saved before; and the first losses are nearer to 
 at least 0.7 of the way back, with a fall before that is well above noise, or each of them above all losses of the half
 where the old life had settled, where its records are too few to measure noise. Of a short stretch they are enough where
 they come again exactly. It is an error where the step goes on, for then nothing else says that the work is lost, and a
-warning where the steps, too, count from the start. A stretch that the log calls finished is no attempt that was resumed.
+warning where the steps, too, count from the start. A stretch that the log calls finished is no attempt
+that was resumed.
 
 What else looks like this: a next stage on the same log, whose loss begins where the last stage ended; a new run that is
 appended to an old log on purpose.

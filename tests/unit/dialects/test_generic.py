@@ -336,3 +336,22 @@ def test_a_bar_drawn_among_lines_that_name_their_step_takes_no_step_from_them() 
     bar = " 71%|#######   | 100/140 [00:05<00:01, 20.51it/s, loss=nan, lr=0.00177]"
     lines = [f"01/22/2026 20:17:{s % 60:02} - INFO - step {s}: loss {s}, grad_norm 0.5, lr 0.001" for s in STEPS]
     assert series([lines[0], bar, *lines[1:]], "loss")[-len(STEPS) + 1 :] == expected()[1:]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "2026-01-02 03:04:05,678 INFO [rank {r}] step={s} loss={v} compute_time=0.03{r}s",
+        "2026-01-02 03:04:05 | INFO | rank={r} | step {s}/900 loss {v} lr 1.0e-03",
+    ],
+)
+def test_a_rank_that_a_line_states_behind_its_time_is_whose_line_it_is(form: str) -> None:
+    lines = [form.format(r=rank, s=step, v=step * 0.5) for step in STEPS for rank in (0, 3)]
+    losses = read(lines).filter(pl.col("name") == "loss").select("rank", "step", "value").rows()
+    assert sorted(losses) == [(rank, step, step * 0.5) for rank in (0, 3) for step in STEPS]
+
+
+@pytest.mark.parametrize("form", ["step={s} lora rank 16 loss={v}", "step={s} loss={v} node_rank={s}"])
+def test_the_rank_of_a_matrix_or_of_a_machine_is_nobodys(form: str) -> None:
+    lines = [form.format(s=step, v=step * 0.5) for step in STEPS]
+    assert read(lines)["rank"].null_count() == read(lines).height
