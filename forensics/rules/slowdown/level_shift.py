@@ -11,7 +11,8 @@ the best level before it, and above the first. The slowdown begins at the first 
 not come back to it, so of two jumps the first is told. An error where a step takes `grave` times what it did, a warning
 from `mild` on, both only where the change is confirmed against noise of long memory and the fastest tenth of the
 records is slower by `mild`, too: the load of another job leaves the fastest as fast. Where a side has fewer than twenty
-records, five at least, a rise to `short` times must be `far` times what stretches of such a length do on either side.
+records, five at least, a rise to `short` times must be `far` times what stretches of such a length do on either side;
+half of that suffices for a rise to `high` times over `few` records, `sure` deviations out.
 Three and more even rises at even distances, or two by the same seconds, are a schedule, and a note. Steps that hold
 more work are not slower: a throughput in tokens that did not fall contradicts.
 
