@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from forensics.identity import Identity, bare, entity_of, root_of
 
 if TYPE_CHECKING:
+    from forensics.action import Action
     from forensics.checkpoint import Checkpoint
     from forensics.figure import Figure
 
@@ -100,9 +101,7 @@ class Locator:
             return f":{self.line}"
         if self.record is not None:
             return f"#{self.record}"
-        if self.byte is not None:
-            return f"@{self.byte}"
-        return f"[{self.path}]" if self.path else ""
+        return f"@{self.byte}" if self.byte is not None else f"[{self.path}]" if self.path else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +267,7 @@ class Coverage:
     @property
     def lost(self) -> tuple[FileCoverage, ...]:
         """Files that were not read whole although they should have been, the largest loss first."""
-        found = (f for f in self.files if _is_lost(f))
-        return tuple(sorted(found, key=lambda f: -f.skipped_bytes))
+        return tuple(sorted((f for f in self.files if _is_lost(f)), key=lambda f: -f.skipped_bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +294,7 @@ class Verdict:
     chain_findings: tuple[int, ...] = ()
     onset_confidence: Confidence | None = None
     cause_confidence: Confidence | None = None
+    actions: tuple[Action, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,17 @@ LAYERS = (
     ("forensics.store",),
     ("forensics.ingest",),
     ("forensics.dialects",),
+    ("forensics.knowledge",),
     ("forensics.io",),
     ("forensics.registry",),
-    ("forensics.model", "forensics.errors", "forensics.figure", "forensics.identity", "forensics.checkpoint"),
+    (
+        "forensics.model",
+        "forensics.errors",
+        "forensics.figure",
+        "forensics.identity",
+        "forensics.checkpoint",
+        "forensics.action",
+    ),
 )
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_MODULE_LINES = 300

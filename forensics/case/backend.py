@@ -1,0 +1,39 @@
+"""What a run computed on: the kind of device whose signs it left; empty where it left none."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from forensics.knowledge.backends import Backend, backends
+from forensics.store.run import Run
+
+#: Settings whose value names a device or a communication library.
+_KEYS = r"(?i)(?:^|[./_])(?:backend|device(?:_type|_name)?|accelerator|gpu(?:_name|_type|_model)?)$"
+
+
+def backend(run: Run) -> str:
+    """Give the backend's name as the table of knowledge has it; empty when nothing tells."""
+    lines, names, values = run.derived(_lines), run.derived(_metrics), run.derived(_values)
+    fits = (b.backend for b in backends() if _any(lines, b.lines) or _is(b, names, values))
+    return next(fits, "")
+
+
+def _is(one: Backend, names: pl.Series, values: pl.Series) -> bool:
+    return _any(values, one.values) or bool(one.metrics and names.str.contains(one.metrics).any())
+
+
+def _any(said: pl.Series, pattern: str) -> bool:
+    return bool(pattern and said.str.contains(f"^(?:{pattern})$").any())
+
+
+def _lines(run: Run) -> pl.Series:
+    return run.scan("events").select(pl.col("code").drop_nulls().unique()).collect().to_series()
+
+
+def _metrics(run: Run) -> pl.Series:
+    return run.scan("metrics").select(pl.col("raw_name").drop_nulls().unique()).collect().to_series()
+
+
+def _values(run: Run) -> pl.Series:
+    told = run.scan("facts").filter(pl.col("key").str.contains(_KEYS)).select(pl.col("value").drop_nulls().unique())
+    return told.collect().to_series().str.strip_chars("\"' ").str.to_lowercase()

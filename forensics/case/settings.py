@@ -1,0 +1,53 @@
+"""The settings of a run that actions speak of: the value that its files agree on, and where that is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from forensics.action import Setting
+from forensics.knowledge.settings import Known
+from forensics.knowledge.settings import settings as known_settings
+from forensics.store.run import Run
+
+#: Facts of these families are no settings of the training.
+_NOT_OF_TRAINING = ("versions", "weights", "tokenizer", "generation", "progress", "evals", "success")
+_ON, _NOTHING = ("true", "1", "yes", "on"), ("", "null", "none", "-1")
+
+
+def settings(run: Run) -> Mapping[str, Setting]:
+    """Settings by the name that the table of knowledge gives them; one that files disagree on is left out."""
+    facts = run.derived(_facts)
+    found = ((known.name, _agreed(known, facts)) for known in known_settings())
+    return {name: setting for name, setting in found if setting is not None}
+
+
+def _facts(run: Run) -> pl.DataFrame:
+    last = pl.col("key").str.to_lowercase().str.replace_all("-", "_").str.replace(r"[./]value$", "")
+    return (
+        run.scan("facts")
+        .filter(~pl.col("family").is_in(_NOT_OF_TRAINING))
+        .with_columns(
+            last=last.str.extract(r"([^./]+)$", 1),
+            said=pl.col("value").fill_null("").str.strip_chars().str.strip_chars("\"'").str.to_lowercase(),
+        )
+        .collect()
+    )
+
+
+def _agreed(known: Known, facts: pl.DataFrame) -> Setting | None:
+    rows = facts.filter(pl.col("last").str.contains(f"^{known.keys}$") & ~pl.col("said").is_in(_NOTHING))
+    stands = {key: (row, _meaning(known, row)) for key, row in enumerate(rows.iter_rows(named=True))}
+    told = [(row, value) for row, value in stands.values() if value is not None]
+    if not told or len({value for _, value in told}) > 1:
+        return None
+    row, value = told[0]
+    place = f"{row['source']}:{row['line']}" if row["line"] is not None else str(row["source"])
+    return Setting(key=row["key"], value=value, place=place)
+
+
+def _meaning(known: Known, row: Mapping[str, str]) -> str | None:
+    """The value of a row; a switch means what it stands for when it is on, and nothing when it is off."""
+    flag = known.flags.get(row["last"])
+    return row["said"] if flag is None else flag if row["said"] in _ON else None

@@ -1,0 +1,28 @@
+"""What a run computed on, by the signs that each kind of device leaves, from `backends.jsonl`.
+
+A row has `backend` and patterns of what only such a device leaves: `lines` (ids of error lines), `metrics` (names as
+printed), `values` (of settings that name a device or a communication library). The first row that fits is believed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from forensics.knowledge._rows import rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One kind of device; an empty pattern fits nothing."""
+
+    backend: str
+    lines: str = ""
+    metrics: str = ""
+    values: str = ""
+
+
+@cache
+def backends() -> tuple[Backend, ...]:
+    """Every kind of device, the most telling first."""
+    return tuple(Backend(**row) for row in rows_of("backends.jsonl"))

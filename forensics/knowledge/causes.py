@@ -1,0 +1,107 @@
+"""Causes: what each slug means, why it happens, what confirms it, and what to do first, from `causes/*.jsonl`.
+
+A row has `cause` (the slug that a rule or an error line gives), `says` (one plain sentence), `why`, `confirms`,
+`actions` in their order, and `source`. `why` and `actions` may be left out where an error line of that cause says it.
+
+An action has `text`, and may have `otherwise` (the text where a value in `text` is not known), `command`, `source`, and
+conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu; host or device for memory; ranks where there
+are several), `trainer`, `line` (ids of error lines), `beside` (causes that other findings give), `setting` with
+`unless` (a pattern of values) or `within` (two numbers, above the first and up to the second) that make it needless, or
+`where` (a pattern of the values that it is about). `{fix}` is the advice of the error line, `{next}` the first step
+that the finding names itself. A part in brackets is left out where a value in it is not known: `the batch[ of step
+{step}]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+from forensics.knowledge._rows import rows_of
+
+#: An action for a cause of which only its error line knows what to do.
+FIX = "{fix}"
+_OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
+_NAME = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One action of a cause, with the conditions under which it is told; `within` is (above, up to)."""
+
+    text: str
+    source: str
+    otherwise: str = ""
+    command: str = ""
+    on: tuple[str, ...] = ()
+    trainer: tuple[str, ...] = ()
+    line: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    setting: str = ""
+    unless: str = ""
+    within: tuple[float, ...] = ()
+    where: str = ""
+
+    def words(self, values: Mapping[str, str]) -> str | None:
+        """Its text with the values that are known, else its other text; None when both need more."""
+        return filled(self.text, values) or (filled(self.otherwise, values) if self.otherwise else None)
+
+    def is_about(self, value: str | None) -> bool:
+        """Whether it is to be told where its setting has a value; None: no file states the setting."""
+        if value is None:
+            return not self.where
+        if self.where and not re.fullmatch(self.where, value):
+            return False
+        return not (self._is_within(value) or (self.unless and re.fullmatch(self.unless, value)))
+
+    def _is_within(self, value: str) -> bool:
+        try:
+            return bool(self.within) and self.within[0] < float(value) <= self.within[1]
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause; `why` is empty and `actions` are `{fix}` alone where its error lines say it."""
+
+    cause: str
+    says: str
+    confirms: str
+    actions: tuple[Remedy, ...]
+    source: str
+    why: str = ""
+
+
+@cache
+def causes() -> Mapping[str, Cause]:
+    """Every cause by its slug.
+
+    Raises:
+        TypeError: for a row with a field that is not known.
+    """
+    return {row["cause"]: _cause(row) for row in rows_of("causes")}
+
+
+def filled(template: str, values: Mapping[str, str]) -> str | None:
+    """Write a text with the values that are known; None when one is missing that no bracket makes optional."""
+    kept = _OPTIONAL.sub(lambda part: part[1] if _known(part[1], values) else "", template)
+    return _NAME.sub(lambda name: values[name[1]], kept) if _known(kept, values) else None
+
+
+def _known(text: str, values: Mapping[str, str]) -> bool:
+    return all(values.get(name) for name in _NAME.findall(text))
+
+
+def _cause(row: Mapping[str, Any]) -> Cause:
+    told: list[dict[str, Any]] = row.get("actions") or [{"text": FIX}]
+    remedies = tuple(Remedy(**{"source": row["source"], **_frozen(action)}) for action in told)
+    fields: dict[str, Any] = {**row, "actions": remedies}
+    return Cause(**fields)
+
+
+def _frozen(action: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(cast("list[Any]", value)) if isinstance(value, list) else value for key, value in action.items()}

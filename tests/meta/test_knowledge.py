@@ -1,0 +1,111 @@
+"""Every cause that a rule or an error line can give has a row of knowledge, and every row is reachable and whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from forensics.dialects import _signatures
+from forensics.knowledge.backends import backends
+from forensics.knowledge.causes import FIX, Cause, causes
+from forensics.knowledge.settings import settings
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "forensics"
+TABLES = sorted((PACKAGE / "knowledge").rglob("*.jsonl"))
+#: Rules write these causes from two parts; the first is given here.
+WRITTEN = ("collective_mismatch_", "oom_in_", "sigkill_", "too_big_")
+#: A verdict is read on one screen: three lines of 68 columns for one action.
+MOST_CHARS = 204
+#: First words that name no change: a command of ours says nothing of what is wrong.
+EMPTY_WORDS = ("forensics", "profile", "debug", "investigate")
+#: Values that a text may ask for.
+VALUES = {"run", "step", "rank", "ranks", "checkpoint", "saved", "next", "fix"}
+
+
+def of_lines() -> set[str]:
+    return {row.cause for row in _signatures.table() if row.role != "benign" and row.shape}
+
+
+def of_rules() -> set[str]:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "rules").rglob("*.py"))
+    return set(re.findall(r"""cause="([a-z0-9_]+)\"""", text)) | set(re.findall(r"=> .*?\bcause=([a-z0-9_]+)", text))
+
+
+def of_golden_answers() -> Iterator[str]:
+    todo: list[object] = [json.loads((ROOT / "tests/golden/answers.json").read_text(encoding="utf-8"))]
+    while todo:
+        match todo.pop():
+            case {"outcome": _, "cause": str(cause), **rest}:
+                yield cause
+                todo += rest.values()
+            case dict() as inside:
+                todo += inside.values()
+            case list() as inside:
+                todo += inside
+
+
+def test_every_cause_that_can_be_given_has_a_row() -> None:
+    given = (of_lines() | of_rules() | set(of_golden_answers())) - {"", *WRITTEN}
+    assert sorted(given - set(causes())) == []
+
+
+def test_every_row_is_reachable() -> None:
+    others = [p for p in PACKAGE.rglob("*") if p.suffix in {".py", ".tsv", ".jsonl"} and "knowledge" not in p.parts]
+    words = set(re.findall(r"[a-z0-9_]+", "\n".join(p.read_text(encoding="utf-8") for p in others)))
+    assert [slug for slug in causes() if slug not in words and not slug.startswith(WRITTEN)] == []
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda path: path.name)
+def test_rows_of_a_table_are_unique_and_in_order_where_the_order_means_nothing(table: Path) -> None:
+    names = [next(iter(json.loads(line).values())) for line in table.read_text(encoding="utf-8").splitlines()]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
+    assert table.parent.name != "causes" or names == sorted(names)
+
+
+def test_no_cause_stands_in_two_tables() -> None:
+    files = [table.read_text(encoding="utf-8") for table in TABLES if table.parent.name == "causes"]
+    rows = [json.loads(line)["cause"] for text in files for line in text.splitlines()]
+    assert [name for name, count in Counter(rows).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("cause", causes().values(), ids=lambda cause: cause.cause)
+def test_a_row_is_whole(cause: Cause) -> None:
+    assert cause.says.endswith(".")
+    assert cause.confirms.endswith(".")
+    assert cause.source
+    assert cause.why.endswith(".") or cause.cause in of_lines()
+    assert all(remedy.text and remedy.source for remedy in cause.actions)
+    assert not cause.actions[-1].line, "the last action holds for every error line"
+    assert cause.cause in of_lines() or any(remedy.text != FIX for remedy in cause.actions)
+
+
+@pytest.mark.parametrize("cause", causes().values(), ids=lambda cause: cause.cause)
+def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> None:
+    known = {setting.name for setting in settings()}
+    places = {backend.backend for backend in backends()} | {"host", "device", "ranks"}
+    for remedy in cause.actions:
+        assert len(remedy.text) <= MOST_CHARS
+        assert len(remedy.otherwise) <= MOST_CHARS
+        assert set(re.findall(r"\{(\w+)\}", remedy.text + remedy.otherwise + remedy.command)) <= VALUES
+        assert not remedy.text.lower().startswith(EMPTY_WORDS)
+        assert remedy.setting in known | {""}
+        assert set(remedy.on) <= places
+        assert set(remedy.beside) <= set(causes())
+        assert set(remedy.line) <= set(_signatures.by_id())
+        assert bool(remedy.setting) or not (remedy.unless or remedy.within or remedy.where)
+        for pattern in (remedy.unless, remedy.where):
+            re.compile(pattern)
+
+
+@pytest.mark.parametrize("cause", causes().values(), ids=lambda cause: cause.cause)
+def test_a_cause_has_an_action_that_holds_without_a_condition(cause: Cause) -> None:
+    alone = {"fix": "what the error line says"} if cause.cause in of_lines() else {}
+    free = [r for r in cause.actions if not (r.on or r.trainer or r.line or r.beside or r.where) and r.words(alone)]
+    memory = {place for r in cause.actions for place in r.on} >= {"host", "device"}
+    assert free or memory

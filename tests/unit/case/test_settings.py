@@ -1,0 +1,42 @@
+"""A setting has one name however a trainer spells it; where files disagree, nothing is said of it."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from forensics.action import Setting
+from forensics.case.settings import settings
+from forensics.store.run import Run, run_of
+
+
+def run_with(*facts: tuple[str, str], family: str = "config") -> Run:
+    rows = [
+        {"source": "c.yaml", "line": n, "key": k, "value": v, "family": family} for n, (k, v) in enumerate(facts, 1)
+    ]
+    return run_of("a", {"facts": pl.DataFrame(rows)})
+
+
+@pytest.mark.parametrize(
+    "key", ["max_grad_norm", "trainer.gradient_clip_val", "clip-grad", "optimizer/clip_grad_norm", "grad_clip.value"]
+)
+def test_a_setting_is_known_by_each_of_its_names(key: str) -> None:
+    assert settings(run_with((key, "0.5")))["clip"] == Setting(key, "0.5", "c.yaml:1")
+
+
+def test_a_setting_that_files_disagree_on_is_left_out() -> None:
+    assert "lr" not in settings(run_with(("lr", "0.1"), ("optimizer.lr", "0.2")))
+    assert settings(run_with(("lr", "0.1"), ("optimizer.lr", "0.1")))["lr"].place == "c.yaml:1"
+
+
+def test_a_switch_means_what_it_stands_for_and_nothing_when_it_is_off() -> None:
+    assert settings(run_with(("fp16", "false"), ("bf16", "true")))["precision"].value == "bf16"
+    assert "precision" not in settings(run_with(("fp16", "false")))
+
+
+def test_a_value_of_nothing_is_no_setting() -> None:
+    assert settings(run_with(("max_grad_norm", "null"), ("lr", '""'))) == {}
+
+
+def test_the_version_of_a_package_is_no_setting() -> None:
+    assert settings(run_with(("dtype", "float16"), family="weights")) == {}
