@@ -13,6 +13,7 @@ import polars as pl
 from forensics import registry
 from forensics.analyses.checkpoints import last_clean
 from forensics.case.attempts import Attempts, attempts, of_judged
+from forensics.diagnosis.actions import actions
 from forensics.diagnosis.verdict import decide
 from forensics.errors import ForensicsError, PlaceError, UsageError
 from forensics.io.discover import discover
@@ -219,9 +220,10 @@ def report_of(run: Run, config: RuleConfig | None = None, shapes: frozenset[Shap
     kept = tuple(f for f in every if f.rule not in config.ignore)
     coverage = coverage_of(run)
     verdict = decide(kept, run, coverage)
+    verdict = replace(verdict, checkpoint=last_clean(run, verdict.shape, verdict.onset))
     return Report(
         run=run.name,
-        verdict=replace(verdict, checkpoint=last_clean(run, verdict.shape, verdict.onset)),
+        verdict=replace(verdict, actions=actions(run, verdict, kept)),
         findings=kept,
         coverage=coverage,
         issues=issues_of(run),

@@ -11,10 +11,14 @@ _ERRORS = ("root", "symptom")
 
 
 class Advice(NamedTuple):
-    """One sentence each: why a program prints such an error, and what mends it."""
+    """Why a program prints such an error and what mends it, one sentence each, and the row that says so."""
 
     why: str
     fix: str
+    line: str
+    cause: str
+    family: str
+    source: str
 
 
 def advice(code: str, text: str = "") -> Advice | None:
@@ -24,4 +28,13 @@ def advice(code: str, text: str = "") -> Advice | None:
     if found is None and text:
         near = (row for row in rows if row.role in _ERRORS and any(needle in text for needle in row.needles))
         found = next((row for row in near if row.compiled.search(text)), None)
-    return None if found is None else Advice(found.why, found.fix)
+    return None if found is None else _of(found)
+
+
+def advice_for(cause: str) -> Advice | None:
+    """Give the advice of the first row of a cause; None where no line speaks of it."""
+    return next((_of(row) for row in _signatures.table() if row.cause == cause), None)
+
+
+def _of(row: _signatures.Signature) -> Advice:
+    return Advice(row.why, row.fix, row.id, row.cause, row.family, row.source)

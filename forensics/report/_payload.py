@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
+from forensics.action import Action
 from forensics.model import Coverage, Evidence, FileCoverage, Finding, Issue, Onset, Report, Verdict
 from forensics.report._phrases import utc
 
@@ -66,7 +67,19 @@ def verdict_payload(verdict: Verdict) -> Payload:
         "checkpoint": {"step": verdict.checkpoint.step, "path": verdict.checkpoint.path}
         if verdict.checkpoint
         else None,
+        "actions": [action_payload(a) for a in verdict.actions],
         "identity": {"root": verdict.identity.root, "entity": verdict.identity.entity} if verdict.identity else None,
+    }
+
+
+def action_payload(action: Action) -> Payload:
+    """Give one thing to do, with the setting that it changes as the run has it."""
+    now = action.setting
+    return {
+        "text": action.text,
+        "command": action.command,
+        "setting": {"key": now.key, "value": now.value, "place": now.place} if now is not None else None,
+        "source": action.source,
     }
 
 

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+from forensics.action import Action
 from forensics.checkpoint import Checkpoint
 from forensics.model import Coverage, FileStatus, Finding, Onset, Outcome, Report
 
@@ -94,13 +95,29 @@ def seen(coverage: Coverage) -> str:
     return plural(len(read), "file") + " read" + (f" ({', '.join(k.strip() for k in kinds)})" if kinds else "")
 
 
+def fix(action: Action) -> str:
+    """Say one action, and what the run has set now where it is about a setting."""
+    now = action.setting
+    return action.text + (f" (now {now.key} = {now.value}, {now.place})" if now is not None else "")
+
+
+def fixes(report: Report) -> tuple[str, ...]:
+    """Every action of the verdict in words, each followed by its command where it has one."""
+    return tuple(line for a in report.verdict.actions for line in (fix(a), a.command) if line)
+
+
 def next_steps(report: Report) -> tuple[str, ...]:
-    """Commands and actions to take now, the lead finding's own first, each once; RUN in a command becomes the run."""
+    """Further steps of the lead finding, each once; beside actions, which are the advice, only its commands.
+
+    RUN in a command becomes the run.
+    """
     finding = lead(report)
     if finding is None:
         return ("forensics formats",) if report.verdict.outcome is Outcome.CANNOT_SAY else ()
-    named = (re.sub(r"\bRUN\b", lambda _: shlex.quote(report.run), s) if is_command(s) else s for s in finding.next)
-    return tuple(dict.fromkeys((*named, f"forensics explain {finding.rule}")))
+    told = fixes(report)
+    fresh = [step for step in finding.next if is_command(step) or not told]
+    named = (re.sub(r"\bRUN\b", lambda _: shlex.quote(report.run), s) if is_command(s) else s for s in fresh)
+    return tuple(dict.fromkeys((*(s for s in named if s not in told), f"forensics explain {finding.rule}")))
 
 
 def is_command(step: str) -> bool:

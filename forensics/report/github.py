@@ -50,6 +50,7 @@ def _command(finding: Finding, report: Report, *, first: bool) -> str:
     properties = [*_place(evidence, report.run), f"title={for_github_property(title)}"]
     said = [finding.title, finding.because, evidence.quote.strip()]
     if first:
+        said += ["fix: " + step for step in say.fixes(report)[:3]]
         said += ["next: " + step for step in say.next_steps(report)[:3]]
     message = "\n".join(text for text in said if text)
     return f"::{_LEVELS[finding.severity]} {','.join(properties)}::{for_github(message)}"

@@ -40,7 +40,7 @@ def _suite(report: Report) -> Iterator[str]:
     skipped = unsure + sum(f.severity is Severity.WARNING for f in report.findings)
     counts = f'tests="{1 + len(report.findings)}" failures="{failures}" errors="0" skipped="{skipped}"'
     yield f"<testsuite name={_quoted(xml_line(report.run))} {counts}>"
-    said = xml_lines([*report.verdict.chain, *say.unseen(report), *say.next_steps(report)])
+    said = xml_lines([*report.verdict.chain, *say.unseen(report), *say.fixes(report), *say.next_steps(report)])
     yield from _case("verdict", report.verdict.headline, said, "failure" if failed else "skipped" if unsure else "")
     kinds = {Severity.ERROR: "failure", Severity.WARNING: "skipped", Severity.INFO: ""}
     for finding in report.findings:

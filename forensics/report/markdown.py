@@ -67,6 +67,7 @@ def _page(report: Report) -> Iterator[str]:
     yield "|---|---|"
     for label, value in _facts(report):
         yield f"| {label} | {for_markdown(value, cell=True)} |"
+    yield from _list("Fix", say.fixes(report))
     yield from _proof(say.lead(report))
     yield from _list("Chain", verdict.chain, ordered=True)
     yield from _list("Not seen", say.unseen(report))

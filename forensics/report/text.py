@@ -27,7 +27,7 @@ _TIME = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d):.*$")
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """Lines for each part: the headline, the reason, one link of the chain, the runner-up, the gaps, a next step."""
+    """Lines for each part: the headline, the reason, one link of the chain, the runner-up, the gaps, a step, a fix."""
 
     headline: int = 3
     why: int = 3
@@ -38,11 +38,13 @@ class _Room:
     unseen: int = 3
     lost: int = 3
     step: int = 2
+    fixes: int = 3
+    fix: int = 3
+    steps: int = 3
 
 
 #: With the parts that are always one line these make 25 at most.
-_TIGHT = _Room(headline=2, why=2, evidence=2, links=3, link=1, other=1, unseen=1, lost=1, step=1)
-_STEPS = 3
+_TIGHT = _Room(headline=2, why=2, evidence=2, links=3, link=1, other=1, unseen=1, lost=1, step=1, fixes=1, steps=1)
 
 
 def render_many(reports: Sequence[Report], style: Style = PLAIN) -> Iterator[str]:
@@ -114,8 +116,19 @@ def _head(report: Report, style: Style, room: _Room) -> Iterator[str]:
     if verdict.cause or verdict.outcome in {Outcome.FAILED, Outcome.SUSPECT}:
         cause = printable(verdict.cause) or "not known"
         yield from style.field("cause", f"{cause} (confidence {verdict.confidence.value})", most=1)
+    yield from _fixes(report, style, room)
     if verdict.checkpoint is not None:
         yield from style.field("checkpoint", printable(say.checkpoint(verdict.checkpoint)), most=2)
+
+
+def _fixes(report: Report, style: Style, room: _Room) -> Iterator[str]:
+    every = report.verdict.actions
+    shown = every if style.verbose else every[: room.fixes]
+    for index, action in enumerate(shown):
+        label = "fix" if not index else ""
+        yield from style.field(label, printable(say.fix(action)), most=None if style.verbose else room.fix)
+        if action.command is not None:  # it is copied, so it is never wrapped or cut
+            yield " " * LABEL_CHARS + printable(action.command)
 
 
 def _evidence(report: Report, style: Style, room: _Room) -> Iterator[str]:
@@ -164,7 +177,7 @@ def _doubts(report: Report, style: Style, room: _Room) -> Iterator[str]:
     yield from style.field("seen", printable(say.seen(report.coverage)), most=1)
     if unseen := say.unseen(report):
         yield from style.field("not seen", printable("; ".join(unseen)), most=room.unseen - bool(report.coverage.lost))
-    for index, step in enumerate(islice(say.next_steps(report), _STEPS)):
+    for index, step in enumerate(islice(say.next_steps(report), room.steps)):
         yield from _step("next" if not index else "", step, style, room)
 
 

@@ -59,17 +59,9 @@ def triage(report: Report) -> dict[str, Any]:
         "confidence": verdict.confidence.value,
         "chain": list(verdict.chain),
         "runner_up": verdict.runner_up,
-        "actions": list(_lead(report).next) if report.findings else [],
+        "actions": [action.text for action in verdict.actions],
         "findings": sorted(_finding(one) for one in report.findings),
     }
-
-
-def _lead(report: Report) -> Finding:
-    """The finding that the verdict speaks of, else the first."""
-    verdict = report.verdict
-    return next(
-        (f for f in report.findings if (f.shape, f.cause) == (verdict.shape, verdict.cause)), report.findings[0]
-    )
 
 
 def _finding(one: Finding) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from forensics.action import Action, Setting
 from forensics.checkpoint import Checkpoint
 from forensics.model import (
     Causal,
@@ -94,6 +95,12 @@ def failed() -> Report:
             chain_findings=(0, 1),
             onset_confidence=Confidence.HIGH,
             cause_confidence=Confidence.MEDIUM,
+            actions=(
+                Action(
+                    "Lower the peak learning rate", "the tuning guide", setting=Setting("lr", "0.003", "run.yaml:7")
+                ),
+                Action("Look at the driver", "the driver's manual", command="nvidia-smi -q"),
+            ),
         ),
         findings=(
             _finding(),
@@ -157,6 +164,7 @@ def hostile() -> Report:
     verdict = Verdict(
         Outcome.FAILED, HOSTILE, Shape.NAN, cause=HOSTILE, chain=(HOSTILE, HOSTILE), runner_up=HOSTILE,
         against=(evidence,), identity=finding.identity,
+        actions=(Action(HOSTILE, HOSTILE, HOSTILE, Setting(HOSTILE, HOSTILE, HOSTILE)),),
     )  # fmt: skip
     files = (FileCoverage(HOSTILE, 1, 0, 1, FileStatus.SKIPPED, HOSTILE, HOSTILE, format=HOSTILE),)
     issues = (Issue(HOSTILE, HOSTILE, HOSTILE),)

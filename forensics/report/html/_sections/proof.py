@@ -1,6 +1,8 @@
-"""Why: the evidence lines, the chain from cause to consequence, likely causes, and what to do next."""
+"""What mends it; then why: evidence, the chain from cause to consequence, likely causes, and what to do next."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from forensics.report import _phrases as say
 from forensics.report.html._elements import Markup, join, tag
@@ -9,10 +11,13 @@ from forensics.report.html._words import MOST_EVIDENCE, evidence_of
 
 
 def proof(shown: Shown) -> Markup:
-    """Give why, the evidence lines, the chain from cause to consequence, and what to do next."""
+    """Give what mends it, why, the evidence, the chain from cause to consequence, and what to do next."""
     report = shown.report
     lead = say.lead(report)
     parts: list[Markup] = []
+    if fixes := report.verdict.actions:
+        parts.append(tag("h2", "Fix"))
+        parts.append(tag("ol", [tag("li", say.fix(a), *_command(a.command)) for a in fixes]))
     if lead is not None:
         parts.append(tag("h2", "Evidence"))
         parts += [tag("p", lead.because)] if lead.because else []
@@ -27,6 +32,12 @@ def proof(shown: Shown) -> Markup:
         parts.append(tag("h2", "Next"))
         parts.append(tag("ul", [tag("li", tag("code", s) if say.is_command(s) else s) for s in steps]))
     return join(*parts)
+
+
+def _command(command: str | None) -> Iterator[Markup]:
+    """A command on a line of its own, where an action has one."""
+    if command is not None:
+        yield tag("pre", command)
 
 
 SECTION = Section(20, proof, brief=True)

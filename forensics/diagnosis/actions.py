@@ -1,0 +1,134 @@
+"""What to do about a verdict: the actions of its cause that fit the run, its settings and what it computed on."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import polars as pl
+
+from forensics.action import Action, Setting
+from forensics.analyses.memory.series import MEANINGS
+from forensics.case.backend import backend
+from forensics.case.ranks import world
+from forensics.case.settings import settings
+from forensics.dialects.advice import Advice, advice, advice_for
+from forensics.knowledge.causes import FIX, Cause, Remedy, causes, filled
+from forensics.model import Finding, Shape, Verdict
+from forensics.store.run import Run
+
+#: Beyond the first ones the rest of a list is not read.
+MOST = 4
+#: Pieces of a run that a command may name without quotes of its own.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_HOST_FAMILY = "host_memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What conditions ask for: `on` holds the backend, whose memory it is, and `ranks`; `line` is the error line."""
+
+    on: frozenset[str]
+    trainers: frozenset[str]
+    line: Advice | None
+    beside: frozenset[str]
+    settings: Mapping[str, Setting]
+    values: Mapping[str, str]
+
+
+def actions(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Action, ...]:
+    """Give what to do, the first thing first; nothing for a verdict without a cause that anybody described."""
+    if not verdict.cause:
+        return ()
+    lead = next((f for f in findings if f.identity == verdict.identity and f.shape is verdict.shape), None)
+    found = causes().get(verdict.cause)
+    line = _line(lead, verdict.cause)
+    if found is None:
+        return () if line is None else (Action(line.fix, line.source),)
+    now = _situation(run, verdict, lead, line, findings)
+    return tuple(_unique(_told(found, now)))[:MOST]
+
+
+def _line(lead: Finding | None, cause: str) -> Advice | None:
+    """The row of the error line that the lead finding rests on, where that speaks of the cause itself."""
+    told = (advice(e.name or "", e.quote) for e in (lead.evidence if lead is not None else ()))
+    return next((one for one in told if one is not None and one.cause == cause), None)
+
+
+def _situation(
+    run: Run, verdict: Verdict, lead: Finding | None, line: Advice | None, findings: Sequence[Finding]
+) -> Situation:
+    checkpoint, onset = verdict.checkpoint, verdict.onset
+    rank = verdict.culprits[0] if len(verdict.culprits) == 1 else onset.rank
+    path = checkpoint.path if checkpoint is not None and checkpoint.path is not None else ""
+    values = {
+        "run": shlex.quote(run.name),
+        "step": "" if onset.step is None else str(onset.step),
+        "rank": "" if rank is None else str(rank),
+        "ranks": ", ".join(map(str, sorted(verdict.culprits)[:8])),
+        "checkpoint": "" if not path or _CONTROL.search(path) else shlex.quote(path),
+        "saved": "" if checkpoint is None else str(checkpoint.step),
+        "next": next((step for step in (lead.next if lead is not None else ()) if not _is_command(step)), ""),
+        "fix": (line or advice_for(verdict.cause) or _NOTHING).fix,
+    }
+    formats = run.scan("sources").select(pl.col("format").drop_nulls().unique()).collect().to_series()
+    return Situation(
+        on=frozenset({backend(run), _memory(verdict, lead, line), "ranks" if len(world(run)) > 1 else ""} - {""}),
+        trainers=frozenset(name for told in formats for name in re.findall(r"\w+", told)),
+        line=line,
+        beside=frozenset(f.cause for f in findings if f is not lead),
+        settings=settings(run),
+        values=MappingProxyType(values),
+    )
+
+
+def _is_command(step: str) -> bool:
+    return step.startswith(("forensics ", "torchrun "))
+
+
+_NOTHING = Advice("", "", "", "", "", "")
+
+
+def _memory(verdict: Verdict, lead: Finding | None, line: Advice | None) -> str:
+    """Whose memory a verdict speaks of: `host` or `device`; empty for other verdicts."""
+    if verdict.shape is not Shape.OOM:
+        return ""
+    if (known := line or advice_for(verdict.cause)) is not None:
+        return "host" if known.family == _HOST_FAMILY else "device"
+    told = (MEANINGS.get(e.name or "") for e in (lead.evidence if lead is not None else ()))
+    first = next((meaning for meaning in told if meaning is not None), None)
+    return "host" if first is not None and first.is_host else "device"
+
+
+def _told(cause: Cause, now: Situation) -> Iterator[Action]:
+    for remedy in cause.actions:
+        setting = now.settings.get(remedy.setting)
+        if not _fits(remedy, now) or not remedy.is_about(setting.value if setting is not None else None):
+            continue
+        text = remedy.words(now.values)
+        if text is None:
+            continue
+        source = now.line.source if remedy.text == FIX and now.line is not None else remedy.source
+        yield Action(text, source, filled(remedy.command, now.values) or None, setting)
+
+
+def _fits(remedy: Remedy, now: Situation) -> bool:
+    asked = (
+        (remedy.on, now.on),
+        (remedy.trainer, now.trainers),
+        (remedy.line, frozenset({now.line.line} if now.line is not None else ())),
+        (remedy.beside, now.beside),
+    )
+    return all(not wanted or known.intersection(wanted) for wanted, known in asked)
+
+
+def _unique(told: Iterable[Action]) -> Iterator[Action]:
+    """Each text once: the advice of an error line may be an action of its cause."""
+    seen = set[str]()
+    for action in told:
+        if action.text not in seen:
+            seen.add(action.text)
+            yield action
