@@ -46,7 +46,7 @@ def counts_epochs(run: Run) -> frozenset[str]:
     Their numbers are no steps: they are compared with those of other sources only by the scale.
     """
     by_epoch = _by_epoch(run)
-    return by_epoch if _judged(run) - by_epoch else frozenset()
+    return by_epoch if by_epoch and _judged(run) - by_epoch else frozenset()
 
 
 def _epoch_scale(run: Run) -> EpochScale | None:

@@ -32,7 +32,7 @@ def plan_names() -> tuple[PlanName, ...]:
 
 def plan_keys(unit: str) -> str:
     """Give a pattern of the keys of settings that name a plan in a unit; W&B puts `.value` behind each."""
-    return rf"(?i)(?:^|[._/])(?:{'|'.join(name.pattern for name in plan_names() if name.unit == unit)})(?:[./]value)?$"
+    return rf"(?i)(?:^|[./])(?:{'|'.join(name.pattern for name in plan_names() if name.unit == unit)})(?:[./]value)?$"
 
 
 def kind_of(label: str, per: str = "") -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from forensics.case.progress import Counter, Ledger, ledger
-from forensics.dialects.counters import kind_of
+from forensics.dialects.counters import kind_of, plan_keys, plan_names
 from forensics.pipeline import ingest_run
 from forensics.store.run import Run
 
@@ -124,3 +126,38 @@ def test_a_long_bar_keeps_its_ends_and_a_bounded_number_of_frames(tmp_path: Path
     assert (kept["done"].min(), kept["done"].max()) == (0, 5000)
     assert kept.height < 600
     assert only(found, plan=5000).is_reached
+
+
+def test_what_the_program_prints_as_its_plan_comes_before_its_settings(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("trainer:\n  max_steps: 5000\n  num_train_epochs: 3\n", encoding="utf-8")
+    assert read(tmp_path, records(20))[1].planned("step") == 5000
+    told = read(tmp_path, ["  Total optimization steps = 1,400", *records(20)])[1]
+    assert (told.planned("step"), told.planned("epoch")) == (1400, 3)
+
+
+@pytest.mark.parametrize(
+    ("key", "unit"),
+    [
+        ("trainer.max_steps", "step"),
+        ("maxSteps.value", "step"),
+        ("args/train-iters", "step"),
+        ("training.steps", "step"),
+        ("total_timesteps", "step"),
+        ("num_train_epochs", "epoch"),
+        ("epochs", "epoch"),
+        ("ppo.n_steps", ""),
+        ("ppo.n_epochs", ""),
+        ("eval_steps", ""),
+        ("warmup_epochs", ""),
+    ],
+)
+def test_a_setting_is_a_plan_by_its_whole_name(key: str, unit: str) -> None:
+    assert [name for name in ("step", "epoch") if re.search(plan_keys(name), key)] == ([unit] if unit else [])
+
+
+def test_every_row_of_the_tables_of_counters_has_its_source() -> None:
+    for name in ("counters.tsv", "plans.tsv"):
+        rows = (files("forensics.dialects") / name).read_text(encoding="utf-8").splitlines()
+        cells = [row.split("\t") for row in rows if not row.startswith("#")]
+        assert all(len(row) == 4 and row[3].strip() for row in cells), name
+    assert {name.unit for name in plan_names()} == {"step", "epoch"}
