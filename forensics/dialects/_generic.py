@@ -8,7 +8,8 @@ or a loss or a gradient norm. Units are unknown, so numbers are kept as printed;
 canonical names.
 
 The step is, in order of preference: a growing counter; `(epoch - first) * batches + batch` where the counter starts
-again in each epoch; a counter that wraps at `M` of `N/M`; the epoch. Which one, the values decide.
+again in each epoch; a counter that wraps at `M` of `N/M`; the epoch; the first number of a line with a
+loss, where it rises evenly. Which one, the values decide.
 """
 
 from __future__ import annotations
@@ -243,6 +244,8 @@ def _roles(columns: list[Column]) -> dict[str, str]:
             break
     if same is not None and (epoch is not None or roles):
         roles[same.key] = "epoch"
+    if not roles and any(_LOSS.search(c.key) for c in columns):
+        roles.update((c.key, "step") for c in columns if c.key and c.counts_evenly)
     return roles
 
 

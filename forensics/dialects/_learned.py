@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 
 import polars as pl
@@ -16,6 +17,8 @@ from forensics.dialects.spec import NS, RESERVED, Line, N, Name
 _MAX_FIRST, _MAX_GAP = 120, 60
 _COUNT = r"[\d,]*\d"
 _UNNAMED = re.compile(rf"[^0-9{LETTERS}]+")
+#: So many lines enumerate folds, classes or trials as often as steps.
+_ENUMERATED = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,15 @@ class Column:
     def values(self) -> tuple[float, ...]:
         """The printed numbers in file order."""
         return tuple(cell.value for cell in self.cells)
+
+    @property
+    def counts_evenly(self) -> bool:
+        """Whether it is the first number of each line and rises by the same whole number, whatever its name."""
+        rises = {b - a for at, (a, b) in enumerate(pairwise(self.values), 1) if at not in self.begins}
+        first = self.place == 0 and not self.optional and not any(cell.unit for cell in self.cells)
+        return (
+            first and len(self.cells) > _ENUMERATED and len(rises) == 1 and min(rises) > 0 and min(rises).is_integer()
+        )
 
 
 #: What counts → the group of the number that it counts to.

@@ -355,3 +355,21 @@ def test_a_rank_that_a_line_states_behind_its_time_is_whose_line_it_is(form: str
 def test_the_rank_of_a_matrix_or_of_a_machine_is_nobodys(form: str) -> None:
     lines = [form.format(s=step, v=step * 0.5) for step in STEPS]
     assert read(lines)["rank"].null_count() == read(lines).height
+
+
+@pytest.mark.parametrize("word", ["Schritt", "paso", "etap", "tick"])
+def test_the_first_number_that_rises_evenly_counts_steps_whatever_its_name(word: str) -> None:
+    lines = [f"{word} {10 * at} von 400: loss {3 - at / 50:.4f}, lr 0.001" for at in range(1, 41)]
+    assert series(lines, "loss") == [(10 * at, round(3 - at / 50, 4)) for at in range(1, 41)]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [f"fold {at}: loss {3 - at / 50:.4f}" for at in range(1, 11)],
+        [f"client {at % 7}: loss {3 - at / 50:.4f}" for at in range(40)],
+        [f"loss {3 - at / 50:.4f} seen {8 * at} lr 0.001" for at in range(40)],
+    ],
+)
+def test_an_enumeration_and_a_number_further_in_the_line_count_none(lines: list[str]) -> None:
+    assert {step for step, _ in series(lines, "loss")} == {None}
