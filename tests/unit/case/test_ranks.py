@@ -59,9 +59,10 @@ def test_a_tag_behind_time_and_level_is_the_rank_of_the_file(tmp_path: Path, tag
     assert ranks == [3]
 
 
-def test_tags_of_several_ranks_or_of_a_matrix_name_no_rank_of_the_file(tmp_path: Path) -> None:
+def test_tags_of_several_ranks_are_whose_lines_they_are_and_one_of_a_matrix_is_nobodys(tmp_path: Path) -> None:
     for name, tag in (("mixed.out", "[rank {}] "), ("lora.out", "lora rank=1{} ")):
         lines = [f"2031-05-06 10:00:{n:02d} INFO {tag.format(n % 2)}step={n} loss=2.{n}" for n in range(1, 20)]
         (tmp_path / name).write_text("\n".join(lines) + "\n")
-    ranks = pipeline.ingest_run(tmp_path).collect("metrics")["rank"].unique().to_list()
-    assert ranks == [None]
+    losses = pipeline.ingest_run(tmp_path).collect("metrics").filter(pl.col("name") == "loss")
+    ranks = {source: {*rows["rank"]} for (source,), rows in losses.group_by("source")}
+    assert ranks == {"mixed.out": {0, 1}, "lora.out": {None}}
