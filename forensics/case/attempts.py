@@ -97,6 +97,11 @@ class Attempts:
             return bisect_right([t for t in times if t is not None], t_ns)
         return self.every[-1].number
 
+    def end_of(self, source: str, at: int) -> int | None:
+        """Give the place of a source, a line or a byte, at which the attempt after that of another place begins."""
+        places = [cut.line if cut.line is not None else cut.byte for cut in self.cuts.get(source, ())]
+        return min((place for place in places if place is not None and place > at), default=None)
+
     def start_of(self, life: Life) -> Start | None:
         """Give what says best that the process began which trained a life, in whichever store it stands."""
         cuts = self.cuts.get(life.source, ())

@@ -37,33 +37,17 @@ class Mark:
 class Steps:
     """Training records of one source in order: places, steps and ranks, of equal length.
 
-    `highest` is the highest step from each record on; `ranks` are those that log steps, None where lines name none.
+    `ranks` are those that log steps, None where lines name none.
     """
 
     at: Sequence[int] = ()
     step: Sequence[int] = ()
     rank: Sequence[int | None] | pl.Series = ()
-    highest: Sequence[int] = ()
     ranks: frozenset[int | None] = frozenset()
 
     def at_least(self, count: int, *, after: int, before: int | None = None, rank: int | None = None) -> bool:
         """Tell whether so many different steps stand between two places, of one rank where both sides name one."""
         return len(self._some(count, after, before, rank)) >= count
-
-    def went_back(self, at: int, rank: int | None = None) -> int | None:
-        """Give the step that was reached before a place, where the next ones all lie before it; else None.
-
-        Records of one step by several ranks may stand on both sides of the place, so that one step is not enough.
-        """
-        places = range(bisect_right(self.at, at) - 1, -1, -1)
-        before = next((self.step[i] for i in places if self._speaks(i, rank)), None)
-        after = self._some(_TRAILING_STEPS, at, None, rank)
-        return before if before is not None and after and max(after) < before else None
-
-    def reached(self, *, after: int) -> int | None:
-        """Give the highest step that stands after a place, None where none does."""
-        place = bisect_right(self.at, after)
-        return self.highest[place] if place < len(self.highest) else None
 
     def count(self, *, before: int) -> int:
         """Count the records that stand before a place."""
@@ -171,6 +155,5 @@ def _records(run: Run, wanted: pl.Expr, step: pl.Expr, among: pl.Expr | None = N
 def _steps_of(part: pl.DataFrame) -> Steps:
     if not (part["at"].diff().drop_nulls() > 0).all():
         part = part.unique().sort("at")
-    columns = part["at"], part["step"], part["step"].reverse().cum_max().reverse()
-    at, step, highest = (array("q", column.cast(pl.Int64).to_numpy().tobytes()) for column in columns)
-    return Steps(at, step, part["rank"], highest, frozenset(part["rank"].unique().to_list()))
+    at, step = (array("q", part[name].cast(pl.Int64).to_numpy().tobytes()) for name in ("at", "step"))
+    return Steps(at, step, part["rank"], frozenset(part["rank"].unique().to_list()))

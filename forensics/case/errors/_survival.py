@@ -1,8 +1,7 @@
 """Why an error is not the run's failure: later steps, a later run in the same file, or the run's own success marker.
 
-A complaint, a stop, a kill or an exception's lone line after a success marker is the noise of a tear-down. A run that
-is started again from an earlier step has got over an error of the run before it when it ends in some way of its own, or
-trains past that place.
+A complaint, a stop, a kill or an exception's lone line after a success marker is the noise of a tear-down. Whether a
+later process got over what ended an earlier one is for the attempts to say.
 """
 
 from __future__ import annotations
@@ -60,28 +59,16 @@ class Judged(Protocol):
     def aside(self) -> bool: ...
 
 
-def last_ends(failures: Sequence[Judged], end: Ending) -> dict[str, int]:
-    """Give the last place of each source at which a run failed, was stopped, or said that it finished."""
-    found: dict[str, int] = {}
-    for source, at in (*((m.source, m.at) for m in end.successes), *((f.source, f.at) for f in failures)):
-        found[source] = max(at, found.get(source, at))
-    return found
-
-
 def cleared(  # noqa: PLR0913 - what is known of the run's end, each by its name
-    failure: Judged, end: Ending, last: int, *, goes_on: bool, unreported: bool, reached: bool
+    failure: Judged, end: Ending, until: int | None, *, goes_on: bool, unreported: bool, reached: bool
 ) -> str:
     """Say why an error is not the run's failure, or nothing.
 
-    `last` is the place of the last failure or end in its log; `goes_on` says that the log goes on for some lines,
+    `until` is the place in its log at which another attempt begins; `goes_on` says that the log goes on for some lines,
     `unreported` that no launcher tells of an end by failure, and `reached` that training came to the end of its plan.
     """
-    if _survived(failure, end):
-        left = end.steps_of(failure.source).went_back(failure.at, failure.rank)
-        if left is None:
-            return "progress"
-        if _got_over(failure, end, last, left):
-            return "earlier"
+    if _survived(failure, end, until):
+        return "progress"
     success = end.success_for(failure.source, failure.at, failure.t_ns)
     if success is not None:
         return _after_success(failure, success)
@@ -142,23 +129,14 @@ def _span_ns(found: Sequence[Judged]) -> int:
     return max(times) - min(times) if times else 0
 
 
-def _survived(failure: Judged, end: Ending) -> bool:
-    """Whether the same rank (or, when ranks are not told apart, the same file) trained on for some steps."""
+def _survived(failure: Judged, end: Ending, until: int | None) -> bool:
+    """Whether the same rank (or, when ranks are not told apart, the same file) trained on in the same attempt."""
     needed = SURVIVED_STEPS if failure.rank is not None or failure.weight >= Weight.STOP else 1
     steps = end.steps_of(failure.source)
-    if steps.at_least(needed, after=failure.at, rank=failure.rank):
+    if steps.at_least(needed, after=failure.at, before=until, rank=failure.rank):
         return True
     silent = failure.rank is not None and failure.rank not in steps.ranks
-    return silent and steps.at_least(OTHERS_STEPS, after=failure.at)
-
-
-def _got_over(failure: Judged, end: Ending, last: int, left: int) -> bool:
-    """Whether the run that was started again has an end of its own, or trained past the step that was left."""
-    steps = end.steps_of(failure.source)
-    reached = steps.reached(after=failure.at)
-    if reached is not None and reached > left:
-        return True
-    return last > failure.at and steps.at_least(SURVIVED_STEPS, after=failure.at, before=last)
+    return silent and steps.at_least(OTHERS_STEPS, after=failure.at, before=until)
 
 
 def _ended_well_elsewhere(failure: Judged, end: Ending, *, goes_on: bool, unreported: bool) -> bool:

@@ -17,7 +17,7 @@ from forensics.case.attempts import Attempts, attempts
 from forensics.case.end_markers import Ending, ending_of
 from forensics.case.endings import ending
 from forensics.case.errors._failure import ANY, Failure, merged
-from forensics.case.errors._survival import alike, cleared, last_ends, recurring, started_again
+from forensics.case.errors._survival import alike, cleared, recurring, started_again
 from forensics.case.errors.attributes import attributes
 from forensics.case.errors.exits import NONZERO, exits
 from forensics.case.errors.kinds import Weight, final_codes, of_exception, of_signature
@@ -52,7 +52,7 @@ def _failures(run: Run) -> tuple[Failure, ...]:
     if not found:
         return ()
     end, freed = ending_of(run), _freed(run) if any(f.code == _MAY_BE_STUCK for f in found) else {}
-    last, again, ends = last_lines(run), recurring(found), last_ends(found, end)
+    last, again = last_lines(run), recurring(found)
     unreported = not any(f.weight == Weight.WRAPPER and f.cause != _CUT for f in found)
     tried, reached = attempts(run), any(f.caught for f in found) and ending(run).reach.is_reached
 
@@ -64,7 +64,14 @@ def _failures(run: Run) -> tuple[Failure, ...]:
         if failure.weight == Weight.STOP and _left_behind(failure, tried, end):
             return "earlier"
         goes_on = not ends_the_log(failure.source, failure.line, last)
-        return cleared(failure, end, ends[failure.source], goes_on=goes_on, unreported=unreported, reached=reached) or (
+        return cleared(
+            failure,
+            end,
+            tried.end_of(failure.source, failure.at),
+            goes_on=goes_on,
+            unreported=unreported,
+            reached=reached,
+        ) or (
             "recurring"
             if goes_on and failure in again
             else "earlier"
