@@ -23,12 +23,19 @@ def runs() -> Iterator[Made]:
         yield Made(f"pair-{name}", files, Label("healthy"))
     yield Made("pair-evals-five-shots", _evaluated({1200: results(1200, shots=5, shift=-0.06)}), Label("healthy"))
     yield Made("pair-evals-no-shots", _evaluated({1200: results(1200)}), Label("healthy"))
+    yield Made("pair-evals-greedy", _evaluated({1200: _generated(0.64, temperature=0.0)}), Label("healthy"))
+    yield Made("pair-evals-sampled", _evaluated({1200: _generated(0.15, temperature=1.5)}), Label("healthy"))
+    yield Made("pair-evals-sampled-and-near", _evaluated({1200: _generated(0.62, temperature=0.3)}), Label("healthy"))
 
 
 def pairs() -> Iterator[Pair]:
     """Runs with evaluations, beside a baseline that was evaluated alike, and one that was not."""
     yield Pair("evals-worse", ("pair-bad-eval-good",), "pair-bad-eval-mix", "regression")
     yield Pair("evals-not-the-same-test", ("pair-evals-no-shots",), "pair-evals-five-shots", "inconclusive")
+    yield Pair("evals-fall-with-the-decoding", ("pair-evals-greedy",), "pair-evals-sampled", "inconclusive")
+    yield Pair(
+        "evals-near-with-another-decoding", ("pair-evals-greedy",), "pair-evals-sampled-and-near", "inconclusive"
+    )
 
 
 def results(
@@ -58,6 +65,13 @@ def results(
         },
         "git_hash": "5ea5ide", "lm_eval_version": "0.4.8", "transformers_version": "4.51.3", "model_name": str(told["pretrained"]),
     }  # fmt: skip
+
+
+def _generated(share: float, **decoding: float) -> dict[str, Any]:
+    """What lm-eval writes of a task whose answers are generated."""
+    found = results(1200, {"sums": (share, 400)})
+    found["configs"]["sums"] |= {"output_type": "generate_until", "generation_kwargs": {"until": ["Q:"], **decoding}}
+    return found
 
 
 def _trained(steps: int = 120, every: int = 10) -> dict[str, str]:
@@ -140,6 +154,10 @@ def _one_result() -> Iterator[Made]:
         "hellaswag": (0.2504, 10042),
     }
     yield Made("eval-at-chance", _evaluated({1200: results(1200, chance)}), _bad("at_chance"))
+    twice = {"evals/first/results.json": results(1200), "evals/second/results.json": results(1200, shift=0.15)}
+    yield Made("eval-told-twice-and-differs", _evaluated(twice), _bad("cause_not_recorded"))
+    near = {"evals/first/results.json": results(1200), "evals/second/results.json": results(1200, shift=0.01)}
+    yield Made("eval-told-twice-and-agrees", _evaluated(near), Label("healthy"))
     no_number = {**_TASKS, "tides": (NAN, 1200)}
     yield Made("eval-score-is-nan", _evaluated({1200: results(1200, no_number)}), _bad("not_a_number"))
     yield Made("eval-limited-to-fifty", _evaluated({1200: results(1200, limit=50)}), _bad("limited"))
