@@ -99,4 +99,15 @@ def vanished(run: Run) -> pl.DataFrame:
     beside = ((pl.col("name") == "loss").any().over(*key, "seq") & (pl.col("name") != "loss")).any().over(key)
     last = pl.col("seq").filter(pl.col("name") == "loss").max().over(key)
     tail = rows.filter(lost & beside & (pl.col("seq") > last))
-    return tail.with_columns(n_lost=pl.col("seq").n_unique().over(key)).unique(key, keep="first", maintain_order=True)
+    found = tail.with_columns(n_lost=pl.col("seq").n_unique().over(key)).unique(key, keep="first", maintain_order=True)
+    return found.join(_gaps(rows, key), on=[*key], how="left", nulls_equal=True, maintain_order="left").filter(
+        pl.col("n_lost") > pl.col("gap")
+    )
+
+
+def _gaps(rows: pl.DataFrame, key: tuple[str, ...]) -> pl.DataFrame:
+    """The most records between two losses of each stretch: a loss that is printed rarely is not gone in between."""
+    records = rows.group_by(*key, "seq", maintain_order=True).agg(told=(pl.col("name") == "loss").any())
+    place = pl.int_range(pl.len()).over(key)
+    losses = records.with_columns(place=place).filter("told")
+    return losses.group_by(key, maintain_order=True).agg(gap=(pl.col("place").diff() - 1).max().fill_null(0))

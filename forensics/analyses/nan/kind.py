@@ -38,7 +38,8 @@ class Alarm:
     """When a rise before the NaN is an alarm.
 
     `window` records make the past, the last `within` before the onset are looked at; both numbers `sigma` (robust) and
-    `ratio` must be passed. `loss_sigma` and `loss_ratio` are those of the loss over the last `loss_within` records.
+    `ratio` must be passed. `loss_sigma` and `loss_ratio` are those of the loss over the last `loss_within` records,
+    above the `loss_window` before each: a loss falls, so that its level long ago hides a rise.
     """
 
     window: int = 50
@@ -46,7 +47,8 @@ class Alarm:
     sigma: float = 5.0
     ratio: float = 3.0
     loss_within: int = 3
-    loss_sigma: float = 6.0
+    loss_window: int = 20
+    loss_sigma: float = 5.0
     loss_ratio: float = 1.5
 
 
@@ -179,10 +181,10 @@ def _past(found: NanOnset, role: str) -> pl.DataFrame:
     return own.join(best, on=["source", "attempt", "rank", "raw_name"], nulls_equal=True, maintain_order="left")
 
 
-def _tops(found: NanOnset, role: str, cfg: Alarm, within: int) -> list[Precursor]:
+def _tops(found: NanOnset, role: str, cfg: Alarm, within: int, window: int | None = None) -> list[Precursor]:
     """The last records before the onset, in order, each with its height above the past before the window began."""
     past = _past(found, role).tail(cfg.window + within)
-    tail = robust(past, window=cfg.window).tail(within)
+    tail = robust(past, window=window or cfg.window).tail(within)
     rows = tail.filter(pl.col("z").is_not_null()).iter_rows(named=True)
     kept = tail.filter(pl.col("z").is_not_null()).height
     return [
@@ -191,5 +193,5 @@ def _tops(found: NanOnset, role: str, cfg: Alarm, within: int) -> list[Precursor
 
 
 def _loss_rise(found: NanOnset, cfg: Alarm) -> Precursor | None:
-    tops = _tops(found, "loss", cfg, cfg.loss_within)
+    tops = _tops(found, "loss", cfg, cfg.loss_within, cfg.loss_window)
     return next((p for p in tops if p.z > cfg.loss_sigma and p.ratio >= cfg.loss_ratio), None)

@@ -133,6 +133,8 @@ def _status(table: pl.DataFrame, key: dict[str, Any], cfg: Shares) -> Status:
         return Status.FAILED if not alone else Status.TRANSIENT if key["last"] in _INFINITE else Status.INTERMITTENT
     if share <= cfg.transient_share or (key["n_bad"] == 1 and key["n_before"] == 0):
         return Status.TRANSIENT
+    if key["n_before"] == 0 and key["n_after"] == key["n"] - key["n_bad"] > key["n_bad"]:
+        return Status.INTERMITTENT  # bad at the beginning, and finite ever since for longer than it was bad
     return Status.INTERMITTENT if gradient or share <= cfg.fault_share else Status.FAILED
 
 

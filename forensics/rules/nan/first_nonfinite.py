@@ -128,8 +128,11 @@ _LIKELY = {
 
 
 def _severity(found: NanOnset) -> Severity:
-    """Of a loss that was printed as no number even a stumble warns: what was trained on then is not known."""
-    stumbled = found.status is Status.TRANSIENT and found.first.role == "loss"
+    """Of a loss that was printed as no number even a stumble warns: what was trained on then is not known.
+
+    One in the very first record is the mean of no step yet.
+    """
+    stumbled = found.status is Status.TRANSIENT and found.first.role == "loss" and found.first.clean is not None
     return Severity.WARNING if stumbled else _SEVERITY[found.status]
 
 

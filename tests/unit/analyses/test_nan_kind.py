@@ -61,6 +61,12 @@ def test_a_loss_that_leaps_tells_of_a_blowup_where_no_gradient_norm_is_logged() 
     assert kind(run(frame("loss", [*noisy(60, 3.0), 9.0, 40.0, NAN, NAN]))) == "optimization_blowup"
 
 
+def test_a_leap_of_a_loss_that_falls_is_measured_from_its_last_records() -> None:
+    fell = [4.0 * math.exp(-at / 300) * one for at, one in enumerate(noisy(100, 1.0, spread=0.01))]
+    assert kind(run(frame("loss", [*fell, 1.6 * fell[-1], 1.6 * fell[-1], NAN, NAN, NAN]))) == "optimization_blowup"
+    assert kind(run(frame("loss", [*fell, 1.2 * fell[-1], NAN, NAN, NAN]))) == "unknown"
+
+
 def test_a_quiet_loss_alone_tells_nothing() -> None:
     assert kind(run(frame("loss", [*noisy(60, 3.0), NAN, NAN]))) == "unknown"
 

@@ -183,6 +183,29 @@ def test_words_of_another_time_are_not_dated_by_what_came_after_them() -> None:
     assert onset.step == 11
 
 
+def test_a_loss_that_is_printed_in_every_tenth_record_is_not_gone_in_between() -> None:
+    counts = rows("skipped_steps", [(s, 0.0) for s in range(1, 121)])
+    assert found(run(rows("loss", [(s, 2.0 + 0.01 * (s % 3)) for s in range(1, 121, 10)]), counts)) == []
+    gone = run(rows("loss", [(s, 2.0 + 0.01 * (s % 3)) for s in range(1, 91, 10)]), counts)
+    assert {f.rule for f in loud(gone)} >= {"NAN009"}
+
+
+def test_a_loss_that_is_nan_in_the_very_first_record_is_a_mean_of_nothing_and_later_a_warning() -> None:
+    first = found(run(rows("loss", [(1, NAN), *steady(40, 2)])))
+    assert {(f.rule, f.severity) for f in first} == {("NAN001", Severity.INFO)}
+    later = found(run(rows("loss", [*steady(20), (21, NAN), *steady(60, 22)])))
+    assert Severity.WARNING in {f.severity for f in later}
+
+
+def test_a_loss_that_is_nan_at_first_and_finite_for_longer_ever_since_is_not_lost() -> None:
+    found_again = nan_onset(run(rows("loss", [(1, NAN), (2, NAN), *steady(8, 3)])))
+    assert found_again is not None
+    assert found_again.status is Status.INTERMITTENT
+    hardly = nan_onset(run(rows("loss", [*((s, NAN) for s in range(1, 6)), *steady(8, 6)])))
+    assert hardly is not None
+    assert hardly.status is Status.FAILED
+
+
 def test_zeros_after_a_plunge_are_a_hidden_nan_but_a_slow_fall_to_zero_is_not() -> None:
     plunge = run(rows("loss", [*steady(20), *((s, 0.0) for s in range(21, 31))]))
     assert {f.cause for f in loud(plunge)} == {"filtered_by_writer"}

@@ -11,6 +11,8 @@ from make.base import NAN, Label, Made, Series, lines
 
 STEPS = 120
 _INF = math.inf
+#: No text, which no weights are.
+_WEIGHTS = b"PK\x03\x04\x00weights"
 HEALTHY = Label(outcome="healthy|cannot_say")
 STUMBLE = Label(outcome="healthy|suspect|cannot_say", shape="none|nan")
 Cells = Mapping[str, Sequence[float | None]]
@@ -109,7 +111,7 @@ def _ends() -> Iterator[Made]:
 def _rises() -> Iterator[Made]:
     """What rose before the onset: how far, how long before, and in which series."""
     loss = spoilt(falling(), lambda at: at >= 100)
-    for ratio in (2.4, 3.2, 20.0):
+    for ratio in (2.0, 3.2, 20.0):
         for lead in (1, 9, 12):
             grads = norms(lambda at, r=ratio, d=lead: r if at == 100 - d else 1.0)
             cause = "optimization_blowup" if ratio > 3 and lead < 11 else "data_or_numerics"
@@ -141,7 +143,8 @@ def _starts() -> Iterator[Made]:
         yield one(f"lost-after-{good}", cells, label)
         yield one(f"lost-after-{good}-with-gradients", {**cells, "grad_norm": norms(count=40)}, label)
     for first, every in ((2, 1), (3, 1), (10, 10), (51, 1)):
-        yield one(f"log-begins-at-{first}", {"loss": [NAN] * 30}, lost(first, "from_start"), first, every)
+        cause = "from_start" if first <= 50 else "unknown"  # 50 steps before it are not in the log
+        yield one(f"log-begins-at-{first}", {"loss": [NAN] * 30}, lost(first, cause), first, every)
         cells = {"loss": spoilt(falling(30), lambda at: at >= 1)}
         yield one(f"one-record-at-{first}-by-{every}", cells, lost(first + every), first, every)
     for first in (20, 30):
@@ -184,7 +187,7 @@ def _hidden() -> Iterator[Made]:
     for left in (2, 3, 40):
         yield one(f"loss-zero-for-{left}", {"loss": spoilt(loss, lambda at, b=STEPS - left: at >= b, 0.0)}, lost(STEPS - left + 1, "filtered_by_writer") if left > 2 else STUMBLE)  # fmt: skip
     for last in (0.04, 0.06, 0.2):
-        near = [max(last, v * 0.98**at) for at, v in enumerate(loss)]
+        near = [max(last, v * 0.95**at) for at, v in enumerate(loss)]
         yield one(f"loss-falls-to-{last}-then-zero", {"loss": spoilt(near, lambda at: at >= 90, 0.0)}, HEALTHY if last < 0.05 else lost(91))  # fmt: skip
     zero = spoilt(loss, lambda at: at >= 90, 0.0)
     yield one("loss-zero-with-gradients", {"loss": zero, "grad_norm": norms()}, Label(outcome="healthy|suspect|failed|cannot_say", shape="none|nan|learning"))  # fmt: skip
@@ -196,7 +199,8 @@ def _hidden() -> Iterator[Made]:
     yield one("loss-zero-with-rewards", {"loss": zero, "reward": [at / 100 for at in range(STEPS)]}, HEALTHY)
     yield one("loss-zero-after-negative", {"loss": [-v if at == 40 else v for at, v in enumerate(zero)]}, HEALTHY)
     for good in (2, 3, 4):
-        yield one(f"loss-zero-after-{good}", {"loss": spoilt(falling(20), lambda at, g=good: at >= g, 0.0)}, STUMBLE)
+        label = lost(good + 1, "filtered_by_writer") if good > 2 else STUMBLE
+        yield one(f"loss-zero-after-{good}", {"loss": spoilt(falling(20), lambda at, g=good: at >= g, 0.0)}, label)
 
 
 def _checkpoints() -> Iterator[Made]:
@@ -208,11 +212,11 @@ def _checkpoints() -> Iterator[Made]:
         for steps in ((40, 95), (97, 110), (100,), (99, 100, 101)):
             cells = {"loss": loss} | ({"grad_norm": grads} if grads else {})
             files = {"metrics.jsonl": records(cells)}
-            files |= {f"checkpoint-{step}/model.safetensors": "weights" for step in steps}
+            files |= {f"checkpoint-{step}/pytorch_model.bin": _WEIGHTS for step in steps}
             best = max((step for step in steps if step < (95 if name == "rise" else 101)), default=None)
             yield Made(f"edge-nan-saved-{name}-{'-'.join(map(str, steps))}", files, lost(101, checkpoint=best))
     collapse = {"loss": falling(), "loss_scale": [65536.0 * 0.5 ** max(0, at - 101) for at in range(STEPS)]}
-    files = {"metrics.jsonl": records(collapse), "checkpoint-90/model.safetensors": "w", "checkpoint-110/model.safetensors": "w"}  # fmt: skip
+    files = {"metrics.jsonl": records(collapse), "checkpoint-90/pytorch_model.bin": _WEIGHTS, "checkpoint-110/pytorch_model.bin": _WEIGHTS}  # fmt: skip
     yield Made("edge-nan-saved-before-collapse", files, lost(103, "loss_scale_collapse", checkpoint=90))
 
 

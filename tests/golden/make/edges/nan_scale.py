@@ -82,7 +82,7 @@ def _counters() -> Iterator[Made]:
     hits = [float(at in {55, 60} or at >= 100) for at in range(STEPS)]
     yield one("skipped-now-and-then-then-always", {"loss": loss, "skipped_steps": hits}, STUMBLE)
     yield one("skipped-in-the-warm-up", {"loss": loss, "skipped_steps": [float(at < 40) for at in range(STEPS)]}, HEALTHY)  # fmt: skip
-    yield one("nan-steps-counted", {"loss": loss, "nan_steps": [float(at >= 90) for at in range(STEPS)]}, STUMBLE)
+    yield one("nan-steps-counted", {"loss": loss, "nan_steps": [float(at >= 90) for at in range(STEPS)]}, lost(91))
     for left in (2, 3, 30):
         gone = [v if at < STEPS - left else None for at, v in enumerate(loss)]
         cells = {"loss": gone, "loss_scale": [1024.0] * STEPS}
