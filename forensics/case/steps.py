@@ -12,8 +12,8 @@ SERIES = ("source", "attempt", "rank", "raw_name")
 
 
 def of_training() -> pl.Expr:
-    """Rows that training itself logged: no evaluation's, and no bar's, which may count anything."""
-    return ~pl.col("name").str.contains("^(?:eval|bar_)")
+    """Rows that training itself logged, and no evaluation."""
+    return ~pl.col("name").str.starts_with("eval")
 
 
 def at() -> pl.Expr:

@@ -30,7 +30,13 @@ COUNTERS = Dialect(
             "progress",
             "%|",
             rf"^(?P<label>[^|]*?):?\s*\d{{1,3}}%\|[^|]*\|{_OF} \[(?P<elapsed>{_TIME})<"
-            r"(?:[\d:?]+)?(?:,\s*[\d.?]+\s*(?P<per>[A-Za-z]+/[A-Za-z]+))?",
+            r"(?:[\d:?]+)?(?:,\s*(?P<speed>[\d.?]+)\s*(?P<per>[A-Za-z]+/[A-Za-z]+))?",
+        ),
+        Line(
+            "progress",
+            "s/step",
+            r"^(?P<label>)\s*(?P<iter>\d+)/(?P<iters>\d+) (?:\[[=>.]*\]|[━ ]+|-) ?(?:- )?(?:ETA: )?[\d:]+s? "
+            r"(?P<speed>\d+(?:\.\d+)?)(?P<per>(?:us|ms|s)/step)",
         ),
         Line("progress", "━", rf"^(?P<label>.*?):?\s*[━╸╺]{{3,}}[━╸╺ ]*(?:\d{{1,3}}%\s+)?{_OF}\b"),
         Line("progress", "% [", rf"^(?P<label>.*?):?\s*\d{{1,3}}(?:\.\d+)?% \[{_OF} (?P<elapsed>{_TIME})<"),
@@ -47,8 +53,10 @@ _BAR = re.compile(COUNTERS.lines[0].pattern)
 _PROGRESS = {
     "seq": pl.Int64(), "line": pl.Int64(), "byte": pl.Int64(), "t_ns": pl.Int64(), "rank": pl.Int64(),
     "attempt": pl.Int32(), "label": pl.String(), "unit": pl.String(), "done": pl.Int64(), "plan": pl.Int64(),
-    "elapsed_s": pl.Float64(), "per": pl.String(), "dialect": pl.String(),
+    "elapsed_s": pl.Float64(), "mean_s": pl.Float64(), "per": pl.String(), "dialect": pl.String(),
 }  # fmt: skip
+#: What a bar's rate is in seconds: `s/it` of tqdm, `ms/step` of Keras; `it/s` is one over it.
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 #: Of one counter of a piece of a log so many rows are kept, beside its ends and the places where it starts again.
 _EVENLY = 256
 #: No bar has more words before it that say what it counts.
@@ -100,10 +108,15 @@ def rows_of(frame: pl.DataFrame, dialect: str) -> pl.DataFrame:
     label, elapsed = said.json_path_match("$.label"), said.json_path_match("$.elapsed").str.split(":").list
     clock = (elapsed.get(-1, null_on_oob=True), elapsed.get(-2, null_on_oob=True), elapsed.get(-3, null_on_oob=True))
     seconds = pl.sum_horizontal(part.cast(pl.Float64, strict=False) * 60**power for power, part in enumerate(clock))
+    per = said.json_path_match("$.per")
+    speed = said.json_path_match("$.speed").cast(pl.Float64, strict=False)
+    scale = per.str.extract("^([a-z]+)/").replace_strict(_SECONDS, default=None, return_dtype=pl.Float64)
+    inverse = pl.when(per.str.ends_with("/s") & (speed > 0)).then(1 / speed)
     rows = rows.with_columns(
         label=label.fill_null("").str.strip_chars().str.tail(_LABEL_CHARS),
         elapsed_s=pl.when(clock[0].is_not_null()).then(seconds),
-        per=said.json_path_match("$.per").fill_null(""),
+        mean_s=pl.coalesce(speed * scale, inverse),
+        per=per.fill_null(""),
         dialect=pl.lit(dialect),
     )
     return _thinned(rows).select(*_PROGRESS).cast(_PROGRESS)  # type: ignore[arg-type] # a mapping of names to types

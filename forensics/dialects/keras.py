@@ -1,6 +1,6 @@
 r"""Keras and TensorFlow `fit`: `Epoch E/M`, then `i/N … - loss: … - metric: …`, redrawn in place.
 
-The bar's time per step is a clock (`progress_bars`). The loss is the running mean of the epoch: a NaN stays in it to
+The bar's time per step is a clock. The loss is the running mean of the epoch: a NaN stays in it to
 the end of the epoch and hides from which batch it came; `val_loss` is printed on the last frame. The step is (E - 1)
 * N + i. Where no frame stands inside of an epoch (`verbose=2`), the step is the epoch, by which Keras's own callbacks
 name files and rows. A frame without an `Epoch` line above it has no step. TerminateOnNaN names the batch and stops the

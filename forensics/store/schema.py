@@ -192,7 +192,8 @@ TABLES: Mapping[str, Mapping[str, pl.DataType]] = MappingProxyType(
         "facts": {"source": _STR, "line": _I64, "key": _STR, "value": _STR, "family": _STR},
         **EVAL_TABLES,
         # how far something came: counters with a plan; label: words before a bar; unit: step, batch (of an epoch) or
-        # epoch; done: null for a plan alone; per: unit of a bar's rate (it/s, examples/s); dialect: whose line it is
+        # epoch; done: null for a plan alone; mean_s: mean seconds of one that a bar shows; per: unit of a bar's rate as
+        # printed (it/s, examples/s); dialect: whose line it is
         "progress": {
             "source": _STR,
             "attempt": _I32,
@@ -206,6 +207,7 @@ TABLES: Mapping[str, Mapping[str, pl.DataType]] = MappingProxyType(
             "done": _I64,
             "plan": _I64,
             "elapsed_s": _F64,
+            "mean_s": _F64,
             "per": _STR,
             "dialect": _STR,
         },

@@ -1,7 +1,8 @@
 """Progress bars as clocks: the training's bar among several, its steps over the epochs, and the times behind its means.
 
-A bar draws a mean: since it began (tqdm without smoothing, Lightning, Keras), or one that forgets (tqdm's own, with a
-weight of 0.3 for the newest). What went into it is got back, so that a slow step shows where it was.
+A bar shows the seconds since it began, and a mean: since it began (tqdm without smoothing, Lightning, Keras), or one
+that forgets (tqdm's own, with a weight of 0.3 for the newest). What went into the mean is got back, so that a slow step
+shows where it was.
 """
 
 from __future__ import annotations
@@ -13,78 +14,110 @@ import polars as pl
 
 from forensics.analyses.pace.average import undone_quantum
 from forensics.case.curves.loss import Floats
+from forensics.dialects._counters import kind_of
 from forensics.store.run import Run
 
-_SPEEDS = ("bar_rate", "bar_seconds", "bar_ms")
 _FEWEST = 12  # draws of one bar below which it is no clock
 _WEIGHT = 0.3  # of the newest draw in tqdm's exponential mean, its default
 _POSITIVE = 0.9  # share of times that must be positive for a mean to be what it is taken for
+#: A mean since the bar began times its count is the time since it began, to a second and a fiftieth, in so many draws.
+_OF_ELAPSED, _TICK_S, _ALIKE = 0.02, 1.0, 0.9
 #: A bar that begins behind this share of its total goes on from a checkpoint, and may or may not count steps before it.
 _RESUMED = 0.1
 _AGAIN = 0.9  # the time since a bar began never falls, but where another process draws it on
+_TICKS = 40  # a difference of so many seconds is right to 2.5 %
+#: So many draws of a crowd are kept at least; where more records than this lie between two, some were left out.
+_FRAMES, _THINNED = 256, 2
+_PER = ("it/s", "s/it", "step/s", "s/step", "ms/step", "us/step")
+_KERAS = r"^(?:us|ms|s)/step$"  # its first step is not in the mean
 _GROUP = ["source", "attempt", "rank"]
 
 
 def bars(run: Run) -> Iterator[tuple[pl.DataFrame, float]]:
     """Give the training's bar of each source, attempt and rank: its rows with `at`, `lo`, `pace`, and the quantum.
 
-    Rows are those of the metrics table that print the speed, with the step that the bar counts; `pace` is in seconds
-    per step, the quantum the unit that it is printed in.
+    Rows have the columns of the metrics table, with the step that the bar counts; `pace` is in seconds per step, the
+    quantum the unit that it is printed in.
     """
-    own = pl.col("name").is_in(["bar_step", "bar_total", *_SPEEDS]) & pl.col("value").is_finite()
-    rows = run.scan("metrics").filter(own).with_columns(pl.col("attempt").fill_null(0)).sort("source", "seq").collect()
-    for _, part in rows.group_by(_GROUP, maintain_order=True):
-        drawn = _drawn(part)
-        if drawn.height >= _FEWEST:
-            yield _timed(drawn)
+    drawn = run.scan("progress").filter(
+        pl.col("per").is_in(_PER) & (pl.col("mean_s") > 0) & pl.col("done").is_not_null()
+    )
+    rows = drawn.with_columns(pl.col("attempt").fill_null(0)).sort("source", "seq").collect()
+    kinds = {label: kind_of(label) for label in rows["label"].unique().to_list()}
+    training = [label for label, kind in kinds.items() if kind in {"", "train"}]
+    for _, part in rows.filter(pl.col("label").is_in(training)).group_by(_GROUP, maintain_order=True):
+        steps = _numbered(part)
+        if steps.height >= _FEWEST:
+            apart = float(str(part["seq"].diff().median()))
+            paced, quantum = _timed(steps, thinned=part.height >= _FRAMES and apart > _THINNED)
+            yield _as_metrics(paced), quantum
 
 
-def _drawn(part: pl.DataFrame) -> pl.DataFrame:
-    """One row for each step that the training's bar shows: the bar of the total that is drawn most often.
+def _numbered(part: pl.DataFrame) -> pl.DataFrame:
+    """The draws of the total that is drawn most often, with `epoch_` and `at` over the epochs, one for each new mean.
 
-    Empty where the bar of a resumed run does not tell what its mean counts.
+    A draw with the step or the mean of the one before shows other words only. Empty where a bar that goes on from a
+    checkpoint has a mean since it began, which does not tell what it counts.
     """
-    counts = part.filter(pl.col("name").is_in(["bar_step", "bar_total"])).pivot(
-        "name", index="seq", values="value", aggregate_function="first", maintain_order=True
-    )
-    if not {"bar_step", "bar_total"} <= set(counts.columns):
-        return part.clear()
-    total = float(str(counts["bar_total"].mode().max()))
-    speeds = part.filter(pl.col("name").is_in(_SPEEDS)).join(
-        counts.filter(pl.col("bar_total") == total), on="seq", how="inner", maintain_order="left"
-    )
-    again = (pl.col("bar_step") < pl.col("bar_step").shift(1)).fill_null(value=True)
-    if speeds.select((again & (pl.col("bar_step") > _RESUMED * total)).any()).item():
-        return part.clear()
-    numbered = speeds.with_columns(epoch_=again.cum_sum() - 1, count_=pl.col("bar_step"))
-    at = (pl.col("epoch_") * pl.col("bar_total") + pl.col("bar_step")).cast(pl.Int64)
-    return numbered.with_columns(at=at, step=at).filter(pl.col("at") > pl.col("at").cum_max().shift(1).fill_null(-1))
+    total = int(str(part["plan"].mode().max()))
+    own = part.filter(pl.col("plan") == total)
+    again = (pl.col("done") < pl.col("done").shift(1)).fill_null(value=True)
+    own = own.with_columns(epoch_=again.cum_sum() - 1, again_=again)
+    own = own.with_columns(at=pl.col("epoch_") * total + pl.col("done"))
+    return own.filter(pl.col("again_") | (pl.col("at") > pl.col("at").cum_max().shift(1)))
 
 
-def _timed(drawn: pl.DataFrame) -> tuple[pl.DataFrame, float]:
-    name, value = drawn["name"], pl.col("value")
-    seconds = pl.when(pl.col("name") == "bar_rate").then(1 / value)
-    mean = (
-        drawn.select(seconds.when(pl.col("name") == "bar_ms").then(value / 1000).otherwise(value))
-        .to_series()
-        .to_numpy()
+def _timed(drawn: pl.DataFrame, *, thinned: bool) -> tuple[pl.DataFrame, float]:
+    apart = drawn["elapsed_s"].diff().drop_nulls()
+    if len(apart) and float(str(apart.median())) >= _TICKS:
+        passed = pl.col("elapsed_s").diff() / pl.col("at").diff()
+        return drawn.with_columns(pace=passed), _TICK_S / float(str(drawn["at"].diff().median()))
+    keras = bool(drawn["per"].str.contains(_KERAS).any())
+    if keras or _is_since_begin(drawn):
+        count = drawn["done"].to_numpy() - float(keras)
+        averaged = _since_begin(drawn["mean_s"].to_numpy(), count, drawn["again_"].to_numpy())
+        if _holds(averaged):
+            unit = 0.001 if keras else min(0.01, 0.01 * float(str(drawn["mean_s"].median())) ** 2)
+            timed = drawn.clear() if _is_broken(drawn, count) else drawn.with_columns(pace=pl.Series(averaged))
+            return timed, undone_quantum(unit, np.maximum(count, 1))
+    newest = _forgetting(drawn["mean_s"].to_numpy(), drawn["done"].to_numpy(), drawn["again_"].to_numpy())
+    drawn = drawn.with_columns(newest=pl.Series(newest))
+    moved = drawn.filter(pl.col("newest").is_not_nan())
+    if not thinned and moved.height >= _FEWEST and _holds(moved["newest"].to_numpy()):
+        return moved.with_columns(pace=pl.col("newest")), 0.0
+    return drawn.with_columns(pace=pl.col("mean_s")), 0.0
+
+
+def _as_metrics(drawn: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a bar under the names of a metric: what is printed is its mean."""
+    if "pace" not in drawn.columns:
+        drawn = drawn.with_columns(pace=pl.lit(None, dtype=pl.Float64))
+    rows = drawn.with_columns(
+        lo=pl.col("at").shift(1),
+        step=pl.col("at"),
+        gstep=pl.lit(None, dtype=pl.Int64),
+        name=pl.lit("bar"),
+        raw_name="per",
+        value=pl.when(pl.col("per").str.ends_with("/s")).then(1 / pl.col("mean_s")).otherwise(pl.col("mean_s")),
+        value_class=pl.lit("finite"),
     )
-    keras = bool((name == "bar_ms").any())
-    count = drawn["count_"].to_numpy() - float(keras)
-    fresh = np.concatenate([[True], np.diff(drawn["epoch_"].to_numpy()) != 0])
-    averaged = _since_begin(mean, count, fresh)
-    times, quantum = mean, 0.0
-    if _holds(averaged):
-        unit = 0.001 if keras else min(0.01, 0.01 * float(np.median(mean)) ** 2)
-        times, quantum = averaged, undone_quantum(unit, np.maximum(count, 1))
-        spent = mean * count
-        if (~fresh[1:] & (spent[1:] < _AGAIN * spent[:-1])).any():
-            return drawn.clear(), 0.0
-    elif _holds(forgetting := _forgetting(mean, count, fresh)):
-        times = forgetting
-    rows = drawn.with_columns(pace=pl.Series(times), lo=pl.col("at").shift(1)).drop("epoch_", "count_")
-    rows = rows.drop("bar_step", "bar_total").filter((pl.col("pace") > 0) & pl.col("pace").is_finite())
-    return rows.filter(pl.col("lo").is_not_null()), quantum
+    return rows.filter((pl.col("pace") > 0) & pl.col("pace").is_finite() & pl.col("lo").is_not_null())
+
+
+def _is_since_begin(drawn: pl.DataFrame) -> bool:
+    """Whether the mean times the count is the time since the bar began, where it shows that."""
+    whole, elapsed = pl.col("mean_s") * pl.col("done"), pl.col("elapsed_s")
+    alike = (whole - elapsed - _TICK_S / 2).abs() <= _TICK_S + _OF_ELAPSED * elapsed
+    share = drawn.select(alike.mean()).item()
+    return share is None or float(share) >= _ALIKE
+
+
+def _is_broken(drawn: pl.DataFrame, count: Floats) -> bool:
+    """Whether another process draws the bar on, or a bar goes on from steps that its mean may not count."""
+    fresh, spent = drawn["again_"].to_numpy(), drawn["mean_s"].to_numpy() * count
+    if (~fresh[1:] & (spent[1:] < _AGAIN * spent[:-1])).any():
+        return True
+    return bool((fresh & (count > _RESUMED * drawn["plan"].to_numpy())).any())
 
 
 def _holds(times: Floats) -> bool:
@@ -101,13 +134,21 @@ def _since_begin(mean: Floats, count: Floats, fresh: np.ndarray) -> Floats:
 
 
 def _forgetting(mean: Floats, count: Floats, fresh: np.ndarray) -> Floats:
-    """Times between neighbouring draws, from tqdm's ratio of two exponential means, of steps and of seconds."""
-    times, steps, seconds, last = np.empty(len(mean)), 0.0, 0.0, 0.0
+    """Times between neighbouring draws, from tqdm's ratio of two exponential means, of steps and of seconds.
+
+    A draw with the mean of the one before shows other words, and has no time of its own (NaN), unless steps for two new
+    means were done since: then the speed stayed as it was.
+    """
+    new = fresh | np.concatenate([[True], mean[1:] != mean[:-1]])
+    usual = float(np.quantile(np.diff(count[new]).clip(min=1.0), 0.9)) if np.count_nonzero(new) > 1 else 1.0
+    times, steps, seconds, last = np.full(len(mean), np.nan), 0.0, 0.0, 0.0
     for i in range(len(mean)):
         if fresh[i]:
             steps = seconds = last = 0.0
+        if not new[i] and count[i] - last < 2 * usual:
+            continue
         passed = max(count[i] - last, 1.0)
         steps = _WEIGHT * passed + (1 - _WEIGHT) * steps
         newest = (steps * mean[i] - (1 - _WEIGHT) * seconds) / _WEIGHT
-        times[i], seconds, last = newest / passed, steps * mean[i], count[i]
+        times[i], seconds, last = newest / passed if new[i] else mean[i], steps * mean[i], count[i]
     return times

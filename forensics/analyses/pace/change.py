@@ -24,6 +24,7 @@ Form = Literal["jump", "stairs", "ramp", "stalls", "pauses"]
 
 _MODES_Z = 1.5  # how much further a change must stand out of a series with modes to be confirmed
 _SHARE = 0.2  # of the whole rise: a part that is slower by less has not left its past
+_STANDS = 4.0  # deviations that a record of slow and fast steps stands out of those before it
 _NEAR = 40  # records on either side of a cut of blocks within which the exact record is looked for
 _EVEN = 0.15  # rises whose distances and heights differ by no more than this come from a schedule
 #: Rises in a row that make a schedule; two may be two faults, unless both add the same seconds, as two equal parts of a
@@ -210,4 +211,14 @@ def _exactly(series: Steady, found: Levels, part: int) -> int:
         low, high = sorted(found.means[part - 1 : part + 1])
         best = best_cut(np.clip(logs, low, high), 2)
         cut = best[0] if best is not None else None
-    return edge if cut is None else first + cut
+    return edge if cut is None else _partly(series, found, part, first + cut)
+
+
+def _partly(series: Steady, found: Levels, part: int, cut: int) -> int:
+    """The record before a cut, where records are of several steps and that one is partly slow: the steps before it are
+    fast ones, those after it slow, and one record holds both.
+    """  # noqa: D205 - one sentence over two lines
+    before, rise = found.means[part - 1], found.means[part] - found.means[part - 1]
+    over = series.logs[cut - 1] - before
+    several = cut > 1 and series.steps[cut - 1] - series.steps[cut - 2] > 1
+    return cut - 1 if several and over >= max(_SHARE * rise, _STANDS * series.spikes.sd) else cut

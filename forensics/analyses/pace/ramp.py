@@ -14,7 +14,7 @@ from forensics.case.curves.loss import Floats
 
 _BLOCKS, _KNOTS, _FEWEST = 200, 31, 8
 _GAIN = 12.0  # twice the log-likelihood that the ramp must gain over steps
-_LONGEST_SHARE = 0.05  # a rise that takes less of the series is a jump
+_LONGEST_SHARE, _LONGEST = 0.05, 5  # a rise that takes less of the series, or so few records, is a jump
 _FLOOR = 1e-4  # deviation of a log below which no clock is told from another
 
 
@@ -54,7 +54,7 @@ def ramp_of(values: Floats, found: Levels) -> Ramp | None:
     variance = min(own * (1 + rho) / (1 - rho), found.noise.sd**2 * found.block / size + _FLOOR**2)
     gain = (power - _best_jump(means)) / variance
     gain = min(gain, (power - _stairs(means, found, size)) / variance + _charge(found, count))
-    if gain <= _GAIN or last - first <= max(3, _LONGEST_SHARE * count):
+    if gain <= _GAIN or last - first <= max(_LONGEST, _LONGEST_SHARE * count):
         return None
     before = level + slope * float(shape.min())
     return Ramp(first * size, last * size, before, slope, z)

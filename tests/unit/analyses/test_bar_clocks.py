@@ -1,0 +1,89 @@
+"""Progress bars as clocks: the times behind each kind of mean, and what no clock is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from forensics.analyses.pace.bars import bars
+from forensics.pipeline import ingest_run
+from forensics.rules.slowdown.level_shift import step_time_level_shift
+
+_STEPS = 90
+
+
+def slower(first: int = 50) -> list[float]:
+    """Seconds of each step: three times as long from `first` on."""
+    return [0.06 if at >= first else 0.02 for at in range(1, _STEPS + 1)]
+
+
+def shown(label: str, done: int, total: int, elapsed: float, rate: str) -> str:
+    clock = f"{int(elapsed) // 3600}:{int(elapsed) // 60 % 60:02d}:{int(elapsed) % 60:02d}"
+    return f"{label}{done * 100 // total:3d}%|####| {done}/{total} [{clock}<00:10, {rate}]"
+
+
+def forgetting(times: Sequence[float], label: str = "", total: int = _STEPS) -> Iterator[str]:
+    """Draw as tqdm does: a new mean after a tenth of a second, and the old one again for new words in between."""
+    steps = seconds = since = 0.0
+    done_before, elapsed, rate = 0, 0.0, "?it/s"
+    for done, took in enumerate(times, 1):
+        since, elapsed = since + took, elapsed + took
+        if since >= 0.1:
+            steps = 0.3 * (done - done_before) + 0.7 * steps
+            seconds = 0.3 * since + 0.7 * seconds
+            since, done_before, rate = 0.0, done, f"{steps / seconds:5.2f}it/s"
+            yield shown(label, done, total, elapsed, rate)
+        yield shown(label, done, total, elapsed, f"{rate}, loss={3 - done / 100:.3f}")
+
+
+def whole_means(times: Sequence[float], label: str = "") -> Iterator[str]:
+    for done, elapsed in enumerate(np.cumsum(times), 1):
+        yield shown(label, done, len(times), float(elapsed), f"{done / elapsed:5.2f}it/s")
+
+
+def keras(times: Sequence[float], batches: int = 30) -> Iterator[str]:
+    for epoch in range(len(times) // batches):
+        own = times[epoch * batches : (epoch + 1) * batches]
+        yield f"Epoch {epoch + 1}/{len(times) // batches}"
+        for done in range(2, batches + 1):
+            mean = 1000 * sum(own[1:done]) / (done - 1)
+            yield f"{done}/{batches} ━━━━━━━━━━━━━━━━━━━━ 1s {mean:.0f}ms/step - loss: {3 - done / 100:.4f}"
+
+
+def clocked(place: Path, lines: Iterator[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+    (place / "train.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return [(rows["at"].to_numpy(), rows["pace"].to_numpy()) for rows, _ in bars(ingest_run(place))]
+
+
+@pytest.mark.parametrize("draw", [forgetting, whole_means, keras], ids=["forgetting", "since-begin", "keras"])
+def test_the_times_behind_a_mean_change_where_the_steps_did(
+    draw: Callable[[Sequence[float]], Iterator[str]],
+    tmp_path: Path,
+) -> None:
+    [(at, pace)] = clocked(tmp_path, draw(slower()))
+    assert np.median(pace[at < 45]) == pytest.approx(0.02, rel=0.1)
+    assert np.median(pace[at > 55]) == pytest.approx(0.06, rel=0.1)
+    [hit] = step_time_level_shift(ingest_run(tmp_path))
+    assert hit.onset.step is not None
+    assert abs(hit.onset.step - 50) <= 3
+
+
+def test_a_bar_of_long_steps_is_timed_by_the_time_since_it_began(tmp_path: Path) -> None:
+    hours = [180.0 if at > 50 else 60.0 for at in range(1, _STEPS + 1)]
+    drawn = (
+        shown("", done, _STEPS, float(sum(hours[:done])), "61.00s/it") for done in range(1, _STEPS + 1)
+    )  # a mean that says nothing
+    [(at, pace)] = clocked(tmp_path, drawn)
+    assert (pace[at <= 50].max(), pace[at > 50].min()) == (60.0, 180.0)
+
+
+@pytest.mark.parametrize("label", ["Validation: ", "Map: ", "Generating samples: ", "Loading shards: "])
+def test_a_bar_that_counts_something_else_is_no_clock(label: str, tmp_path: Path) -> None:
+    assert not clocked(tmp_path, forgetting(slower(), label))
+
+
+def test_a_mean_since_the_begin_that_goes_on_from_a_checkpoint_is_no_clock(tmp_path: Path) -> None:
+    assert all(not len(at) for at, _ in clocked(tmp_path, iter([*whole_means(slower())][40:])))
