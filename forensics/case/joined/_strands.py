@@ -32,6 +32,7 @@ _KINDS = (
     ("table", re.compile(r"\.(?:csv|tsv|parquet)$")),
     ("database", re.compile(r"\.(?:db|sqlite3?)$|(?:^|/)mlruns/")),
 )
+KINDS = (*(kind for kind, _ in _KINDS), "text")
 #: Which of two stores that hold the same is kept: a line of a log can be read beside the errors around it.
 _KEPT_FIRST = ("text", "json", "table", "trainer_state", "tfevents", "database", "wandb")
 
@@ -98,25 +99,37 @@ def is_core(name: str) -> bool:
     return re.search(_CORE, name, re.IGNORECASE) is not None
 
 
+def without_numbers(path: str) -> str:
+    """The path, or a part of it, with each number as 0."""
+    return re.sub(r"\d+", "0", path)
+
+
+def process_of(source: str) -> str | None:
+    """The process, run or training that the path of an event file, a log of W&B or a trainer state names, else None."""
+    kind = kind_of(source)
+    if kind == "trainer_state":
+        return _STATE.sub("", source)
+    if kind == "tfevents":
+        return found["writer"] if (found := _EVENTS.search(source)) else source
+    if kind == "wandb":
+        return found["id"] if (found := _WANDB.search(source)) else source
+    return None
+
+
 def may_be_one(a: str, b: str) -> bool:
     """Whether two sources can be stores of one process, by their paths.
 
     Two files of one kind whose paths differ in numbers or folders only belong to two ranks, nodes or runs; so do event
     files of two processes, and logs of W&B with two run ids. States of one Hugging Face training are copies.
     """
-    kinds = kind_of(a), kind_of(b)
-    if kinds[0] != kinds[1]:
+    kind = kind_of(a)
+    if kind != kind_of(b):
         return True
     folders, base = zip(*(s.rpartition("/")[::2] for s in (a, b)), strict=True)
-    if kinds[0] == "trainer_state":
-        return _STATE.sub("", a) == _STATE.sub("", b)
-    if kinds[0] == "tfevents":
-        writers = [found["writer"] if (found := _EVENTS.search(s)) else s for s in (a, b)]
-        return writers[0] == writers[1] and (folders[0] == folders[1] or base[0] == base[1])
-    if kinds[0] == "wandb":
-        ids = [found["id"] if (found := _WANDB.search(s)) else s for s in (a, b)]
-        return ids[0] == ids[1]
-    return base[0] != base[1] and re.sub(r"\d+", "0", a) != re.sub(r"\d+", "0", b)
+    if (process := process_of(a)) is not None:
+        alike = kind != "tfevents" or folders[0] == folders[1] or base[0] == base[1]
+        return alike and process == process_of(b)
+    return base[0] != base[1] and without_numbers(a) != without_numbers(b)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import islice
 
 import polars as pl
 
+from forensics.case.joined._candidates import candidates
 from forensics.case.joined._compare import Match, compare
 from forensics.case.joined._fit import Line, fit
 from forensics.case.joined._strands import (
@@ -23,9 +24,6 @@ from forensics.case.joined._strands import (
     is_core,
     is_measured,
     keeps_console,
-    kind_of,
-    may_be_one,
-    preference,
     strands,
 )
 from forensics.case.series import metric_rows
@@ -84,11 +82,8 @@ def _stores(run: Run) -> Stores:
         units.setdefault(strand.unit, []).append(strand)
     links: list[Link] = []
     gone: dict[Unit, list[Strand]] = {}
-    compared = 0
-    for a, b in _candidates(units, found.every):
-        if a in gone or b in gone or compared >= _PAIRS:
-            continue
-        compared += 1
+    standing = ((a, b) for a, b in candidates(units, gone) if b not in gone)
+    for a, b in islice(standing, _PAIRS):
         if (link := _link(units[a], units[b])) is not None:
             links.append(link)
             gone |= dict(_repeated(link, units, found))
@@ -97,53 +92,6 @@ def _stores(run: Run) -> Stores:
             links.append(link)
             gone[unit] = list(_printed_again(link))
     return Stores(tuple(links), _keys(strand for own in gone.values() for strand in own))
-
-
-def _candidates(units: dict[Unit, list[Strand]], every: Sequence[Strand]) -> list[tuple[Unit, Unit]]:
-    """Pairs of files that can be stores of one process, the better store first."""
-    lowest: dict[str, int] = {}
-    for strand in every:
-        if strand.rank is not None:
-            lowest[strand.name] = min(strand.rank, lowest.get(strand.name, strand.rank))
-    first = min(lowest.values(), default=0)
-    measured = {unit: {s.name for s in own if is_measured(s.name)} for unit, own in units.items()}
-    pairs = [
-        (a, b)
-        for a, b in combinations(sorted(units, key=lambda u: (*preference(u[0]), str(u))), 2)
-        if a[0] != b[0] and measured[a] & measured[b] and _one_rank(a[2], b[2], first) and may_be_one(a[0], b[0])
-    ]
-    sizes = {unit: max(len(s) for s in own if is_measured(s.name)) for unit, own in units.items() if measured[unit]}
-    return sorted(_nearest(pairs), key=lambda p: -max(sizes[p[0]], sizes[p[1]]))
-
-
-def _one_rank(a: int | None, b: int | None, first: int) -> bool:
-    """Whether two files can be of one rank; a file that names none is of the first rank that logs."""
-    return a == b or (a is None and b == first) or (b is None and a == first)
-
-
-def _nearest(pairs: list[tuple[Unit, Unit]]) -> list[tuple[Unit, Unit]]:
-    """Leave out pairs of which either file has another one of the same kind nearer to it."""
-    deepest: dict[tuple[str, str], int] = {}
-    for pair in pairs:
-        depth = _depth(pair[0][0], pair[1][0])
-        for own, other in (pair, pair[::-1]):
-            key = own[0], kind_of(other[0])
-            deepest[key] = max(depth, deepest.get(key, 0))
-    return [
-        (a, b)
-        for a, b in pairs
-        if _depth(a[0], b[0]) >= max(deepest[a[0], kind_of(b[0])], deepest[b[0], kind_of(a[0])])
-    ]
-
-
-def _depth(a: str, b: str) -> int:
-    """How many folders two paths share."""
-    depth = 0
-    for left, right in zip(a.split("/")[:-1], b.split("/")[:-1], strict=False):
-        if left != right:
-            break
-        depth += 1
-    return depth
 
 
 def _link(a: Sequence[Strand], b: Sequence[Strand]) -> Link | None:
