@@ -72,6 +72,16 @@ def write_table(place: Path, points: int) -> None:
     commands.make_csv(place, points / 1e6)
 
 
+def write_events(place: Path, size_mb: int) -> None:
+    """An event file of about so many MB, 20 tags a step."""
+    commands.make_events(place, size_mb / 119)
+
+
+def write_wandb(place: Path, size_mb: int) -> None:
+    """A W&B log of so many MB, 50 metrics a step."""
+    commands.make_wandb(place, size_mb / 100)
+
+
 def write_files(place: Path, files: int) -> None:
     """So many small files, in turn a log, a table and a result of an evaluation."""
     for index in range(files):
@@ -99,9 +109,11 @@ def write_ranks(place: Path, ranks: int) -> None:
 GROWTHS = (
     Growth("MB of text", write_text, (1, 10, 100)),
     Growth("points of CSV", write_table, (100_000, 1_000_000, 10_000_000)),
+    Growth("MB of event files", write_events, (12, 119, 1_190)),
+    Growth("MB of .wandb", write_wandb, (10, 100, 1_000)),
     Growth("files", write_files, (10, 100, 1_000, 10_000)),
     Growth("ranks", write_ranks, (8, 64, 512, 1_024)),
-    Growth("restarts", write_restarts, (0, 14, 145)),
+    Growth("restarts", write_restarts, (0, 14, 145, 1_450)),
 )
 
 
@@ -116,7 +128,7 @@ def measure(growth: Growth, size: int, folder: Path, runs: int) -> tuple[float, 
     reading_s, reading_mb, _ = commands.best([sys.executable, "-c", _READ, str(place)], out, runs)
     cpu_s, peak_mb, _ = commands.best(ours, out, runs)
     figures = f"{cpu_s:7.2f} CPU s {peak_mb:6.0f} MB   reading {reading_s:7.2f} CPU s {reading_mb:6.0f} MB"
-    print(f"{size:>10,} {growth.unit:14} {figures}   {cpu_s / reading_s:4.1f} x", end="", flush=True)
+    print(f"{size:>10,} {growth.unit:17} {figures}   {cpu_s / reading_s:4.1f} x", end="", flush=True)
     return size, cpu_s
 
 
