@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from fnmatch import fnmatch
+from fnmatch import translate
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -35,14 +37,20 @@ def candidates(source: Source, head: bytes, ingesters: Sequence[Ingester]) -> It
         name = name.removesuffix(suffix)
     by_magic = [i for i in ingesters if any(head.startswith(m) for m in i.sniff.magic)]
     named = [i for i in ingesters if not i.sniff.fallback]
-    by_name = [i for i in named if any(fnmatch(name, g.lower()) for g in i.sniff.glob)]
-    by_path = [i for i in ingesters if any(fnmatch(source.path, g) for g in i.sniff.path)]
+    by_name = [i for i in named if i.sniff.glob and _like(i.sniff.glob, lower=True).match(name)]
+    by_path = [i for i in ingesters if i.sniff.path and _like(i.sniff.path).match(source.path)]
     fallbacks = [i for i in ingesters if i.sniff.fallback]
     seen: set[str] = set()
     for one in (*by_magic, *by_path, *by_name, *fallbacks):
         if one.name not in seen:
             seen.add(one.name)
             yield one
+
+
+@cache
+def _like(globs: tuple[str, ...], *, lower: bool = False) -> re.Pattern[str]:
+    """Any of some globs as one pattern: a file is asked for 190 of them."""
+    return re.compile("|".join(translate(glob.lower() if lower else glob) for glob in globs))
 
 
 def held_bytes(source: Source, ingesters: Sequence[Ingester], limits: Limits) -> int:
