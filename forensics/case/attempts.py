@@ -18,6 +18,7 @@ import polars as pl
 
 from forensics.case.launches import launches
 from forensics.case.lives import Boundary, Life, boundaries, is_new, lives
+from forensics.case.series import metric_rows
 from forensics.case.starts import Start, openings, starts
 from forensics.case.steps import at
 from forensics.store.run import Run
@@ -230,8 +231,7 @@ def _by_steps(
     if not loaded or not alone:
         return {}
     rows = (
-        run.scan("metrics")
-        .filter(pl.col("source").is_in(sorted(alone)) & (pl.col("name") == "loss"))
+        metric_rows(run, pl.col("source").is_in(sorted(alone)) & (pl.col("name") == "loss"))
         .select("source", "seq", "line", "byte", at())
         .filter(pl.col("at").is_not_null())
         .sort("source", "seq")
@@ -260,7 +260,7 @@ def _described(run: Run, cuts: Mapping[str, Sequence[Cut]], begins: Sequence[Sta
         own = rows.filter(pl.col("source").is_in(sorted(cuts)) & pl.col("seq").is_not_null()).sort("seq")
         return own.join_asof(frame, on="seq", by="source", strategy="backward", check_sortedness=False)
 
-    told = numbered(run.scan("metrics").filter(pl.col("name") == "loss").select("source", "seq", at()))
+    told = numbered(metric_rows(run, pl.col("name") == "loss").select("source", "seq", at()))
     steps = {
         row["number"]: row
         for row in told.group_by("number", "source")

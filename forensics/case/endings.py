@@ -14,6 +14,7 @@ from forensics.case.end_markers import ending_of
 from forensics.case.errors.near_the_end import ends_the_log, last_lines
 from forensics.case.joined.stores import counted
 from forensics.case.progress import CLOSE, Counter, is_close, ledger
+from forensics.case.series import metric_rows
 from forensics.case.steps import at, of_training
 from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.store.run import Run
@@ -178,8 +179,8 @@ def _epochs(run: Run) -> tuple[float, float, bool] | None:
 def _last_epoch_is_full(run: Run) -> bool:
     """Whether the last epoch left no fewer training records than the one before it."""
     rows = (
-        run.scan("metrics")
-        .filter(pl.col("epoch").is_not_null() & of_training())
+        metric_rows(run, of_training())
+        .filter(pl.col("epoch").is_not_null())
         .group_by("source", pl.col("epoch").floor())
         .agg(records=pl.col("seq").n_unique())
         .sort("source", "epoch")
@@ -197,9 +198,10 @@ def _steps(run: Run) -> tuple[int | None, int | None, int]:
 
 def _steps_of(run: Run) -> tuple[int | None, int | None, int]:
     rows = (
-        counted(run)
-        .filter(at().is_not_null() & of_training())
-        .select("source", pl.col("attempt").fill_null(0), at())
+        counted(run, of_training())
+        .filter(at().is_not_null())
+        .select("source", pl.col("attempt").fill_null(0), at=at())
+        .filter(~pl.all_horizontal(pl.all().eq_missing(pl.all().shift())) | (pl.int_range(pl.len()) == 0))
         .unique()
         .collect()
     )

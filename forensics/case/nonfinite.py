@@ -6,9 +6,11 @@ evaluation tables are NaN by design in healthy runs, so they are not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 
-from forensics.case.joined.stores import counted
+from forensics.case.joined.stores import counted, stores_of
 from forensics.case.series import keys_of, metric_rows
 from forensics.case.steps import SERIES, by_record
 from forensics.store.run import Run
@@ -44,15 +46,26 @@ def role() -> pl.Expr:
 def watched(run: Run, *, every: bool = False) -> pl.LazyFrame:
     """Rows of watched metrics with `role`, `at` and `bad`, in record order; rows that hold no number are left out.
 
-    With `every`, also those of series that another store of the run holds too.
+    With `every`, also those of series that another store of the run holds too. They are remembered with the run.
     """
+    same = not every or not stores_of(run).left_out.height
+    return run.derived(_watched if same else _watched_in_every_store).lazy()
+
+
+def _watched(run: Run) -> pl.DataFrame:
+    return _rows(run, counted)
+
+
+def _watched_in_every_store(run: Run) -> pl.DataFrame:
+    return _rows(run, metric_rows)
+
+
+def _rows(run: Run, of_some: Callable[[Run, pl.Expr], pl.LazyFrame]) -> pl.DataFrame:
     names = keys_of(run).select(pl.col("name").unique(maintain_order=True)).with_columns(role())
     names = names.filter(pl.col("role").is_not_null())
-    rows = (metric_rows if every else counted)(run, pl.col("name").is_in(names["name"].to_list())).filter(
-        pl.col("value_class") != "null"
-    )
+    rows = of_some(run, pl.col("name").is_in(names["name"].to_list())).filter(pl.col("value_class") != "null")
     named = pl.col("name").replace_strict(names["name"], names["role"], return_dtype=pl.String)
-    return by_record(rows.with_columns(role=named, bad=pl.col("value_class").is_in(BAD_CLASSES)))
+    return by_record(rows.with_columns(role=named, bad=pl.col("value_class").is_in(BAD_CLASSES))).collect()
 
 
 def series(rows: pl.DataFrame) -> pl.DataFrame:
@@ -76,7 +89,7 @@ def of_series(rows: pl.DataFrame, key: dict[str, object]) -> pl.DataFrame:
     """The rows of one series, in order, with `bad_share`: the share of bad records from each row to the end."""
     own = rows.filter(pl.col(column).eq_missing(pl.lit(key[column])) for column in SERIES)
     bad = own["bad"].cast(pl.Int64).reverse().cum_sum().reverse()
-    left = pl.Series(range(own.height, 0, -1), dtype=pl.Int64)
+    left = pl.int_range(own.height, 0, -1, dtype=pl.Int64, eager=True)
     return own.with_columns(bad_share=bad / left)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from forensics.case.steps import of_training
+from forensics.case.series import metric_records
 from forensics.dialects.counters import kind_of, plan_keys
 from forensics.store.run import Run
 
@@ -225,7 +225,7 @@ def _what(row: Mapping[str, str], part: pl.DataFrame, records: Mapping[str, list
 
 def _training_records(run: Run) -> dict[str, list[int]]:
     """Places of the records of a loss or another training quantity, by source."""
-    rows = run.scan("metrics").filter(of_training()).select("source", "seq").unique().sort("source", "seq").collect()
+    rows = metric_records(run).filter("trains").select("source", "seq").unique().sort("source", "seq").collect()
     return {str(source): part["seq"].to_list() for (source,), part in rows.group_by("source", maintain_order=True)}
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from forensics.case.steps import of_training
 from forensics.store.packed import unpacked
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
@@ -67,25 +68,31 @@ def metric_rows(run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None
     raw name) are left out.
     """
     index = index_of(run)
-    marked = index.keys.with_columns(wanted=where.fill_null(value=False))
-    if without is not None and without.height:
-        gone = without.with_columns(gone=pl.lit(value=True))
-        marked = marked.join(gone, on=[*_SERIES], how="left", nulls_equal=True, maintain_order="left")
-        marked = marked.with_columns(wanted=pl.col("wanted") & pl.col("gone").is_null())
-    wanted = marked["wanted"].to_numpy()
+    wanted = chosen(index, where, without)
     if wanted.all():
         return unpacked(_TABLE, index.table)
     return _gathered(index, wanted).lazy()
 
 
+def chosen(index: Index, where: pl.Expr, without: pl.DataFrame | None = None) -> NDArray[np.bool_]:
+    """Tell which series of an index fit `where` and do not stand in `without`, one entry for each."""
+    marked = index.keys.with_columns(wanted=where.fill_null(value=False))
+    if without is not None and without.height:
+        gone = without.with_columns(gone=pl.lit(value=True))
+        marked = marked.join(gone, on=[*_SERIES], how="left", nulls_equal=True, maintain_order="left")
+        marked = marked.with_columns(wanted=pl.col("wanted") & pl.col("gone").is_null())
+    return marked["wanted"].to_numpy()
+
+
 def metric_records(run: Run) -> pl.LazyFrame:
     """Give the place, steps and time of every metric row once for all rows of a record that follow each other.
 
-    Columns `source`, `attempt`, `rank`, `seq`, `line`, `byte`, `step`, `gstep`, `t_ns` and `evaluates`: whether the row
-    is one of an evaluation, by its canonical name; in the order of the table.
+    Columns `source`, `attempt`, `rank`, `seq`, `line`, `byte`, `step`, `gstep`, `t_ns`, and, by the canonical name,
+    `evaluates`: whether the row is one of an evaluation, and `trains`: whether training itself logged it; in the order
+    of the table.
     """
     found = run.derived(_records)
-    return _typed(found, _of_one_value(index_of(run).keys)).with_columns(found["evaluates"]).lazy()
+    return _typed(found, _of_one_value(index_of(run).keys)).with_columns(found["evaluates", "trains"]).lazy()
 
 
 def _gathered(index: Index, wanted: NDArray[np.bool_]) -> pl.DataFrame:
@@ -143,8 +150,10 @@ def _timed(table: pl.DataFrame, order: NDArray[np.uint32], counts: NDArray[np.in
 
 def _records(run: Run) -> pl.DataFrame:
     index = index_of(run)
-    names = index.keys["name"].drop_nulls().unique()
-    evaluates = pl.col("name").is_in(names.filter(names.str.starts_with("eval")).to_list()).fill_null(value=False)
-    place = index.table.lazy().select(*_PLACE, evaluates=evaluates)
+    names = index.keys.select(pl.col("name").drop_nulls().unique())
+    evaluating = names.filter(pl.col("name").str.starts_with("eval"))["name"].to_list()
+    training = names.filter(of_training())["name"].to_list()
+    evaluates, trains = (pl.col("name").is_in(some).fill_null(value=False) for some in (evaluating, training))
+    place = index.table.lazy().select(*_PLACE, evaluates=evaluates, trains=trains)
     same = pl.all_horizontal(pl.all().eq_missing(pl.all().shift()))
     return place.filter(~same | (pl.int_range(pl.len()) == 0)).collect()

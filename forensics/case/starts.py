@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from forensics.case.series import keys_of, metric_records, metric_rows
 from forensics.store.run import Run
 
 #: A line of the file's head that is not the first proves a new head together with so many others only.
@@ -114,12 +115,11 @@ def _signs(run: Run) -> pl.DataFrame:
 def _went_back(run: Run) -> dict[str, list[Start]]:
     """Places at which a reader saw the steps of a source go back, all ranks together."""
     rows = (
-        run.scan("metrics")
-        .filter(pl.col("attempt").fill_null(0) > 0)
+        metric_rows(run, pl.col("attempt").fill_null(0) > 0)
         .group_by("source", "attempt")
         .agg(pl.col("seq").min(), pl.col("line", "byte", "t_ns").sort_by("seq").first())
     )
-    first = run.scan("metrics").group_by("source").agg(lowest=pl.col("attempt").fill_null(0).min())
+    first = keys_of(run).lazy().group_by("source").agg(lowest=pl.col("attempt").fill_null(0).min())
     table = rows.join(first, on="source").filter(pl.col("attempt") > pl.col("lowest")).sort("source", "seq").collect()
     found: dict[str, list[Start]] = {}
     for row in table.iter_rows(named=True):
@@ -133,10 +133,11 @@ def _activity(run: Run, sources: set[str]) -> dict[str, _Done]:
         return {}
     mine = pl.col("source").is_in(sorted(sources)) & pl.col("seq").is_not_null()
     saved = pl.col("kind") == "saved"
-    trained = pl.col("step").is_not_null() | pl.col("gstep").is_not_null() | (pl.col("name") == "loss")
+    stepped = pl.col("step").is_not_null() | pl.col("gstep").is_not_null()
     bad = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"') | (pl.col("code") == "traceback")
     frames = [
-        run.scan("metrics").filter(mine & trained).select("source", "seq", failed=pl.lit(value=False)),
+        metric_records(run).filter(mine & stepped).select("source", "seq", failed=pl.lit(value=False)),
+        metric_rows(run, pl.col("name") == "loss").filter(mine).select("source", "seq", failed=pl.lit(value=False)),
         run.scan("checkpoints").filter(mine & saved).select("source", "seq", failed=pl.lit(value=False)),
         run.scan("events").filter(mine & bad).select("source", "seq", failed=pl.lit(value=True)),
     ]  # fmt: skip

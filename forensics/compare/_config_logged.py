@@ -39,9 +39,9 @@ def logged_lr(base: Run, cand: Run) -> tuple[Evidence, Evidence, int, float] | N
 
 
 def _steps(curve: Curve) -> np.ndarray:
-    return curve.rows["at"].to_numpy()
+    return curve.at.to_numpy()
 
 
 def _longest(run: Run) -> Curve | None:
-    found = [c for c in curves(run, "lr") if len(c) >= _FEWEST and c.rows["at"].null_count() == 0]
+    found = [c for c in curves(run, "lr") if len(c) >= _FEWEST and c.at.null_count() == 0]
     return max(found, key=len, default=None)

@@ -186,7 +186,7 @@ def _losses(run: Run, before: int | None, after: int | None, limits: Limits) -> 
     if before is None or after is None or after <= before:
         return ()
     for curve in curves(run, "loss"):
-        at = curve.rows["at"].to_numpy()
+        at = curve.at.to_numpy()
         ends = [int((at <= step).sum()) for step in (before, after)]
         if 0 < ends[0] < ends[1]:
             then, now = (_level(curve, end, start, limits) for end, start in ((ends[0], 0), (ends[1], ends[0])))

@@ -50,7 +50,7 @@ def judged(run: Run, name: str) -> tuple[Curve, ...]:
     tried = attempts(run)
 
     def is_over(curve: Curve) -> bool:
-        row = curve.rows.row(0, named=True)
+        row = curve.row(0)
         return tried.is_over(curve.source, line=row["line"], byte=row["byte"], t_ns=row["t_ns"])
 
     return tuple(curve for curve in curves(run, name) if not len(curve) or not is_over(curve))

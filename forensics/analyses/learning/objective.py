@@ -71,4 +71,4 @@ def improved(run: Run, curve: Curve, onset: int) -> bool:
 def _evaluations(run: Run) -> tuple[tuple[Floats, Floats], ...]:
     """Steps, NaN where none was printed, and values of every evaluation loss."""
     found = curves(run, "eval_loss")
-    return tuple((c.rows["at"].cast(pl.Float64).fill_null(float("nan")).to_numpy(), c.values) for c in found)
+    return tuple((c.at.cast(pl.Float64).fill_null(float("nan")).to_numpy(), c.values) for c in found)

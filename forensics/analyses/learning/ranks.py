@@ -97,7 +97,7 @@ def _together(run: Run, limits: Disagree) -> Together | None:
         return None
     table: pl.DataFrame | None = None
     for rank, curve in sorted(ranks.items()):
-        part = curve.rows.select("at", pl.col("value").alias(str(rank))).drop_nulls().unique("at", keep="first")
+        part = pl.DataFrame({"at": curve.at, str(rank): curve.values}).drop_nulls().unique("at", keep="first")
         table = part if table is None else table.join(part, on="at", how="inner")
     if table is None or table.height < limits.steps:
         return None

@@ -76,7 +76,7 @@ def rose_to_the_end(schedule: Schedule, limits: Warming) -> bool:
         return False
     if v[-1] <= 0 or v[0] > limits.first * v[-1] or bool((np.diff(v) < 0).any()) or v[-1] == v[-2] == v[n // 2]:
         return False
-    at = np.arange(n) if first is None else schedule.curve.rows["at"].cast(float).to_numpy()
+    at = np.arange(n) if first is None else schedule.curve.at.cast(float).to_numpy()
     line = np.interp(at, (at[0], at[-1]), (v[0], v[-1]))
     return float(np.abs(v - line).max()) <= limits.bent * float(v[-1])
 
@@ -101,7 +101,7 @@ def jump_before(run: Run, curve: Curve, onset: int) -> tuple[Mapping[str, Any], 
     for up in schedule.ups:
         before, after = float(rate.values[up - 1]), float(rate.values[up])
         step = rate.step(up)
-        gap = onset - up if at is None or step is None else onset - int((curve.rows["at"] < step).sum())
+        gap = onset - up if at is None or step is None else onset - int((curve.at < step).sum())
         if after > OVER_PEAK * float(rate.values[:up].max()) and -1 <= gap <= _NEAR:
             return rate.row(up), before, after
     return None

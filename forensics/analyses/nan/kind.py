@@ -9,7 +9,7 @@ from types import MappingProxyType
 import polars as pl
 
 from forensics.analyses.nan.gradnorm import robust
-from forensics.analyses.nan.onset import SPOKEN, NanOnset
+from forensics.analyses.nan.onset import SPOKEN, NanOnset, nan_onset
 from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
 from forensics.case.evidence import Row
 from forensics.model import Confidence
@@ -76,6 +76,16 @@ class Kind:
 
 def kind_of(run: Run, found: NanOnset) -> Kind:
     """Classify an onset; in this order: loss scale, hidden by the writer, from the start, a rise before, none."""
+    return run.derived(_kind_of_onset) if found is nan_onset(run) else _kind_of(run, found)
+
+
+def _kind_of_onset(run: Run) -> Kind:
+    found = nan_onset(run)
+    assert found is not None
+    return _kind_of(run, found)
+
+
+def _kind_of(run: Run, found: NanOnset) -> Kind:
     cfg, collapse = run.threshold(Alarm), collapse_of(run)
     tops = _tops(found, "grad_norm", cfg, cfg.within)
     rises = [p for p in tops if p.z > cfg.sigma and p.ratio >= cfg.ratio]
@@ -177,6 +187,8 @@ def _past(found: NanOnset, role: str) -> pl.DataFrame:
     if own.is_empty():
         return own
     series = own.group_by("source", "attempt", "rank", "raw_name", maintain_order=True).len()
+    if series.height == 1:
+        return own
     best = series.filter(pl.col("len") == pl.col("len").max()).head(1)
     return own.join(best, on=["source", "attempt", "rank", "raw_name"], nulls_equal=True, maintain_order="left")
 

@@ -172,7 +172,7 @@ def _vanished(run: Run, rows: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
 
 def _counts(run: Run, cfg: Shares) -> Iterator[Candidate]:
     """A trainer's own count of updates that were not finite, which runs to the end."""
-    rows = by_record(counted(run).filter(pl.col("name").is_in(COUNTERS) & pl.col("value").is_finite())).collect()
+    rows = by_record(counted(run, pl.col("name").is_in(COUNTERS)).filter(pl.col("value").is_finite())).collect()
     for _, own in rows.group_by(*SERIES, maintain_order=True):
         hits = own.filter(pl.col("value") > 0)
         if hits.height <= cfg.counted_share * own.height or own["value"][-1] == 0:

@@ -14,7 +14,7 @@ import polars as pl
 
 from forensics.analyses.pace.average import undone_quantum
 from forensics.case.curves.loss import Floats
-from forensics.dialects._counters import kind_of
+from forensics.dialects.counters import kind_of
 from forensics.store.run import Run
 
 _FEWEST = 12  # draws of one bar below which it is no clock

@@ -238,7 +238,7 @@ def _busy_marked(clock: Clock, busy: Mapping[str, pl.Series]) -> Clock:
 
 def _busy_steps(run: Run) -> dict[str, pl.Series]:
     """Steps at which any source of the run evaluated, and at which one saved, sorted."""
-    evals = ordered(run.scan("metrics").filter(pl.col("name").str.starts_with("eval"))).select("at")
+    evals = ordered(metric_rows(run, pl.col("name").str.starts_with("eval"))).select("at")
     saves = run.scan("checkpoints").filter(pl.col("kind").is_in(["saved", "committed"])).select(at="step")
     return {
         name: rows.drop_nulls().unique().sort("at").collect()["at"]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from forensics.case.joined.stores import counted
-from forensics.case.steps import SERIES, by_record
+from forensics.case.joined.stores import stores_of
+from forensics.case.series import Index, chosen, index_of
+from forensics.case.steps import SERIES
 from forensics.store.run import Run
 
 Floats = NDArray[np.float64]
@@ -23,45 +24,58 @@ _COLUMNS = (*SERIES, "seq", "line", "byte", "step", "gstep", "t_ns", "name", "va
 class Curve:
     """The finite rows of one series in record order; equal only to itself, so that it can be a key.
 
-    `rows` has the columns of the metrics table that evidence needs, and `at`. `values` are the same values as floats.
+    `places` are the numbers of its rows in the packed `table`, shape (n,); `values` their values as floats.
     `ends_nonfinite`: the last record of the series, left out here, is not a finite number.
     """
 
-    rows: pl.DataFrame
+    table: pl.DataFrame = field(repr=False)
+    places: NDArray[np.integer[Any]] = field(repr=False)
     values: Floats
     ends_nonfinite: bool
 
     def __len__(self) -> int:
         """Count the values."""
-        return self.rows.height
+        return len(self.values)
 
     @property
     def source(self) -> str:
         """The file that holds the series."""
-        return str(self.rows["source"][0])
+        return str(self._of("source", 0))
 
     @property
     def raw_name(self) -> str:
         """The name as printed."""
-        return str(self.rows["raw_name"][0] or self.rows["name"][0])
+        return str(self._of("raw_name", 0) or self._of("name", 0))
 
     @property
     def rank(self) -> int | None:
         """The rank that logged the series."""
-        return self.rows["rank"][0]
+        return self._of("rank", 0)
 
     @property
     def attempt(self) -> int:
         """The attempt it belongs to."""
-        return int(self.rows["attempt"][0])
+        return int(self._of("attempt", 0) or 0)
+
+    @property
+    def at(self) -> pl.Series:
+        """The steps, null where none was printed."""
+        places = pl.Series(self.places)
+        steps, counted = (self.table[name].gather(places).cast(pl.Int64).alias("at") for name in ("step", "gstep"))
+        return steps if not steps.null_count() else steps.zip_with(steps.is_not_null(), counted)
 
     def row(self, index: int) -> Mapping[str, Any]:
-        """Give one row by its position; negative positions count from the end."""
-        return self.rows.row(index, named=True)
+        """Give one row by its position, with the columns that evidence needs and `at`; from the end where negative."""
+        row = {name: self._of(name, index) for name in _COLUMNS}
+        return row | {"attempt": row["attempt"] or 0, "at": self.step(index)}
 
     def step(self, index: int) -> int | None:
         """Give the step of one row, None when none was printed."""
-        return self.rows["at"][index]
+        step = self._of("step", index)
+        return self._of("gstep", index) if step is None else step
+
+    def _of(self, column: str, index: int) -> Any:  # noqa: ANN401 - a value of a table
+        return self.table[column][int(self.places[index])]
 
 
 #: What the rules about learning ask for; read together, as one pass over a large table is what costs.
@@ -80,18 +94,35 @@ def curves(run: Run, name: str) -> tuple[Curve, ...]:
 
 
 def _curves(run: Run) -> Mapping[str, tuple[Curve, ...]]:
-    wanted = counted(run, pl.col("name").is_in(_TOGETHER)).filter(pl.col("value_class") != "null")
-    rows = by_record(wanted.select(_COLUMNS)).collect()
-    found: dict[str, list[Curve]] = {name: [] for name in _TOGETHER}
-    for part in rows.partition_by("name", *SERIES, maintain_order=True) if rows.height else ():
-        if len(curve := _curve(part)):
-            found[curve.rows["name"][0]].append(curve)
-    return {name: tuple(sorted(many, key=lambda c: c.source)) for name, many in found.items()}
+    index = index_of(run)
+    wanted = chosen(index, pl.col("name").is_in(_TOGETHER), stores_of(run).left_out)
+    if not wanted.any():
+        return dict.fromkeys(_TOGETHER, ())
+    table, seqs = index.table, index.table["seq"].to_numpy()
+    is_null, is_finite = ((table["value_class"] == of_class).to_numpy() for of_class in ("null", "finite"))
+    found: dict[str, list[tuple[tuple[str, int, int], Curve]]] = {name: [] for name in _TOGETHER}
+    for name, source, rows in _series(index, wanted):
+        held = rows[~is_null[rows]]
+        if not (np.diff(seqs[held]) >= 0).all():
+            held = held[np.argsort(seqs[held], kind="stable")]
+        finite = held[is_finite[held]]
+        if len(finite):
+            place = source, int(seqs[held[0]]), int(held[0])
+            values = table["value"].gather(pl.Series(finite)).to_numpy()
+            found[name].append((place, Curve(table, finite, values, ends_nonfinite=not is_finite[held[-1]])))
+    return {name: tuple(curve for _, curve in sorted(many, key=lambda one: one[0])) for name, many in found.items()}
 
 
-def _curve(rows: pl.DataFrame) -> Curve:
-    finite = rows if (rows["value_class"] == "finite").all() else rows.filter(pl.col("value_class") == "finite")
-    return Curve(finite, finite["value"].to_numpy(), ends_nonfinite=rows["value_class"][-1] != "finite")
+def _series(index: Index, wanted: NDArray[np.bool_]) -> Iterator[tuple[str, str, NDArray[np.uint32]]]:
+    """Name, source and rows of each series; one without an attempt is of attempt 0."""
+    ends = np.cumsum(index.keys["n"].to_numpy())
+    groups: dict[tuple[Any, ...], list[NDArray[np.uint32]]] = {}
+    keys = index.keys.select("name", "source", pl.col("attempt").fill_null(0), "rank", "raw_name", "n").rows()
+    for i in np.flatnonzero(wanted).tolist():
+        *key, n = keys[i]
+        groups.setdefault(tuple(key), []).append(index.order[ends[i] - n : ends[i]])
+    for key, parts in groups.items():
+        yield key[0], key[1], parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
 
 
 def beside(run: Run, curve: Curve, name: str) -> Curve | None:

@@ -83,7 +83,7 @@ def score_falls(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Report the score that fell furthest from its best."""
     cfg = cfg or Config()
     falls = [(c, best) for c in eval_curves(run) if c.higher and (best := _best(c, cfg)) is not None]
-    losses = [c for c in curves(run, "loss") if c.rows["at"].null_count() == 0] if falls else []
+    losses = [c for c in curves(run, "loss") if c.at.null_count() == 0] if falls else []
     falls = [(c, best) for c, best in falls if any(_improved(loss, c, best, cfg) for loss in losses)]
     if falls:
         curve, best = min(falls, key=lambda pair: float(pair[0].values[-1] / pair[0].values[pair[1]]))
@@ -107,7 +107,7 @@ def _best(curve: EvalCurve, cfg: Config) -> int | None:
 
 
 def _improved(loss: Curve, curve: EvalCurve, best: int, cfg: Config) -> bool:
-    until = int((loss.rows["at"] <= curve.row(best)["at"]).sum())
+    until = int((loss.at <= curve.row(best)["at"]).sum())
     then, now = loss.values[max(0, until - cfg.records) : until], loss.values[until:][-cfg.records :]
     return len(then) > 0 and len(now) > 0 and float(np.median(now)) < float(np.median(then))
 

@@ -165,7 +165,7 @@ def _falls(training: Curve, step: int, cfg: Config) -> bool:
 
 def _until(training: Curve, step: int) -> int:
     """Count the records up to a step."""
-    return int((training.rows["at"] <= step).sum())
+    return int((training.at <= step).sum())
 
 
 def _finding(curve: Curve, best: int, severity: Severity) -> Finding:

@@ -95,11 +95,10 @@ Not this: local losses, which differ by their data
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from forensics.analyses.learning.ranks import Disagree, Parted, parted
 from forensics.case.curves.loss import Curve
@@ -178,5 +177,5 @@ def _finding(found: Parted, severity: Severity, cause: str) -> Finding:
     )
 
 
-def _row(curve: Curve, step: int) -> dict[str, Any]:
-    return curve.rows.filter(pl.col("at") == step).row(0, named=True)
+def _row(curve: Curve, step: int) -> Mapping[str, Any]:
+    return curve.row(int((curve.at == step).arg_max() or 0))
