@@ -9,6 +9,7 @@ import polars as pl
 from forensics.case.endings import Ending, ending
 from forensics.case.joined.stores import counted
 from forensics.case.nonfinite import BAD_CLASSES, role
+from forensics.case.series import keys_of
 from forensics.case.steps import of_training
 from forensics.model import Confidence
 from forensics.store.run import Run
@@ -80,19 +81,14 @@ def _without(end: Ending) -> str:
 
 
 def _records(run: Run) -> _Records:
-    loss = _LOSS & pl.col("value").is_not_null()
+    losses = keys_of(run).filter(_LOSS)["name"].unique().to_list()
+    loss = pl.col("name").is_in(losses) & pl.col("value").is_not_null()
     last = pl.col("attempt").fill_null(0) == pl.col("attempt").fill_null(0).max().over("source")
-    bad = (role() == "loss") & last & pl.col("value_class").is_in(BAD_CLASSES)
+    bad = (pl.col("name") == "loss") & last & pl.col("value_class").is_in(BAD_CLASSES)
     lost = (loss & (pl.col("value_class") == "finite")).sum() == 0
-    row = (
-        counted(run)
-        .filter(of_training() | (role() == "eval"))
-        .select(
-            records=pl.struct("source", "seq").n_unique(),
-            losses=loss.sum(),
-            bad=pl.when(lost).then(loss.sum()).otherwise(bad.sum()),
-        )
-        .collect()
-        .row(0)
-    )
-    return _Records(int(row[0]), int(row[1] or 0), int(row[2] or 0))
+    rows = counted(run, of_training() | (role() == "eval"))
+    places = rows.select("source", "seq")
+    again = pl.all_horizontal(pl.all().eq_missing(pl.all().shift()))
+    records = places.filter(~again | (pl.int_range(pl.len()) == 0)).unique().select(pl.len()).collect().item()
+    row = rows.select(losses=loss.sum(), bad=pl.when(lost).then(loss.sum()).otherwise(bad.sum())).collect().row(0)
+    return _Records(int(records), int(row[0] or 0), int(row[1] or 0))

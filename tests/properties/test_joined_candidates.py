@@ -20,7 +20,7 @@ _NAMES = (
 
 def _strand(unit: Unit, name: str, records: int) -> Strand:
     column = pl.Series(range(records), dtype=pl.Int64)
-    return Strand(*unit, name, name, column, column, column, column, column, True, 0, 0)  # noqa: FBT003 - a column
+    return Strand(*unit, name, name, column, column, column, column, column, True, 0, 0)
 
 
 def _shared(a: str, b: str) -> int:
@@ -73,6 +73,6 @@ def test_a_file_that_is_left_out_by_now_is_passed_over() -> None:
 
 
 def test_ten_thousand_parts_of_one_log_are_not_compared_with_each_other() -> None:
-    units = {(f"part-{i}.log", 0, None): [] for i in range(10_000)}
     one = _strand(("part-0.log", 0, None), "loss", 5)
-    assert list(candidates(dict.fromkeys(units, [one]), ())) == []  # 50 million pairs would take minutes
+    units: dict[Unit, list[Strand]] = {(f"part-{i}.log", 0, None): [one] for i in range(10_000)}
+    assert list(candidates(units, ())) == []  # 50 million pairs would take minutes
