@@ -43,8 +43,12 @@ class _Room:
     steps: int = 3
 
 
-#: With the parts that are always one line these make 25 at most.
-_TIGHT = _Room(headline=2, why=2, evidence=2, links=3, link=1, other=1, unseen=1, lost=1, step=1, fixes=1, steps=1)
+#: Tried in turn until the page fits; the last, with the parts that are always one line, makes 25 at most.
+_ROOMS = (
+    _Room(),
+    _Room(links=3, link=1, other=1, unseen=2, step=1, steps=1, fixes=2),
+    _Room(headline=2, why=1, evidence=1, links=2, link=1, other=1, unseen=1, lost=1, step=1, steps=1, fixes=1),
+)
 
 
 def render_many(reports: Sequence[Report], style: Style = PLAIN) -> Iterator[str]:
@@ -84,8 +88,9 @@ def _to_minute(cell: str) -> str:
 @renderer("text", many=render_many, styled=True)
 def render(report: Report, style: Style = PLAIN) -> Iterator[str]:
     """Write the verdict as lines."""
-    page = list(_page(report, style, _Room()))
-    yield from page if len(page) <= MOST_LINES or style.verbose else _page(report, style, _TIGHT)
+    pages = ([*_page(report, style, room)] for room in _ROOMS)
+    tight = _page(report, style, _ROOMS[-1])
+    yield from next((page for page in pages if len(page) <= MOST_LINES or style.verbose), tight)
     if style.verbose:
         yield from _everything(report, style)
 

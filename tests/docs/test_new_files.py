@@ -109,6 +109,16 @@ def test_the_renderer_of_the_page_is_a_format_of_triage(copy: Path) -> None:
     assert "\x1b" not in done.stdout
 
 
+def test_the_row_of_the_page_is_a_cause_with_its_actions(copy: Path) -> None:
+    page = (ROOT / "docs/how-to/add-a-cause.md").read_text(encoding="utf-8")
+    ((path, row),) = re.findall(r'^````json title="([^"]+)"\n(.*?)^````$', page, re.MULTILINE | re.DOTALL)
+    with (copy / path).open("a", encoding="utf-8") as table:
+        table.write(row)
+    asked = "from forensics.knowledge.causes import causes; cause = causes()['zero_learning_rate']"
+    done = called(copy, "-c", f"{asked}; print(cause.actions[0].words({{'saved': '400'}}))")
+    assert done.stdout == "Make the schedule as long as the run, and restart from the checkpoint of step 400\n"
+
+
 def test_the_files_of_the_pages_pass_the_tests_that_all_such_files_must_pass(copy: Path) -> None:
     quiet = ("-q", "--import-mode=importlib", "-p", "no:cacheprovider", "-rA")
     done = called(copy, "-m", "pytest", *quiet, *OWED, "-k", " or ".join(SHOWN))

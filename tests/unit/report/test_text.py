@@ -9,6 +9,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forensics.action import Action, Setting
 from forensics.model import Confidence as Sure
 from forensics.model import Evidence, Finding, Locator, Outcome, Report, Severity, Shape, Verdict
 from forensics.report import _many, text
@@ -22,11 +23,41 @@ def test_a_verdict_with_everything_fits_in_25_lines(failed: Report, make_finding
     long = "word " * 80
     evidence = make_finding().evidence * 5
     finding = make_finding(because=long, evidence=evidence, next=(long,) * 9)
+    action = Action(long, "s", "nvidia-smi", Setting("lr", "1", "c.toml:3"))
     verdict = dataclasses.replace(
-        failed.verdict, headline=long, chain=(long,) * 9, runner_up=long, against=evidence, culprits=tuple(range(99))
-    )
+        failed.verdict, headline=long, chain=(long,) * 9, runner_up=long, against=evidence, culprits=tuple(range(99)),
+        actions=(action,) * 4,
+    )  # fmt: skip
     report = dataclasses.replace(failed, verdict=verdict, findings=(finding,), issues=failed.issues * 50)
     assert len(list(text.render(report))) <= 25
+
+
+def test_what_mends_it_stands_right_below_the_cause_with_the_present_setting_and_its_place(failed: Report) -> None:
+    lines = list(text.render(failed))
+    at = next(n for n, line in enumerate(lines) if line.startswith("cause "))
+    assert lines[at + 1] == "fix         Lower the peak learning rate (now lr = 0.003, run.yaml:7)"
+    assert lines[at + 3] == "            nvidia-smi -q"
+
+
+def test_beside_actions_a_finding_adds_its_commands_and_no_advice_of_its_own(
+    failed: Report, make_finding: Callable[..., Finding]
+) -> None:
+    finding = make_finding(next=("lower the rate a little", "forensics nan-origin RUN", "nvidia-smi -q"))
+    page = "\n".join(text.render(dataclasses.replace(failed, findings=(finding,))))
+    assert "lower the rate a little" not in page
+    assert "next        forensics nan-origin runs/a" in page
+    assert page.count("nvidia-smi -q") == 1
+    alone = dataclasses.replace(failed.verdict, actions=())
+    page = "\n".join(text.render(dataclasses.replace(failed, verdict=alone, findings=(finding,))))
+    assert "next        lower the rate a little" in page
+
+
+def test_a_page_with_little_else_has_room_for_three_actions(failed: Report) -> None:
+    three = tuple(Action(f"change number {n}", "s") for n in range(4))
+    verdict = dataclasses.replace(failed.verdict, actions=three, chain=(), runner_up=None)
+    page = "\n".join(text.render(dataclasses.replace(failed, verdict=verdict)))
+    assert "change number 2" in page
+    assert "change number 3" not in page
 
 
 def test_a_place_is_never_cut_even_when_it_is_wider_than_the_screen(failed: Report) -> None:
