@@ -112,7 +112,7 @@ def _told(cause: Cause, now: Situation) -> Iterator[Action]:
         if text is None:
             continue
         source = now.line.source if remedy.text == FIX and now.line is not None else remedy.source
-        yield Action(text, source, filled(remedy.command, now.values) or None, setting)
+        yield Action(text[:1].upper() + text[1:], source, filled(remedy.command, now.values) or None, setting)
 
 
 def _fits(remedy: Remedy, now: Situation) -> bool:

@@ -122,7 +122,7 @@ def test_a_step_that_the_finding_names_itself_leads_where_the_row_asks_for_it() 
     wrong = finding(
         Shape.BAD_EVAL, "wrong_checkpoint", next=("forensics diff A B", "evaluate the checkpoint of step 40")
     )
-    assert told(wrong)[0].text == "evaluate the checkpoint of step 40"
+    assert told(wrong)[0].text == "Evaluate the checkpoint of step 40"
     assert "was meant" in told(finding(Shape.BAD_EVAL, "wrong_checkpoint"))[0].text
 
 
