@@ -136,12 +136,9 @@ class Onset:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One claim of one rule, with what proves it.
+    """One claim of one rule, with what proves it; without evidence it raises ValueError.
 
     `decides`: it weighed all evidence of a failure of several ranks, so findings that rest on one kind give way.
-
-    Raises:
-        ValueError: when `evidence` is empty; a claim without evidence cannot be made.
     """
 
     rule: str
@@ -183,11 +180,7 @@ class Finding:
 
     @property
     def _words(self) -> str:
-        """What the first evidence says; of a number, only the name of its metric.
-
-        Of several ranks that were weighed against each other none is the first, so their words are taken in an order of
-        their own.
-        """
+        """What the first evidence says (of ranks weighed against each other none is first); of a number, its name."""
         proof = min(self.evidence, key=lambda e: bare(e.quote)) if self.decides else self.evidence[0]
         return proof.quote if proof.value is None else proof.name or ""
 
@@ -272,11 +265,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer: one shape, where it began, what leads to what, and what else it could have been.
-
-    `lead` and `chain_findings` are places in the findings that were judged. `confidence` is that of outcome and shape;
-    onset and cause have their own, None where the answer names none.
-    """
+    """The answer; `lead` and `chain_findings` are places in the findings, `confidence` is that of outcome and shape."""
 
     outcome: Outcome
     headline: str

@@ -17,27 +17,27 @@ What to do next: for the failure of an earlier run, read its lines; give each ru
 References: Slurm, sbatch(1), `--open-mode`; PyTorch, torch.distributed.elastic, `--max-restarts`.
 
 Example:
-    ```metrics source,line,seq,step,name,value
-    a.log,1,1,10,loss,2.5
-    a.log,2,2,40,loss,2.1
-    a.log,6,3,10,loss,2.6
-    a.log,7,4,20,loss,2.4
-    a.log,8,5,30,loss,2.2
-    a.log,9,6,50,loss,2.0
+    ```metrics source,attempt,line,seq,step,name,value
+    a.log,0,1,1,10,loss,2.5
+    a.log,0,2,2,40,loss,2.1
+    a.log,1,6,6,10,loss,2.6
+    a.log,1,7,7,20,loss,2.4
+    a.log,1,8,8,30,loss,2.2
+    a.log,1,9,9,50,loss,2.0
     ```
-    ```events source,line,code,text,attrs
-    a.log,4,traceback,ValueError: bad width,"{""role"":""root"",""exc"":""ValueError"",""message"":""bad width""}"
+    ```events source,line,seq,code,text,attrs
+    a.log,4,4,traceback,ValueError: bad width,"{""role"":""root"",""exc"":""ValueError"",""message"":""bad width""}"
     ```
     => CRH006 info confidence=high step=40 step_lo=40 cause=earlier_run_failed causal=context failures=1
 Not this: an exception that was caught
     ```metrics source,line,seq,step,name,value
     a.log,1,1,10,loss,2.5
-    a.log,6,3,20,loss,2.6
-    a.log,7,4,30,loss,2.4
-    a.log,8,5,40,loss,2.2
+    a.log,6,6,20,loss,2.6
+    a.log,7,7,30,loss,2.4
+    a.log,8,8,40,loss,2.2
     ```
-    ```events source,line,code,text,attrs
-    a.log,4,traceback,ValueError: bad width,"{""role"":""root"",""exc"":""ValueError"",""message"":""bad width""}"
+    ```events source,line,seq,code,text,attrs
+    a.log,4,4,traceback,ValueError: bad width,"{""role"":""root"",""exc"":""ValueError"",""message"":""bad width""}"
     ```
     => nothing
 """

@@ -161,7 +161,7 @@ class TwoTimes:
     records: int = 50
 
 
-@rule("SLO004", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=TwoTimes)
+@rule("SLO004", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=TwoTimes)
 def two_step_times(run: Run, cfg: TwoTimes | None = None) -> Iterator[Finding]:
     """Find the first clock with two clear modes over the whole run."""
     cfg = cfg or TwoTimes()

@@ -90,7 +90,7 @@ _LIKELY = (
 )
 
 
-@rule("SLO001", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Gravity)
+@rule("SLO001", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Gravity)
 def step_time_level_shift(run: Run, cfg: Gravity | None = None) -> Iterator[Finding]:
     """Find the clock that lost most by a lasting rise of its level."""
     cfg = cfg or Gravity()

@@ -252,7 +252,7 @@ _NEXT = (
 )
 
 
-@rule("SLO030", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Gravity)
+@rule("SLO030", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Gravity)
 def stalls_more_frequent(run: Run, cfg: Gravity | None = None) -> Iterator[Finding]:
     """Find the clock whose stalls add most."""
     cfg = cfg or Gravity()

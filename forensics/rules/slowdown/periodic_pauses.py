@@ -184,7 +184,7 @@ class Paused:
     saves: int = 2
 
 
-@rule("SLO005", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Paused)
+@rule("SLO005", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Paused)
 def periodic_pauses(run: Run, cfg: Paused | None = None) -> Iterator[Finding]:
     """Find the clock that lost the largest share of its time to saves, or to pauses with a period."""
     cfg = cfg or Paused()

@@ -127,7 +127,7 @@ from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured,
 from forensics.store.run import Run
 
 
-@rule("SLO003", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Gravity)
+@rule("SLO003", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Gravity)
 def step_time_ramp(run: Run, cfg: Gravity | None = None) -> Iterator[Finding]:
     """Find the clock that lost most along a ramp."""
     cfg = cfg or Gravity()

@@ -114,7 +114,7 @@ class Coarse:
     records: int = 20
 
 
-@rule("SLO031", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Coarse)
+@rule("SLO031", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Coarse)
 def step_times_too_coarse(run: Run, cfg: Coarse | None = None) -> Iterator[Finding]:
     """Tell the first clock that says nothing about slowdowns, where no finer one of its source does."""
     cfg = cfg or Coarse()

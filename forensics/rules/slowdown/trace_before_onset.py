@@ -87,7 +87,7 @@ from forensics.rules.slowdown.level_shift import step_time_level_shift
 from forensics.store.run import Run
 
 
-@rule("SLO019", shape=Shape.SLOWDOWN, needs=("spans", "metrics", "checkpoints"))
+@rule("SLO019", shape=Shape.SLOWDOWN, needs=("spans", "metrics", "checkpoints", "progress"))
 def trace_before_onset(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Say so when the traces were taken before the slowdown began."""
     marks = steps(run)

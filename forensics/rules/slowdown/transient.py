@@ -183,7 +183,7 @@ class Temporary:
     z: float = 8.0
 
 
-@rule("SLO002", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints"), config=Temporary)
+@rule("SLO002", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Temporary)
 def temporary_slowdown(run: Run, cfg: Temporary | None = None) -> Iterator[Finding]:
     """Find the slow stretch that ended and cost most of the time."""
     cfg = cfg or Temporary()
