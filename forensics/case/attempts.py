@@ -90,13 +90,17 @@ class Attempts:
 
     def of(self, source: str, *, line: int | None = None, byte: int | None = None, t_ns: int | None = None) -> int:
         """Give the number of the attempt in which a place lies; the last one where nothing tells."""
+        told = self._told(source, line, byte, t_ns)
+        return self.every[-1].number if told is None else told
+
+    def _told(self, source: str, line: int | None, byte: int | None, t_ns: int | None) -> int | None:
         cuts = self.cuts.get(source)
         if cuts is not None:
             return max((cut.number for cut in cuts if _reached(cut, line, byte)), default=cuts[0].number)
         times = [one.t_ns for one in self.every[1:]]
         if t_ns is not None and times and all(t is not None for t in times):
             return bisect_right([t for t in times if t is not None], t_ns)
-        return self.every[-1].number
+        return None
 
     def end_of(self, source: str, at: int) -> int | None:
         """Give the place of a source, a line or a byte, at which the attempt after that of another place begins."""
@@ -112,8 +116,12 @@ class Attempts:
     def is_over(
         self, source: str, *, line: int | None = None, byte: int | None = None, t_ns: int | None = None
     ) -> bool:
-        """Whether a place lies in an attempt that a later one, which is judged instead, went on from."""
-        return len(self.every) > 1 and self.of(source, line=line, byte=byte, t_ns=t_ns) < self.judged.number
+        """Whether a place lies in an attempt that a later one, which is judged instead, went on from.
+
+        Where nothing tells the attempt of a failure it is not that of a process that says how well it ended.
+        """
+        told = self._told(source, line, byte, t_ns)
+        return len(self.every) > 1 and (self.judged.ended if told is None else told < self.judged.number)
 
 
 def _reached(cut: Cut, line: int | None, byte: int | None) -> bool:

@@ -276,3 +276,14 @@ def test_of_a_short_attempt_the_same_losses_again_are_a_restart_from_scratch(
     first, second = steps(1, 8, slope=-0.2), steps(1, 40, loss=3.0 + again, slope=-0.2)
     _, report = judged(place_of(tmp_path, train_log=[*HEAD, *first[:6], saved, *first[6:], *HEAD, *second]))
     assert ("RSM002" in ids(report)) is found
+
+
+@pytest.mark.parametrize(("end", "outcome"), [(DONE, Outcome.HEALTHY), ("", Outcome.FAILED)])
+def test_a_stop_of_which_nothing_tells_the_attempt_is_not_that_of_one_that_says_it_finished(
+    tmp_path: Path, end: str, outcome: Outcome
+) -> None:
+    resumed = "resumed from checkpoints/step_50 at step 50"
+    logs = place_of(tmp_path, job_err=[*steps(1, 50), resumed, *steps(51, 90), end], job_out=[PREEMPTED])
+    tried, report = judged(logs)
+    assert [one.number for one in tried.every] == [0, 1]
+    assert report.verdict.outcome is outcome
