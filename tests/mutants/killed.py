@@ -40,7 +40,8 @@ from operators import Change, changes, mentions, mutated  # noqa: E402 - beside 
 #: What decides, by area: patterns of files below `forensics/`.
 AREAS: Mapping[str, tuple[str, ...]] = {
     "verdict": (
-        "diagnosis/verdict.py", "case/errors/timeline.py", "case/attempts.py", "case/starts.py", "case/lives.py",
+        "diagnosis/verdict.py", "diagnosis/precedence.py",
+        "case/errors/timeline.py", "case/attempts.py", "case/starts.py", "case/lives.py",
         "case/runs.py",
     ),
     "health": ("case/health.py", "case/endings.py", "case/progress.py", "case/end_markers.py"),
