@@ -19,6 +19,7 @@ from forensics.case.endings import ending
 from forensics.case.errors.timeline import before
 from forensics.case.health import Health, health_of
 from forensics.diagnosis.precedence import Kind, explains, kind_of, leads, preference
+from forensics.knowledge.causes import causes
 from forensics.model import (
     Causal,
     Confidence,
@@ -34,8 +35,6 @@ from forensics.model import (
 from forensics.store.run import Run
 
 _CHAIN = 6
-#: Causes that say that none is known.
-_NOT_KNOWN = frozenset(("unknown", "cause_not_recorded"))
 
 
 def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict:
@@ -95,7 +94,8 @@ def _onset_confidence(cause: Finding) -> Confidence | None:
 def _cause_confidence(cause: Finding) -> Confidence | None:
     if not cause.cause:
         return None
-    return Confidence.LOW if cause.cause in _NOT_KNOWN else cause.confidence
+    row = causes().get(cause.cause)
+    return cause.confidence if row is None or row.is_known else Confidence.LOW
 
 
 def _of_earlier_runs(errors: Sequence[Finding], run: Run) -> list[Finding]:

@@ -1,7 +1,8 @@
 """Causes: what each slug means, why it happens, what confirms it, and what to do first, from `causes/*.jsonl`.
 
 A row has `cause` (the slug that a rule or an error line gives), `says` (one plain sentence), `why`, `confirms`,
-`actions` in their order, and `source`. `why` and `actions` may be left out where an error line of that cause says it.
+`actions` in their order, `source`, and `is_known`, false where it says that nothing is known. `why` and `actions` may
+be left out where an error line of that cause says it.
 
 An action has `text`, and may have `otherwise` (the text where a value in `text` is not known), `command`, `source`, and
 conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu; host or device for memory; ranks where there
@@ -66,7 +67,10 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One cause; `why` is empty and `actions` are `{fix}` alone where its error lines say it."""
+    """One cause; `why` is empty and `actions` are `{fix}` alone where its error lines say it.
+
+    `is_known` is false of a row that says that the cause is not known.
+    """
 
     cause: str
     says: str
@@ -74,6 +78,7 @@ class Cause:
     actions: tuple[Remedy, ...]
     source: str
     why: str = ""
+    is_known: bool = True
 
 
 @cache

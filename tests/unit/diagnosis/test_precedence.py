@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import pytest
@@ -123,3 +124,23 @@ def test_memory_leads_not_a_number_leads_a_crash_where_no_order_is_known() -> No
         decide(found, run_of("made", {}), Coverage()).shape for found in ((crash, nan), (nan, oom), (crash, oom))
     ]
     assert answers == [Shape.NAN, Shape.OOM, Shape.OOM]
+
+
+@pytest.mark.parametrize(
+    ("kind", "sure"), [("own", Confidence.HIGH), ("slow", Confidence.MEDIUM), ("learning", Confidence.MEDIUM)]
+)
+def test_an_onset_that_is_fitted_over_records_is_medium_at_most(kind: str, sure: Confidence) -> None:
+    found = replace(finding(kind, step=40), confidence=Confidence.HIGH)
+    assert decide((found,), run_of("made", {}), Coverage()).onset_confidence is sure
+
+
+def test_an_answer_without_a_step_or_a_time_has_no_confidence_of_its_onset() -> None:
+    assert decide((finding("own"),), run_of("made", {}), Coverage()).onset_confidence is None
+
+
+@pytest.mark.parametrize(
+    ("cause", "sure"), [("unknown", Confidence.LOW), ("loss_scale_collapse", Confidence.HIGH), ("", None)]
+)
+def test_a_cause_that_says_that_none_is_known_is_never_sure(cause: str, sure: Confidence | None) -> None:
+    found = replace(finding("own", shape=Shape.NAN), cause=cause, confidence=Confidence.HIGH)
+    assert decide((found,), run_of("made", {}), Coverage()).cause_confidence is sure
