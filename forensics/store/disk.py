@@ -135,7 +135,8 @@ def _one(job: Job, known: _Known, source: Source, folder: Path) -> _Read:
     digest = _digest(job, source)
     index, old = known.entries.get(source.path, (0, None))
     notes: tuple[Issue, ...] = ()
-    if old is not None and digest and (old.sha256, old.versions) == (digest, job.versions):
+    is_unchanged = old is not None and digest and (old.sha256, old.versions) == (digest, job.versions)
+    if old is not None and is_unchanged and _is_as_found(job, source):  # else the hash is not of what was found
         try:
             _check(job, source, old)
             parts.check(known.home, known.generation, index, old)

@@ -113,6 +113,17 @@ def started(run: Path, place: Path, log: Path) -> BaseProcess:
     return process
 
 
+def test_a_file_replaced_after_discovery_by_what_the_store_holds_is_no_fault_of_the_store(
+    run: Path, place: Path
+) -> None:
+    found = discover(run)
+    put(run, 3)
+    ingested(run, place, shelf.AGES)
+    job = disk.Job(found.root, found.sources, registry.load("ingesters").ingesters, DEFAULT)
+    issues = [issue for _, _, several in disk.ingest_to_disk(job, place, run) for issue in several]
+    assert disk.UNUSABLE not in {issue.code for issue in issues}
+
+
 def test_a_store_survives_processes_that_are_killed_at_any_time(run: Path, place: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.touch()
