@@ -5,8 +5,6 @@ An example claims the whole list of findings, one `=>` line for each, in the ord
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -20,6 +18,7 @@ from forensics.model import Causal, Confidence, Finding, Number, Onset, Severity
 from forensics.registry import Rule, load
 from forensics.store.run import Run, run_of
 from forensics.store.schema import TABLES
+from tests.meta._example_tables import frames_of
 
 RULES = load("rules").rules
 SECTIONS = (
@@ -33,7 +32,6 @@ SECTIONS = (
     "Not this:",
 )
 HEAD = re.compile(r"^(Example|Not this):[^\n]*$", re.MULTILINE)
-FENCE = re.compile(r"^ *```(?P<head>\w+ [\w,]+)\n(?P<body>.*?)^ *```$", re.MULTILINE | re.DOTALL)
 CLAIM = re.compile(r"^ *=> (?P<claim>.+)$", re.MULTILINE)
 
 
@@ -51,41 +49,13 @@ class Case:
         return f"{self.rule.id}-{self.kind.replace(' ', '-').lower()}-{self.number}"
 
 
-def value_of(cell: str, dtype: pl.DataType) -> object:
-    if cell == "":
-        return None
-    if dtype.is_integer():
-        return int(cell)
-    if dtype.is_float():
-        return float(cell)
-    return cell == "true" if dtype == pl.Boolean() else cell
-
-
-def frame_of(head: str, body: str) -> tuple[str, pl.DataFrame]:
-    table, names = head.split(" ")
-    columns = names.split(",")
-    types = TABLES[table]
-    lines = [line.strip() for line in body.splitlines() if line.strip()]
-    cells = list(csv.reader(io.StringIO("\n".join(lines))))
-    assert all(len(row) == len(columns) for row in cells), f"{table}: a row has not {len(columns)} cells"
-    rows = [
-        {c: value_of(v, types[c]) for c, v in zip(columns, row, strict=True)}
-        | ({} if "source" in columns else {"source": "run.log"})
-        | ({} if "seq" in columns or "seq" not in types else {"seq": i})
-        | ({"raw_name": row[columns.index("name")]} if "raw_name" in types and "raw_name" not in columns else {})
-        for i, row in enumerate(cells)
-    ]
-    return table, pl.DataFrame(rows, schema={c: types[c] for c in types if c in rows[0]})
-
-
 def cases_of(rule: Rule) -> Iterator[Case]:
     marks = [*HEAD.finditer(rule.doc)]
     for i, mark in enumerate(marks):
         block = rule.doc[mark.end() : marks[i + 1].start() if i + 1 < len(marks) else len(rule.doc)]
         claims = tuple(claim.strip() for claim in CLAIM.findall(block))
         assert claims, f"{rule.id}: {mark[1]} without a `=>` line"
-        frames = [frame_of(fence["head"], fence["body"]) for fence in FENCE.finditer(block)]
-        tables = {t: pl.concat([f for name, f in frames if name == t], how="diagonal") for t, _ in frames}
+        tables = frames_of(block)
         yield Case(rule, mark[1], i, run_of("example", tables), tuple(tables), claims)
 
 

@@ -16,23 +16,17 @@ What to do next: choose the decay so that 1 / (1 - decay) is a small part of the
 References: Izmailov et al. 2018; Karras et al. 2024, "Analyzing and Improving the Training Dynamics", on EMA lengths.
 
 Example:
-    ```metrics step,name,value
-    100,val/loss,2.0
-    100,val/loss_ema,6.0
-    200,val/loss,1.8
-    200,val/loss_ema,5.2
-    300,val/loss,1.6
-    300,val/loss_ema,4.6
+    ```metrics
+    step: 100 200 300
+    val/loss: 2.0 1.8 1.6
+    val/loss_ema: 6.0 5.2 4.6
     ```
     => EVL023 warning confidence=medium step=300 cause=averaged_weights averaged=4.600 plain=1.600
 Not this:
-    ```metrics step,name,value
-    100,val/loss,2.0
-    100,val/loss_ema,2.1
-    200,val/loss,1.8
-    200,val/loss_ema,1.75
-    300,val/loss,1.6
-    300,val/loss_ema,1.5
+    ```metrics
+    step: 100 200 300
+    val/loss: 2.0 1.8 1.6
+    val/loss_ema: 2.1 1.75 1.5
     ```
     => nothing
 """

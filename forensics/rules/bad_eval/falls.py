@@ -34,13 +34,9 @@ Example: nothing that is recorded differs
     a.json,7,arc_easy,acc,0.61,0.010,1000
     b.json,7,arc_easy,acc,0.50,0.010,2000
     ```
-    ```metrics step,name,value
-    980,loss,2.31
-    990,loss,2.30
-    1000,loss,2.29
-    1980,loss,2.12
-    1990,loss,2.11
-    2000,loss,2.10
+    ```metrics
+    step: 980 990 1000 1980 1990 2000
+    loss: 2.31 2.30 2.29 2.12 2.11 2.10
     ```
     => EVL013 warning confidence=medium step=2000 step_lo=1000 cause=cause_not_recorded best=0.6100 errors=7.778
 Not this: within what the documents give

@@ -17,35 +17,17 @@ What to do next: take the checkpoint of the best step; evaluate it and the last 
 References: Prechelt 1998, "Early Stopping: But When?".
 
 Example:
-    ```metrics step,name,value
-    100,loss,2.0
-    100,eval/accuracy,0.50
-    200,loss,1.8
-    200,eval/accuracy,0.60
-    300,loss,1.6
-    300,eval/accuracy,0.68
-    400,loss,1.4
-    400,eval/accuracy,0.60
-    500,loss,1.2
-    500,eval/accuracy,0.52
-    600,loss,1.0
-    600,eval/accuracy,0.44
+    ```metrics
+    step: 100..600/100
+    loss: 2.0..1.0/-0.2
+    eval/accuracy: 0.50 0.60 0.68..0.44/-0.08
     ```
     => EVL022 warning confidence=medium step=300 cause=overfitting best=0.6800 last=0.4400
 Not this: it rises to the end
-    ```metrics step,name,value
-    100,loss,2.0
-    100,eval/accuracy,0.50
-    200,loss,1.8
-    200,eval/accuracy,0.60
-    300,loss,1.6
-    300,eval/accuracy,0.68
-    400,loss,1.4
-    400,eval/accuracy,0.67
-    500,loss,1.2
-    500,eval/accuracy,0.70
-    600,loss,1.0
-    600,eval/accuracy,0.69
+    ```metrics
+    step: 100..600/100
+    loss: 2.0..1.0/-0.2
+    eval/accuracy: 0.50 0.60 0.68 0.67 0.70 0.69
     ```
     => nothing
 """

@@ -19,37 +19,31 @@ References: Hugging Face Transformers documentation, TrainingArguments `logging_
 replaced before they are logged.
 
 Example:
-    ```metrics source,seq,step,name,value
-    train.log,0,10,loss,4.9312
-    train.log,1,20,loss,4.6125
-    train.log,2,30,loss,4.4017
-    train.log,3,40,loss,4.2544
-    train.log,4,50,loss,4.1361
-    train.log,5,60,loss,0.0
-    train.log,6,70,loss,0.0
-    metrics.csv,0,10,loss,4.9312
-    metrics.csv,1,20,loss,4.6125
-    metrics.csv,2,30,loss,4.4017
-    metrics.csv,3,40,loss,4.2544
-    metrics.csv,4,50,loss,4.1361
-    metrics.csv,5,60,loss,nan
-    metrics.csv,6,70,loss,nan
+    ```metrics
+    source: train.log
+    seq: 0..6
+    step: 10..70/10
+    loss: 4.9312 4.6125 4.4017 4.2544 4.1361 0.0 0.0
+    ```
+    ```metrics
+    source: metrics.csv
+    seq: 0..6
+    step: 10..70/10
+    loss: 4.9312 4.6125 4.4017 4.2544 4.1361 nan nan
     ```
     => HST001 warning confidence=high shape=nan step=60 cause=hidden_in_one_store causal=context records=2 aligned=7
 Not this: the same values, printed with fewer digits
-    ```metrics source,seq,step,name,value
-    train.log,0,10,loss,4.93
-    train.log,1,20,loss,4.61
-    train.log,2,30,loss,4.40
-    train.log,3,40,loss,4.25
-    train.log,4,50,loss,4.14
-    train.log,5,60,loss,4.03
-    metrics.csv,0,10,loss,4.93118
-    metrics.csv,1,20,loss,4.612531
-    metrics.csv,2,30,loss,4.401688
-    metrics.csv,3,40,loss,4.254427
-    metrics.csv,4,50,loss,4.136094
-    metrics.csv,5,60,loss,4.028341
+    ```metrics
+    source: train.log
+    seq: 0..5
+    step: 10..60/10
+    loss: 4.93 4.61 4.40 4.25 4.14 4.03
+    ```
+    ```metrics
+    source: metrics.csv
+    seq: 0..5
+    step: 10..60/10
+    loss: 4.93118 4.612531 4.401688 4.254427 4.136094 4.028341
     ```
     => nothing
 """

@@ -31,19 +31,9 @@ Example: three records are enough for a loss beyond all bounds
     ```
     => LRN001 error confidence=high step=2 step_lo=1 cause=diverged best=2.200
 Not this:
-    ```metrics step,name,value
-    1,loss,6.5
-    2,loss,5.5
-    3,loss,4.75
-    4,loss,4.5
-    5,loss,9.5
-    6,loss,4.25
-    7,loss,4.0
-    8,loss,3.75
-    9,loss,3.5
-    10,loss,3.75
-    11,loss,3.5
-    12,loss,3.25
+    ```metrics
+    step: 1..12
+    loss: 6.5 5.5 4.75 4.5 9.5 4.25..3.5/-0.25 3.75 3.5 3.25
     ```
     => nothing
 """

@@ -21,79 +21,19 @@ batch and not a stored one.
 References: Karpathy 2019, "A Recipe for Training Neural Networks".
 
 Example:
-    ```metrics step,name,value
-    10,loss,6.217
-    20,loss,6.217
-    30,loss,6.217
-    40,loss,6.217
-    50,loss,6.217
-    60,loss,6.217
-    70,loss,6.217
-    80,loss,6.217
-    90,loss,6.217
-    100,loss,6.217
-    110,loss,6.217
-    120,loss,6.217
-    130,loss,6.217
-    140,loss,6.217
-    150,loss,6.217
-    160,loss,6.217
-    170,loss,6.217
-    180,loss,6.217
-    190,loss,6.217
-    200,loss,6.217
+    ```metrics
+    step: 10..200/10
+    loss: 6.217
     ```
-    ```metrics step,name,value
-    10,lr,0
-    20,lr,0
-    30,lr,0
-    40,lr,0
-    50,lr,0
-    60,lr,0
-    70,lr,0
-    80,lr,0
-    90,lr,0
-    100,lr,0
-    110,lr,0
-    120,lr,0
-    130,lr,0
-    140,lr,0
-    150,lr,0
-    160,lr,0
-    170,lr,0
-    180,lr,0
-    190,lr,0
-    200,lr,0
+    ```metrics
+    step: 10..200/10
+    lr: 0
     ```
     => LRN014 error confidence=high step=10 cause=frozen_loss value=6.217 records=20
 Example: a loss that died after a few large steps
-    ```metrics step,name,value
-    0,loss,0.7012
-    1,loss,1.8841
-    2,loss,4.2077
-    3,loss,0.9125
-    4,loss,0.7031
-    5,loss,0.7031
-    6,loss,0.7031
-    7,loss,0.7031
-    8,loss,0.7031
-    9,loss,0.7031
-    10,loss,0.7031
-    11,loss,0.7031
-    12,loss,0.7031
-    13,loss,0.7031
-    14,loss,0.7031
-    15,loss,0.7031
-    16,loss,0.7031
-    17,loss,0.7031
-    18,loss,0.7031
-    19,loss,0.7031
-    20,loss,0.7031
-    21,loss,0.7031
-    22,loss,0.7031
-    23,loss,0.7031
-    24,loss,0.7031
-    25,loss,0.7031
+    ```metrics
+    step: 0..25
+    loss: 0.7012 1.8841 4.2077 0.9125 0.7031*22
     ```
     => LRN014 warning confidence=medium step=4 cause=frozen_loss value=0.7031 records=22
 Example: all labels masked
@@ -111,32 +51,15 @@ Example: all labels masked
     ```
     => LRN014 error confidence=high step=1 cause=loss_zero value=0.000 records=4
 Example: a loss that died at once
-    ```metrics step,name,value
-    1,loss,2.5
-    2,loss,9.75
-    3,loss,9.25
-    4,loss,9.25
-    5,loss,9.25
-    6,loss,9.25
-    7,loss,9.25
-    8,loss,9.25
-    9,loss,9.25
-    10,loss,9.25
-    11,loss,9.25
-    12,loss,9.25
+    ```metrics
+    step: 1..12
+    loss: 2.5 9.75 9.25*10
     ```
     => LRN014 error confidence=medium step=2 cause=frozen_loss value=9.250
 Example: the same digits in every epoch
-    ```metrics epoch,name,value
-    1,loss,2.3026
-    2,loss,2.3026
-    3,loss,2.3026
-    4,loss,2.3026
-    5,loss,2.3026
-    6,loss,2.3026
-    7,loss,2.3026
-    8,loss,2.3026
-    9,loss,2.3026
+    ```metrics
+    epoch: 1..9
+    loss: 2.3026
     ```
     => LRN014 warning confidence=medium cause=frozen_loss value=2.303 records=9
 Not this: a loss of zero beside gradients is rounded
@@ -154,27 +77,10 @@ Not this: a loss of zero beside gradients is rounded
     ```
     => nothing
 Not this: a loss that rounds to the same digits now and then
-    ```metrics step,name,value
-    10,loss,4.293
-    20,loss,4.234
-    30,loss,4.182
-    40,loss,4.068
-    50,loss,4.018
-    60,loss,3.93
-    70,loss,3.845
-    80,loss,3.908
-    90,loss,3.75
-    100,loss,3.698
-    110,loss,3.548
-    120,loss,3.527
-    130,loss,3.511
-    140,loss,3.477
-    150,loss,3.438
-    160,loss,3.325
-    170,loss,3.26
-    180,loss,3.253
-    190,loss,3.198
-    200,loss,3.107
+    ```metrics
+    step: 10..200/10
+    loss: 4.293 4.234 4.182 4.068 4.018 3.93 3.845 3.908 3.75 3.698 3.548 3.527 3.511 3.477 3.438 3.325 3.26 3.253
+        3.198 3.107
     ```
     => nothing
 """

@@ -17,119 +17,27 @@ What to do next: lower the learning rate from a checkpoint before the growth; ch
 References: Wortsman et al. 2023, "Small-scale proxies for large-scale Transformer training instabilities"; OLMo 2.
 
 Example:
-    ```metrics step,name,value
-    10,loss,2.998
-    20,loss,2.951
-    30,loss,2.906
-    40,loss,2.844
-    50,loss,2.799
-    60,loss,2.743
-    70,loss,2.687
-    80,loss,2.672
-    90,loss,2.596
-    100,loss,2.549
-    110,loss,2.475
-    120,loss,2.436
-    130,loss,2.487
-    140,loss,2.534
-    150,loss,2.58
-    160,loss,2.603
-    170,loss,2.639
-    180,loss,2.695
-    190,loss,2.734
-    200,loss,2.761
-    210,loss,2.814
-    220,loss,2.841
-    230,loss,2.883
-    240,loss,2.929
-    250,loss,2.961
-    260,loss,2.989
+    ```metrics
+    step: 10..260/10
+    loss: 2.998 2.951 2.906 2.844 2.799 2.743 2.687 2.672 2.596 2.549 2.475 2.436 2.487 2.534 2.58 2.603 2.639 2.695
+        2.734 2.761 2.814 2.841 2.883 2.929 2.961 2.989
     ```
-    ```metrics step,name,value
-    10,grad_norm,0.4914
-    20,grad_norm,0.5057
-    30,grad_norm,0.528
-    40,grad_norm,0.4735
-    50,grad_norm,0.4941
-    60,grad_norm,0.4684
-    70,grad_norm,0.4443
-    80,grad_norm,0.6173
-    90,grad_norm,0.4832
-    100,grad_norm,0.4961
-    110,grad_norm,0.4974
-    120,grad_norm,0.7113
-    130,grad_norm,1.031
-    140,grad_norm,1.417
-    150,grad_norm,1.922
-    160,grad_norm,2.088
-    170,grad_norm,2.602
-    180,grad_norm,3.855
-    190,grad_norm,4.938
-    200,grad_norm,5.615
-    210,grad_norm,8.093
-    220,grad_norm,9.317
-    230,grad_norm,12.18
-    240,grad_norm,16.43
-    250,grad_norm,19.75
-    260,grad_norm,22.83
+    ```metrics
+    step: 10..260/10
+    grad_norm: 0.4914 0.5057 0.528 0.4735 0.4941 0.4684 0.4443 0.6173 0.4832 0.4961 0.4974 0.7113 1.031 1.417 1.922
+        2.088 2.602 3.855 4.938 5.615 8.093 9.317 12.18 16.43 19.75 22.83
     ```
     => LRN013 warning confidence=medium step=130 cause=growing_gradients causal=context low=0.4914 ratio=17.67
 Not this:
-    ```metrics step,name,value
-    10,loss,4.991
-    20,loss,4.765
-    30,loss,4.564
-    40,loss,4.313
-    50,loss,4.145
-    60,loss,3.952
-    70,loss,3.775
-    80,loss,3.752
-    90,loss,3.528
-    100,loss,3.414
-    110,loss,3.221
-    120,loss,3.153
-    130,loss,3.095
-    140,loss,3.028
-    150,loss,2.963
-    160,loss,2.839
-    170,loss,2.763
-    180,loss,2.739
-    190,loss,2.68
-    200,loss,2.595
-    210,loss,2.575
-    220,loss,2.502
-    230,loss,2.466
-    240,loss,2.439
-    250,loss,2.388
-    260,loss,2.331
+    ```metrics
+    step: 10..260/10
+    loss: 4.991 4.765 4.564 4.313 4.145 3.952 3.775 3.752 3.528 3.414 3.221 3.153 3.095 3.028 2.963 2.839 2.763 2.739
+        2.68 2.595 2.575 2.502 2.466 2.439 2.388 2.331
     ```
-    ```metrics step,name,value
-    10,grad_norm,2.415
-    20,grad_norm,1.977
-    30,grad_norm,1.703
-    40,grad_norm,1.108
-    50,grad_norm,1.003
-    60,grad_norm,0.7703
-    70,grad_norm,0.6085
-    80,grad_norm,1.058
-    90,grad_norm,0.5967
-    100,grad_norm,0.5903
-    110,grad_norm,0.343
-    120,grad_norm,0.4103
-    130,grad_norm,0.5087
-    140,grad_norm,0.5723
-    150,grad_norm,0.6291
-    160,grad_norm,0.446
-    170,grad_norm,0.4167
-    180,grad_norm,0.552
-    190,grad_norm,0.5471
-    200,grad_norm,0.428
-    210,grad_norm,0.5381
-    220,grad_norm,0.4319
-    230,grad_norm,0.4476
-    240,grad_norm,0.4929
-    250,grad_norm,0.432
-    260,grad_norm,0.35
+    ```metrics
+    step: 10..260/10
+    grad_norm: 2.415 1.977 1.703 1.108 1.003 0.7703 0.6085 1.058 0.5967 0.5903 0.343 0.4103 0.5087 0.5723 0.6291 0.446
+        0.4167 0.552 0.5471 0.428 0.5381 0.4319 0.4476 0.4929 0.432 0.35
     ```
     => nothing
 """

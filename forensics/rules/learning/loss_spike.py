@@ -18,111 +18,20 @@ back, lower the learning rate or skip the batches, from a checkpoint before the 
 References: Chowdhery et al. 2022, PaLM, section 5.1: skipping the batches around a spike removed it.
 
 Example:
-    ```metrics step,name,value
-    10,loss,4.991
-    20,loss,4.765
-    30,loss,4.564
-    40,loss,4.313
-    50,loss,4.145
-    60,loss,3.952
-    70,loss,3.775
-    80,loss,3.752
-    90,loss,3.528
-    100,loss,3.414
-    110,loss,3.221
-    120,loss,3.153
-    130,loss,3.095
-    140,loss,3.028
-    150,loss,2.963
-    160,loss,2.839
-    170,loss,2.763
-    180,loss,2.739
-    190,loss,2.68
-    200,loss,2.595
-    210,loss,2.575
-    220,loss,2.502
-    230,loss,2.466
-    240,loss,2.439
-    250,loss,2.388
-    260,loss,2.331
-    270,loss,2.326
-    280,loss,2.291
-    290,loss,2.301
-    300,loss,2.286
-    310,loss,2.264
-    320,loss,2.21
-    330,loss,2.232
-    340,loss,2.207
-    350,loss,2.178
-    360,loss,2.133
-    370,loss,2.182
-    380,loss,2.134
-    390,loss,2.107
-    400,loss,5.464
-    410,loss,3.8
-    420,loss,2.755
-    430,loss,2.109
-    440,loss,2.129
-    450,loss,2.091
-    460,loss,2.086
-    470,loss,2.04
-    480,loss,2.083
-    490,loss,2.034
-    500,loss,2.039
-    510,loss,2.017
-    520,loss,2.024
-    530,loss,2.027
-    540,loss,2.035
-    550,loss,2.047
-    560,loss,2.032
-    570,loss,2.054
-    580,loss,2.008
-    590,loss,2.041
-    600,loss,2.002
+    ```metrics
+    step: 10..600/10
+    loss: 4.991 4.765 4.564 4.313 4.145 3.952 3.775 3.752 3.528 3.414 3.221 3.153 3.095 3.028 2.963 2.839 2.763 2.739
+        2.68 2.595 2.575 2.502 2.466 2.439 2.388 2.331 2.326 2.291 2.301 2.286 2.264 2.21 2.232 2.207 2.178 2.133
+        2.182 2.134 2.107 5.464 3.8 2.755 2.109 2.129 2.091 2.086 2.04 2.083 2.034 2.039 2.017 2.024 2.027 2.035 2.047
+        2.032 2.054 2.008 2.041 2.002
     ```
     => LRN003 info confidence=high step=400 step_lo=390 cause=loss_spike causal=context spikes=1 peak=2.38498
 Not this: a single outlier of a loss that has as deep ones downwards
-    ```metrics step,name,value
-    10,loss,4.991
-    20,loss,4.765
-    30,loss,4.564
-    40,loss,4.313
-    50,loss,4.145
-    60,loss,3.952
-    70,loss,3.775
-    80,loss,3.752
-    90,loss,3.528
-    100,loss,3.414
-    110,loss,3.221
-    120,loss,3.153
-    130,loss,3.095
-    140,loss,3.028
-    150,loss,2.963
-    160,loss,2.839
-    170,loss,2.763
-    180,loss,2.739
-    190,loss,2.68
-    200,loss,2.595
-    210,loss,3.477
-    220,loss,2.502
-    230,loss,2.466
-    240,loss,2.439
-    250,loss,2.388
-    260,loss,2.331
-    270,loss,2.326
-    280,loss,2.291
-    290,loss,2.301
-    300,loss,2.286
-    310,loss,1.585
-    320,loss,2.21
-    330,loss,2.232
-    340,loss,2.207
-    350,loss,2.178
-    360,loss,2.133
-    370,loss,2.182
-    380,loss,2.134
-    390,loss,2.107
-    400,loss,2.102
+    ```metrics
+    step: 10..400/10
+    loss: 4.991 4.765 4.564 4.313 4.145 3.952 3.775 3.752 3.528 3.414 3.221 3.153 3.095 3.028 2.963 2.839 2.763 2.739
+        2.68 2.595 3.477 2.502 2.466 2.439 2.388 2.331 2.326 2.291 2.301 2.286 1.585 2.21 2.232 2.207 2.178 2.133
+        2.182 2.134 2.107 2.102
     ```
     => nothing
 """

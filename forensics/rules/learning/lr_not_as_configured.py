@@ -21,19 +21,9 @@ What to do next: print the scheduler's class and its number of steps; check that
 References: Goyal et al. 2017, on warm-up and linear scaling; Loshchilov and Hutter 2017, on cosine decay.
 
 Example:
-    ```metrics step,name,value
-    1,lr,0.0002
-    11,lr,0.0002
-    21,lr,0.0002
-    31,lr,0.0002
-    41,lr,0.0002
-    51,lr,0.0002
-    61,lr,0.0002
-    71,lr,0.0002
-    81,lr,0.0002
-    91,lr,0.0002
-    101,lr,0.0002
-    111,lr,0.0002
+    ```metrics
+    step: 1..111/10
+    lr: 0.0002
     ```
     ```facts key,value,family
     learning_rate,0.0002,config
@@ -41,19 +31,9 @@ Example:
     ```
     => LRN010 warning confidence=medium step=1 cause=warmup_missing logged=0.0002000 configured=50.00
 Example: no decay
-    ```metrics step,name,value
-    10,lr,0.0002
-    20,lr,0.0002
-    30,lr,0.0002
-    40,lr,0.0002
-    50,lr,0.0002
-    60,lr,0.0002
-    70,lr,0.0002
-    80,lr,0.0002
-    90,lr,0.0002
-    100,lr,0.0002
-    110,lr,0.0002
-    120,lr,0.0002
+    ```metrics
+    step: 10..120/10
+    lr: 0.0002
     ```
     ```facts key,value,family
     lr_scheduler_type,cosine,config
@@ -61,20 +41,9 @@ Example: no decay
     ```
     => LRN010 warning confidence=medium step=120 cause=decay_missing logged=0.0002000 configured=cosine
 Not this:
-    ```metrics step,name,value
-    10,lr,4e-05
-    20,lr,8e-05
-    30,lr,0.00012
-    40,lr,0.00016
-    50,lr,0.0002
-    60,lr,0.0002
-    70,lr,0.000175
-    80,lr,0.00015
-    90,lr,0.000125
-    100,lr,0.0001
-    110,lr,7.5e-05
-    120,lr,5e-05
-    130,lr,2.5e-05
+    ```metrics
+    step: 10..130/10
+    lr: 4e-05 8e-05 0.00012 0.00016 0.0002 0.0002..0.0001/-0.000025 7.5e-05 5e-05 2.5e-05
     ```
     ```facts key,value,family
     learning_rate,0.0002,config

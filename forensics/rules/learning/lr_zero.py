@@ -18,95 +18,25 @@ steps that the scheduler was given, against accumulation and the number of proce
 References: PyTorch documentation, torch.optim, "How to adjust learning rate".
 
 Example:
-    ```metrics step,name,value
-    10,loss,4.293
-    20,loss,4.305
-    30,loss,4.323
-    40,loss,4.277
-    50,loss,4.295
-    60,loss,4.272
-    70,loss,4.25
-    80,loss,4.392
-    90,loss,4.285
-    100,loss,4.297
-    110,loss,4.192
-    120,loss,4.237
-    130,loss,4.289
-    140,loss,4.318
-    150,loss,4.342
-    160,loss,4.27
-    170,loss,4.257
-    180,loss,4.318
-    190,loss,4.317
-    200,loss,4.265
+    ```metrics
+    step: 10..200/10
+    loss: 4.293 4.305 4.323 4.277 4.295 4.272 4.25 4.392 4.285 4.297 4.192 4.237 4.289 4.318 4.342 4.27 4.257 4.318
+        4.317 4.265
     ```
-    ```metrics step,name,value
-    10,lr,0
-    20,lr,0
-    30,lr,0
-    40,lr,0
-    50,lr,0
-    60,lr,0
-    70,lr,0
-    80,lr,0
-    90,lr,0
-    100,lr,0
-    110,lr,0
-    120,lr,0
-    130,lr,0
-    140,lr,0
-    150,lr,0
-    160,lr,0
-    170,lr,0
-    180,lr,0
-    190,lr,0
-    200,lr,0
+    ```metrics
+    step: 10..200/10
+    lr: 0
     ```
     => LRN008 error confidence=high step=10 cause=lr_zero zeros=1.000 peak=0.000
 Not this: a loss that falls: the number was printed with too few digits
-    ```metrics step,name,value
-    10,loss,4.293
-    20,loss,4.095
-    30,loss,3.912
-    40,loss,3.681
-    50,loss,3.516
-    60,loss,3.327
-    70,loss,3.148
-    80,loss,3.095
-    90,loss,2.873
-    100,loss,2.74
-    110,loss,2.542
-    120,loss,2.445
-    130,loss,2.354
-    140,loss,2.254
-    150,loss,2.156
-    160,loss,2.017
-    170,loss,1.913
-    180,loss,1.846
-    190,loss,1.755
-    200,loss,1.65
+    ```metrics
+    step: 10..200/10
+    loss: 4.293 4.095 3.912 3.681 3.516 3.327 3.148 3.095 2.873 2.74 2.542 2.445 2.354 2.254 2.156 2.017 1.913 1.846
+        1.755 1.65
     ```
-    ```metrics step,name,value
-    10,lr,0
-    20,lr,0
-    30,lr,0
-    40,lr,0
-    50,lr,0
-    60,lr,0
-    70,lr,0
-    80,lr,0
-    90,lr,0
-    100,lr,0
-    110,lr,0
-    120,lr,0
-    130,lr,0
-    140,lr,0
-    150,lr,0
-    160,lr,0
-    170,lr,0
-    180,lr,0
-    190,lr,0
-    200,lr,0
+    ```metrics
+    step: 10..200/10
+    lr: 0
     ```
     => nothing
 """

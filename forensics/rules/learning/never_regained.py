@@ -18,31 +18,17 @@ References: McCloskey and Cohen 1989 (catastrophic interference); Guo et al. 201
 Networks" (loss and accuracy part ways).
 
 Example:
-    ```metrics step,name,value
-    10,eval_loss,0.30
-    10,eval_wer,21.0
-    20,eval_loss,0.52
-    20,eval_wer,33.0
-    30,eval_loss,0.55
-    30,eval_wer,36.0
-    40,eval_loss,0.51
-    40,eval_wer,34.0
-    50,eval_loss,0.53
-    50,eval_wer,31.0
+    ```metrics
+    step: 10..50/10
+    eval_loss: 0.30 0.52 0.55 0.51 0.53
+    eval_wer: 21.0 33.0 36.0 34.0 31.0
     ```
     => LRN019 error confidence=medium step=20 step_lo=10 cause=never_regained best=0.3000 score=31.00
 Not this: the loss rises while the score improves
-    ```metrics step,name,value
-    10,eval_loss,0.30
-    10,eval_wer,21.0
-    20,eval_loss,0.52
-    20,eval_wer,20.0
-    30,eval_loss,0.55
-    30,eval_wer,19.5
-    40,eval_loss,0.51
-    40,eval_wer,19.0
-    50,eval_loss,0.53
-    50,eval_wer,18.5
+    ```metrics
+    step: 10..50/10
+    eval_loss: 0.30 0.52 0.55 0.51 0.53
+    eval_wer: 21.0 20.0..18.5/-0.5
     ```
     => nothing
 """

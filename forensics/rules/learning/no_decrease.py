@@ -23,51 +23,17 @@ wrongly. Then check what is trainable and what the optimizer was given. Fix the 
 References: Karpathy 2019, "A Recipe for Training Neural Networks".
 
 Example:
-    ```metrics step,name,value
-    10,loss,4.293
-    20,loss,4.305
-    30,loss,4.323
-    40,loss,4.277
-    50,loss,4.295
-    60,loss,4.272
-    70,loss,4.25
-    80,loss,4.392
-    90,loss,4.285
-    100,loss,4.297
-    110,loss,4.192
-    120,loss,4.237
-    130,loss,4.289
-    140,loss,4.318
-    150,loss,4.342
-    160,loss,4.27
-    170,loss,4.257
-    180,loss,4.318
-    190,loss,4.317
-    200,loss,4.265
+    ```metrics
+    step: 10..200/10
+    loss: 4.293 4.305 4.323 4.277 4.295 4.272 4.25 4.392 4.285 4.297 4.192 4.237 4.289 4.318 4.342 4.27 4.257 4.318
+        4.317 4.265
     ```
     => LRN005 warning confidence=medium step=10 cause=not_learning causal=symptom first=4.295 last=4.291
 Not this: a slow but steady fall
-    ```metrics step,name,value
-    10,loss,4.293
-    20,loss,4.234
-    30,loss,4.182
-    40,loss,4.068
-    50,loss,4.018
-    60,loss,3.93
-    70,loss,3.845
-    80,loss,3.908
-    90,loss,3.75
-    100,loss,3.698
-    110,loss,3.548
-    120,loss,3.527
-    130,loss,3.511
-    140,loss,3.477
-    150,loss,3.438
-    160,loss,3.325
-    170,loss,3.26
-    180,loss,3.253
-    190,loss,3.198
-    200,loss,3.107
+    ```metrics
+    step: 10..200/10
+    loss: 4.293 4.234 4.182 4.068 4.018 3.93 3.845 3.908 3.75 3.698 3.548 3.527 3.511 3.477 3.438 3.325 3.26 3.253
+        3.198 3.107
     ```
     => nothing
 """

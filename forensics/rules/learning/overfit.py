@@ -18,31 +18,17 @@ What to do next: take the checkpoint at the lowest evaluation loss; stop earlier
 References: Prechelt 1998, "Early Stopping: But When?".
 
 Example:
-    ```metrics step,name,value
-    10,loss,1.5
-    10,eval_loss,1.0
-    20,loss,0.5
-    20,eval_loss,1.25
-    30,loss,0.25
-    30,eval_loss,1.5
-    40,loss,0.125
-    40,eval_loss,1.75
-    50,loss,0.0625
-    50,eval_loss,2.0
+    ```metrics
+    step: 10..50/10
+    loss: 1.5 0.5 0.25 0.125 0.0625
+    eval_loss: 1.0..2.0/0.25
     ```
     => LRN002 error confidence=medium step=20 step_lo=10 cause=overfit best=1.000 last=2.000
 Not this:
-    ```metrics step,name,value
-    10,loss,1.5
-    10,eval_loss,1.5
-    20,loss,1.25
-    20,eval_loss,1.25
-    30,loss,1.25
-    30,eval_loss,1.25
-    40,loss,1.0
-    40,eval_loss,1.25
-    50,loss,1.0
-    50,eval_loss,1.5
+    ```metrics
+    step: 10..50/10
+    loss: 1.5 1.25 1.25 1.0 1.0
+    eval_loss: 1.5 1.25*3 1.5
     ```
     => nothing
 """

@@ -20,75 +20,27 @@ that nothing updates parameters outside the reduction.
 References: PyTorch documentation, DistributedDataParallel, on what it keeps equal.
 
 Example:
-    ```metrics step,rank,name,value
-    10,0,loss,4.991
-    10,1,loss,4.991
-    20,0,loss,4.765
-    20,1,loss,4.765
-    30,0,loss,4.564
-    30,1,loss,4.564
-    40,0,loss,4.313
-    40,1,loss,4.313
-    50,0,loss,4.145
-    50,1,loss,4.145
-    60,0,loss,3.952
-    60,1,loss,3.952
-    70,0,loss,3.775
-    70,1,loss,3.775
-    80,0,loss,3.752
-    80,1,loss,3.752
-    90,0,loss,3.528
-    90,1,loss,3.528
-    100,0,loss,3.414
-    100,1,loss,3.414
-    110,0,loss,3.221
-    110,1,loss,3.221
-    120,0,loss,3.153
-    120,1,loss,3.153
-    130,0,loss,3.095
-    130,1,loss,3.219
-    140,0,loss,3.028
-    140,1,loss,3.21
-    150,0,loss,2.963
-    150,1,loss,3.2
-    160,0,loss,2.839
-    160,1,loss,3.123
+    ```metrics
+    step: 10..160/10
+    rank: 0
+    loss: 4.991 4.765 4.564 4.313 4.145 3.952 3.775 3.752 3.528 3.414 3.221 3.153 3.095 3.028 2.963 2.839
+    ```
+    ```metrics
+    step: 10..160/10
+    rank: 1
+    loss: 4.991 4.765 4.564 4.313 4.145 3.952 3.775 3.752 3.528 3.414 3.221 3.153 3.219 3.21 3.2 3.123
     ```
     => LRN015 warning confidence=medium step=130 rank=1 cause=ranks_parted ranks=2 steps=16
 Not this: local losses, which differ by their data
-    ```metrics step,rank,name,value
-    10,0,loss,5.219
-    10,1,loss,5.067
-    20,0,loss,4.924
-    20,1,loss,4.462
-    30,0,loss,4.289
-    30,1,loss,4.712
-    40,0,loss,4.148
-    40,1,loss,4.167
-    50,0,loss,4.288
-    50,1,loss,4.499
-    60,0,loss,3.995
-    60,1,loss,3.923
-    70,0,loss,3.694
-    70,1,loss,3.761
-    80,0,loss,3.777
-    80,1,loss,3.736
-    90,0,loss,3.561
-    90,1,loss,3.616
-    100,0,loss,3.506
-    100,1,loss,3.672
-    110,0,loss,3.154
-    110,1,loss,3.182
-    120,0,loss,3.068
-    120,1,loss,3.367
-    130,0,loss,2.988
-    130,1,loss,2.838
-    140,0,loss,3.166
-    140,1,loss,3.368
-    150,0,loss,2.902
-    150,1,loss,2.724
-    160,0,loss,2.761
-    160,1,loss,2.946
+    ```metrics
+    step: 10..160/10
+    rank: 0
+    loss: 5.219 4.924 4.289 4.148 4.288 3.995 3.694 3.777 3.561 3.506 3.154 3.068 2.988 3.166 2.902 2.761
+    ```
+    ```metrics
+    step: 10..160/10
+    rank: 1
+    loss: 5.067 4.462 4.712 4.167 4.499 3.923 3.761 3.736 3.616 3.672 3.182 3.367 2.838 3.368 2.724 2.946
     ```
     => nothing
 """

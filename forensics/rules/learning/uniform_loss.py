@@ -17,54 +17,20 @@ zero, and that the parameters are trainable.
 References: Shannon 1948; Karpathy 2019, "A Recipe for Training Neural Networks" (verify the loss at the start).
 
 Example:
-    ```metrics step,name,value
-    10,loss,10.4
-    20,loss,10.4
-    30,loss,10.41
-    40,loss,10.39
-    50,loss,10.4
-    60,loss,10.39
-    70,loss,10.38
-    80,loss,10.44
-    90,loss,10.39
-    100,loss,10.4
-    110,loss,10.35
-    120,loss,10.37
-    130,loss,10.39
-    140,loss,10.41
-    150,loss,10.42
-    160,loss,10.39
-    170,loss,10.38
-    180,loss,10.41
-    190,loss,10.41
-    200,loss,10.38
+    ```metrics
+    step: 10..200/10
+    loss: 10.4 10.4 10.41 10.39 10.4 10.39 10.38 10.44 10.39 10.4 10.35..10.41/0.02 10.42 10.39 10.38 10.41 10.41
+        10.38
     ```
     ```facts key,value,family
     vocab_size,32768,config
     ```
     => LRN007 warning confidence=low step=10 cause=uniform_loss level=10.39 ln_vocab=10.40
 Not this: a model that begins there and learns
-    ```metrics step,name,value
-    10,loss,10.4
-    20,loss,10.3
-    30,loss,10.21
-    40,loss,10.09
-    50,loss,9.998
-    60,loss,9.887
-    70,loss,9.777
-    80,loss,9.741
-    90,loss,9.593
-    100,loss,9.499
-    110,loss,9.352
-    120,loss,9.273
-    130,loss,9.195
-    140,loss,9.108
-    150,loss,9.017
-    160,loss,8.887
-    170,loss,8.782
-    180,loss,8.707
-    190,loss,8.607
-    200,loss,8.486
+    ```metrics
+    step: 10..200/10
+    loss: 10.4 10.3 10.21 10.09 9.998 9.887 9.777 9.741 9.593 9.499 9.352 9.273 9.195 9.108 9.017 8.887 8.782 8.707
+        8.607 8.486
     ```
     ```facts key,value,family
     vocab_size,32768,config

@@ -17,119 +17,27 @@ normalisation, and an initialisation that is too small.
 References: Glorot and Bengio 2010; He et al. 2015; Hochreiter 1998 on vanishing gradients.
 
 Example:
-    ```metrics step,name,value
-    10,loss,5.496
-    20,loss,4.935
-    30,loss,4.537
-    40,loss,4.227
-    50,loss,4.025
-    60,loss,3.868
-    70,loss,3.753
-    80,loss,3.725
-    90,loss,3.634
-    100,loss,3.598
-    110,loss,3.535
-    120,loss,3.53
-    130,loss,3.533
-    140,loss,3.532
-    150,loss,3.532
-    160,loss,3.504
-    170,loss,3.496
-    180,loss,3.513
-    190,loss,3.511
-    200,loss,3.492
-    210,loss,3.507
-    220,loss,3.491
-    230,loss,3.493
-    240,loss,3.5
-    250,loss,3.49
-    260,loss,3.476
+    ```metrics
+    step: 10..260/10
+    loss: 5.496 4.935 4.537 4.227 4.025 3.868 3.753 3.725 3.634 3.598 3.535 3.53 3.533 3.532 3.532 3.504 3.496 3.513
+        3.511 3.492 3.507 3.491 3.493 3.5 3.49 3.476
     ```
-    ```metrics step,name,value
-    10,grad_norm,1.966
-    20,grad_norm,1.575
-    30,grad_norm,1.281
-    40,grad_norm,0.8947
-    50,grad_norm,0.7271
-    60,grad_norm,0.5368
-    70,grad_norm,0.3966
-    80,grad_norm,0.4291
-    90,grad_norm,0.2616
-    100,grad_norm,0.2092
-    110,grad_norm,0.1272
-    120,grad_norm,0.1103
-    130,grad_norm,0.09695
-    140,grad_norm,0.08087
-    150,grad_norm,0.06651
-    160,grad_norm,0.04384
-    170,grad_norm,0.03312
-    180,grad_norm,0.02977
-    190,grad_norm,0.02313
-    200,grad_norm,0.01595
-    210,grad_norm,0.01394
-    220,grad_norm,0.009736
-    230,grad_norm,0.007723
-    240,grad_norm,0.006315
-    250,grad_norm,0.004605
-    260,grad_norm,0.003229
+    ```metrics
+    step: 10..260/10
+    grad_norm: 1.966 1.575 1.281 0.8947 0.7271 0.5368 0.3966 0.4291 0.2616 0.2092 0.1272 0.1103 0.09695 0.08087
+        0.06651 0.04384 0.03312 0.02977 0.02313 0.01595 0.01394 0.009736 0.007723 0.006315 0.004605 0.003229
     ```
     => LRN012 warning confidence=medium step=110 cause=vanishing_gradients first=1.281 last=0.003917
 Not this: a loss that goes to nothing together with its gradients
-    ```metrics step,name,value
-    10,loss,4.997
-    20,loss,3.896
-    30,loss,3.039
-    40,loss,2.357
-    50,loss,1.839
-    60,loss,1.429
-    70,loss,1.11
-    80,loss,0.8762
-    90,loss,0.6758
-    100,loss,0.5268
-    110,loss,0.4063
-    120,loss,0.3178
-    130,loss,0.2487
-    140,loss,0.1942
-    150,loss,0.1516
-    160,loss,0.1173
-    170,loss,0.09121
-    180,loss,0.07144
-    190,loss,0.05563
-    200,loss,0.04312
-    210,loss,0.03374
-    220,loss,0.02616
-    230,loss,0.02039
-    240,loss,0.01591
-    250,loss,0.01236
-    260,loss,0.009583
+    ```metrics
+    step: 10..260/10
+    loss: 4.997 3.896 3.039 2.357 1.839 1.429 1.11 0.8762 0.6758 0.5268 0.4063 0.3178 0.2487 0.1942 0.1516 0.1173
+        0.09121 0.07144 0.05563 0.04312 0.03374 0.02616 0.02039 0.01591 0.01236 0.009583
     ```
-    ```metrics step,name,value
-    10,grad_norm,1.966
-    20,grad_norm,1.575
-    30,grad_norm,1.281
-    40,grad_norm,0.8947
-    50,grad_norm,0.7271
-    60,grad_norm,0.5368
-    70,grad_norm,0.3966
-    80,grad_norm,0.4291
-    90,grad_norm,0.2616
-    100,grad_norm,0.2092
-    110,grad_norm,0.1272
-    120,grad_norm,0.1103
-    130,grad_norm,0.09695
-    140,grad_norm,0.08087
-    150,grad_norm,0.06651
-    160,grad_norm,0.04384
-    170,grad_norm,0.03312
-    180,grad_norm,0.02977
-    190,grad_norm,0.02313
-    200,grad_norm,0.01595
-    210,grad_norm,0.01394
-    220,grad_norm,0.009736
-    230,grad_norm,0.007723
-    240,grad_norm,0.006315
-    250,grad_norm,0.004605
-    260,grad_norm,0.003229
+    ```metrics
+    step: 10..260/10
+    grad_norm: 1.966 1.575 1.281 0.8947 0.7271 0.5368 0.3966 0.4291 0.2616 0.2092 0.1272 0.1103 0.09695 0.08087
+        0.06651 0.04384 0.03312 0.02977 0.02313 0.01595 0.01394 0.009736 0.007723 0.006315 0.004605 0.003229
     ```
     => nothing
 """

@@ -18,27 +18,17 @@ What to do next: set `logging_nan_inf_filter=False`; restart from a checkpoint b
 References: Transformers documentation, `TrainingArguments.logging_nan_inf_filter`.
 
 Example:
-    ```metrics seq,step,name,value
-    1,10,loss,1.92
-    1,10,grad_norm,1.3
-    2,20,loss,1.84
-    2,20,grad_norm,1.2
-    3,30,loss,0.97
-    3,30,grad_norm,nan
-    4,40,loss,0.0
-    4,40,grad_norm,nan
+    ```metrics
+    step: 10..40/10
+    loss: 1.92 1.84 0.97 0.0
+    grad_norm: 1.3 1.2 nan nan
     ```
     => NAN006 error confidence=high step=30 step_lo=20 cause=filtered_by_writer
 Not this:
-    ```metrics seq,step,name,value
-    1,10,loss,0.12
-    1,10,grad_norm,1.3
-    2,20,loss,0.0
-    2,20,grad_norm,0.0
-    3,30,loss,-0.31
-    3,30,grad_norm,1.1
-    4,40,loss,0.0
-    4,40,grad_norm,0.0
+    ```metrics
+    step: 10..40/10
+    loss: 0.12 0.0 -0.31 0.0
+    grad_norm: 1.3 0.0 1.1 0.0
     ```
     => nothing
 """

@@ -38,25 +38,19 @@ Example:
     ```
     => NAN001 error confidence=high step=44 step_lo=40 cause=unknown bad_records=1 records=4
 Example:
-    ```metrics seq,step,name,value
-    1,10,loss,2.9
-    1,10,grad_norm,0.8
-    2,20,loss,2.8
-    2,20,grad_norm,nan
-    3,30,loss,0.0
-    3,30,grad_norm,nan
+    ```metrics
+    step: 10 20 30
+    loss: 2.9 2.8 0.0
+    grad_norm: 0.8 nan nan
     ```
     => NAN001 error confidence=high step=20 step_lo=10 cause=filtered_by_writer bad_records=2 records=3
 Not this:
-    ```metrics seq,step,name,value
-    1,10,loss,2.31
-    2,20,loss,2.30
-    3,30,loss,2.28
-    1,10,bbox/APs,nan
-    2,20,bbox/APs,nan
-    1,10,aux_loss,nan
-    2,20,aux_loss,nan
-    3,30,step_time_s,nan
+    ```metrics
+    step: 10 20 30
+    loss: 2.31 2.30 2.28
+    bbox/APs: nan nan -
+    aux_loss: nan nan -
+    step_time_s: - - nan
     ```
     => nothing
 """

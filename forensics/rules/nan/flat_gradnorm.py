@@ -17,28 +17,17 @@ logs, divisions and roots at zero.
 References: PyTorch documentation, "Automatic differentiation package", anomaly detection.
 
 Example:
-    ```metrics seq,step,name,value
-    1,1,grad_norm,1.00
-    2,2,grad_norm,1.04
-    3,3,grad_norm,0.97
-    4,4,grad_norm,1.02
-    5,5,grad_norm,0.99
-    6,6,grad_norm,1.03
-    7,7,grad_norm,1.01
-    5,5,loss,3.8
-    6,6,loss,3.7
-    7,7,loss,3.7
-    8,8,loss,nan
-    9,9,loss,nan
+    ```metrics
+    step: 1..9
+    grad_norm: 1.00 1.04 0.97 1.02 0.99 1.03 1.01 - -
+    loss: -*4 3.8 3.7 3.7 nan nan
     ```
     => NAN003 error confidence=medium step=8 step_lo=7 cause=data_or_numerics z=0.002229 ratio=1.000
 Not this:
-    ```metrics seq,step,name,value
-    5,5,loss,3.8
-    6,6,loss,3.7
-    7,7,loss,3.7
-    8,8,loss,nan
-    9,9,loss,nan
+    ```metrics
+    seq: 5..9
+    step: 5..9
+    loss: 3.8 3.7 3.7 nan nan
     ```
     => nothing
 """

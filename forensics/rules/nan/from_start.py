@@ -23,12 +23,9 @@ Example:
     ```
     => NAN004 error confidence=high step=1 step_lo=0 cause=from_start finite_losses_before=1
 Not this:
-    ```metrics seq,step,name,value
-    1,10,loss,4.1
-    2,20,loss,3.9
-    3,30,loss,3.8
-    4,40,loss,nan
-    5,50,loss,nan
+    ```metrics
+    step: 10..50/10
+    loss: 4.1 3.9 3.8 nan nan
     ```
     => nothing
 """

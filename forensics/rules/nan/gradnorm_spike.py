@@ -19,42 +19,17 @@ References: Rousseeuw and Croux, "Alternatives to the Median Absolute Deviation"
 et al., "On the difficulty of training recurrent neural networks" (2013), for clipping.
 
 Example:
-    ```metrics seq,step,name,value
-    1,1,grad_norm,1.00
-    2,2,grad_norm,1.04
-    3,3,grad_norm,0.97
-    4,4,grad_norm,1.02
-    5,5,grad_norm,0.99
-    6,6,grad_norm,1.03
-    7,7,grad_norm,1.01
-    8,8,grad_norm,9.40
-    1,1,loss,4.1
-    2,2,loss,4.0
-    3,3,loss,3.9
-    4,4,loss,3.9
-    5,5,loss,3.8
-    6,6,loss,3.7
-    7,7,loss,3.7
-    8,8,loss,3.9
-    9,9,loss,nan
-    10,10,loss,nan
+    ```metrics
+    step: 1..10
+    grad_norm: 1.00 1.04 0.97 1.02 0.99 1.03 1.01 9.40 - -
+    loss: 4.1 4.0 3.9 3.9 3.8 3.7 3.7 3.9 nan nan
     ```
     => NAN002 error confidence=high step=9 step_lo=8 cause=optimization_blowup ratio=9.307 z=111.5
 Not this:
-    ```metrics seq,step,name,value
-    1,1,grad_norm,1.00
-    2,2,grad_norm,1.04
-    3,3,grad_norm,0.97
-    4,4,grad_norm,1.02
-    5,5,grad_norm,0.99
-    6,6,grad_norm,1.03
-    7,7,grad_norm,1.01
-    8,8,grad_norm,9.40
-    9,9,grad_norm,1.02
-    10,10,grad_norm,0.98
-    8,8,loss,3.9
-    9,9,loss,3.7
-    10,10,loss,3.6
+    ```metrics
+    step: 1..10
+    grad_norm: 1.00 1.04 0.97 1.02 0.99 1.03 1.01 9.40 1.02 0.98
+    loss: -*7 3.9 3.7 3.6
     ```
     => nothing
 """

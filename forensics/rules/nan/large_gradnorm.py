@@ -16,15 +16,10 @@ What to do next: clip the global norm at 1.0; look at the printed norm before cl
 References: axolotl documentation, "Training stability": above 100 is unstable.
 
 Example:
-    ```metrics seq,step,name,value
-    1,1,loss,9.1
-    1,1,grad_norm,412.0
-    2,2,loss,9.4
-    2,2,grad_norm,530.0
-    3,3,loss,nan
-    3,3,grad_norm,nan
-    4,4,loss,nan
-    4,4,grad_norm,nan
+    ```metrics
+    step: 1..4
+    loss: 9.1 9.4 nan nan
+    grad_norm: 412.0 530.0 nan nan
     ```
     => NAN013 info confidence=medium step=2 cause=large_gradnorm causal=context grad_norm=530.0 records=2
 Not this:

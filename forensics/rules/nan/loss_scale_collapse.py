@@ -19,30 +19,15 @@ scale began to fall.
 References: Micikevicius et al., "Mixed Precision Training" (2018), section 3.2, on dynamic loss scaling.
 
 Example:
-    ```metrics seq,step,name,value
-    1,100,loss_scale,65536
-    2,110,loss_scale,65536
-    3,120,loss_scale,8192
-    4,130,loss_scale,1024
-    5,140,loss_scale,128
-    6,150,loss_scale,8
-    7,160,loss_scale,1
-    8,170,loss_scale,1
-    9,180,loss_scale,1
-    10,190,loss_scale,1
+    ```metrics
+    step: 100..190/10
+    loss_scale: 65536 65536 8192 1024 128 8 1*4
     ```
     => NAN005 error confidence=medium step=120 cause=loss_scale_collapse
 Not this:
-    ```metrics seq,step,name,value
-    1,1,loss_scale,65536
-    2,2,loss_scale,32768
-    3,3,loss_scale,16384
-    4,4,loss_scale,8192
-    5,5,loss_scale,4096
-    6,6,loss_scale,2048
-    7,1000,loss_scale,4096
-    8,2000,loss_scale,2048
-    9,3000,loss_scale,4096
+    ```metrics
+    step: 1..6 1000 2000 3000
+    loss_scale: 65536 32768 16384 8192 4096 2048 4096 2048 4096
     ```
     => nothing
 """

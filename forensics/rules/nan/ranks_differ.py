@@ -15,27 +15,19 @@ What to do next: compare seeds, data order and step counts of the ranks; check t
 References: PyTorch documentation, DistributedDataParallel, "Internal Design".
 
 Example:
-    ```metrics seq,step,rank,name,value
-    1,1,0,grad_norm,1.5
-    2,1,1,grad_norm,1.5
-    3,2,0,grad_norm,1.4
-    4,2,1,grad_norm,1.4
-    5,3,0,grad_norm,1.6
-    6,3,1,grad_norm,1.6
-    7,4,0,grad_norm,1.5
-    8,4,1,grad_norm,1.5
-    9,5,0,grad_norm,1.3
-    10,5,1,grad_norm,1.3
-    11,6,0,grad_norm,1.4
-    12,6,1,grad_norm,1.9
-    13,7,0,grad_norm,1.5
-    14,7,1,grad_norm,2.8
-    15,8,0,grad_norm,1.5
-    16,8,1,grad_norm,9.1
-    17,9,0,loss,nan
-    18,9,1,loss,nan
-    19,10,0,loss,nan
-    20,10,1,loss,nan
+    ```metrics
+    seq: 1..19/2
+    step: 1..10
+    rank: 0
+    grad_norm: 1.5 1.4 1.6 1.5 1.3 1.4 1.5 1.5 - -
+    loss: -*8 nan nan
+    ```
+    ```metrics
+    seq: 2..20/2
+    step: 1..10
+    rank: 1
+    grad_norm: 1.5 1.4 1.6 1.5 1.3 1.9 2.8 9.1 - -
+    loss: -*8 nan nan
     ```
     => NAN014 info confidence=medium step=6 onset_rank=1 cause=ranks_differ causal=context ranks=2
 Not this:

@@ -16,28 +16,17 @@ What to do next: print the batch at that place of the data and look at its sampl
 References: PyTorch documentation, "Reproducibility", on the order of data.
 
 Example:
-    ```metrics seq,step,epoch,name,value
-    1,1,0.25,loss,3.0
-    2,2,0.5,loss,2.9
-    3,3,0.75,loss,nan
-    4,4,1.0,loss,2.8
-    5,5,1.25,loss,2.7
-    6,6,1.5,loss,2.6
-    7,7,1.75,loss,nan
-    8,8,2.0,loss,2.5
-    9,9,2.25,loss,2.4
-    10,10,2.5,loss,2.4
+    ```metrics
+    step: 1..10
+    epoch: 0.25..2.5/0.25
+    loss: 3.0 2.9 nan 2.8 2.7 2.6 nan 2.5 2.4 2.4
     ```
     => NAN015 info confidence=medium step=3 cause=bad_sample causal=context epochs=2 place_in_epoch=0.7500
 Not this:
-    ```metrics seq,step,epoch,name,value
-    1,1,0.25,loss,3.0
-    2,2,0.5,loss,nan
-    3,3,0.75,loss,2.9
-    4,4,1.0,loss,2.8
-    5,5,1.25,loss,nan
-    6,6,1.5,loss,2.6
-    7,7,1.75,loss,2.5
+    ```metrics
+    step: 1..7
+    epoch: 0.25..1.75/0.25
+    loss: 3.0 nan 2.9 2.8 nan 2.6 2.5
     ```
     => nothing
 """

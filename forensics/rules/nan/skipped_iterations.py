@@ -15,24 +15,17 @@ What to do next: take the first line without a loss as the first bad step.
 References: Megatron-LM, `training.py`, the function that writes the iteration line.
 
 Example:
-    ```metrics seq,step,name,value
-    1,10,loss,3.2
-    1,10,loss_scale,4096
-    2,20,loss,3.1
-    2,20,loss_scale,4096
-    3,30,loss_scale,4096
-    4,40,loss_scale,4096
-    5,50,loss_scale,4096
+    ```metrics
+    step: 10..50/10
+    loss: 3.2 3.1 -*3
+    loss_scale: 4096
     ```
     => NAN009 error confidence=medium step=30 step_lo=20 cause=loss_column_gone causal=symptom records_without_loss=3
 Not this:
-    ```metrics seq,step,name,value
-    1,10,loss_scale,65536
-    2,20,loss_scale,4096
-    3,30,loss,3.2
-    3,30,loss_scale,4096
-    4,40,loss,3.1
-    4,40,loss_scale,4096
+    ```metrics
+    step: 10..40/10
+    loss_scale: 65536 4096*3
+    loss: - - 3.2 3.1
     ```
     => nothing
 """

@@ -17,29 +17,17 @@ What to do next: halve the learning rate or double the warm-up, and clip at 1.0.
 References: Goyal et al., "Accurate, Large Minibatch SGD" (2017), on warm-up.
 
 Example:
-    ```metrics seq,step,name,value
-    1,10,lr,0.0001
-    2,20,lr,0.0002
-    3,30,lr,0.0003
-    4,40,lr,0.0004
-    1,10,loss,4.0
-    2,20,loss,3.9
-    3,30,loss,3.8
-    4,40,loss,nan
-    5,50,loss,nan
+    ```metrics
+    step: 10..50/10
+    lr: 0.0001..0.0004/0.0001 -
+    loss: 4.0 3.9 3.8 nan nan
     ```
     => NAN012 info confidence=low step=40 step_lo=30 cause=learning_rate_or_clip causal=context
 Not this:
-    ```metrics seq,step,name,value
-    1,10,lr,0.0004
-    2,20,lr,0.0003
-    3,30,lr,0.0002
-    4,40,lr,0.0001
-    1,10,loss,4.0
-    2,20,loss,3.9
-    3,30,loss,3.8
-    4,40,loss,nan
-    5,50,loss,nan
+    ```metrics
+    step: 10..50/10
+    lr: 0.0004..0.0001/-0.0001 -
+    loss: 4.0 3.9 3.8 nan nan
     ```
     => nothing
 """

@@ -16,14 +16,12 @@ micro-batch of both lives; look for processes of the earlier life on the device.
 References: PyTorch, "Saving and Loading Models", on `map_location`.
 
 Example:
-    ```metrics step,name,value,source,attempt,seq,line
-    10,loss,2.5,train.log,0,1,1
-    20,loss,2.4,train.log,0,2,2
-    30,loss,2.3,train.log,0,3,3
-    40,loss,2.2,train.log,0,4,4
-    50,loss,2.1,train.log,0,5,5
-    60,loss,2.0,train.log,0,6,6
-    50,loss,2.1,train.log,1,7,9
+    ```metrics
+    step: 10..60/10 50
+    source: train.log
+    attempt: 0*6 1
+    line: 1..6 9
+    loss: 2.5..2.0/-0.1 2.1
     ```
     ```events source,line,code,text,attrs
     train.log,12,cuda-oom,CUDA out of memory. Tried to allocate 512.00 MiB,"{""role"":""root"",""shape"":""oom""}"

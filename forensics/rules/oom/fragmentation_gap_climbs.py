@@ -21,59 +21,17 @@ multiples, bucket by length); a snapshot shows which segments are held by what.
 References: PyTorch, CUDA semantics, "Optimizing memory usage with PYTORCH_CUDA_ALLOC_CONF"; Guo et al. 2024, "GMLake".
 
 Example:
-    ```metrics step,name,value,seq
-    10,mem_allocated_gib,20.01,1
-    10,mem_reserved_gib,21.02,1
-    20,mem_allocated_gib,20.02,2
-    20,mem_reserved_gib,21.51,2
-    30,mem_allocated_gib,20.01,3
-    30,mem_reserved_gib,22.02,3
-    40,mem_allocated_gib,20.03,4
-    40,mem_reserved_gib,22.53,4
-    50,mem_allocated_gib,20.01,5
-    50,mem_reserved_gib,23.04,5
-    60,mem_allocated_gib,20.02,6
-    60,mem_reserved_gib,23.52,6
-    70,mem_allocated_gib,20.01,7
-    70,mem_reserved_gib,24.03,7
-    80,mem_allocated_gib,20.02,8
-    80,mem_reserved_gib,24.51,8
-    90,mem_allocated_gib,20.01,9
-    90,mem_reserved_gib,25.02,9
-    100,mem_allocated_gib,20.03,10
-    100,mem_reserved_gib,25.53,10
-    110,mem_allocated_gib,20.01,11
-    110,mem_reserved_gib,26.01,11
-    120,mem_allocated_gib,20.02,12
-    120,mem_reserved_gib,26.52,12
+    ```metrics
+    step: 10..120/10
+    mem_allocated_gib: 20.01 20.02 20.01 20.03 20.01 20.02 20.01 20.02 20.01 20.03 20.01 20.02
+    mem_reserved_gib: 21.02 21.51..23.04/0.51 23.52 24.03 24.51 25.02 25.53 26.01 26.52
     ```
     => OOM004 warning confidence=medium step=20 step_lo=10 cause=fragmentation gap_first_gib=1.010 gap_last_gib=6.500
 Not this: a wide gap that stays as it is
-    ```metrics step,name,value,seq
-    10,mem_allocated_gib,20.01,1
-    10,mem_reserved_gib,29.02,1
-    20,mem_allocated_gib,20.02,2
-    20,mem_reserved_gib,29.02,2
-    30,mem_allocated_gib,20.01,3
-    30,mem_reserved_gib,29.02,3
-    40,mem_allocated_gib,20.03,4
-    40,mem_reserved_gib,29.02,4
-    50,mem_allocated_gib,20.01,5
-    50,mem_reserved_gib,29.02,5
-    60,mem_allocated_gib,20.02,6
-    60,mem_reserved_gib,29.02,6
-    70,mem_allocated_gib,20.01,7
-    70,mem_reserved_gib,29.02,7
-    80,mem_allocated_gib,20.02,8
-    80,mem_reserved_gib,29.02,8
-    90,mem_allocated_gib,20.01,9
-    90,mem_reserved_gib,29.02,9
-    100,mem_allocated_gib,20.03,10
-    100,mem_reserved_gib,29.02,10
-    110,mem_allocated_gib,20.01,11
-    110,mem_reserved_gib,29.02,11
-    120,mem_allocated_gib,20.02,12
-    120,mem_reserved_gib,29.02,12
+    ```metrics
+    step: 10..120/10
+    mem_allocated_gib: 20.01 20.02 20.01 20.03 20.01 20.02 20.01 20.02 20.01 20.03 20.01 20.02
+    mem_reserved_gib: 29.02
     ```
     => nothing
 """

@@ -20,51 +20,17 @@ copies them on write: use arrays); look for tensors that a list on the host keep
 References: PyTorch issue 13246 on copy-on-access in loader workers; Linux, proc(5), VmRSS.
 
 Example:
-    ```metrics step,name,value
-    10,process_rss_gib,20.01
-    20,process_rss_gib,22.03
-    30,process_rss_gib,24.01
-    40,process_rss_gib,26.02
-    50,process_rss_gib,28.03
-    60,process_rss_gib,30.01
-    70,process_rss_gib,32.02
-    80,process_rss_gib,34.01
-    90,process_rss_gib,36.03
-    100,process_rss_gib,38.02
-    110,process_rss_gib,40.01
-    120,process_rss_gib,42.02
-    130,process_rss_gib,44.01
-    140,process_rss_gib,46.03
-    150,process_rss_gib,48.01
-    160,process_rss_gib,50.02
-    170,process_rss_gib,52.01
-    180,process_rss_gib,54.02
-    190,process_rss_gib,56.03
-    200,process_rss_gib,58.01
+    ```metrics
+    step: 10..200/10
+    process_rss_gib: 20.01 22.03 24.01 26.02 28.03 30.01 32.02 34.01 36.03 38.02 40.01 42.02 44.01 46.03 48.01 50.02
+        52.01 54.02 56.03 58.01
     ```
     => OOM009 warning confidence=medium step=20 step_lo=10 cause=host_leak rise_gib=38.00 gib_per_step=0.2000
 Not this: memory that rose while the first epoch was cached
-    ```metrics step,name,value
-    10,process_rss_gib,20.01
-    20,process_rss_gib,28.03
-    30,process_rss_gib,34.01
-    40,process_rss_gib,36.02
-    50,process_rss_gib,36.13
-    60,process_rss_gib,36.11
-    70,process_rss_gib,36.12
-    80,process_rss_gib,36.11
-    90,process_rss_gib,36.13
-    100,process_rss_gib,36.12
-    110,process_rss_gib,36.11
-    120,process_rss_gib,36.12
-    130,process_rss_gib,36.11
-    140,process_rss_gib,36.13
-    150,process_rss_gib,36.11
-    160,process_rss_gib,36.12
-    170,process_rss_gib,36.11
-    180,process_rss_gib,36.12
-    190,process_rss_gib,36.13
-    200,process_rss_gib,36.11
+    ```metrics
+    step: 10..200/10
+    process_rss_gib: 20.01 28.03 34.01 36.02 36.13 36.11 36.12 36.11 36.13 36.12 36.11 36.12 36.11 36.13 36.11 36.12
+        36.11 36.12 36.13 36.11
     ```
     => nothing
 """

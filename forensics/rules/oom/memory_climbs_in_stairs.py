@@ -20,41 +20,15 @@ outputs; take a snapshot after two of the rises.
 References: PyTorch, "Understanding CUDA Memory Usage"; Scott and Knott 1974 on splitting a series into level parts.
 
 Example:
-    ```metrics step,name,value
-    10,mem_allocated_gib,20
-    20,mem_allocated_gib,20
-    30,mem_allocated_gib,20
-    40,mem_allocated_gib,20
-    50,mem_allocated_gib,20.5
-    60,mem_allocated_gib,20.5
-    70,mem_allocated_gib,20.5
-    80,mem_allocated_gib,20.5
-    90,mem_allocated_gib,21
-    100,mem_allocated_gib,21
-    110,mem_allocated_gib,21
-    120,mem_allocated_gib,21
-    130,mem_allocated_gib,21.5
-    140,mem_allocated_gib,21.5
-    150,mem_allocated_gib,21.5
-    160,mem_allocated_gib,21.5
+    ```metrics
+    step: 10..160/10
+    mem_allocated_gib: 20*4 20.5*4 21*4 21.5*4
     ```
     => OOM003 warning confidence=high step=50 step_lo=40 cause=leak_periodic rise_gib=1.500 height_gib=0.5000
 Not this: one rise, when a second phase began
-    ```metrics step,name,value
-    10,mem_allocated_gib,20
-    20,mem_allocated_gib,20
-    30,mem_allocated_gib,20
-    40,mem_allocated_gib,20
-    50,mem_allocated_gib,20
-    60,mem_allocated_gib,20
-    70,mem_allocated_gib,20
-    80,mem_allocated_gib,20
-    90,mem_allocated_gib,21.5
-    100,mem_allocated_gib,21.5
-    110,mem_allocated_gib,21.5
-    120,mem_allocated_gib,21.5
-    130,mem_allocated_gib,21.5
-    140,mem_allocated_gib,21.5
+    ```metrics
+    step: 10..140/10
+    mem_allocated_gib: 20*8 21.5*6
     ```
     => nothing
 """

@@ -21,35 +21,15 @@ References: PyTorch, "Understanding CUDA Memory Usage"; PyTorch FAQ, "My model r
 Sen 1968 on the robust slope.
 
 Example:
-    ```metrics step,name,value
-    10,mem_allocated_gib,20.01
-    20,mem_allocated_gib,20.26
-    30,mem_allocated_gib,20.49
-    40,mem_allocated_gib,20.76
-    50,mem_allocated_gib,21.02
-    60,mem_allocated_gib,21.24
-    70,mem_allocated_gib,21.51
-    80,mem_allocated_gib,21.74
-    90,mem_allocated_gib,22.01
-    100,mem_allocated_gib,22.26
-    110,mem_allocated_gib,22.49
-    120,mem_allocated_gib,22.77
+    ```metrics
+    step: 10..120/10
+    mem_allocated_gib: 20.01 20.26 20.49 20.76 21.02 21.24 21.51 21.74 22.01 22.26 22.49 22.77
     ```
     => OOM002 warning confidence=medium step=10 cause=leak_per_step rise_gib=2.750 gib_per_step=0.02500
 Not this: memory that rises while the first steps run, and then stays
-    ```metrics step,name,value
-    10,mem_allocated_gib,12.01
-    20,mem_allocated_gib,20.26
-    30,mem_allocated_gib,20.29
-    40,mem_allocated_gib,20.26
-    50,mem_allocated_gib,20.22
-    60,mem_allocated_gib,20.24
-    70,mem_allocated_gib,20.31
-    80,mem_allocated_gib,20.24
-    90,mem_allocated_gib,20.21
-    100,mem_allocated_gib,20.26
-    110,mem_allocated_gib,20.29
-    120,mem_allocated_gib,20.27
+    ```metrics
+    step: 10..120/10
+    mem_allocated_gib: 12.01 20.26 20.29 20.26 20.22 20.24 20.31 20.24 20.21 20.26 20.29 20.27
     ```
     => nothing
 """

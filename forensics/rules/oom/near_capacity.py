@@ -16,27 +16,15 @@ What to do next: a smaller micro-batch, activation checkpointing, or a limit on 
 References: PyTorch, CUDA semantics, "Memory management".
 
 Example:
-    ```metrics step,name,value
-    10,gpu_mem_used_pct,97.1
-    20,gpu_mem_used_pct,97.2
-    30,gpu_mem_used_pct,97.1
-    40,gpu_mem_used_pct,97.2
-    50,gpu_mem_used_pct,97.1
-    60,gpu_mem_used_pct,97.2
-    70,gpu_mem_used_pct,97.1
-    80,gpu_mem_used_pct,97.2
+    ```metrics
+    step: 10..80/10
+    gpu_mem_used_pct: 97.1 97.2 97.1 97.2 97.1 97.2 97.1 97.2
     ```
     => OOM007 info confidence=high step=20 cause=near_capacity causal=context share=0.9720
 Not this: level, with room
-    ```metrics step,name,value
-    10,gpu_mem_used_pct,71.1
-    20,gpu_mem_used_pct,71.2
-    30,gpu_mem_used_pct,71.1
-    40,gpu_mem_used_pct,71.2
-    50,gpu_mem_used_pct,71.1
-    60,gpu_mem_used_pct,71.2
-    70,gpu_mem_used_pct,71.1
-    80,gpu_mem_used_pct,71.2
+    ```metrics
+    step: 10..80/10
+    gpu_mem_used_pct: 71.1 71.2 71.1 71.2 71.1 71.2 71.1 71.2
     ```
     => nothing
 """

@@ -15,38 +15,22 @@ batches by length; for logits, compute the loss in pieces.
 References: PyTorch, CUDA semantics, "Memory management".
 
 Example:
-    ```metrics step,name,value,source,seq,line
-    10,mem_allocated_gib,20.01,train.log,1,1
-    20,mem_allocated_gib,20.02,train.log,2,2
-    30,mem_allocated_gib,20.01,train.log,3,3
-    40,mem_allocated_gib,20.02,train.log,4,4
-    50,mem_allocated_gib,20.01,train.log,5,5
-    60,mem_allocated_gib,20.02,train.log,6,6
-    70,mem_allocated_gib,20.01,train.log,7,7
-    80,mem_allocated_gib,20.02,train.log,8,8
-    90,mem_allocated_gib,20.01,train.log,9,9
-    100,mem_allocated_gib,20.02,train.log,10,10
-    110,mem_allocated_gib,20.01,train.log,11,11
-    120,mem_allocated_gib,20.02,train.log,12,12
+    ```metrics
+    step: 10..120/10
+    source: train.log
+    line: 1..12
+    mem_allocated_gib: 20.01 20.02 20.01 20.02 20.01 20.02 20.01 20.02 20.01 20.02 20.01 20.02
     ```
     ```events source,line,code,text,attrs
     train.log,14,cuda-oom,CUDA out of memory. Tried to allocate 9.25 GiB,"{""role"":""root"",""shape"":""oom""}"
     ```
     => OOM016 warning confidence=medium step=120 cause=one_large_request causal=context tried_bytes=9932111872
 Not this: the same series in a run that went on
-    ```metrics step,name,value,source,seq,line
-    10,mem_allocated_gib,20.01,train.log,1,1
-    20,mem_allocated_gib,20.02,train.log,2,2
-    30,mem_allocated_gib,20.01,train.log,3,3
-    40,mem_allocated_gib,20.02,train.log,4,4
-    50,mem_allocated_gib,20.01,train.log,5,5
-    60,mem_allocated_gib,20.02,train.log,6,6
-    70,mem_allocated_gib,20.01,train.log,7,7
-    80,mem_allocated_gib,20.02,train.log,8,8
-    90,mem_allocated_gib,20.01,train.log,9,9
-    100,mem_allocated_gib,20.02,train.log,10,10
-    110,mem_allocated_gib,20.01,train.log,11,11
-    120,mem_allocated_gib,20.02,train.log,12,12
+    ```metrics
+    step: 10..120/10
+    source: train.log
+    line: 1..12
+    mem_allocated_gib: 20.01 20.02 20.01 20.02 20.01 20.02 20.01 20.02 20.01 20.02 20.01 20.02
     ```
     => nothing
 """

@@ -15,12 +15,11 @@ References: PyTorch FAQ, "My out of memory exception handler can't allocate memo
 trainers catch the error.
 
 Example:
-    ```metrics step,name,value,source,seq,line
-    10,loss,2.5,train.log,1,1
-    20,loss,2.4,train.log,2,5
-    30,loss,2.3,train.log,3,6
-    40,loss,2.2,train.log,4,7
-    50,loss,2.1,train.log,5,8
+    ```metrics
+    step: 10..50/10
+    source: train.log
+    line: 1 5..8
+    loss: 2.5..2.1/-0.1
     ```
     ```events source,line,code,text,attrs
     train.log,3,cuda-oom,CUDA out of memory. Tried to allocate 512.00 MiB,"{""role"":""root"",""shape"":""oom""}"

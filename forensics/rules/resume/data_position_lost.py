@@ -15,83 +15,19 @@ What to do next: save and load the state of the sampler or iterator; with a fini
 References: PyTorch documentation, stateful data loaders; Megatron-LM, consumed samples.
 
 Example:
-    ```metrics seq,attempt,step,name,value
-    0,0,0,loss,2.02
-    0,0,0,num_samples,64
-    1,0,1,loss,1.97
-    1,0,1,num_samples,128
-    2,0,2,loss,1.99
-    2,0,2,num_samples,192
-    3,0,3,loss,1.96
-    3,0,3,num_samples,256
-    4,0,4,loss,1.96
-    4,0,4,num_samples,320
-    5,0,5,loss,1.97
-    5,0,5,num_samples,384
-    6,0,6,loss,1.92
-    6,0,6,num_samples,448
-    7,0,7,loss,1.94
-    7,0,7,num_samples,512
-    8,0,8,loss,1.91
-    8,0,8,num_samples,576
-    9,0,9,loss,1.91
-    9,0,9,num_samples,640
-    10,0,10,loss,1.92
-    10,0,10,num_samples,704
-    11,0,11,loss,1.87
-    11,0,11,num_samples,768
-    12,1,10,loss,1.88
-    12,1,10,num_samples,64
-    13,1,11,loss,1.87
-    13,1,11,num_samples,128
-    14,1,12,loss,1.86
-    14,1,12,num_samples,192
-    15,1,13,loss,1.85
-    15,1,13,num_samples,256
-    16,1,14,loss,1.84
-    16,1,14,num_samples,320
-    17,1,15,loss,1.83
-    17,1,15,num_samples,384
+    ```metrics
+    attempt: 0*12 1*6
+    step: 0..11 10..15
+    loss: 2.02 1.97 1.99 1.96 1.96 1.97 1.92 1.94 1.91 1.91 1.92 1.87 1.88..1.83/-0.01
+    num_samples: 64..768/64 64..384/64
     ```
     => RSM005 warning confidence=high step=10 cause=data_position_lost before=640.0 after=64.00
 Not this:
-    ```metrics seq,attempt,step,name,value
-    0,0,0,loss,2.02
-    0,0,0,num_samples,64
-    1,0,1,loss,1.97
-    1,0,1,num_samples,128
-    2,0,2,loss,1.99
-    2,0,2,num_samples,192
-    3,0,3,loss,1.96
-    3,0,3,num_samples,256
-    4,0,4,loss,1.96
-    4,0,4,num_samples,320
-    5,0,5,loss,1.97
-    5,0,5,num_samples,384
-    6,0,6,loss,1.92
-    6,0,6,num_samples,448
-    7,0,7,loss,1.94
-    7,0,7,num_samples,512
-    8,0,8,loss,1.91
-    8,0,8,num_samples,576
-    9,0,9,loss,1.91
-    9,0,9,num_samples,640
-    10,0,10,loss,1.92
-    10,0,10,num_samples,704
-    11,0,11,loss,1.87
-    11,0,11,num_samples,768
-    12,1,10,loss,1.88
-    12,1,10,num_samples,704
-    13,1,11,loss,1.87
-    13,1,11,num_samples,768
-    14,1,12,loss,1.86
-    14,1,12,num_samples,832
-    15,1,13,loss,1.85
-    15,1,13,num_samples,896
-    16,1,14,loss,1.84
-    16,1,14,num_samples,960
-    17,1,15,loss,1.83
-    17,1,15,num_samples,1024
+    ```metrics
+    attempt: 0*12 1*6
+    step: 0..11 10..15
+    loss: 2.02 1.97 1.99 1.96 1.96 1.97 1.92 1.94 1.91 1.91 1.92 1.87 1.88..1.83/-0.01
+    num_samples: 64..768/64 704..1024/64
     ```
     => nothing
 """

@@ -21,82 +21,22 @@ folder is the one that is searched.
 References: Transformers documentation, `Trainer.train(resume_from_checkpoint)`.
 
 Example:
-    ```metrics seq,attempt,step,name,value
-    0,0,0,loss,8.02
-    1,0,1,loss,7.73
-    2,0,2,loss,7.51
-    3,0,3,loss,7.24
-    4,0,4,loss,7.0
-    5,0,5,loss,6.77
-    6,0,6,loss,6.48
-    7,0,7,loss,6.26
-    8,0,8,loss,5.99
-    9,0,9,loss,5.75
-    10,0,10,loss,5.52
-    11,0,11,loss,5.23
-    12,0,12,loss,5.01
-    13,0,13,loss,4.74
-    14,0,14,loss,4.5
-    15,0,15,loss,4.27
-    16,0,16,loss,3.98
-    17,0,17,loss,3.76
-    18,0,18,loss,3.49
-    19,0,19,loss,3.25
-    20,0,20,loss,3.02
-    21,0,21,loss,2.73
-    22,0,22,loss,2.51
-    23,0,23,loss,2.24
-    24,1,0,loss,7.98
-    25,1,1,loss,7.76
-    26,1,2,loss,7.49
-    27,1,3,loss,7.25
-    28,1,4,loss,7.02
-    29,1,5,loss,6.73
-    30,1,6,loss,6.51
-    31,1,7,loss,6.24
-    32,1,8,loss,6.0
-    33,1,9,loss,5.77
+    ```metrics
+    attempt: 0*24 1*10
+    step: 0..23 0..9
+    loss: 8.02 7.73 7.51 7.24 7.0 6.77 6.48 6.26 5.99 5.75 5.52 5.23 5.01 4.74 4.5 4.27 3.98 3.76 3.49 3.25 3.02 2.73
+        2.51 2.24 7.98 7.76 7.49 7.25 7.02 6.73 6.51 6.24 6.0 5.77
     ```
     ```checkpoints seq,step,path,kind
     1,20,ckpt/step-20,saved
     ```
     => RSM002 warning confidence=medium step=0 cause=restarted_from_scratch first=7.510 after=7.490
 Not this:
-    ```metrics seq,attempt,step,name,value
-    0,0,0,loss,8.02
-    1,0,1,loss,7.73
-    2,0,2,loss,7.51
-    3,0,3,loss,7.24
-    4,0,4,loss,7.0
-    5,0,5,loss,6.77
-    6,0,6,loss,6.48
-    7,0,7,loss,6.26
-    8,0,8,loss,5.99
-    9,0,9,loss,5.75
-    10,0,10,loss,5.52
-    11,0,11,loss,5.23
-    12,0,12,loss,5.01
-    13,0,13,loss,4.74
-    14,0,14,loss,4.5
-    15,0,15,loss,4.27
-    16,0,16,loss,3.98
-    17,0,17,loss,3.76
-    18,0,18,loss,3.49
-    19,0,19,loss,3.25
-    20,0,20,loss,3.02
-    21,0,21,loss,2.73
-    22,0,22,loss,2.51
-    23,0,23,loss,2.24
-    24,1,0,loss,2.1
-    25,1,1,loss,2.09
-    26,1,2,loss,2.08
-    27,1,3,loss,2.07
-    28,1,4,loss,2.06
-    29,1,5,loss,2.05
-    30,1,6,loss,2.04
-    31,1,7,loss,2.03
-    32,1,8,loss,2.02
-    33,1,9,loss,2.01
+    ```metrics
+    attempt: 0*24 1*10
+    step: 0..23 0..9
+    loss: 8.02 7.73 7.51 7.24 7.0 6.77 6.48 6.26 5.99 5.75 5.52 5.23 5.01 4.74 4.5 4.27 3.98 3.76 3.49 3.25 3.02 2.73
+        2.51 2.24 2.1..2.01/-0.01
     ```
     ```checkpoints seq,step,path,kind
     1,20,ckpt/step-20,saved

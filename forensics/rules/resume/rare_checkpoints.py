@@ -17,118 +17,20 @@ time between failures. Test the resume before it is needed.
 References: Young 1974, "A first order approximation to the optimum checkpoint interval"; Daly 2006.
 
 Example:
-    ```metrics seq,attempt,step,name,value
-    0,0,0,loss,2.0
-    1,0,10,loss,1.99
-    2,0,20,loss,1.98
-    3,0,30,loss,1.97
-    4,0,40,loss,1.96
-    5,0,50,loss,1.95
-    6,0,60,loss,1.94
-    7,0,70,loss,1.93
-    8,0,80,loss,1.92
-    9,0,90,loss,1.91
-    10,0,100,loss,1.9
-    11,0,110,loss,1.89
-    12,0,120,loss,1.88
-    13,0,130,loss,1.87
-    14,0,140,loss,1.86
-    15,0,150,loss,1.85
-    16,0,160,loss,1.84
-    17,0,170,loss,1.83
-    18,0,180,loss,1.82
-    19,0,190,loss,1.81
-    20,0,200,loss,1.8
-    21,0,210,loss,1.79
-    22,0,220,loss,1.78
-    23,0,230,loss,1.77
-    24,0,240,loss,1.76
-    25,0,250,loss,1.75
-    26,0,260,loss,1.74
-    27,0,270,loss,1.73
-    28,0,280,loss,1.72
-    29,0,290,loss,1.71
-    30,1,110,loss,1.89
-    31,1,120,loss,1.88
-    32,1,130,loss,1.87
-    33,1,140,loss,1.86
-    34,1,150,loss,1.85
-    35,1,160,loss,1.84
-    36,1,170,loss,1.83
-    37,1,180,loss,1.82
-    38,1,190,loss,1.81
-    39,1,200,loss,1.8
-    40,1,210,loss,1.79
-    41,1,220,loss,1.78
-    42,1,230,loss,1.77
-    43,1,240,loss,1.76
-    44,1,250,loss,1.75
-    45,1,260,loss,1.74
-    46,1,270,loss,1.73
-    47,1,280,loss,1.72
-    48,1,290,loss,1.71
-    49,1,300,loss,1.7
-    50,1,310,loss,1.69
-    51,1,320,loss,1.68
+    ```metrics
+    attempt: 0*30 1*22
+    step: 0..290/10 110..320/10
+    loss: 2.0..1.71/-0.01 1.89..1.68/-0.01
     ```
     ```checkpoints seq,step,path,kind
     1,100,ckpt/step-100,saved
     ```
     => RSM008 info confidence=medium step=110 step_lo=100 cause=rare_checkpoints causal=context steps_lost=190
 Not this:
-    ```metrics seq,attempt,step,name,value
-    0,0,0,loss,2.0
-    1,0,10,loss,1.99
-    2,0,20,loss,1.98
-    3,0,30,loss,1.97
-    4,0,40,loss,1.96
-    5,0,50,loss,1.95
-    6,0,60,loss,1.94
-    7,0,70,loss,1.93
-    8,0,80,loss,1.92
-    9,0,90,loss,1.91
-    10,0,100,loss,1.9
-    11,0,110,loss,1.89
-    12,0,120,loss,1.88
-    13,0,130,loss,1.87
-    14,0,140,loss,1.86
-    15,0,150,loss,1.85
-    16,0,160,loss,1.84
-    17,0,170,loss,1.83
-    18,0,180,loss,1.82
-    19,0,190,loss,1.81
-    20,0,200,loss,1.8
-    21,0,210,loss,1.79
-    22,0,220,loss,1.78
-    23,0,230,loss,1.77
-    24,0,240,loss,1.76
-    25,0,250,loss,1.75
-    26,0,260,loss,1.74
-    27,0,270,loss,1.73
-    28,0,280,loss,1.72
-    29,0,290,loss,1.71
-    30,1,290,loss,1.7
-    31,1,300,loss,1.69
-    32,1,310,loss,1.68
-    33,1,320,loss,1.67
-    34,1,330,loss,1.66
-    35,1,340,loss,1.65
-    36,1,350,loss,1.64
-    37,1,360,loss,1.63
-    38,1,370,loss,1.62
-    39,1,380,loss,1.61
-    40,1,390,loss,1.6
-    41,1,400,loss,1.59
-    42,1,410,loss,1.58
-    43,1,420,loss,1.57
-    44,1,430,loss,1.56
-    45,1,440,loss,1.55
-    46,1,450,loss,1.54
-    47,1,460,loss,1.53
-    48,1,470,loss,1.52
-    49,1,480,loss,1.51
-    50,1,490,loss,1.5
-    51,1,500,loss,1.49
+    ```metrics
+    attempt: 0*30 1*22
+    step: 0..290/10 290..500/10
+    loss: 2.0..1.49/-0.01
     ```
     ```checkpoints seq,step,path,kind
     1,280,ckpt/step-280,saved

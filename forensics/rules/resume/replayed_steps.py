@@ -15,83 +15,19 @@ What to do next: nothing, if the loss goes on cleanly; else see the other rules 
 References: none; the steps themselves are the proof.
 
 Example:
-    ```metrics seq,attempt,step,name,value
-    0,0,0,loss,2.02
-    1,0,1,loss,1.97
-    2,0,2,loss,1.99
-    3,0,3,loss,1.96
-    4,0,4,loss,1.96
-    5,0,5,loss,1.97
-    6,0,6,loss,1.92
-    7,0,7,loss,1.94
-    8,0,8,loss,1.91
-    9,0,9,loss,1.91
-    10,0,10,loss,1.92
-    11,0,11,loss,1.87
-    12,0,12,loss,1.89
-    13,0,13,loss,1.86
-    14,0,14,loss,1.86
-    15,0,15,loss,1.87
-    16,0,16,loss,1.82
-    17,0,17,loss,1.84
-    18,0,18,loss,1.81
-    19,0,19,loss,1.81
-    20,0,20,loss,1.82
-    21,0,21,loss,1.77
-    22,0,22,loss,1.79
-    23,0,23,loss,1.76
-    24,1,20,loss,1.81
-    25,1,21,loss,1.78
-    26,1,22,loss,1.78
-    27,1,23,loss,1.79
-    28,1,24,loss,1.74
-    29,1,25,loss,1.76
-    30,1,26,loss,1.73
-    31,1,27,loss,1.73
-    32,1,28,loss,1.74
-    33,1,29,loss,1.69
-    34,1,30,loss,1.71
-    35,1,31,loss,1.68
+    ```metrics
+    attempt: 0*24 1*12
+    step: 0..23 20..31
+    loss: 2.02 1.97 1.99 1.96 1.96 1.97 1.92 1.94 1.91 1.91 1.92 1.87 1.89 1.86 1.86 1.87 1.82 1.84 1.81 1.81 1.82
+        1.77 1.79 1.76 1.81 1.78 1.78 1.79 1.74 1.76 1.73 1.73 1.74 1.69 1.71 1.68
     ```
     => RSM006 info confidence=high step=20 cause=replayed_steps causal=context restarts=1 replayed_steps=4
 Not this:
-    ```metrics seq,attempt,step,name,value
-    0,0,0,loss,2.02
-    1,0,1,loss,1.97
-    2,0,2,loss,1.99
-    3,0,3,loss,1.96
-    4,0,4,loss,1.96
-    5,0,5,loss,1.97
-    6,0,6,loss,1.92
-    7,0,7,loss,1.94
-    8,0,8,loss,1.91
-    9,0,9,loss,1.91
-    10,0,10,loss,1.92
-    11,0,11,loss,1.87
-    12,0,12,loss,1.89
-    13,0,13,loss,1.86
-    14,0,14,loss,1.86
-    15,0,15,loss,1.87
-    16,0,16,loss,1.82
-    17,0,17,loss,1.84
-    18,0,18,loss,1.81
-    19,0,19,loss,1.81
-    20,0,20,loss,1.82
-    21,0,21,loss,1.77
-    22,0,22,loss,1.79
-    23,0,23,loss,1.76
-    24,1,24,loss,1.81
-    25,1,25,loss,1.78
-    26,1,26,loss,1.78
-    27,1,27,loss,1.79
-    28,1,28,loss,1.74
-    29,1,29,loss,1.76
-    30,1,30,loss,1.73
-    31,1,31,loss,1.73
-    32,1,32,loss,1.74
-    33,1,33,loss,1.69
-    34,1,34,loss,1.71
-    35,1,35,loss,1.68
+    ```metrics
+    attempt: 0*24 1*12
+    step: 0..35
+    loss: 2.02 1.97 1.99 1.96 1.96 1.97 1.92 1.94 1.91 1.91 1.92 1.87 1.89 1.86 1.86 1.87 1.82 1.84 1.81 1.81 1.82
+        1.77 1.79 1.76 1.81 1.78 1.78 1.79 1.74 1.76 1.73 1.73 1.74 1.69 1.71 1.68
     ```
     => nothing
 """

@@ -17,83 +17,19 @@ What to do next: save and load the step with the weights; correct the step of wh
 References: PyTorch documentation, saving and loading a general checkpoint.
 
 Example:
-    ```metrics seq,attempt,step,name,value
-    0,0,0,loss,2.02
-    0,0,0,num_samples,64
-    1,0,1,loss,1.97
-    1,0,1,num_samples,128
-    2,0,2,loss,1.99
-    2,0,2,num_samples,192
-    3,0,3,loss,1.96
-    3,0,3,num_samples,256
-    4,0,4,loss,1.96
-    4,0,4,num_samples,320
-    5,0,5,loss,1.97
-    5,0,5,num_samples,384
-    6,0,6,loss,1.92
-    6,0,6,num_samples,448
-    7,0,7,loss,1.94
-    7,0,7,num_samples,512
-    8,0,8,loss,1.91
-    8,0,8,num_samples,576
-    9,0,9,loss,1.91
-    9,0,9,num_samples,640
-    10,0,10,loss,1.92
-    10,0,10,num_samples,704
-    11,0,11,loss,1.87
-    11,0,11,num_samples,768
-    12,1,0,loss,1.88
-    12,1,0,num_samples,832
-    13,1,1,loss,1.87
-    13,1,1,num_samples,896
-    14,1,2,loss,1.86
-    14,1,2,num_samples,960
-    15,1,3,loss,1.85
-    15,1,3,num_samples,1024
-    16,1,4,loss,1.84
-    16,1,4,num_samples,1088
-    17,1,5,loss,1.83
-    17,1,5,num_samples,1152
+    ```metrics
+    attempt: 0*12 1*6
+    step: 0..11 0..5
+    loss: 2.02 1.97 1.99 1.96 1.96 1.97 1.92 1.94 1.91 1.91 1.92 1.87 1.88..1.83/-0.01
+    num_samples: 64..1152/64
     ```
     => RSM004 warning confidence=high step=0 cause=step_lost last_step=11 first_step=0
 Not this:
-    ```metrics seq,attempt,step,name,value
-    0,0,0,loss,2.02
-    0,0,0,num_samples,64
-    1,0,1,loss,1.97
-    1,0,1,num_samples,128
-    2,0,2,loss,1.99
-    2,0,2,num_samples,192
-    3,0,3,loss,1.96
-    3,0,3,num_samples,256
-    4,0,4,loss,1.96
-    4,0,4,num_samples,320
-    5,0,5,loss,1.97
-    5,0,5,num_samples,384
-    6,0,6,loss,1.92
-    6,0,6,num_samples,448
-    7,0,7,loss,1.94
-    7,0,7,num_samples,512
-    8,0,8,loss,1.91
-    8,0,8,num_samples,576
-    9,0,9,loss,1.91
-    9,0,9,num_samples,640
-    10,0,10,loss,1.92
-    10,0,10,num_samples,704
-    11,0,11,loss,1.87
-    11,0,11,num_samples,768
-    12,1,0,loss,1.88
-    12,1,0,num_samples,64
-    13,1,1,loss,1.87
-    13,1,1,num_samples,128
-    14,1,2,loss,1.86
-    14,1,2,num_samples,192
-    15,1,3,loss,1.85
-    15,1,3,num_samples,256
-    16,1,4,loss,1.84
-    16,1,4,num_samples,320
-    17,1,5,loss,1.83
-    17,1,5,num_samples,384
+    ```metrics
+    attempt: 0*12 1*6
+    step: 0..11 0..5
+    loss: 2.02 1.97 1.99 1.96 1.96 1.97 1.92 1.94 1.91 1.91 1.92 1.87 1.88..1.83/-0.01
+    num_samples: 64..768/64 64..384/64
     ```
     => nothing
 """

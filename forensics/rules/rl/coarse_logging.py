@@ -15,27 +15,15 @@ What to do next: set `logging_steps: 1`.
 References: axolotl, GRPO training reference.
 
 Example:
-    ```metrics seq,step,name,value
-    0,10,frac_reward_zero_std,0.25
-    1,20,frac_reward_zero_std,0.25
-    2,30,frac_reward_zero_std,0.25
-    3,40,frac_reward_zero_std,0.25
-    4,50,frac_reward_zero_std,0.25
-    5,60,frac_reward_zero_std,0.25
-    6,70,frac_reward_zero_std,0.25
-    7,80,frac_reward_zero_std,0.25
+    ```metrics
+    step: 10..80/10
+    frac_reward_zero_std: 0.25
     ```
     => RLX011 info confidence=medium step=10 cause=coarse_logging steps_per_record=10.00
 Not this:
-    ```metrics seq,step,name,value
-    0,1,frac_reward_zero_std,0.25
-    1,2,frac_reward_zero_std,0.25
-    2,3,frac_reward_zero_std,0.25
-    3,4,frac_reward_zero_std,0.25
-    4,5,frac_reward_zero_std,0.25
-    5,6,frac_reward_zero_std,0.25
-    6,7,frac_reward_zero_std,0.25
-    7,8,frac_reward_zero_std,0.25
+    ```metrics
+    step: 1..8
+    frac_reward_zero_std: 0.25
     ```
     => nothing
 """

@@ -18,126 +18,26 @@ generations.
 References: axolotl, GRPO training reference; Yu et al. 2025, DAPO (clip-higher).
 
 Example:
-    ```metrics seq,step,name,value
-    0,1,completions/mean_length,200
-    0,1,entropy,0.5
-    0,1,reward,0.25
-    1,2,entropy,0.5
-    1,2,reward,0.125
-    2,3,entropy,0.5
-    2,3,reward,0.25
-    3,4,entropy,0.5
-    3,4,reward,0.125
-    4,5,entropy,0.004
-    4,5,reward,0.25
-    5,6,entropy,0.004
-    5,6,reward,0.125
-    6,7,entropy,0.004
-    6,7,reward,0.25
-    7,8,entropy,0.004
-    7,8,reward,0.125
-    8,9,entropy,0.004
-    8,9,reward,0.25
-    9,10,entropy,0.004
-    9,10,reward,0.125
-    10,11,entropy,0.004
-    10,11,reward,0.25
-    11,12,entropy,0.004
-    11,12,reward,0.125
-    12,13,entropy,0.004
-    12,13,reward,0.25
-    13,14,entropy,0.004
-    13,14,reward,0.125
-    14,15,entropy,0.004
-    14,15,reward,0.25
-    15,16,entropy,0.004
-    15,16,reward,0.125
-    16,17,entropy,0.004
-    16,17,reward,0.25
-    17,18,entropy,0.004
-    17,18,reward,0.125
-    18,19,entropy,0.004
-    18,19,reward,0.25
-    19,20,entropy,0.004
-    19,20,reward,0.125
-    20,21,entropy,0.004
-    20,21,reward,0.25
-    21,22,entropy,0.004
-    21,22,reward,0.125
-    22,23,entropy,0.004
-    22,23,reward,0.25
-    23,24,entropy,0.004
-    23,24,reward,0.125
-    24,25,entropy,0.004
-    24,25,reward,0.25
-    25,26,entropy,0.004
-    25,26,reward,0.125
-    26,27,entropy,0.004
-    26,27,reward,0.25
-    27,28,entropy,0.004
-    27,28,reward,0.125
+    ```metrics
+    step: 1..28
+    completions/mean_length: 200 -*27
+    entropy: 0.5*4 0.004*24
+    reward: 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25
+        0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125
     ```
     => RLX003 error confidence=medium step=5 step_lo=4 cause=entropy_collapse first=0.5000 last=0.004000
 Not this:
-    ```metrics seq,step,name,value
-    0,1,completions/mean_length,200
-    0,1,entropy,0.5
-    1,2,entropy,0.4875
-    2,3,entropy,0.475
-    3,4,entropy,0.4625
-    4,5,entropy,0.45
-    5,6,entropy,0.4375
-    6,7,entropy,0.425
-    7,8,entropy,0.4125
-    8,9,entropy,0.4
-    9,10,entropy,0.3875
-    10,11,entropy,0.375
-    11,12,entropy,0.3625
-    12,13,entropy,0.35
-    13,14,entropy,0.3375
-    14,15,entropy,0.325
-    15,16,entropy,0.3125
-    16,17,entropy,0.3
-    17,18,entropy,0.2875
-    18,19,entropy,0.275
-    19,20,entropy,0.2625
-    20,21,entropy,0.25
-    21,22,entropy,0.2375
-    22,23,entropy,0.225
-    23,24,entropy,0.2125
-    24,25,entropy,0.2
-    25,26,entropy,0.1875
-    26,27,entropy,0.175
-    27,28,entropy,0.1625
+    ```metrics
+    step: 1..28
+    completions/mean_length: 200 -*27
+    entropy: 0.5..0.1625/-0.0125
     ```
     => nothing
 Not this:
-    ```metrics seq,step,name,value
-    0,1,completions/mean_length,200
-    0,1,entropy,0.0
-    1,2,entropy,0.0
-    2,3,entropy,0.0
-    3,4,entropy,0.0
-    4,5,entropy,0.0
-    5,6,entropy,0.0
-    6,7,entropy,0.0
-    7,8,entropy,0.0
-    8,9,entropy,0.0
-    9,10,entropy,0.0
-    10,11,entropy,0.0
-    11,12,entropy,0.0
-    12,13,entropy,0.0
-    13,14,entropy,0.0
-    14,15,entropy,0.0
-    15,16,entropy,0.0
-    16,17,entropy,0.0
-    17,18,entropy,0.0
-    18,19,entropy,0.0
-    19,20,entropy,0.0
-    20,21,entropy,0.0
-    21,22,entropy,0.0
-    22,23,entropy,0.0
-    23,24,entropy,0.0
+    ```metrics
+    step: 1..24
+    completions/mean_length: 200 -*23
+    entropy: 0.0
     ```
     => nothing
 """

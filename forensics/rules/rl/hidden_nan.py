@@ -18,87 +18,27 @@ References: TRL, GRPO and RLOO trainers, logged metrics; Transformers documentat
 `TrainingArguments.logging_nan_inf_filter`.
 
 Example:
-    ```metrics seq,step,name,value
-    0,1,frac_reward_zero_std,0.25
-    0,1,frac_non_finite_loss,0.0
-    1,2,frac_reward_zero_std,0.25
-    1,2,frac_non_finite_loss,0.0
-    2,3,frac_reward_zero_std,0.25
-    2,3,frac_non_finite_loss,0.0
-    3,4,frac_reward_zero_std,0.25
-    3,4,frac_non_finite_loss,0.5
-    4,5,frac_reward_zero_std,0.25
-    4,5,frac_non_finite_loss,0.5
-    5,6,frac_reward_zero_std,0.25
-    5,6,frac_non_finite_loss,0.5
-    6,7,frac_reward_zero_std,0.25
-    6,7,frac_non_finite_loss,0.5
-    7,8,frac_reward_zero_std,0.25
-    7,8,frac_non_finite_loss,0.5
+    ```metrics
+    step: 1..8
+    frac_reward_zero_std: 0.25
+    frac_non_finite_loss: 0.0*3 0.5*5
     ```
     => RLX010 warning confidence=medium step=4 step_lo=3 cause=filtered_by_writer last=0.5000 share=0.6250
 Example:
-    ```metrics seq,step,name,value
-    0,1,frac_reward_zero_std,0.25
-    0,1,loss,0.01
-    0,1,grad_norm,0.5
-    1,2,frac_reward_zero_std,0.25
-    1,2,loss,0.01
-    1,2,grad_norm,0.5
-    2,3,frac_reward_zero_std,0.25
-    2,3,loss,0.01
-    2,3,grad_norm,0.5
-    3,4,frac_reward_zero_std,0.25
-    3,4,loss,0.01
-    3,4,grad_norm,0.5
-    4,5,frac_reward_zero_std,0.25
-    4,5,loss,0.01
-    4,5,grad_norm,0.5
-    5,6,frac_reward_zero_std,0.25
-    5,6,loss,0.01
-    5,6,grad_norm,nan
-    6,7,frac_reward_zero_std,0.25
-    6,7,loss,0.01
-    6,7,grad_norm,nan
-    7,8,frac_reward_zero_std,0.25
-    7,8,loss,0.01
-    7,8,grad_norm,nan
+    ```metrics
+    step: 1..8
+    frac_reward_zero_std: 0.25
+    loss: 0.01
+    grad_norm: 0.5*5 nan*3
     ```
     => RLX010 warning confidence=medium step=6 step_lo=5 cause=filtered_by_writer first=0.5000 last=NaN
 Not this:
-    ```metrics seq,step,name,value
-    0,1,frac_reward_zero_std,0.25
-    0,1,loss,0.01
-    0,1,grad_norm,0.5
-    0,1,frac_non_finite_loss,0.0
-    1,2,frac_reward_zero_std,1.0
-    1,2,loss,0.0
-    1,2,grad_norm,0.0
-    1,2,frac_non_finite_loss,0.0
-    2,3,frac_reward_zero_std,0.25
-    2,3,loss,0.01
-    2,3,grad_norm,0.5
-    2,3,frac_non_finite_loss,0.0
-    3,4,frac_reward_zero_std,1.0
-    3,4,loss,0.0
-    3,4,grad_norm,0.0
-    3,4,frac_non_finite_loss,0.0
-    4,5,frac_reward_zero_std,0.25
-    4,5,loss,0.01
-    4,5,grad_norm,0.5
-    4,5,frac_non_finite_loss,0.0
-    5,6,frac_reward_zero_std,1.0
-    5,6,loss,0.0
-    5,6,grad_norm,0.0
-    5,6,frac_non_finite_loss,0.0
-    6,7,frac_reward_zero_std,0.25
-    6,7,loss,0.01
-    6,7,grad_norm,0.5
-    6,7,frac_non_finite_loss,0.0
-    7,8,frac_reward_zero_std,1.0
-    7,8,loss,0.0
-    7,8,grad_norm,0.0
-    7,8,frac_non_finite_loss,0.0
+    ```metrics
+    step: 1..8
+    frac_reward_zero_std: 0.25 1.0 0.25 1.0 0.25 1.0 0.25 1.0
+    loss: 0.01 0.0 0.01 0.0 0.01 0.0 0.01 0.0
+    grad_norm: 0.5 0.0 0.5 0.0 0.5 0.0 0.5 0.0
+    frac_non_finite_loss: 0.0
     ```
     => nothing
 """

@@ -17,122 +17,26 @@ What to do next: restart before the rise with a higher KL coefficient or a lower
 References: axolotl, GRPO training reference; Schulman 2020, "Approximating KL Divergence".
 
 Example:
-    ```metrics seq,step,name,value
-    0,1,completions/mean_length,200
-    0,1,kl,0.125
-    0,1,reward,0.25
-    1,2,kl,0.125
-    1,2,reward,0.125
-    2,3,kl,0.125
-    2,3,reward,0.25
-    3,4,kl,2.875
-    3,4,reward,0.125
-    4,5,kl,3.0
-    4,5,reward,0.25
-    5,6,kl,3.125
-    5,6,reward,0.125
-    6,7,kl,3.25
-    6,7,reward,0.25
-    7,8,kl,3.375
-    7,8,reward,0.125
-    8,9,kl,3.5
-    8,9,reward,0.25
-    9,10,kl,3.625
-    9,10,reward,0.125
-    10,11,kl,3.75
-    10,11,reward,0.25
-    11,12,kl,3.875
-    11,12,reward,0.125
-    12,13,kl,4.0
-    12,13,reward,0.25
-    13,14,kl,4.125
-    13,14,reward,0.125
-    14,15,kl,4.25
-    14,15,reward,0.25
-    15,16,kl,4.375
-    15,16,reward,0.125
-    16,17,kl,4.5
-    16,17,reward,0.25
-    17,18,kl,4.625
-    17,18,reward,0.125
-    18,19,kl,4.75
-    18,19,reward,0.25
-    19,20,kl,4.875
-    19,20,reward,0.125
-    20,21,kl,5.0
-    20,21,reward,0.25
-    21,22,kl,5.125
-    21,22,reward,0.125
-    22,23,kl,5.25
-    22,23,reward,0.25
-    23,24,kl,5.375
-    23,24,reward,0.125
-    24,25,kl,5.5
-    24,25,reward,0.25
-    25,26,kl,5.625
-    25,26,reward,0.125
-    26,27,kl,5.75
-    26,27,reward,0.25
-    27,28,kl,5.875
-    27,28,reward,0.125
+    ```metrics
+    step: 1..28
+    completions/mean_length: 200 -*27
+    kl: 0.125*3 2.875..5.875/0.125
+    reward: 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25
+        0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125
     ```
     => RLX004 error confidence=medium step=4 step_lo=3 cause=kl_divergence first=0.1250 last=5.625
 Not this:
-    ```metrics seq,step,name,value
-    0,1,completions/mean_length,200
-    0,1,kl,0.0
-    1,2,kl,0.01
-    2,3,kl,0.02
-    3,4,kl,0.03
-    4,5,kl,0.04
-    5,6,kl,0.05
-    6,7,kl,0.06
-    7,8,kl,0.07
-    8,9,kl,0.08
-    9,10,kl,4.0
-    10,11,kl,0.1
-    11,12,kl,0.11
-    12,13,kl,0.12
-    13,14,kl,0.13
-    14,15,kl,0.14
-    15,16,kl,0.15
-    16,17,kl,0.16
-    17,18,kl,0.17
-    18,19,kl,0.18
-    19,20,kl,0.19
-    20,21,kl,0.2
-    21,22,kl,0.21
-    22,23,kl,0.22
-    23,24,kl,0.23
-    24,25,kl,0.24
-    25,26,kl,0.25
-    26,27,kl,0.26
-    27,28,kl,0.27
+    ```metrics
+    step: 1..28
+    completions/mean_length: 200 -*27
+    kl: 0.0..0.08/0.01 4.0 0.1..0.27/0.01
     ```
     => nothing
 Not this:
-    ```metrics seq,step,name,value
-    0,1,completions/mean_length,200
-    0,1,kl,0.0
-    1,2,kl,0.0
-    2,3,kl,0.0
-    3,4,kl,0.0
-    4,5,kl,0.0
-    5,6,kl,0.0
-    6,7,kl,0.0
-    7,8,kl,0.0
-    8,9,kl,0.0
-    9,10,kl,0.0
-    10,11,kl,0.0
-    11,12,kl,0.0
-    12,13,kl,0.0
-    13,14,kl,0.0
-    14,15,kl,0.0
-    15,16,kl,0.0
-    16,17,kl,0.0
-    17,18,kl,0.0
-    18,19,kl,0.0
-    19,20,kl,0.0
+    ```metrics
+    step: 1..20
+    completions/mean_length: 200 -*19
+    kl: 0.0
     ```
     => nothing
 """

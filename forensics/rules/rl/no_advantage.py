@@ -17,56 +17,16 @@ reward more finely.
 References: axolotl, GRPO training reference; TRL documentation, GRPO trainer, logged metrics.
 
 Example:
-    ```metrics seq,step,name,value
-    0,1,frac_reward_zero_std,1.0
-    1,2,frac_reward_zero_std,1.0
-    2,3,frac_reward_zero_std,1.0
-    3,4,frac_reward_zero_std,1.0
-    4,5,frac_reward_zero_std,1.0
-    5,6,frac_reward_zero_std,1.0
-    6,7,frac_reward_zero_std,1.0
-    7,8,frac_reward_zero_std,1.0
-    8,9,frac_reward_zero_std,1.0
-    9,10,frac_reward_zero_std,1.0
-    10,11,frac_reward_zero_std,1.0
-    11,12,frac_reward_zero_std,1.0
-    12,13,frac_reward_zero_std,1.0
-    13,14,frac_reward_zero_std,1.0
-    14,15,frac_reward_zero_std,1.0
-    15,16,frac_reward_zero_std,1.0
-    16,17,frac_reward_zero_std,1.0
-    17,18,frac_reward_zero_std,1.0
-    18,19,frac_reward_zero_std,1.0
-    19,20,frac_reward_zero_std,1.0
-    20,21,frac_reward_zero_std,1.0
+    ```metrics
+    step: 1..21
+    frac_reward_zero_std: 1.0
     ```
     => RLX002 warning confidence=medium step=1 cause=no_advantage first=1.000 last=1.000
 Not this:
-    ```metrics seq,step,name,value
-    0,1,frac_reward_zero_std,0.25
-    1,2,frac_reward_zero_std,0.5
-    2,3,frac_reward_zero_std,1.0
-    3,4,frac_reward_zero_std,0.25
-    4,5,frac_reward_zero_std,0.5
-    5,6,frac_reward_zero_std,1.0
-    6,7,frac_reward_zero_std,0.25
-    7,8,frac_reward_zero_std,0.5
-    8,9,frac_reward_zero_std,1.0
-    9,10,frac_reward_zero_std,0.25
-    10,11,frac_reward_zero_std,0.5
-    11,12,frac_reward_zero_std,1.0
-    12,13,frac_reward_zero_std,0.25
-    13,14,frac_reward_zero_std,0.5
-    14,15,frac_reward_zero_std,1.0
-    15,16,frac_reward_zero_std,0.25
-    16,17,frac_reward_zero_std,0.5
-    17,18,frac_reward_zero_std,1.0
-    18,19,frac_reward_zero_std,0.25
-    19,20,frac_reward_zero_std,0.5
-    20,21,frac_reward_zero_std,1.0
-    21,22,frac_reward_zero_std,0.25
-    22,23,frac_reward_zero_std,0.5
-    23,24,frac_reward_zero_std,1.0
+    ```metrics
+    step: 1..24
+    frac_reward_zero_std: 0.25 0.5 1.0 0.25 0.5 1.0 0.25 0.5 1.0 0.25 0.5 1.0 0.25 0.5 1.0 0.25 0.5 1.0 0.25 0.5 1.0
+        0.25 0.5 1.0
     ```
     => nothing
 """

@@ -17,69 +17,17 @@ What to do next: what the row says: mostly a lower learning rate, max_grad_norm 
 References: axolotl, GRPO and EBFT training references.
 
 Example:
-    ```metrics seq,step,name,value
-    0,1,completions/mean_length,200
-    0,1,grad_norm,0.5
-    1,2,grad_norm,0.5
-    2,3,grad_norm,0.5
-    3,4,grad_norm,0.5
-    4,5,grad_norm,14.0
-    5,6,grad_norm,14.0
-    6,7,grad_norm,14.0
-    7,8,grad_norm,14.0
-    8,9,grad_norm,14.0
-    9,10,grad_norm,14.0
-    10,11,grad_norm,14.0
-    11,12,grad_norm,14.0
-    12,13,grad_norm,14.0
-    13,14,grad_norm,14.0
-    14,15,grad_norm,14.0
-    15,16,grad_norm,14.0
-    16,17,grad_norm,14.0
-    17,18,grad_norm,14.0
-    18,19,grad_norm,14.0
-    19,20,grad_norm,14.0
-    20,21,grad_norm,14.0
-    21,22,grad_norm,14.0
-    22,23,grad_norm,14.0
-    23,24,grad_norm,14.0
-    24,25,grad_norm,14.0
-    25,26,grad_norm,14.0
-    26,27,grad_norm,14.0
-    27,28,grad_norm,14.0
+    ```metrics
+    step: 1..28
+    completions/mean_length: 200 -*27
+    grad_norm: 0.5*4 14.0*24
     ```
     => RLX008 warning confidence=medium step=5 step_lo=4 cause=grad_norm first=0.5000 last=14.00
 Not this:
-    ```metrics seq,step,name,value
-    0,1,completions/mean_length,200
-    0,1,grad_norm,0.5
-    1,2,grad_norm,0.5
-    2,3,grad_norm,0.5
-    3,4,grad_norm,0.5
-    4,5,grad_norm,0.5
-    5,6,grad_norm,40.0
-    6,7,grad_norm,0.5
-    7,8,grad_norm,0.5
-    8,9,grad_norm,0.5
-    9,10,grad_norm,0.5
-    10,11,grad_norm,0.5
-    11,12,grad_norm,0.5
-    12,13,grad_norm,0.5
-    13,14,grad_norm,0.5
-    14,15,grad_norm,0.5
-    15,16,grad_norm,0.5
-    16,17,grad_norm,0.5
-    17,18,grad_norm,40.0
-    18,19,grad_norm,0.5
-    19,20,grad_norm,0.5
-    20,21,grad_norm,0.5
-    21,22,grad_norm,0.5
-    22,23,grad_norm,0.5
-    23,24,grad_norm,0.5
-    24,25,grad_norm,0.5
-    25,26,grad_norm,0.5
-    26,27,grad_norm,0.5
-    27,28,grad_norm,0.5
+    ```metrics
+    step: 1..28
+    completions/mean_length: 200 -*27
+    grad_norm: 0.5*5 40.0 0.5*11 40.0 0.5*10
     ```
     => nothing
 """

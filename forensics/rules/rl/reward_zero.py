@@ -20,53 +20,15 @@ configuration.
 References: axolotl, GRPO training reference; TRL documentation, GRPO trainer, logged metrics.
 
 Example:
-    ```metrics seq,step,name,value
-    0,1,rewards/exact/mean,0.0
-    1,2,rewards/exact/mean,0.0
-    2,3,rewards/exact/mean,0.0
-    3,4,rewards/exact/mean,0.0
-    4,5,rewards/exact/mean,0.0
-    5,6,rewards/exact/mean,0.0
-    6,7,rewards/exact/mean,0.0
-    7,8,rewards/exact/mean,0.0
-    8,9,rewards/exact/mean,0.0
-    9,10,rewards/exact/mean,0.0
-    10,11,rewards/exact/mean,0.0
-    11,12,rewards/exact/mean,0.0
-    12,13,rewards/exact/mean,0.0
-    13,14,rewards/exact/mean,0.0
-    14,15,rewards/exact/mean,0.0
-    15,16,rewards/exact/mean,0.0
-    16,17,rewards/exact/mean,0.0
-    17,18,rewards/exact/mean,0.0
-    18,19,rewards/exact/mean,0.0
-    19,20,rewards/exact/mean,0.0
-    20,21,rewards/exact/mean,0.0
+    ```metrics
+    step: 1..21
+    rewards/exact/mean: 0.0
     ```
     => RLX001 error confidence=high step=1 cause=reward_zero first=0.000 last=0.000
 Not this:
-    ```metrics seq,step,name,value
-    0,1,rewards/exact/mean,0.0
-    1,2,rewards/exact/mean,0.0
-    2,3,rewards/exact/mean,0.0
-    3,4,rewards/exact/mean,0.0
-    4,5,rewards/exact/mean,0.125
-    5,6,rewards/exact/mean,0.0
-    6,7,rewards/exact/mean,0.0
-    7,8,rewards/exact/mean,0.0
-    8,9,rewards/exact/mean,0.0
-    9,10,rewards/exact/mean,0.125
-    10,11,rewards/exact/mean,0.0
-    11,12,rewards/exact/mean,0.0
-    12,13,rewards/exact/mean,0.0
-    13,14,rewards/exact/mean,0.0
-    14,15,rewards/exact/mean,0.125
-    15,16,rewards/exact/mean,0.0
-    16,17,rewards/exact/mean,0.0
-    17,18,rewards/exact/mean,0.0
-    18,19,rewards/exact/mean,0.0
-    19,20,rewards/exact/mean,0.125
-    20,21,rewards/exact/mean,0.0
+    ```metrics
+    step: 1..21
+    rewards/exact/mean: 0.0*4 0.125 0.0*4 0.125 0.0*4 0.125 0.0*4 0.125 0.0
     ```
     => nothing
 """

@@ -17,99 +17,21 @@ ratios per token.
 References: axolotl, GRPO training reference; TRL documentation, GRPO with vLLM, importance sampling.
 
 Example:
-    ```metrics seq,step,name,value
-    0,1,sampling/sampling_logp_difference/mean,0.05
-    1,2,sampling/sampling_logp_difference/mean,0.05
-    2,3,sampling/sampling_logp_difference/mean,0.05
-    3,4,sampling/sampling_logp_difference/mean,0.05
-    4,5,sampling/sampling_logp_difference/mean,1.5
-    5,6,sampling/sampling_logp_difference/mean,1.5
-    6,7,sampling/sampling_logp_difference/mean,1.5
-    7,8,sampling/sampling_logp_difference/mean,1.5
-    8,9,sampling/sampling_logp_difference/mean,1.5
-    9,10,sampling/sampling_logp_difference/mean,1.5
-    10,11,sampling/sampling_logp_difference/mean,1.5
-    11,12,sampling/sampling_logp_difference/mean,1.5
-    12,13,sampling/sampling_logp_difference/mean,1.5
-    13,14,sampling/sampling_logp_difference/mean,1.5
-    14,15,sampling/sampling_logp_difference/mean,1.5
-    15,16,sampling/sampling_logp_difference/mean,1.5
-    16,17,sampling/sampling_logp_difference/mean,1.5
-    17,18,sampling/sampling_logp_difference/mean,1.5
-    18,19,sampling/sampling_logp_difference/mean,1.5
-    19,20,sampling/sampling_logp_difference/mean,1.5
-    20,21,sampling/sampling_logp_difference/mean,1.5
-    21,22,sampling/sampling_logp_difference/mean,1.5
-    22,23,sampling/sampling_logp_difference/mean,1.5
-    23,24,sampling/sampling_logp_difference/mean,1.5
-    24,25,sampling/sampling_logp_difference/mean,1.5
-    25,26,sampling/sampling_logp_difference/mean,1.5
-    26,27,sampling/sampling_logp_difference/mean,1.5
-    27,28,sampling/sampling_logp_difference/mean,1.5
+    ```metrics
+    step: 1..28
+    sampling/sampling_logp_difference/mean: 0.05*4 1.5*24
     ```
     => RLX005 error confidence=medium step=5 step_lo=4 cause=sampler_divergence first=0.05000 last=1.500
 Example:
-    ```metrics seq,step,name,value
-    0,1,sampling/importance_sampling_ratio/min,0.5
-    1,2,sampling/importance_sampling_ratio/min,0.5
-    2,3,sampling/importance_sampling_ratio/min,0.5
-    3,4,sampling/importance_sampling_ratio/min,0.5
-    4,5,sampling/importance_sampling_ratio/min,0.001
-    5,6,sampling/importance_sampling_ratio/min,0.001
-    6,7,sampling/importance_sampling_ratio/min,0.001
-    7,8,sampling/importance_sampling_ratio/min,0.001
-    8,9,sampling/importance_sampling_ratio/min,0.001
-    9,10,sampling/importance_sampling_ratio/min,0.001
-    10,11,sampling/importance_sampling_ratio/min,0.001
-    11,12,sampling/importance_sampling_ratio/min,0.001
-    12,13,sampling/importance_sampling_ratio/min,0.001
-    13,14,sampling/importance_sampling_ratio/min,0.001
-    14,15,sampling/importance_sampling_ratio/min,0.001
-    15,16,sampling/importance_sampling_ratio/min,0.001
-    16,17,sampling/importance_sampling_ratio/min,0.001
-    17,18,sampling/importance_sampling_ratio/min,0.001
-    18,19,sampling/importance_sampling_ratio/min,0.001
-    19,20,sampling/importance_sampling_ratio/min,0.001
-    20,21,sampling/importance_sampling_ratio/min,0.001
-    21,22,sampling/importance_sampling_ratio/min,0.001
-    22,23,sampling/importance_sampling_ratio/min,0.001
-    23,24,sampling/importance_sampling_ratio/min,0.001
-    24,25,sampling/importance_sampling_ratio/min,0.001
-    25,26,sampling/importance_sampling_ratio/min,0.001
-    26,27,sampling/importance_sampling_ratio/min,0.001
-    27,28,sampling/importance_sampling_ratio/min,0.001
+    ```metrics
+    step: 1..28
+    sampling/importance_sampling_ratio/min: 0.5*4 0.001*24
     ```
     => RLX005 warning confidence=medium step=5 step_lo=4 cause=sampler_divergence first=0.5000 last=0.001000
 Not this:
-    ```metrics seq,step,name,value
-    0,1,sampling/sampling_logp_difference/mean,0.05
-    1,2,sampling/sampling_logp_difference/mean,0.05
-    2,3,sampling/sampling_logp_difference/mean,0.05
-    3,4,sampling/sampling_logp_difference/mean,0.05
-    4,5,sampling/sampling_logp_difference/mean,0.05
-    5,6,sampling/sampling_logp_difference/mean,0.05
-    6,7,sampling/sampling_logp_difference/mean,0.05
-    7,8,sampling/sampling_logp_difference/mean,0.05
-    8,9,sampling/sampling_logp_difference/mean,0.05
-    9,10,sampling/sampling_logp_difference/mean,0.05
-    10,11,sampling/sampling_logp_difference/mean,0.05
-    11,12,sampling/sampling_logp_difference/mean,3.0
-    12,13,sampling/sampling_logp_difference/mean,0.05
-    13,14,sampling/sampling_logp_difference/mean,0.05
-    14,15,sampling/sampling_logp_difference/mean,0.05
-    15,16,sampling/sampling_logp_difference/mean,0.05
-    16,17,sampling/sampling_logp_difference/mean,0.05
-    17,18,sampling/sampling_logp_difference/mean,0.05
-    18,19,sampling/sampling_logp_difference/mean,0.05
-    19,20,sampling/sampling_logp_difference/mean,0.05
-    20,21,sampling/sampling_logp_difference/mean,0.05
-    21,22,sampling/sampling_logp_difference/mean,0.05
-    22,23,sampling/sampling_logp_difference/mean,0.05
-    23,24,sampling/sampling_logp_difference/mean,0.05
-    24,25,sampling/sampling_logp_difference/mean,0.05
-    25,26,sampling/sampling_logp_difference/mean,0.05
-    26,27,sampling/sampling_logp_difference/mean,0.05
-    27,28,sampling/sampling_logp_difference/mean,0.05
+    ```metrics
+    step: 1..28
+    sampling/sampling_logp_difference/mean: 0.05*11 3.0 0.05*16
     ```
     => nothing
 """

@@ -17,115 +17,24 @@ out of the loss.
 References: axolotl, GRPO training reference; TRL documentation, GRPO trainer, logged metrics.
 
 Example:
-    ```metrics seq,step,name,value
-    0,1,completions/clipped_ratio,0.875
-    1,2,completions/clipped_ratio,0.9375
-    2,3,completions/clipped_ratio,0.875
-    3,4,completions/clipped_ratio,0.9375
-    4,5,completions/clipped_ratio,0.875
-    5,6,completions/clipped_ratio,0.9375
-    6,7,completions/clipped_ratio,0.875
-    7,8,completions/clipped_ratio,0.9375
-    8,9,completions/clipped_ratio,0.875
-    9,10,completions/clipped_ratio,0.9375
-    10,11,completions/clipped_ratio,0.875
-    11,12,completions/clipped_ratio,0.9375
-    12,13,completions/clipped_ratio,0.875
-    13,14,completions/clipped_ratio,0.9375
-    14,15,completions/clipped_ratio,0.875
-    15,16,completions/clipped_ratio,0.9375
-    16,17,completions/clipped_ratio,0.875
-    17,18,completions/clipped_ratio,0.9375
-    18,19,completions/clipped_ratio,0.875
-    19,20,completions/clipped_ratio,0.9375
+    ```metrics
+    step: 1..20
+    completions/clipped_ratio: 0.875 0.9375 0.875 0.9375 0.875 0.9375 0.875 0.9375 0.875 0.9375 0.875 0.9375 0.875
+        0.9375 0.875 0.9375 0.875 0.9375 0.875 0.9375
     ```
     => RLX007 warning confidence=medium step=1 cause=truncated_answers first=0.9062 last=0.9062
 Example:
-    ```metrics seq,step,name,value
-    0,1,completions/clipped_ratio,0.5
-    0,1,completions/mean_length,200
-    0,1,completions/mean_terminated_length,100
-    1,2,completions/clipped_ratio,0.5
-    1,2,completions/mean_length,200
-    1,2,completions/mean_terminated_length,100
-    2,3,completions/clipped_ratio,0.5
-    2,3,completions/mean_length,200
-    2,3,completions/mean_terminated_length,100
-    3,4,completions/clipped_ratio,0.5
-    3,4,completions/mean_length,200
-    3,4,completions/mean_terminated_length,100
-    4,5,completions/clipped_ratio,0.5
-    4,5,completions/mean_length,200
-    4,5,completions/mean_terminated_length,100
-    5,6,completions/clipped_ratio,0.5
-    5,6,completions/mean_length,200
-    5,6,completions/mean_terminated_length,100
-    6,7,completions/clipped_ratio,0.5
-    6,7,completions/mean_length,200
-    6,7,completions/mean_terminated_length,100
-    7,8,completions/clipped_ratio,0.5
-    7,8,completions/mean_length,200
-    7,8,completions/mean_terminated_length,100
-    8,9,completions/clipped_ratio,0.5
-    8,9,completions/mean_length,200
-    8,9,completions/mean_terminated_length,100
-    9,10,completions/clipped_ratio,0.5
-    9,10,completions/mean_length,200
-    9,10,completions/mean_terminated_length,100
-    10,11,completions/clipped_ratio,0.5
-    10,11,completions/mean_length,200
-    10,11,completions/mean_terminated_length,100
-    11,12,completions/clipped_ratio,0.5
-    11,12,completions/mean_length,200
-    11,12,completions/mean_terminated_length,100
-    12,13,completions/clipped_ratio,0.5
-    12,13,completions/mean_length,200
-    12,13,completions/mean_terminated_length,100
-    13,14,completions/clipped_ratio,0.5
-    13,14,completions/mean_length,200
-    13,14,completions/mean_terminated_length,100
-    14,15,completions/clipped_ratio,0.5
-    14,15,completions/mean_length,200
-    14,15,completions/mean_terminated_length,100
-    15,16,completions/clipped_ratio,0.5
-    15,16,completions/mean_length,200
-    15,16,completions/mean_terminated_length,100
-    16,17,completions/clipped_ratio,0.5
-    16,17,completions/mean_length,200
-    16,17,completions/mean_terminated_length,100
-    17,18,completions/clipped_ratio,0.5
-    17,18,completions/mean_length,200
-    17,18,completions/mean_terminated_length,100
-    18,19,completions/clipped_ratio,0.5
-    18,19,completions/mean_length,200
-    18,19,completions/mean_terminated_length,100
-    19,20,completions/clipped_ratio,0.5
-    19,20,completions/mean_length,200
-    19,20,completions/mean_terminated_length,100
+    ```metrics
+    step: 1..20
+    completions/clipped_ratio: 0.5
+    completions/mean_length: 200
+    completions/mean_terminated_length: 100
     ```
     => RLX007 warning confidence=medium step=1 cause=truncation_bias first=0.5000 last=0.5000
 Not this:
-    ```metrics seq,step,name,value
-    0,1,completions/clipped_ratio,0.125
-    1,2,completions/clipped_ratio,0.125
-    2,3,completions/clipped_ratio,0.125
-    3,4,completions/clipped_ratio,0.125
-    4,5,completions/clipped_ratio,0.125
-    5,6,completions/clipped_ratio,0.125
-    6,7,completions/clipped_ratio,0.125
-    7,8,completions/clipped_ratio,0.9375
-    8,9,completions/clipped_ratio,0.125
-    9,10,completions/clipped_ratio,0.125
-    10,11,completions/clipped_ratio,0.125
-    11,12,completions/clipped_ratio,0.125
-    12,13,completions/clipped_ratio,0.125
-    13,14,completions/clipped_ratio,0.125
-    14,15,completions/clipped_ratio,0.125
-    15,16,completions/clipped_ratio,0.125
-    16,17,completions/clipped_ratio,0.125
-    17,18,completions/clipped_ratio,0.125
-    18,19,completions/clipped_ratio,0.125
-    19,20,completions/clipped_ratio,0.125
+    ```metrics
+    step: 1..20
+    completions/clipped_ratio: 0.125*7 0.9375 0.125*12
     ```
     => nothing
 """

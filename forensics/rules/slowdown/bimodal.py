@@ -15,126 +15,21 @@ What to do next: log tokens per step, and look whether the slow steps hold more 
 References: Otsu, "A Threshold Selection Method from Gray-Level Histograms" (1979).
 
 Example:
-    ```metrics step,name,value
-    1,step_time,0.5009
-    2,step_time,0.8918
-    3,step_time,0.5013
-    4,step_time,0.4972
-    5,step_time,0.5032
-    6,step_time,0.8844
-    7,step_time,0.501
-    8,step_time,0.8978
-    9,step_time,0.8907
-    10,step_time,0.4991
-    11,step_time,0.5017
-    12,step_time,0.9
-    13,step_time,0.9225
-    14,step_time,0.5057
-    15,step_time,0.8922
-    16,step_time,0.8999
-    17,step_time,0.8928
-    18,step_time,0.8905
-    19,step_time,0.8978
-    20,step_time,0.5023
-    21,step_time,0.4985
-    22,step_time,0.9025
-    23,step_time,0.8876
-    24,step_time,0.8905
-    25,step_time,0.4962
-    26,step_time,0.8933
-    27,step_time,0.4985
-    28,step_time,0.495
-    29,step_time,0.5002
-    30,step_time,0.5062
-    31,step_time,0.8916
-    32,step_time,0.5024
-    33,step_time,0.4925
-    34,step_time,0.5076
-    35,step_time,0.8955
-    36,step_time,0.5006
-    37,step_time,0.5068
-    38,step_time,0.4943
-    39,step_time,0.4979
-    40,step_time,0.4991
-    41,step_time,0.9097
-    42,step_time,0.9123
-    43,step_time,0.9152
-    44,step_time,0.9109
-    45,step_time,0.9025
-    46,step_time,0.4979
-    47,step_time,0.5064
-    48,step_time,0.4895
-    49,step_time,0.5084
-    50,step_time,0.5019
-    51,step_time,0.5066
-    52,step_time,0.5052
-    53,step_time,0.8948
-    54,step_time,0.5058
-    55,step_time,0.9029
-    56,step_time,0.5034
-    57,step_time,0.4963
-    58,step_time,0.9053
-    59,step_time,0.8967
-    60,step_time,0.501
+    ```metrics
+    step: 1..60
+    step_time: 0.5009 0.8918 0.5013 0.4972 0.5032 0.8844 0.501 0.8978 0.8907 0.4991 0.5017 0.9 0.9225 0.5057 0.8922
+        0.8999 0.8928 0.8905 0.8978 0.5023 0.4985 0.9025 0.8876 0.8905 0.4962 0.8933 0.4985 0.495 0.5002 0.5062 0.8916
+        0.5024 0.4925 0.5076 0.8955 0.5006 0.5068 0.4943 0.4979 0.4991 0.9097 0.9123 0.9152 0.9109 0.9025 0.4979
+        0.5064 0.4895 0.5084 0.5019 0.5066 0.5052 0.8948 0.5058 0.9029 0.5034 0.4963 0.9053 0.8967 0.501
     ```
     => SLO004 info confidence=medium step=2 cause=two_step_times causal=context slow_share=0.4407 fast_s=0.5009
 Not this: one mode
-    ```metrics step,name,value
-    1,step_time,0.5103
-    2,step_time,0.4983
-    3,step_time,0.4999
-    4,step_time,0.4941
-    5,step_time,0.4939
-    6,step_time,0.4846
-    7,step_time,0.4945
-    8,step_time,0.4894
-    9,step_time,0.4859
-    10,step_time,0.5015
-    11,step_time,0.5046
-    12,step_time,0.4966
-    13,step_time,0.5139
-    14,step_time,0.5095
-    15,step_time,0.5106
-    16,step_time,0.494
-    17,step_time,0.4853
-    18,step_time,0.5056
-    19,step_time,0.5031
-    20,step_time,0.5073
-    21,step_time,0.5042
-    22,step_time,0.5128
-    23,step_time,0.4971
-    24,step_time,0.5067
-    25,step_time,0.4911
-    26,step_time,0.4774
-    27,step_time,0.4956
-    28,step_time,0.5152
-    29,step_time,0.4835
-    30,step_time,0.5103
-    31,step_time,0.4933
-    32,step_time,0.496
-    33,step_time,0.5004
-    34,step_time,0.5021
-    35,step_time,0.4904
-    36,step_time,0.5013
-    37,step_time,0.5045
-    38,step_time,0.5084
-    39,step_time,0.4925
-    40,step_time,0.5158
-    41,step_time,0.5194
-    42,step_time,0.5247
-    43,step_time,0.4868
-    44,step_time,0.5017
-    45,step_time,0.4818
-    46,step_time,0.5038
-    47,step_time,0.5056
-    48,step_time,0.4886
-    49,step_time,0.4844
-    50,step_time,0.5019
-    51,step_time,0.5063
-    52,step_time,0.4921
-    53,step_time,0.4974
-    54,step_time,0.4754
-    55,step_time,0.493
+    ```metrics
+    step: 1..55
+    step_time: 0.5103 0.4983 0.4999 0.4941 0.4939 0.4846 0.4945 0.4894 0.4859 0.5015 0.5046 0.4966 0.5139 0.5095
+        0.5106 0.494 0.4853 0.5056 0.5031 0.5073 0.5042 0.5128 0.4971 0.5067 0.4911 0.4774 0.4956 0.5152 0.4835 0.5103
+        0.4933 0.496 0.5004 0.5021 0.4904 0.5013 0.5045 0.5084 0.4925 0.5158 0.5194 0.5247 0.4868 0.5017 0.4818 0.5038
+        0.5056 0.4886 0.4844 0.5019 0.5063 0.4921 0.4974 0.4754 0.493
     ```
     => nothing
 """

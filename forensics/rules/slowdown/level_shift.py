@@ -27,45 +27,17 @@ Mitigating Stragglers for Large-Scale Hybrid-Parallel Training" (2024), on check
 time.
 
 Example:
-    ```metrics step,name,value
-    10,train_time_s,3
-    20,train_time_s,6.1
-    30,train_time_s,9
-    40,train_time_s,12.05
-    50,train_time_s,15.05
-    60,train_time_s,18
-    70,train_time_s,21.1
-    80,train_time_s,24.1
-    90,train_time_s,27.2
-    100,train_time_s,30.1
-    110,train_time_s,40.15
-    120,train_time_s,50.15
-    130,train_time_s,60.1
-    140,train_time_s,70.2
-    150,train_time_s,80.2
-    160,train_time_s,90.3
-    170,train_time_s,100.2
-    180,train_time_s,110.25
-    190,train_time_s,120.25
-    200,train_time_s,130.2
-    210,train_time_s,140.3
-    220,train_time_s,150.3
+    ```metrics
+    step: 10..220/10
+    train_time_s: 3 6.1 9 12.05 15.05 18 21.1 24.1 27.2 30.1 40.15 50.15 60.1 70.2 80.2 90.3 100.2 110.25 120.25 130.2
+        140.3 150.3
     ```
     => SLO001 error confidence=medium step=110 step_lo=100 cause=slow_steps before_s=0.3018 ratio=3.319
 Not this: one slow interval, and pauses for an evaluation
-    ```metrics step,name,value
-    10,train_time_s,9
-    20,train_time_s,12
-    30,train_time_s,15
-    40,train_time_s,18.1
-    40,eval_loss,3.5
-    50,train_time_s,31
-    60,train_time_s,34
-    70,train_time_s,37.2
-    80,train_time_s,47
-    90,train_time_s,50.1
-    100,train_time_s,53
-    110,train_time_s,56.1
+    ```metrics
+    step: 10..110/10
+    train_time_s: 9 12 15 18.1 31 34 37.2 47 50.1 53 56.1
+    eval_loss: -*3 3.5 -*7
     ```
     => nothing
 """

@@ -14,31 +14,15 @@ What to do next: take a profiler trace of a few steady steps.
 References: Chowdhery et al., "PaLM: Scaling Language Modeling with Pathways" (2022), appendix B, which defines MFU.
 
 Example:
-    ```metrics step,name,value
-    1,mfu,0.031
-    2,mfu,0.03
-    3,mfu,0.029
-    4,mfu,0.031
-    5,mfu,0.03
-    6,mfu,0.03
-    7,mfu,0.031
-    8,mfu,0.03
-    9,mfu,0.029
-    10,mfu,0.03
+    ```metrics
+    step: 1..10
+    mfu: 0.031 0.03 0.029 0.031 0.03 0.03 0.031 0.03 0.029 0.03
     ```
     => SLO008 info confidence=low step=2 cause=low_mfu causal=context mfu=0.03000 records=9
 Not this: a usual value, in percent
-    ```metrics step,name,value
-    1,mfu,41
-    2,mfu,42
-    3,mfu,41.5
-    4,mfu,40.9
-    5,mfu,41
-    6,mfu,42
-    7,mfu,41.7
-    8,mfu,41
-    9,mfu,41
-    10,mfu,42
+    ```metrics
+    step: 1..10
+    mfu: 41 42 41.5 40.9 41 42 41.7 41 41 42
     ```
     => nothing
 """

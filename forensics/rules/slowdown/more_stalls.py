@@ -17,215 +17,26 @@ What to do next: time the data loader apart from the step.
 References: Kulldorff, "A Spatial Scan Statistic" (1997).
 
 Example:
-    ```metrics step,name,value
-    1,step_time,0.495
-    2,step_time,0.494
-    3,step_time,0.503
-    4,step_time,0.499
-    5,step_time,0.509
-    6,step_time,0.504
-    7,step_time,0.498
-    8,step_time,0.504
-    9,step_time,0.501
-    10,step_time,0.497
-    11,step_time,0.505
-    12,step_time,0.497
-    13,step_time,0.51
-    14,step_time,0.505
-    15,step_time,0.498
-    16,step_time,0.499
-    17,step_time,0.505
-    18,step_time,0.493
-    19,step_time,0.5
-    20,step_time,0.493
-    21,step_time,0.501
-    22,step_time,0.5
-    23,step_time,0.507
-    24,step_time,0.499
-    25,step_time,0.5
-    26,step_time,0.507
-    27,step_time,0.496
-    28,step_time,0.506
-    29,step_time,0.498
-    30,step_time,0.494
-    31,step_time,0.504
-    32,step_time,0.503
-    33,step_time,0.497
-    34,step_time,0.508
-    35,step_time,0.508
-    36,step_time,0.496
-    37,step_time,0.497
-    38,step_time,0.499
-    39,step_time,0.499
-    40,step_time,0.496
-    41,step_time,0.503
-    42,step_time,0.5
-    43,step_time,0.501
-    44,step_time,0.5
-    45,step_time,0.501
-    46,step_time,0.495
-    47,step_time,0.495
-    48,step_time,0.498
-    49,step_time,0.498
-    50,step_time,0.505
-    51,step_time,0.502
-    52,step_time,0.496
-    53,step_time,0.494
-    54,step_time,0.507
-    55,step_time,0.502
-    56,step_time,0.504
-    57,step_time,0.494
-    58,step_time,0.499
-    59,step_time,0.504
-    60,step_time,0.508
-    61,step_time,0.498
-    62,step_time,0.5
-    63,step_time,0.499
-    64,step_time,0.501
-    65,step_time,0.499
-    66,step_time,0.502
-    67,step_time,0.5
-    68,step_time,0.506
-    69,step_time,0.498
-    70,step_time,0.496
-    71,step_time,0.494
-    72,step_time,0.501
-    73,step_time,0.491
-    74,step_time,0.494
-    75,step_time,0.502
-    76,step_time,0.508
-    77,step_time,0.49
-    78,step_time,2.996
-    79,step_time,0.5
-    80,step_time,3
-    81,step_time,0.508
-    82,step_time,0.503
-    83,step_time,0.498
-    84,step_time,0.507
-    85,step_time,0.505
-    86,step_time,0.504
-    87,step_time,2.995
-    88,step_time,0.503
-    89,step_time,0.511
-    90,step_time,0.5
-    91,step_time,3.005
-    92,step_time,0.493
-    93,step_time,2.997
-    94,step_time,0.498
-    95,step_time,0.503
-    96,step_time,0.509
-    97,step_time,0.498
-    98,step_time,0.504
-    99,step_time,3.003
-    100,step_time,0.497
-    101,step_time,0.503
-    102,step_time,0.5
-    103,step_time,0.502
-    104,step_time,0.497
-    105,step_time,0.504
-    106,step_time,0.504
-    107,step_time,0.501
-    108,step_time,0.498
-    109,step_time,2.992
-    110,step_time,0.495
-    111,step_time,0.506
-    112,step_time,0.501
-    113,step_time,0.498
-    114,step_time,3.005
-    115,step_time,0.503
-    116,step_time,2.995
-    117,step_time,0.499
-    118,step_time,0.503
-    119,step_time,0.501
-    120,step_time,2.997
-    121,step_time,0.496
-    122,step_time,0.484
-    123,step_time,2.996
-    124,step_time,2.99
-    125,step_time,0.505
-    126,step_time,3.005
-    127,step_time,2.998
-    128,step_time,0.499
-    129,step_time,2.996
-    130,step_time,0.502
-    131,step_time,3.004
-    132,step_time,3.004
-    133,step_time,0.51
-    134,step_time,0.506
-    135,step_time,0.503
-    136,step_time,3.005
-    137,step_time,0.5
-    138,step_time,2.999
-    139,step_time,0.511
-    140,step_time,0.496
-    141,step_time,0.495
-    142,step_time,0.497
-    143,step_time,3.004
-    144,step_time,0.495
-    145,step_time,0.502
-    146,step_time,0.511
-    147,step_time,0.502
-    148,step_time,0.506
-    149,step_time,2.992
-    150,step_time,0.498
+    ```metrics
+    step: 1..150
+    step_time: 0.495 0.494 0.503 0.499 0.509 0.504 0.498 0.504 0.501 0.497 0.505 0.497 0.51 0.505 0.498 0.499 0.505
+        0.493 0.5 0.493 0.501 0.5 0.507 0.499 0.5 0.507 0.496 0.506 0.498 0.494 0.504 0.503 0.497 0.508 0.508 0.496
+        0.497 0.499 0.499 0.496 0.503 0.5 0.501 0.5 0.501 0.495 0.495 0.498 0.498 0.505 0.502 0.496 0.494 0.507 0.502
+        0.504 0.494 0.499 0.504 0.508 0.498 0.5 0.499 0.501 0.499 0.502 0.5 0.506 0.498 0.496 0.494 0.501 0.491 0.494
+        0.502 0.508 0.49 2.996 0.5 3 0.508 0.503 0.498 0.507 0.505 0.504 2.995 0.503 0.511 0.5 3.005 0.493 2.997 0.498
+        0.503 0.509 0.498 0.504 3.003 0.497 0.503 0.5 0.502 0.497 0.504 0.504 0.501 0.498 2.992 0.495 0.506 0.501
+        0.498 3.005 0.503 2.995 0.499 0.503 0.501 2.997 0.496 0.484 2.996 2.99 0.505 3.005 2.998 0.499 2.996 0.502
+        3.004 3.004 0.51 0.506 0.503 3.005 0.5 2.999 0.511 0.496 0.495 0.497 3.004 0.495 0.502 0.511 0.502 0.506 2.992
+        0.498
     ```
     => SLO030 error confidence=medium step=78 step_lo=77 cause=stalls added=1.339 z=5.779
 Not this: as many stalls from the beginning on
-    ```metrics step,name,value
-    1,step_time,0.5014
-    2,step_time,0.504
-    3,step_time,0.5027
-    4,step_time,0.4955
-    5,step_time,2.0009
-    6,step_time,0.4971
-    7,step_time,0.5022
-    8,step_time,0.4978
-    9,step_time,0.5035
-    10,step_time,0.5047
-    11,step_time,0.4967
-    12,step_time,0.5053
-    13,step_time,0.5065
-    14,step_time,1.9956
-    15,step_time,0.5043
-    16,step_time,0.5002
-    17,step_time,0.4945
-    18,step_time,0.4984
-    19,step_time,0.4988
-    20,step_time,0.4944
-    21,step_time,0.5033
-    22,step_time,0.5017
-    23,step_time,2.0027
-    24,step_time,0.4962
-    25,step_time,0.5015
-    26,step_time,0.4857
-    27,step_time,0.4948
-    28,step_time,0.4947
-    29,step_time,0.4967
-    30,step_time,0.4973
-    31,step_time,0.5048
-    32,step_time,1.9971
-    33,step_time,0.5036
-    34,step_time,0.4977
-    35,step_time,0.506
-    36,step_time,0.4935
-    37,step_time,0.4959
-    38,step_time,0.4965
-    39,step_time,0.5055
-    40,step_time,0.5067
-    41,step_time,1.9953
-    42,step_time,0.5056
-    43,step_time,0.5014
-    44,step_time,0.5015
-    45,step_time,0.5057
-    46,step_time,0.5072
-    47,step_time,0.5048
-    48,step_time,0.5098
-    49,step_time,0.4955
-    50,step_time,2.0047
-    51,step_time,0.4959
-    52,step_time,0.5057
-    53,step_time,0.5042
-    54,step_time,0.5028
+    ```metrics
+    step: 1..54
+    step_time: 0.5014 0.504 0.5027 0.4955 2.0009 0.4971 0.5022 0.4978 0.5035 0.5047 0.4967 0.5053 0.5065 1.9956 0.5043
+        0.5002 0.4945 0.4984 0.4988 0.4944 0.5033 0.5017 2.0027 0.4962 0.5015 0.4857 0.4948 0.4947 0.4967 0.4973
+        0.5048 1.9971 0.5036 0.4977 0.506 0.4935 0.4959 0.4965 0.5055 0.5067 1.9953 0.5056 0.5014 0.5015 0.5057 0.5072
+        0.5048 0.5098 0.4955 2.0047 0.4959 0.5057 0.5042 0.5028
     ```
     => nothing
 """

@@ -17,141 +17,22 @@ What to do next: compare the period with the intervals of evaluation, saving and
 References: Chernoff, "A Measure of Asymptotic Efficiency" (1952), on the bound.
 
 Example:
-    ```metrics step,name,value
-    1,step_time,0.5007
-    2,step_time,0.5008
-    3,step_time,0.508
-    4,step_time,0.4943
-    5,step_time,0.4889
-    6,step_time,0.5023
-    7,step_time,0.4971
-    8,step_time,0.5014
-    9,step_time,0.5036
-    10,step_time,2.503
-    11,step_time,0.5073
-    12,step_time,0.5068
-    13,step_time,0.4917
-    14,step_time,0.4997
-    15,step_time,0.5101
-    16,step_time,0.498
-    17,step_time,0.5049
-    18,step_time,0.4997
-    19,step_time,0.4979
-    20,step_time,2.508
-    21,step_time,0.5052
-    22,step_time,0.4988
-    23,step_time,0.5046
-    24,step_time,0.4935
-    25,step_time,0.4964
-    26,step_time,0.5045
-    27,step_time,0.5002
-    28,step_time,0.4947
-    29,step_time,0.5023
-    30,step_time,2.5016
-    31,step_time,0.5065
-    32,step_time,0.5048
-    33,step_time,0.4986
-    34,step_time,0.4976
-    35,step_time,0.4993
-    36,step_time,0.4989
-    37,step_time,0.5074
-    38,step_time,0.508
-    39,step_time,0.5068
-    40,step_time,2.5019
-    41,step_time,0.4988
-    42,step_time,0.5045
-    43,step_time,0.4983
-    44,step_time,0.5012
-    45,step_time,0.4917
-    46,step_time,0.4979
-    47,step_time,0.5073
-    48,step_time,0.4949
-    49,step_time,0.4926
-    50,step_time,2.4992
-    51,step_time,0.5084
-    52,step_time,0.5073
-    53,step_time,0.4982
-    54,step_time,0.4976
-    55,step_time,0.4994
-    56,step_time,0.4954
-    57,step_time,0.5002
-    58,step_time,0.4985
-    59,step_time,0.4927
-    60,step_time,2.4971
-    61,step_time,0.4987
-    62,step_time,0.4957
-    63,step_time,0.4944
-    64,step_time,0.5045
-    65,step_time,0.5096
-    66,step_time,0.4986
-    67,step_time,0.4979
-    68,step_time,0.5025
-    69,step_time,0.4989
-    70,step_time,2.4961
-    71,step_time,0.507
-    72,step_time,0.4948
-    73,step_time,0.4964
-    74,step_time,0.4967
-    75,step_time,0.4956
-    76,step_time,0.4988
-    77,step_time,0.5029
-    78,step_time,0.5073
-    79,step_time,0.5033
-    80,step_time,2.5002
-    81,step_time,0.4938
-    82,step_time,0.4997
-    83,step_time,0.4953
-    84,step_time,0.4995
-    85,step_time,0.5049
-    86,step_time,0.501
-    87,step_time,0.4989
-    88,step_time,0.4962
-    89,step_time,0.4999
-    90,step_time,2.5006
+    ```metrics
+    step: 1..90
+    step_time: 0.5007 0.5008 0.508 0.4943 0.4889 0.5023 0.4971 0.5014 0.5036 2.503 0.5073 0.5068 0.4917 0.4997 0.5101
+        0.498 0.5049 0.4997 0.4979 2.508 0.5052 0.4988 0.5046 0.4935 0.4964 0.5045 0.5002 0.4947 0.5023 2.5016 0.5065
+        0.5048 0.4986 0.4976 0.4993 0.4989 0.5074 0.508 0.5068 2.5019 0.4988 0.5045 0.4983 0.5012 0.4917 0.4979 0.5073
+        0.4949 0.4926 2.4992 0.5084 0.5073 0.4982 0.4976 0.4994 0.4954 0.5002 0.4985 0.4927 2.4971 0.4987 0.4957
+        0.4944 0.5045 0.5096 0.4986 0.4979 0.5025 0.4989 2.4961 0.507 0.4948 0.4964 0.4967 0.4956 0.4988 0.5029 0.5073
+        0.5033 2.5002 0.4938 0.4997 0.4953 0.4995 0.5049 0.501 0.4989 0.4962 0.4999 2.5006
     ```
     => SLO005 warning confidence=medium step=10 cause=periodic_pauses causal=context share=0.2879 period_steps=10
 Not this: the same pauses are so short that they cost little
-    ```metrics step,name,value
-    1,step_time,0.4954
-    2,step_time,0.4975
-    3,step_time,0.5044
-    4,step_time,0.4918
-    5,step_time,0.4978
-    6,step_time,0.4942
-    7,step_time,0.5078
-    8,step_time,0.503
-    9,step_time,0.5026
-    10,step_time,0.702
-    11,step_time,0.5014
-    12,step_time,0.5015
-    13,step_time,0.4921
-    14,step_time,0.5013
-    15,step_time,0.503
-    16,step_time,0.4929
-    17,step_time,0.5041
-    18,step_time,0.5033
-    19,step_time,0.4924
-    20,step_time,0.6976
-    21,step_time,0.4985
-    22,step_time,0.4974
-    23,step_time,0.502
-    24,step_time,0.4937
-    25,step_time,0.4989
-    26,step_time,0.5011
-    27,step_time,0.5036
-    28,step_time,0.5002
-    29,step_time,0.4988
-    30,step_time,0.7035
-    31,step_time,0.4901
-    32,step_time,0.5047
-    33,step_time,0.4985
-    34,step_time,0.4938
-    35,step_time,0.4979
-    36,step_time,0.4909
-    37,step_time,0.4899
-    38,step_time,0.4984
-    39,step_time,0.4961
-    40,step_time,0.7037
+    ```metrics
+    step: 1..40
+    step_time: 0.4954 0.4975 0.5044 0.4918 0.4978 0.4942 0.5078 0.503 0.5026 0.702 0.5014 0.5015 0.4921 0.5013 0.503
+        0.4929 0.5041 0.5033 0.4924 0.6976 0.4985 0.4974 0.502 0.4937 0.4989 0.5011 0.5036 0.5002 0.4988 0.7035 0.4901
+        0.5047 0.4985 0.4938 0.4979 0.4909 0.4899 0.4984 0.4961 0.7037
     ```
     => nothing
 """

@@ -16,101 +16,20 @@ What to do next: look for something that grows with the step number.
 References: Schwarz, "Estimating the Dimension of a Model" (1978); Page, "Continuous Inspection Schemes" (1954).
 
 Example:
-    ```metrics step,name,value
-    1,step_time,0.4963
-    2,step_time,0.4976
-    3,step_time,0.4972
-    4,step_time,0.5033
-    5,step_time,0.4954
-    6,step_time,0.505
-    7,step_time,0.4985
-    8,step_time,0.5046
-    9,step_time,0.5002
-    10,step_time,0.4988
-    11,step_time,0.4927
-    12,step_time,0.4966
-    13,step_time,0.4987
-    14,step_time,0.5033
-    15,step_time,0.5012
-    16,step_time,0.4965
-    17,step_time,0.5021
-    18,step_time,0.505
-    19,step_time,0.4993
-    20,step_time,0.4978
-    21,step_time,0.498
-    22,step_time,0.5122
-    23,step_time,0.5191
-    24,step_time,0.5198
-    25,step_time,0.5351
-    26,step_time,0.5392
-    27,step_time,0.5464
-    28,step_time,0.5664
-    29,step_time,0.5732
-    30,step_time,0.5735
-    31,step_time,0.5875
-    32,step_time,0.5995
-    33,step_time,0.6023
-    34,step_time,0.6152
-    35,step_time,0.6301
-    36,step_time,0.6248
-    37,step_time,0.6485
-    38,step_time,0.6617
-    39,step_time,0.6708
-    40,step_time,0.6692
-    41,step_time,0.6914
-    42,step_time,0.6943
-    43,step_time,0.7157
-    44,step_time,0.7276
-    45,step_time,0.7365
-    46,step_time,0.7411
-    47,step_time,0.7544
-    48,step_time,0.7777
-    49,step_time,0.7766
-    50,step_time,0.8002
-    51,step_time,0.8133
-    52,step_time,0.82
-    53,step_time,0.8558
-    54,step_time,0.8497
-    55,step_time,0.8815
-    56,step_time,0.8593
-    57,step_time,0.8712
-    58,step_time,0.9143
-    59,step_time,0.9259
-    60,step_time,0.932
-    61,step_time,0.9495
-    62,step_time,0.9321
-    63,step_time,0.944
-    64,step_time,0.9402
-    65,step_time,0.9479
-    66,step_time,0.9585
+    ```metrics
+    step: 1..66
+    step_time: 0.4963 0.4976 0.4972 0.5033 0.4954 0.505 0.4985 0.5046 0.5002 0.4988 0.4927 0.4966 0.4987 0.5033 0.5012
+        0.4965 0.5021 0.505 0.4993 0.4978 0.498 0.5122 0.5191 0.5198 0.5351 0.5392 0.5464 0.5664 0.5732 0.5735 0.5875
+        0.5995 0.6023 0.6152 0.6301 0.6248 0.6485 0.6617 0.6708 0.6692 0.6914 0.6943 0.7157 0.7276 0.7365 0.7411
+        0.7544 0.7777 0.7766 0.8002 0.8133 0.82 0.8558 0.8497 0.8815 0.8593 0.8712 0.9143 0.9259 0.932 0.9495 0.9321
+        0.944 0.9402 0.9479 0.9585
     ```
     => SLO003 error confidence=medium step=22 step_lo=21 cause=slow_ramp ratio=1.768 z=16.88
 Not this: a level without a trend
-    ```metrics step,name,value
-    1,step_time,0.5005
-    2,step_time,0.5037
-    3,step_time,0.4931
-    4,step_time,0.4957
-    5,step_time,0.5011
-    6,step_time,0.4972
-    7,step_time,0.5128
-    8,step_time,0.4913
-    9,step_time,0.5193
-    10,step_time,0.4903
-    11,step_time,0.5107
-    12,step_time,0.4923
-    13,step_time,0.5168
-    14,step_time,0.5014
-    15,step_time,0.504
-    16,step_time,0.5075
-    17,step_time,0.4937
-    18,step_time,0.4897
-    19,step_time,0.4801
-    20,step_time,0.5124
-    21,step_time,0.4931
-    22,step_time,0.4941
-    23,step_time,0.4997
-    24,step_time,0.5203
+    ```metrics
+    step: 1..24
+    step_time: 0.5005 0.5037 0.4931 0.4957 0.5011 0.4972 0.5128 0.4913 0.5193 0.4903 0.5107 0.4923 0.5168 0.5014 0.504
+        0.5075 0.4937 0.4897 0.4801 0.5124 0.4931 0.4941 0.4997 0.5203
     ```
     => nothing
 """

@@ -19,203 +19,55 @@ What to do next: swap the device or host of that rank with another one.
 References: Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis" (2025).
 
 Example:
-    ```metrics step,rank,name,value
-    1,0,forward_time,0.2007
-    1,1,forward_time,0.2051
-    1,2,forward_time,0.2629
-    1,3,forward_time,0.2022
-    2,0,forward_time,0.2013
-    2,1,forward_time,0.2008
-    2,2,forward_time,0.2618
-    2,3,forward_time,0.2
-    3,0,forward_time,0.1986
-    3,1,forward_time,0.1983
-    3,2,forward_time,0.2571
-    3,3,forward_time,0.2007
-    4,0,forward_time,0.2013
-    4,1,forward_time,0.2036
-    4,2,forward_time,0.2616
-    4,3,forward_time,0.2008
-    5,0,forward_time,0.2016
-    5,1,forward_time,0.2002
-    5,2,forward_time,0.2554
-    5,3,forward_time,0.2024
-    6,0,forward_time,0.1993
-    6,1,forward_time,0.2007
-    6,2,forward_time,0.2596
-    6,3,forward_time,0.2063
-    7,0,forward_time,0.2026
-    7,1,forward_time,0.2011
-    7,2,forward_time,0.2573
-    7,3,forward_time,0.2021
-    8,0,forward_time,0.1984
-    8,1,forward_time,0.2026
-    8,2,forward_time,0.2563
-    8,3,forward_time,0.2
-    9,0,forward_time,0.2022
-    9,1,forward_time,0.1985
-    9,2,forward_time,0.2606
-    9,3,forward_time,0.2006
-    10,0,forward_time,0.2022
-    10,1,forward_time,0.1992
-    10,2,forward_time,0.2622
-    10,3,forward_time,0.2046
-    11,0,forward_time,0.1972
-    11,1,forward_time,0.1985
-    11,2,forward_time,0.2616
-    11,3,forward_time,0.1989
-    12,0,forward_time,0.1975
-    12,1,forward_time,0.2032
-    12,2,forward_time,0.2629
-    12,3,forward_time,0.2026
-    13,0,forward_time,0.2025
-    13,1,forward_time,0.2018
-    13,2,forward_time,0.2581
-    13,3,forward_time,0.1954
-    14,0,forward_time,0.2013
-    14,1,forward_time,0.198
-    14,2,forward_time,0.2605
-    14,3,forward_time,0.2011
-    15,0,forward_time,0.1977
-    15,1,forward_time,0.1996
-    15,2,forward_time,0.2651
-    15,3,forward_time,0.2019
-    16,0,forward_time,0.1969
-    16,1,forward_time,0.1999
-    16,2,forward_time,0.2604
-    16,3,forward_time,0.2015
-    17,0,forward_time,0.2018
-    17,1,forward_time,0.2001
-    17,2,forward_time,0.2597
-    17,3,forward_time,0.2021
-    18,0,forward_time,0.1973
-    18,1,forward_time,0.2027
-    18,2,forward_time,0.2613
-    18,3,forward_time,0.1992
-    19,0,forward_time,0.199
-    19,1,forward_time,0.2007
-    19,2,forward_time,0.2564
-    19,3,forward_time,0.1954
-    20,0,forward_time,0.201
-    20,1,forward_time,0.2033
-    20,2,forward_time,0.2599
-    20,3,forward_time,0.2003
-    21,0,forward_time,0.2002
-    21,1,forward_time,0.1982
-    21,2,forward_time,0.2613
-    21,3,forward_time,0.2019
-    22,0,forward_time,0.2002
-    22,1,forward_time,0.2021
-    22,2,forward_time,0.2575
-    22,3,forward_time,0.2007
-    23,0,forward_time,0.1986
-    23,1,forward_time,0.1991
-    23,2,forward_time,0.2609
-    23,3,forward_time,0.2005
-    24,0,forward_time,0.2019
-    24,1,forward_time,0.2015
-    24,2,forward_time,0.257
-    24,3,forward_time,0.2028
+    ```metrics
+    step: 1..24
+    rank: 0
+    forward_time: 0.2007 0.2013 0.1986 0.2013 0.2016 0.1993 0.2026 0.1984 0.2022 0.2022 0.1972 0.1975 0.2025 0.2013
+        0.1977 0.1969 0.2018 0.1973 0.199 0.201 0.2002 0.2002 0.1986 0.2019
+    ```
+    ```metrics
+    step: 1..24
+    rank: 1
+    forward_time: 0.2051 0.2008 0.1983 0.2036 0.2002 0.2007 0.2011 0.2026 0.1985 0.1992 0.1985 0.2032 0.2018 0.198
+        0.1996 0.1999 0.2001 0.2027 0.2007 0.2033 0.1982 0.2021 0.1991 0.2015
+    ```
+    ```metrics
+    step: 1..24
+    rank: 2
+    forward_time: 0.2629 0.2618 0.2571 0.2616 0.2554 0.2596 0.2573 0.2563 0.2606 0.2622 0.2616 0.2629 0.2581 0.2605
+        0.2651 0.2604 0.2597 0.2613 0.2564 0.2599 0.2613 0.2575 0.2609 0.257
+    ```
+    ```metrics
+    step: 1..24
+    rank: 3
+    forward_time: 0.2022 0.2 0.2007 0.2008 0.2024 0.2063 0.2021 0.2 0.2006 0.2046 0.1989 0.2026 0.1954 0.2011 0.2019
+        0.2015 0.2021 0.1992 0.1954 0.2003 0.2019 0.2007 0.2005 0.2028
     ```
     => SLO006 error confidence=high step=1 rank=2 cause=straggler excess=0.2977 z=99.24
 Not this: all ranks alike
-    ```metrics step,rank,name,value
-    1,0,forward_time,0.1969
-    1,1,forward_time,0.1999
-    1,2,forward_time,0.2007
-    1,3,forward_time,0.1999
-    2,0,forward_time,0.2011
-    2,1,forward_time,0.2001
-    2,2,forward_time,0.198
-    2,3,forward_time,0.2017
-    3,0,forward_time,0.1999
-    3,1,forward_time,0.1981
-    3,2,forward_time,0.2001
-    3,3,forward_time,0.2
-    4,0,forward_time,0.2007
-    4,1,forward_time,0.1988
-    4,2,forward_time,0.2004
-    4,3,forward_time,0.1996
-    5,0,forward_time,0.2033
-    5,1,forward_time,0.1993
-    5,2,forward_time,0.2026
-    5,3,forward_time,0.1998
-    6,0,forward_time,0.2023
-    6,1,forward_time,0.2048
-    6,2,forward_time,0.1992
-    6,3,forward_time,0.2003
-    7,0,forward_time,0.1982
-    7,1,forward_time,0.1986
-    7,2,forward_time,0.1989
-    7,3,forward_time,0.2002
-    8,0,forward_time,0.2019
-    8,1,forward_time,0.2018
-    8,2,forward_time,0.199
-    8,3,forward_time,0.2003
-    9,0,forward_time,0.197
-    9,1,forward_time,0.2012
-    9,2,forward_time,0.1995
-    9,3,forward_time,0.1978
-    10,0,forward_time,0.1985
-    10,1,forward_time,0.2012
-    10,2,forward_time,0.2002
-    10,3,forward_time,0.2013
-    11,0,forward_time,0.1991
-    11,1,forward_time,0.2003
-    11,2,forward_time,0.1995
-    11,3,forward_time,0.1969
-    12,0,forward_time,0.1997
-    12,1,forward_time,0.1997
-    12,2,forward_time,0.1986
-    12,3,forward_time,0.2016
-    13,0,forward_time,0.2044
-    13,1,forward_time,0.2029
-    13,2,forward_time,0.2001
-    13,3,forward_time,0.1977
-    14,0,forward_time,0.1996
-    14,1,forward_time,0.1987
-    14,2,forward_time,0.2003
-    14,3,forward_time,0.2024
-    15,0,forward_time,0.1999
-    15,1,forward_time,0.1971
-    15,2,forward_time,0.2028
-    15,3,forward_time,0.2001
-    16,0,forward_time,0.2028
-    16,1,forward_time,0.1982
-    16,2,forward_time,0.2051
-    16,3,forward_time,0.1975
-    17,0,forward_time,0.2003
-    17,1,forward_time,0.2017
-    17,2,forward_time,0.1948
-    17,3,forward_time,0.1984
-    18,0,forward_time,0.1968
-    18,1,forward_time,0.2035
-    18,2,forward_time,0.2014
-    18,3,forward_time,0.1981
-    19,0,forward_time,0.1965
-    19,1,forward_time,0.1965
-    19,2,forward_time,0.2003
-    19,3,forward_time,0.1984
-    20,0,forward_time,0.2007
-    20,1,forward_time,0.1989
-    20,2,forward_time,0.1966
-    20,3,forward_time,0.2037
-    21,0,forward_time,0.201
-    21,1,forward_time,0.1986
-    21,2,forward_time,0.1993
-    21,3,forward_time,0.2027
-    22,0,forward_time,0.2017
-    22,1,forward_time,0.1975
-    22,2,forward_time,0.203
-    22,3,forward_time,0.1987
-    23,0,forward_time,0.2012
-    23,1,forward_time,0.1976
-    23,2,forward_time,0.1986
-    23,3,forward_time,0.2016
-    24,0,forward_time,0.1976
-    24,1,forward_time,0.2002
-    24,2,forward_time,0.2008
-    24,3,forward_time,0.1987
+    ```metrics
+    step: 1..24
+    rank: 0
+    forward_time: 0.1969 0.2011 0.1999 0.2007 0.2033 0.2023 0.1982 0.2019 0.197 0.1985 0.1991 0.1997 0.2044 0.1996
+        0.1999 0.2028 0.2003 0.1968 0.1965 0.2007 0.201 0.2017 0.2012 0.1976
+    ```
+    ```metrics
+    step: 1..24
+    rank: 1
+    forward_time: 0.1999 0.2001 0.1981 0.1988 0.1993 0.2048 0.1986 0.2018 0.2012 0.2012 0.2003 0.1997 0.2029 0.1987
+        0.1971 0.1982 0.2017 0.2035 0.1965 0.1989 0.1986 0.1975 0.1976 0.2002
+    ```
+    ```metrics
+    step: 1..24
+    rank: 2
+    forward_time: 0.2007 0.198 0.2001 0.2004 0.2026 0.1992 0.1989 0.199 0.1995 0.2002 0.1995 0.1986 0.2001 0.2003
+        0.2028 0.2051 0.1948 0.2014 0.2003 0.1966 0.1993 0.203 0.1986 0.2008
+    ```
+    ```metrics
+    step: 1..24
+    rank: 3
+    forward_time: 0.1999 0.2017 0.2 0.1996 0.1998 0.2003 0.2002 0.2003 0.1978 0.2013 0.1969 0.2016 0.1977 0.2024
+        0.2001 0.1975 0.1984 0.1981 0.1984 0.2037 0.2027 0.1987 0.2016 0.1987
     ```
     => nothing
 """

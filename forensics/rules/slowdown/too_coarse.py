@@ -15,81 +15,16 @@ What to do next: print more digits.
 References: Widrow and Kollar, "Quantization Noise" (2008).
 
 Example:
-    ```metrics step,name,value
-    1,step_time,0.3
-    2,step_time,0.4
-    3,step_time,0.3
-    4,step_time,0.4
-    5,step_time,0.3
-    6,step_time,0.3
-    7,step_time,0.3
-    8,step_time,0.3
-    9,step_time,0.3
-    10,step_time,0.3
-    11,step_time,0.4
-    12,step_time,0.3
-    13,step_time,0.3
-    14,step_time,0.3
-    15,step_time,0.3
-    16,step_time,0.4
-    17,step_time,0.3
-    18,step_time,0.3
-    19,step_time,0.3
-    20,step_time,0.3
-    21,step_time,0.4
-    22,step_time,0.3
-    23,step_time,0.3
-    24,step_time,0.4
-    25,step_time,0.3
-    26,step_time,0.3
-    27,step_time,0.4
-    28,step_time,0.3
-    29,step_time,0.3
-    30,step_time,0.3
-    31,step_time,0.3
-    32,step_time,0.3
-    33,step_time,0.3
-    34,step_time,0.3
-    35,step_time,0.4
-    36,step_time,0.4
-    37,step_time,0.3
-    38,step_time,0.3
-    39,step_time,0.3
-    40,step_time,0.3
+    ```metrics
+    step: 1..40
+    step_time: 0.3 0.4 0.3 0.4 0.3*6 0.4 0.3*4 0.4 0.3*4 0.4 0.3 0.3 0.4 0.3 0.3 0.4 0.3*7 0.4 0.4 0.3*4
     ```
     => SLO031 info confidence=high cause=coarse_times causal=context resolution=0.3333 records=38
 Not this: enough digits
-    ```metrics step,name,value
-    1,step_time,0.5048
-    2,step_time,0.4946
-    3,step_time,0.4994
-    4,step_time,0.5013
-    5,step_time,0.5087
-    6,step_time,0.4952
-    7,step_time,0.4973
-    8,step_time,0.4961
-    9,step_time,0.5044
-    10,step_time,0.492
-    11,step_time,0.4989
-    12,step_time,0.4934
-    13,step_time,0.4982
-    14,step_time,0.5038
-    15,step_time,0.4972
-    16,step_time,0.5035
-    17,step_time,0.4976
-    18,step_time,0.4997
-    19,step_time,0.4992
-    20,step_time,0.4955
-    21,step_time,0.5021
-    22,step_time,0.5032
-    23,step_time,0.4959
-    24,step_time,0.5034
-    25,step_time,0.5005
-    26,step_time,0.4978
-    27,step_time,0.5007
-    28,step_time,0.5041
-    29,step_time,0.5037
-    30,step_time,0.5075
+    ```metrics
+    step: 1..30
+    step_time: 0.5048 0.4946 0.4994 0.5013 0.5087 0.4952 0.4973 0.4961 0.5044 0.492 0.4989 0.4934 0.4982 0.5038 0.4972
+        0.5035 0.4976 0.4997 0.4992 0.4955 0.5021 0.5032 0.4959 0.5034 0.5005 0.4978 0.5007 0.5041 0.5037 0.5075
     ```
     => nothing
 """

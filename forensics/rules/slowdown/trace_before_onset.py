@@ -18,58 +18,20 @@ Example:
     ```spans step,category,name,start_ns,dur_ns,thread
     12,user_annotation,ProfilerStep#12,0,1000000,1/1
     ```
-    ```metrics step,name,value
-    10,train_time_s,3
-    20,train_time_s,6.1
-    30,train_time_s,9
-    40,train_time_s,12.05
-    50,train_time_s,15.05
-    60,train_time_s,18
-    70,train_time_s,21.1
-    80,train_time_s,24.1
-    90,train_time_s,27.2
-    100,train_time_s,30.1
-    110,train_time_s,40.15
-    120,train_time_s,50.15
-    130,train_time_s,60.1
-    140,train_time_s,70.2
-    150,train_time_s,80.2
-    160,train_time_s,90.3
-    170,train_time_s,100.2
-    180,train_time_s,110.25
-    190,train_time_s,120.25
-    200,train_time_s,130.2
-    210,train_time_s,140.3
-    220,train_time_s,150.3
+    ```metrics
+    step: 10..220/10
+    train_time_s: 3 6.1 9 12.05 15.05 18 21.1 24.1 27.2 30.1 40.15 50.15 60.1 70.2 80.2 90.3 100.2 110.25 120.25 130.2
+        140.3 150.3
     ```
     => SLO019 info confidence=medium step=110 step_lo=12 cause=trace_before_onset last_traced_step=12 onset_step=110
 Not this: a trace of the slow phase
     ```spans step,category,name,start_ns,dur_ns,thread
     132,user_annotation,ProfilerStep#132,0,1000000,1/1
     ```
-    ```metrics step,name,value
-    10,train_time_s,3
-    20,train_time_s,6.1
-    30,train_time_s,9
-    40,train_time_s,12.05
-    50,train_time_s,15.05
-    60,train_time_s,18
-    70,train_time_s,21.1
-    80,train_time_s,24.1
-    90,train_time_s,27.2
-    100,train_time_s,30.1
-    110,train_time_s,40.15
-    120,train_time_s,50.15
-    130,train_time_s,60.1
-    140,train_time_s,70.2
-    150,train_time_s,80.2
-    160,train_time_s,90.3
-    170,train_time_s,100.2
-    180,train_time_s,110.25
-    190,train_time_s,120.25
-    200,train_time_s,130.2
-    210,train_time_s,140.3
-    220,train_time_s,150.3
+    ```metrics
+    step: 10..220/10
+    train_time_s: 3 6.1 9 12.05 15.05 18 21.1 24.1 27.2 30.1 40.15 50.15 60.1 70.2 80.2 90.3 100.2 110.25 120.25 130.2
+        140.3 150.3
     ```
     => nothing
 """

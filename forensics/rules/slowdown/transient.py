@@ -17,146 +17,23 @@ References: Chow et al., "FBDetect: Catching Tiny Performance Regressions at Hyp
 went away.
 
 Example:
-    ```metrics step,name,value
-    1,step_time,0.5005
-    2,step_time,0.5063
-    3,step_time,0.4954
-    4,step_time,0.505
-    5,step_time,0.4987
-    6,step_time,0.4987
-    7,step_time,0.5096
-    8,step_time,0.5008
-    9,step_time,0.4998
-    10,step_time,0.5037
-    11,step_time,0.5057
-    12,step_time,0.4998
-    13,step_time,0.5029
-    14,step_time,0.4952
-    15,step_time,0.4982
-    16,step_time,0.4978
-    17,step_time,0.4934
-    18,step_time,0.4925
-    19,step_time,0.4919
-    20,step_time,0.4988
-    21,step_time,0.4991
-    22,step_time,0.4984
-    23,step_time,0.5003
-    24,step_time,0.4934
-    25,step_time,0.4996
-    26,step_time,0.5012
-    27,step_time,0.5038
-    28,step_time,0.4958
-    29,step_time,0.498
-    30,step_time,0.49
-    31,step_time,0.796
-    32,step_time,0.7826
-    33,step_time,0.7887
-    34,step_time,0.8089
-    35,step_time,0.7826
-    36,step_time,0.8064
-    37,step_time,0.8026
-    38,step_time,0.7975
-    39,step_time,0.8037
-    40,step_time,0.8042
-    41,step_time,0.8084
-    42,step_time,0.7982
-    43,step_time,0.7953
-    44,step_time,0.7952
-    45,step_time,0.7921
-    46,step_time,0.7996
-    47,step_time,0.7937
-    48,step_time,0.8086
-    49,step_time,0.7852
-    50,step_time,0.7913
-    51,step_time,0.7924
-    52,step_time,0.7834
-    53,step_time,0.8154
-    54,step_time,0.781
-    55,step_time,0.7977
-    56,step_time,0.4974
-    57,step_time,0.5083
-    58,step_time,0.4902
-    59,step_time,0.5054
-    60,step_time,0.4964
-    61,step_time,0.4992
-    62,step_time,0.4967
-    63,step_time,0.5032
-    64,step_time,0.4943
-    65,step_time,0.4996
-    66,step_time,0.5018
-    67,step_time,0.5093
-    68,step_time,0.4881
-    69,step_time,0.5077
-    70,step_time,0.5048
-    71,step_time,0.4976
-    72,step_time,0.5015
-    73,step_time,0.4977
-    74,step_time,0.5083
-    75,step_time,0.501
-    76,step_time,0.4989
-    77,step_time,0.4989
-    78,step_time,0.499
-    79,step_time,0.4991
-    80,step_time,0.4956
+    ```metrics
+    step: 1..80
+    step_time: 0.5005 0.5063 0.4954 0.505 0.4987 0.4987 0.5096 0.5008 0.4998 0.5037 0.5057 0.4998 0.5029 0.4952 0.4982
+        0.4978 0.4934 0.4925 0.4919 0.4988 0.4991 0.4984 0.5003 0.4934 0.4996 0.5012 0.5038 0.4958 0.498 0.49 0.796
+        0.7826 0.7887 0.8089 0.7826 0.8064 0.8026 0.7975 0.8037 0.8042 0.8084 0.7982 0.7953 0.7952 0.7921 0.7996
+        0.7937 0.8086 0.7852 0.7913 0.7924 0.7834 0.8154 0.781 0.7977 0.4974 0.5083 0.4902 0.5054 0.4964 0.4992 0.4967
+        0.5032 0.4943 0.4996 0.5018 0.5093 0.4881 0.5077 0.5048 0.4976 0.5015 0.4977 0.5083 0.501 0.4989 0.4989 0.499
+        0.4991 0.4956
     ```
     => SLO002 warning confidence=low step=31 step_lo=30 cause=temporary_slowdown causal=context ratio=1.595 lost=0.1586
 Not this: three single slow records
-    ```metrics step,name,value
-    1,step_time,0.5104
-    2,step_time,0.4905
-    3,step_time,0.4823
-    4,step_time,0.4994
-    5,step_time,0.4993
-    6,step_time,0.5019
-    7,step_time,0.499
-    8,step_time,0.4993
-    9,step_time,0.5017
-    10,step_time,0.5049
-    11,step_time,0.4978
-    12,step_time,0.4981
-    13,step_time,0.5098
-    14,step_time,0.5027
-    15,step_time,4.1
-    16,step_time,0.4951
-    17,step_time,0.5118
-    18,step_time,0.5039
-    19,step_time,0.4971
-    20,step_time,0.4942
-    21,step_time,0.5015
-    22,step_time,0.4959
-    23,step_time,0.4947
-    24,step_time,0.4936
-    25,step_time,0.4975
-    26,step_time,0.5056
-    27,step_time,0.4978
-    28,step_time,0.4928
-    29,step_time,0.5034
-    30,step_time,4
-    31,step_time,0.5003
-    32,step_time,0.5042
-    33,step_time,0.506
-    34,step_time,0.4992
-    35,step_time,0.4993
-    36,step_time,0.4998
-    37,step_time,0.4944
-    38,step_time,0.5034
-    39,step_time,0.5069
-    40,step_time,0.5009
-    41,step_time,0.4988
-    42,step_time,0.4987
-    43,step_time,0.4961
-    44,step_time,0.496
-    45,step_time,4.2
-    46,step_time,0.498
-    47,step_time,0.4958
-    48,step_time,0.4978
-    49,step_time,0.4922
-    50,step_time,0.5018
-    51,step_time,0.5002
-    52,step_time,0.4943
-    53,step_time,0.4886
-    54,step_time,0.5
-    55,step_time,0.5056
+    ```metrics
+    step: 1..55
+    step_time: 0.5104 0.4905 0.4823 0.4994 0.4993 0.5019 0.499 0.4993 0.5017 0.5049 0.4978 0.4981 0.5098 0.5027 4.1
+        0.4951 0.5118 0.5039 0.4971 0.4942 0.5015 0.4959 0.4947 0.4936 0.4975 0.5056 0.4978 0.4928 0.5034 4 0.5003
+        0.5042 0.506 0.4992 0.4993 0.4998 0.4944 0.5034 0.5069 0.5009 0.4988 0.4987 0.4961 0.496 4.2 0.498 0.4958
+        0.4978 0.4922 0.5018 0.5002 0.4943 0.4886 0.5 0.5056
     ```
     => nothing
 """
