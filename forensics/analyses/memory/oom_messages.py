@@ -34,8 +34,14 @@ _OTHERS_SHARE = 0.1
 _DETAILS = "oom-detail"
 _ENOUGH = 3
 #: Words in a path or a function of the frame that raised, and the phase that they mean; the first that fits.
+#: `eval_frame` is how CPython calls what runs a frame (PEP 523), and torch.compile's file of that name: no evaluation.
 _PHASES: tuple[tuple[Phase, re.Pattern[str]], ...] = (
-    ("evaluation", re.compile(r"(?i)\b(?:eval\w*|valid\w*|test_step|prediction_step|compute_metrics)\b|_eval|evaluat")),
+    (
+        "evaluation",
+        re.compile(
+            r"(?i)\b(?:eval(?!_frame)\w*|valid\w*|test_step|prediction_step|compute_metrics)\b|_eval(?!_frame)|evaluat"
+        ),
+    ),
     ("generation", re.compile(r"(?i)generat|rollout|sample\b|inference|decod")),
     ("backward", re.compile(r"(?i)backward|autograd")),
     ("optimizer", re.compile(r"(?i)optim|adam|\bstep\b.*optim|zero_grad|foreach")),

@@ -162,6 +162,8 @@ def test_the_phase_comes_from_the_frame_that_raised() -> None:
         "src/loop.py:90 evaluate": "evaluation", "torch/autograd/graph.py:8 _engine_run_backward": "backward",
         "torch/optim/adam.py:9 step": "optimizer", "src/model.py:7 forward": "forward", "x.py:1 main": "unknown",
         "transformers/modeling_utils.py:44 from_pretrained": "loading",
+        "torch/_dynamo/eval_frame.py:655 _fn": "unknown", "run/eval_frames.py:3 main": "unknown",
+        "run/eval_loop.py:3 main": "evaluation",
     }  # fmt: skip
     assert {frame: phase_of(frame) for frame in frames} == frames
 
