@@ -1,8 +1,9 @@
 """What a trainer prints of reinforcement learning on a language model, as one series per quantity.
 
 Printed names differ from trainer to trainer; `names.tsv` maps them to quantities, with the trainer of each row. Only
-sources that print a name marked there are read: entropy, KL and reward alone mean other things elsewhere (supervised
-fine-tuning prints an entropy, preference tuning prints rewards, a game's reward is zero for long).
+sources that print a name marked there, or a reward beside a KL, are read: entropy, KL and reward alone mean other
+things elsewhere (supervised fine-tuning prints an entropy, preference tuning prints rewards, a game's reward is zero
+for long).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from forensics.case.steps import ordered
 from forensics.store.run import Run
 
 _PREFIX = r"^train(?:ing)?/"
+#: Quantities that mark it when one source prints them all: only here is a reward weighed against a reference policy.
+_TOGETHER = ("reward", "kl")
 _NO_SERIES = r"^(?:eval|val|test|valid|validation)[_/]"
 #: Preference tuning (DPO, KTO, ORPO) calls its implicit margins rewards.
 _PREFERENCE = r"^rewards/(?:chosen|rejected|accurac|margin)"
@@ -86,13 +89,14 @@ def _named(run: Run) -> pl.DataFrame:
     printed = pl.coalesce("raw_name", "name")
     names = metric_names(run).select("source", "name", raw_name=printed).unique(maintain_order=True)
     known = _quantities(names.select(pl.col("raw_name").unique(maintain_order=True)))
-    if not known["mark"].any():
+    if not (known["mark"].any() or set(_TOGETHER) <= set(known["quantity"])):
         return known.clear().with_columns(source=pl.lit(None, dtype=pl.String))
     names = names.join(known, on="raw_name", how="inner", maintain_order="left")
+    together = pl.all_horizontal((pl.col("quantity") == one).any().over("source") for one in _TOGETHER)
     quantity = pl.when(pl.col("name") == "loss").then(pl.lit("loss")).otherwise(pl.col("quantity"))
     return (
         names.with_columns(quantity=quantity)
-        .filter(pl.col("quantity").is_not_null() & pl.col("mark").any().over("source"))
+        .filter(pl.col("quantity").is_not_null() & (pl.col("mark").any().over("source") | together))
         .unique(["source", "raw_name"], maintain_order=True)
         .select("source", "raw_name", "plain", "quantity")
         .sort("source", "raw_name")

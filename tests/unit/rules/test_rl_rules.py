@@ -67,6 +67,7 @@ def test_every_row_of_the_table_names_its_source_and_a_rule_that_exists() -> Non
         ("reward", "response_length"),
         ("train/rewards/exact/mean", "train/frac_reward_zero_std"),
         ("objective/scores", "objective/kl"),
+        ("reward", "kl"),
     ],
 )
 def test_a_dead_reward_is_found_under_the_names_of_each_trainer(reward: str, mark: str) -> None:
@@ -110,8 +111,9 @@ def test_a_solved_task_without_advantage_is_only_a_remark() -> None:
         {"rewards/chosen": [0.0] * 60, "rewards/rejected": [0.0] * 60, "entropy": [0.001] * 60, "loss": [0.69] * 60},
         {"loss": [1.5] * 60, "entropy": [1.9] * 60, "grad_norm": [30.0] * 60},
         {"reward": [0.0] * 60, "episode_length": [200.0] * 60, "entropy": [0.001] * 60},
+        {"rewards/chosen": [0.0] * 60, "kl": [9.0] * 60, "entropy": [0.001] * 60},
     ],
-    ids=["preference tuning", "supervised fine-tuning", "a game"],
+    ids=["preference tuning", "supervised fine-tuning", "a game", "preference tuning with a KL"],
 )
 def test_what_is_no_reinforcement_learning_on_a_language_model_is_not_judged(series: dict[str, list[float]]) -> None:
     assert rl_series(rl_run(series), "reward", "entropy", "grad_norm") == ()
