@@ -278,6 +278,7 @@ _SAVE = r"(?i)\bsav(?:ed|ing)\b"
 _THING = r"(?:checkpoint|ckpt|model|weights|state|snapshot)"
 _PATH = r"[^\s'\",]*"
 #: Save lines as custom loops print them; the step stands in the path, in the text, or on the nearest earlier line.
+#: What was written or dumped, and not saved, is a checkpoint where its path ends as files of weights do.
 CHECKPOINT_LINES: tuple[Line, ...] = (
     Line(
         "saved",
@@ -294,5 +295,9 @@ CHECKPOINT_LINES: tuple[Line, ...] = (
         "saved",
         "av",
         rf"{_SAVE}.*?(?P<path>{_PATH}(?:[/\\]{_PATH}{_THING}{_PATH}|\.(?:pth?|ckpt|safetensors|h5|keras|tar)\b))",
+    ),
+    *(
+        Line("saved", end, rf"(?i)\b\w+{end}\b.*?(?P<path>{_PATH}\.(?:pth?|ckpt|safetensors|h5|keras|tar)\b)")
+        for end in ("rote", "riting", "ritten", "umped", "umping")
     ),
 )

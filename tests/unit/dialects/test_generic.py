@@ -224,12 +224,17 @@ def test_save_lines_name_their_step_and_path() -> None:
         "Saved checkpoint at step 120 to out/run",
         "saving model to out/ckpt_120.pt",
         "Saving model weights to out/final/model.safetensors",
+        "wrote weights -> ckpts/weights_000120.pt",
+        "dumped 12 tensors into out/last.ckpt",
+        "wrote the summary to out/model.json",
+        "overwrote nothing; rewriting plots to plots/model_3.png",
     ]
     dialect = learn(lines)
     assert dialect is not None
     saved = parse_text(dialect, "\n".join(lines))["checkpoints"]
     assert set(saved["step"].to_list()) == {120}
-    assert {"out/run", "out/ckpt_120.pt", "out/final/model.safetensors"} <= set(saved["path"].to_list())
+    paths = {"out/run", "out/ckpt_120.pt", "out/final/model.safetensors", "ckpts/weights_000120.pt", "out/last.ckpt"}
+    assert set(saved["path"].to_list()) == paths
 
 
 NOT_METRICS = {
