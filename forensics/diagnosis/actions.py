@@ -13,6 +13,7 @@ import polars as pl
 from forensics.action import Action, Setting
 from forensics.analyses.memory.series import MEANINGS
 from forensics.case.backend import backend
+from forensics.case.checkpoints import known
 from forensics.case.ranks import world
 from forensics.case.settings import settings
 from forensics.dialects.advice import Advice, advice, advice_for
@@ -29,7 +30,7 @@ _HOST_FAMILY = "host_memory"
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What conditions ask for: `on` holds the backend, whose memory it is, and `ranks`; `line` is the error line."""
+    """What conditions ask for: `on` is the backend, whose memory it is, `ranks`, `saves`; `line` is the error line."""
 
     on: frozenset[str]
     trainers: frozenset[str]
@@ -74,9 +75,10 @@ def _situation(
         "next": next((step for step in (lead.next if lead is not None else ()) if not _is_command(step)), ""),
         "fix": (line or advice_for(verdict.cause) or _NOTHING).fix,
     }
+    states = {"ranks": len(world(run)) > 1, "saves": not known(run).is_empty()}
     formats = run.scan("sources").select(pl.col("format").drop_nulls().unique()).collect().to_series()
     return Situation(
-        on=frozenset({backend(run), _memory(verdict, lead, line), "ranks" if len(world(run)) > 1 else ""} - {""}),
+        on=frozenset({backend(run), _memory(verdict, lead, line), *(s for s, holds in states.items() if holds)} - {""}),
         trainers=frozenset(name for told in formats for name in re.findall(r"\w+", told)),
         line=line,
         beside=frozenset(f.cause for f in findings if f is not lead),
@@ -96,8 +98,8 @@ def _memory(verdict: Verdict, lead: Finding | None, line: Advice | None) -> str:
     """Whose memory a verdict speaks of: `host` or `device`; empty for other verdicts."""
     if verdict.shape is not Shape.OOM:
         return ""
-    if (known := line or advice_for(verdict.cause)) is not None:
-        return "host" if known.family == _HOST_FAMILY else "device"
+    if (said := line or advice_for(verdict.cause)) is not None:
+        return "host" if said.family == _HOST_FAMILY else "device"
     told = (MEANINGS.get(e.name or "") for e in (lead.evidence if lead is not None else ()))
     first = next((meaning for meaning in told if meaning is not None), None)
     return "host" if first is not None and first.is_host else "device"
@@ -122,7 +124,7 @@ def _fits(remedy: Remedy, now: Situation) -> bool:
         (remedy.line, frozenset({now.line.line} if now.line is not None else ())),
         (remedy.beside, now.beside),
     )
-    return all(not wanted or known.intersection(wanted) for wanted, known in asked)
+    return all(not wanted or present.intersection(wanted) for wanted, present in asked)
 
 
 def _unique(told: Iterable[Action]) -> Iterator[Action]:

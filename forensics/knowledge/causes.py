@@ -6,11 +6,11 @@ be left out where an error line of that cause says it.
 
 An action has `text`, and may have `otherwise` (the text where a value in `text` is not known), `command`, `source`, and
 conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu; host or device for memory; ranks where there
-are several), `trainer`, `line` (ids of error lines), `beside` (causes that other findings give), `setting` with
-`unless` (a pattern of values) or `within` (two numbers, above the first and up to the second) that make it needless, or
-`where` (a pattern of the values that it is about). `{fix}` is the advice of the error line, `{next}` the first step
-that the finding names itself. A part in brackets is left out where a value in it is not known: `the batch[ of step
-{step}]`.
+are several, saves where a checkpoint was saved), `trainer`, `line` (ids of error lines), `beside` (causes that other
+findings give), `setting` with `unless` (a pattern of values) or `within` (two numbers, above the first and up to the
+second) that make it needless, or `where` (a pattern of the values that it is about). `{fix}` is the advice of the error
+line, `{next}` the first step that the finding names itself. A part in brackets is left out where a value in it is not
+known: `the batch[ of step {step}]`.
 """
 
 from __future__ import annotations

@@ -126,6 +126,14 @@ def test_a_step_that_the_finding_names_itself_leads_where_the_row_asks_for_it() 
     assert "was meant" in told(finding(Shape.BAD_EVAL, "wrong_checkpoint"))[0].text
 
 
+def test_pauses_are_laid_to_saves_only_where_the_run_saves() -> None:
+    saved = pl.DataFrame({"source": ["a.log"], "line": [3], "step": [20], "path": ["out/step_20"], "kind": ["saved"]})
+    pauses = finding(Shape.SLOWDOWN, "periodic_pauses")
+    assert told(pauses, run_of("a", {"checkpoints": saved}))[0].text.startswith("Save less often")
+    assert "checkpoint" not in texts(told(pauses)).lower()
+    assert told(pauses)[0].text.startswith("Time apart what runs at these steps")
+
+
 def test_a_cause_that_nobody_described_has_no_action() -> None:
     assert told(finding(Shape.CRASH, "tide_was_out")) == ()
     assert actions(run_with(), Verdict(Outcome.HEALTHY, "h"), ()) == ()
