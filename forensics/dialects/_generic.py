@@ -20,11 +20,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import itemgetter
 
+from forensics.dialects._continued import continues
 from forensics.dialects._counters import is_of_data
 from forensics.dialects._generic_tables import tables
 from forensics.dialects._learned import Column, Family, as_line, finish
 from forensics.dialects._masking import Slot, slots
-from forensics.dialects.spec import Dialect, Line
+from forensics.dialects._save_lines import CHECKPOINT_LINES
+from forensics.dialects.spec import Dialect
 
 _STEP = re.compile(
     r"(?:(?:global|train|training|num|n|total)_?)?(?:steps?|iters?|iterations?|updates?|timesteps?)"
@@ -104,13 +106,21 @@ def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int, *
             signature = _signature(row)
             if signature and len(signature) <= _MAX_COLUMNS and len(set(signature)) == len(signature):
                 groups.setdefault(signature, []).append((at, row))
+    records: set[int] = set()
+    rest: list[tuple[tuple[str, ...], list[int], list[tuple[Slot, ...]]]] = []
     for signature, found in sorted(_merged(groups).items(), key=lambda kv: -len(kv[1])):
         found.sort(key=itemgetter(0))
-        rows = [row for _, row in found]
-        who = [ranks[at] for at, _ in found] if ranks else []
+        places, rows = [at for at, _ in found], [row for _, row in found]
+        who = [ranks[at] for at in places] if ranks else []
         trusted = len(rows) >= repeats or (excerpt and any(map(_is_lost, rows)))
         if trusted and (family := _family(signature, rows, who)) is not None:
+            records.update(places if family.is_metric and "step" in family.roles.values() else ())
             yield family
+        elif trusted:
+            rest.append((signature, places, rows))
+    for signature, places, rows in rest:
+        if continues(places, rows, frozenset(records)):
+            yield Family(tuple(_column(key, rows, []) for key in signature), {}, is_metric=True)
 
 
 def _is_lost(row: tuple[Slot, ...]) -> bool:
@@ -272,32 +282,3 @@ def _grows(column: Column) -> bool:
     pairs = list(enumerate(pairwise(column.values), 1))
     rises = sum(b > a for _, (a, b) in pairs)
     return rises > 0 and sum(b < a and i not in column.begins for i, (a, b) in pairs) <= max(1, rises // 5)
-
-
-_SAVE = r"(?i)\bsav(?:ed|ing)\b"
-_THING = r"(?:checkpoint|ckpt|model|weights|state|snapshot)"
-_PATH = r"[^\s'\",]*"
-#: Save lines as custom loops print them; the step stands in the path, in the text, or on the nearest earlier line.
-#: What was written or dumped, and not saved, is a checkpoint where its path ends as files of weights do.
-CHECKPOINT_LINES: tuple[Line, ...] = (
-    Line(
-        "saved",
-        "av",
-        rf"{_SAVE}.*?(?P<path>{_PATH}(?:step|iter|update|checkpoint|ckpt|model|state)[a-z]*[-_=/]?(?P<step>\d+){_PATH})",
-    ),
-    Line(
-        "saved",
-        "av",
-        rf"{_SAVE}[^/]*?{_THING}[^/]*?\b(?:step|iter(?:ation)?|update)s?[ :=#]*(?P<step>\d+)"
-        rf"(?:.*?(?P<path>{_PATH}[/\\]{_PATH}))?",
-    ),
-    Line(
-        "saved",
-        "av",
-        rf"{_SAVE}.*?(?P<path>{_PATH}(?:[/\\]{_PATH}{_THING}{_PATH}|\.(?:pth?|ckpt|safetensors|h5|keras|tar)\b))",
-    ),
-    *(
-        Line("saved", end, rf"(?i)\b\w+{end}\b.*?(?P<path>{_PATH}\.(?:pth?|ckpt|safetensors|h5|keras|tar)\b)")
-        for end in ("rote", "riting", "ritten", "umped", "umping")
-    ),
-)

@@ -378,3 +378,22 @@ def test_the_first_number_that_rises_evenly_counts_steps_whatever_its_name(word:
 )
 def test_an_enumeration_and_a_number_further_in_the_line_count_none(lines: list[str]) -> None:
     assert {step for step, _ in series(lines, "loss")} == {None}
+
+
+def wrapped(second: str = "                    lr={v}, step_time=0.0{s}s") -> list[str]:
+    """What Rich's handler prints where no terminal is: 80 columns, the rest of a record indented on the next line."""
+    first = "           INFO     Step {s}: loss={v}, grad_norm=0.9,       train.py:202"
+    return [line.format(s=step, v=1 / step) for step in STEPS for line in (first, second)]
+
+
+def test_an_indented_line_below_each_record_is_its_second_half() -> None:
+    assert series(wrapped(), "step_time_s") == [(step, float(f"0.0{step}")) for step in STEPS]
+
+
+def test_a_line_below_each_record_that_is_not_indented_is_one_of_its_own() -> None:
+    assert series(wrapped("queue={v}, waiting=0.0{s}s"), "waiting") == []
+
+
+def test_an_indented_line_that_stands_elsewhere_is_no_second_half() -> None:
+    lines = wrapped("nothing new")
+    assert series([*lines, *["   queue=1, depth=2"] * 12], "depth") == []
