@@ -36,7 +36,7 @@ COUNTERS = Dialect(
             "progress",
             "s/step",
             r"^(?P<label>)\s*(?P<iter>\d+)/(?P<iters>\d+) (?:\[[=>.]*\]|[━ ]+|-) ?(?:- )?(?:ETA: )?[\d:]+s? "
-            r"(?P<speed>\d+(?:\.\d+)?)(?P<per>(?:us|ms|s)/step)",
+            r"(?:- )?(?P<speed>\d+(?:\.\d+)?)(?P<per>(?:us|ms|s)/step)",
         ),
         Line("progress", "━", rf"^(?P<label>.*?):?\s*[━╸╺]{{3,}}[━╸╺ ]*(?:\d{{1,3}}%\s+)?{_OF}\b"),
         Line("progress", "% [", rf"^(?P<label>.*?):?\s*\d{{1,3}}(?:\.\d+)?% \[{_OF} (?P<elapsed>{_TIME})<"),

@@ -14,6 +14,7 @@ import polars as pl
 
 from forensics.analyses.pace.average import undone_quantum
 from forensics.case.curves.loss import Floats
+from forensics.case.steps import at, of_training
 from forensics.dialects.counters import kind_of
 from forensics.store.run import Run
 
@@ -22,6 +23,7 @@ _WEIGHT = 0.3  # of the newest draw in tqdm's exponential mean, its default
 _POSITIVE = 0.9  # share of times that must be positive for a mean to be what it is taken for
 #: A mean since the bar began times its count is the time since it began, to a second and a fiftieth, in so many draws.
 _OF_ELAPSED, _TICK_S, _ALIKE = 0.02, 1.0, 0.9
+_LONG_S = 60.0  # a second of it is no more than the fiftieth above
 #: A bar that begins behind this share of its total goes on from a checkpoint, and may or may not count steps before it.
 _RESUMED = 0.1
 _AGAIN = 0.9  # the time since a bar began never falls, but where another process draws it on
@@ -45,22 +47,34 @@ def bars(run: Run) -> Iterator[tuple[pl.DataFrame, float]]:
     rows = drawn.with_columns(pl.col("attempt").fill_null(0)).sort("source", "seq").collect()
     kinds = {label: kind_of(label) for label in rows["label"].unique().to_list()}
     training = [label for label, kind in kinds.items() if kind in {"", "train"}]
+    recorded = run.derived(_recorded)
     for _, part in rows.filter(pl.col("label").is_in(training)).group_by(_GROUP, maintain_order=True):
-        steps = _numbered(part)
+        steps = _numbered(part, recorded)
         if steps.height >= _FEWEST:
             apart = float(str(part["seq"].diff().median()))
             paced, quantum = _timed(steps, thinned=part.height >= _FRAMES and apart > _THINNED)
             yield _as_metrics(paced), quantum
 
 
-def _numbered(part: pl.DataFrame) -> pl.DataFrame:
+def _recorded(run: Run) -> pl.DataFrame:
+    """The step of each line that prints a metric of training: columns `source`, `seq`, `own`."""
+    numbered = run.scan("metrics").filter(of_training() & at().is_not_null() & pl.col("line").is_not_null())
+    return numbered.group_by("source", "seq").agg(own=at().max()).collect()
+
+
+def _numbered(part: pl.DataFrame, recorded: pl.DataFrame) -> pl.DataFrame:
     """The draws of the total that is drawn most often, with `epoch_` and `at` over the epochs, one for each new mean.
 
-    A draw with the step or the mean of the one before shows other words only. Empty where a bar that goes on from a
-    checkpoint has a mean since it began, which does not tell what it counts.
+    A draw with the step or the mean of the one before shows other words only. A bar that is drawn once for each epoch,
+    when that is over, counts as the record on its line does. Empty where a bar that goes on from a checkpoint has a
+    mean since it began, which does not tell what it counts.
     """
     total = int(str(part["plan"].mode().max()))
     own = part.filter(pl.col("plan") == total)
+    if (own["done"] == total).all():
+        ended = own.join(recorded, ["source", "seq"], "inner", maintain_order="left").rename({"own": "at"})
+        ended = ended.with_columns(again_=pl.lit(value=True), epoch_=pl.int_range(pl.len()))
+        return ended.filter((pl.col("at") > pl.col("at").cum_max().shift(1)).fill_null(value=True))
     again = (pl.col("done") < pl.col("done").shift(1)).fill_null(value=True)
     own = own.with_columns(epoch_=again.cum_sum() - 1, again_=again)
     own = own.with_columns(at=pl.col("epoch_") * total + pl.col("done"))
@@ -72,20 +86,51 @@ def _timed(drawn: pl.DataFrame, *, thinned: bool) -> tuple[pl.DataFrame, float]:
     if len(apart) and float(str(apart.median())) >= _TICKS:
         passed = pl.col("elapsed_s").diff() / pl.col("at").diff()
         return drawn.with_columns(pace=passed), _TICK_S / float(str(drawn["at"].diff().median()))
+    since_begin = _as_since_begin(drawn)
+    forgetting = None if thinned else _as_forgetting(drawn)
+    if since_begin is None:
+        return (forgetting if forgetting is not None else drawn.with_columns(pace=pl.col("mean_s"))), 0.0
+    if forgetting is not None and _is_restless(since_begin, forgetting):
+        return forgetting, 0.0
+    return since_begin
+
+
+def _as_since_begin(drawn: pl.DataFrame) -> tuple[pl.DataFrame, float] | None:
+    """The draws with the times behind means since the bar began, and the quantum; None where they are no such means."""
     keras = bool(drawn["per"].str.contains(_KERAS).any())
-    if keras or _is_since_begin(drawn):
-        count = drawn["done"].to_numpy() - float(keras)
-        averaged = _since_begin(drawn["mean_s"].to_numpy(), count, drawn["again_"].to_numpy())
-        if _holds(averaged):
-            unit = 0.001 if keras else min(0.01, 0.01 * float(str(drawn["mean_s"].median())) ** 2)
-            timed = drawn.clear() if _is_broken(drawn, count) else drawn.with_columns(pace=pl.Series(averaged))
-            return timed, undone_quantum(unit, np.maximum(count, 1))
+    if not keras and not _is_since_begin(drawn):
+        return None
+    count = drawn["done"].to_numpy() - float(keras)
+    averaged = _since_begin(drawn["mean_s"].to_numpy(), count, drawn["again_"].to_numpy())
+    if not _holds(averaged):
+        return None
+    unit = 0.001 if keras else min(0.01, 0.01 * float(str(drawn["mean_s"].median())) ** 2)
+    timed = drawn.clear() if _is_broken(drawn, count) else drawn.with_columns(pace=pl.Series(averaged))
+    return timed, unit if drawn["again_"].all() else undone_quantum(unit, np.maximum(count, 1))
+
+
+def _as_forgetting(drawn: pl.DataFrame) -> pl.DataFrame | None:
+    """The draws with the times behind means that forget; None where they are no such means."""
     newest = _forgetting(drawn["mean_s"].to_numpy(), drawn["done"].to_numpy(), drawn["again_"].to_numpy())
-    drawn = drawn.with_columns(newest=pl.Series(newest))
-    moved = drawn.filter(pl.col("newest").is_not_nan())
-    if not thinned and moved.height >= _FEWEST and _holds(moved["newest"].to_numpy()):
-        return moved.with_columns(pace=pl.col("newest")), 0.0
-    return drawn.with_columns(pace=pl.col("mean_s")), 0.0
+    moved = drawn.with_columns(pace=pl.Series(newest)).filter(pl.col("pace").is_not_nan())
+    return moved if moved.height >= _FEWEST and _holds(moved["pace"].to_numpy()) else None
+
+
+def _is_restless(since_begin: tuple[pl.DataFrame, float], forgetting: pl.DataFrame) -> bool:
+    """Whether times swing from draw to draw as means of the other kind would not have them, beyond what rounding does.
+
+    Whole seconds since a bar began tell the two kinds of mean apart in a long run only.
+    """
+    timed, unit = since_begin
+    if timed.is_empty() or float(str(timed["elapsed_s"].max() or _LONG_S)) >= _LONG_S:
+        return False
+    return _unrest(timed) > _unrest(forgetting) + unit / float(str(timed["pace"].median()))
+
+
+def _unrest(timed: pl.DataFrame) -> float:
+    """By how much the time of a step usually differs from that before, as a log."""
+    apart = timed.filter(pl.col("pace") > 0)["pace"].log().diff().abs().median()
+    return float(str(apart)) if apart is not None else 0.0
 
 
 def _as_metrics(drawn: pl.DataFrame) -> pl.DataFrame:
@@ -117,7 +162,7 @@ def _is_broken(drawn: pl.DataFrame, count: Floats) -> bool:
     fresh, spent = drawn["again_"].to_numpy(), drawn["mean_s"].to_numpy() * count
     if (~fresh[1:] & (spent[1:] < _AGAIN * spent[:-1])).any():
         return True
-    return bool((fresh & (count > _RESUMED * drawn["plan"].to_numpy())).any())
+    return bool((fresh & ~fresh.all() & (count > _RESUMED * drawn["plan"].to_numpy())).any())
 
 
 def _holds(times: Floats) -> bool:

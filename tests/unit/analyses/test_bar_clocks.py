@@ -87,3 +87,23 @@ def test_a_bar_that_counts_something_else_is_no_clock(label: str, tmp_path: Path
 
 def test_a_mean_since_the_begin_that_goes_on_from_a_checkpoint_is_no_clock(tmp_path: Path) -> None:
     assert all(not len(at) for at, _ in clocked(tmp_path, iter([*whole_means(slower())][40:])))
+
+
+def epoch_lines(times: Sequence[float]) -> Iterator[str]:
+    for epoch, took in enumerate(times, 1):
+        yield f"Epoch {epoch}/{len(times)}"
+        yield f"5/5 - {5 * took:.0f}s - {1000 * took:.0f}ms/step - loss: {3 - epoch / 100:.4f}"
+
+
+def test_a_line_for_each_epoch_is_a_clock_of_epochs_where_records_count_epochs(tmp_path: Path) -> None:
+    [(at, pace)] = clocked(tmp_path, epoch_lines([0.04] * 18 + [0.11] * 10))
+    assert (int(at[-1]), float(pace[-1])) == (28, pytest.approx(0.11))
+    [hit] = step_time_level_shift(ingest_run(tmp_path))
+    assert hit.onset.step == 19
+
+
+def test_a_short_bar_that_forgets_is_not_taken_for_a_mean_since_it_began(tmp_path: Path) -> None:
+    times = [0.06 + 0.002 * (at % 3) for at in range(40)]
+    [(_, pace)] = clocked(tmp_path, forgetting([*times, 0.24, 0.06]))
+    assert np.median(pace) == pytest.approx(0.062, rel=0.1)
+    assert pace.max() < 0.3
