@@ -16,6 +16,7 @@ from forensics.analyses.pace.average import is_running_average, undone, undone_q
 from forensics.analyses.pace.bars import bars
 from forensics.analyses.pace.names import PaceName, pace_name
 from forensics.analyses.pace.pauses import Flags, spikes
+from forensics.analyses.pace.steady import resolution
 from forensics.analyses.pace.units import rescaled
 from forensics.analyses.pace.work import per_work, work_of
 from forensics.case.curves.loss import Floats
@@ -26,6 +27,7 @@ from forensics.store.run import Run
 _WALL = PaceName("wall", "step", 1.0, 99)
 _BAR = PaceName("time", "step", 1.0, 150)  # behind every name, and every average that was taken apart
 _TICKS = 40  # a difference of so many ticks is right to 2.5 %
+_FREE = 2  # saves without a cost, which show that a save has none
 _GROUP = ["source", "attempt", "rank"]
 _Place = tuple[str, int, int | None]
 
@@ -70,11 +72,18 @@ class Clock:
     @property
     def resolution(self) -> float:
         """Give the printing unit over the median time."""
-        return self.quantum / float(np.median(self.seconds)) if len(self) else 0.0
+        return resolution(self.seconds, self.quantum) if len(self) else 0.0
 
     def calm(self) -> Clock:
-        """Give the clock without records that an evaluation or a save made longer, unless most records are such."""
-        rows = self.rows.filter(~(pl.col("busy") & pl.Series(_outstanding(self.seconds))))
+        """Give the clock without records that an evaluation or a save made longer, unless most records are such.
+
+        Saves that cost nothing at first are not why records at saves are slow later on.
+        """
+        tall = _outstanding(self.seconds)
+        explained = np.zeros(len(self), dtype=bool)
+        for name in ("evaluated", "saved"):
+            explained |= costly(self.rows[name].to_numpy(), tall)
+        rows = self.rows.filter(~pl.Series(explained))
         if 2 * rows.height < self.rows.height or rows.height == self.rows.height:
             return self
         return replace(self, rows=rows)
@@ -244,6 +253,14 @@ def _busy_steps(run: Run) -> dict[str, pl.Series]:
         name: rows.drop_nulls().unique().sort("at").collect()["at"]
         for name, rows in (("evaluated", evals), ("saved", saves))
     }
+
+
+def costly(marked: Flags, tall: Flags) -> Flags:
+    """Flag the tall ones among marked records; none where the first two runs of marked neighbours hold no tall one."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], marked.astype(np.int8), [0]]))).reshape(-1, 2)
+    slow = [bool(tall[first:end].any()) for first, end in edges]
+    free = slow.index(True) if any(slow) else 0
+    return marked & tall if free < _FREE else np.zeros(len(tall), dtype=bool)
 
 
 def _outstanding(seconds: Floats) -> Flags:

@@ -89,7 +89,7 @@ def steady(seconds: Floats, steps: Steps, quantum: float = 0.0, *, fewest: int =
     good, logs = good[cold:], logs[cold:]
     if len(good) < fewest:
         return None
-    return _steady(logs, seconds[good], steps[good], good, (cold, _resolution(seconds[good], quantum)))
+    return _steady(logs, seconds[good], steps[good], good, (cold, resolution(seconds[good], quantum)))
 
 
 def _steady(logs: Floats, seconds: Floats, steps: Steps, kept: Steps, known: tuple[int, float]) -> Steady:
@@ -138,8 +138,11 @@ def _one_sided(logs: Floats, base: Floats) -> bool:
     return bool(high - middle > max(_BUSY, _SKEW * (middle - low)))
 
 
-def _resolution(seconds: Floats, quantum: float) -> float:
-    """Printing unit over the median: the smallest difference of two values, where all are multiples of it."""
+def resolution(seconds: Floats, quantum: float = 0.0) -> float:
+    """Printing unit over the median: the smallest difference of two values, where all are multiples of it.
+
+    `quantum` is a unit that is known to be no finer.
+    """
     distinct = np.unique(seconds)
     seen = float(np.diff(distinct).min()) if len(distinct) > 1 else 0.0
     if seen and float(np.abs(seconds / seen - np.round(seconds / seen)).max()) > _MULTIPLE:

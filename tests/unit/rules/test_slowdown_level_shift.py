@@ -248,3 +248,23 @@ def test_a_jump_is_found_to_the_record_on_a_machine_that_is_shared() -> None:
 def test_a_rate_that_was_once_zero_is_read_without_that_record() -> None:
     rates = [*noisy(60, 5000.0, 19), 0.0, *noisy(60, 5000.0, 21), *noisy(60, 1500.0, 20)]
     assert [f.onset.step for f in found(printed_run("tokens_per_sec", rates))] == [121]
+
+
+def test_pauses_at_saves_that_were_free_before_are_pauses_that_begin() -> None:
+    pauses = [0.30 if at > 60 and at % 10 == 2 else 0.05 for at in range(160)]
+    [hit] = found(printed_run("step_time", pauses, saves=range(21, 160, 20)))
+    assert (hit.rule, hit.onset.step) == ("SLO030", 62)
+
+
+def test_pauses_at_saves_from_the_first_one_on_are_what_a_save_costs() -> None:
+    pauses = [0.30 if at and at % 20 == 2 else 0.05 for at in range(160)]
+    assert not found(printed_run("step_time", pauses, saves=range(1, 160, 20)))
+
+
+def test_a_step_time_of_two_digits_gives_way_to_a_throughput() -> None:
+    paces = [0.031] * 60 + [0.039] * 60
+    run = printed_run(
+        "step_time", [round(pace, 2) for pace in paces], **{"tok/s": [round(128 / pace) for pace in paces]}
+    )
+    [hit] = found(run)
+    assert (hit.rule, hit.onset.step, hit.numbers["ratio"]) == ("SLO001", 60, pytest.approx(0.039 / 0.031, rel=0.02))
