@@ -180,12 +180,18 @@ def _counts_anew(run: Run, inside: Mapping[str, Sequence[Start]], edges: Sequenc
     silent = {start for own in inside.values() for start in own if not start.quote and not start.resumed}
     anew = set[Start]()
     for edge in edges:
-        begins = [
-            s for s in silent if s.source == edge.after.source and edge.before.seq_last < s.seq <= edge.after.seq_first
-        ]
-        if edge.kind in {"scratch", "stage"} and begins and not is_new(run, edge):
+        low, high = edge.before.seq_last, edge.after.seq_first
+        begins = [s for s in silent if s.source == edge.after.source and low < s.seq <= high]
+        if edge.kind in {"scratch", "stage"} and begins and not is_new(run, edge) and not _is_told(edge, inside):
             anew.update(begins)
     return anew
+
+
+def _is_told(edge: Boundary, inside: Mapping[str, Sequence[Start]]) -> bool:
+    """Whether another source says that a process went on from a checkpoint of the life before an edge."""
+    old = edge.before
+    others = [s for source, own in inside.items() if source != old.source for s in own if s.quote and s.step]
+    return any(old.first < (s.step or 0) <= old.last + 2 * max(old.every, 1) for s in others)
 
 
 def _bases(inside: Mapping[str, Sequence[Start]], joins: Sequence[Boundary]) -> dict[str, int]:

@@ -28,6 +28,8 @@ _TRAINING = ("loss", "reward", "grad_norm", "lr")
 #: With more lives than this only those of one source are put in order.
 _MANY = 300
 _KEY = ("source", "rank", "raw_name")
+#: For each source the places at which processes begin, and what says so.
+_Begins = Mapping[str, tuple[tuple[int, Start], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,9 @@ def _lives(run: Run) -> tuple[Life, ...]:
         .filter(~pl.col("value_class").is_in(["null"]))
         .select("source", "rank", "name", "raw_name", "seq", "line", "t_ns", at(), pl.col("attempt").fill_null(0))
     )
-    rows = _marked(rows.filter(pl.col("at").is_not_null()), run)
+    rows = rows.filter(pl.col("at").is_not_null())
+    begins = {s: tuple((one.seq, one) for one in own) for s, own in starts(run).items()} | _silent(rows, run)
+    rows = _marked(rows, begins)
     step = pl.col("at")
     table = (
         rows.group_by(*_KEY, "name", "attempt", "mark")
@@ -107,7 +111,7 @@ def _lives(run: Run) -> tuple[Life, ...]:
     )
     best = _printed_most(table)
     kept = best.sort("source", "rank", "attempt", "seq_first", nulls_last=False)
-    begins, first = starts(run), openings(run)
+    first = openings(run)
     return tuple(_life(row, begins, first) for row in kept.iter_rows(named=True))
 
 
@@ -128,7 +132,7 @@ def _boundaries(run: Run) -> tuple[Boundary, ...]:
             fork = bool(mine) and mine[-1] is not parent
             found.append(_boundary(parent, life, fork=fork))
         elif mine:
-            found.append(Boundary(mine[-1], life, "stage" if _has_reached(run, mine[-1]) else "scratch"))
+            found.append(Boundary(mine[-1], life, "stage" if _has_reached(run, mine[-1], life) else "scratch"))
     ends = ending_of(run)
     return tuple(replace(edge, kind="stage") if _has_finished(ends, edge) else edge for edge in found)
 
@@ -138,10 +142,15 @@ def restarts(run: Run) -> tuple[Boundary, ...]:
     return tuple(edge for edge in boundaries(run) if edge.kind != "stage")
 
 
-def _has_reached(run: Run, life: Life) -> bool:
-    """Whether a life came to the end of the steps that it counted against a plan."""
-    own = [c for c in ledger(run).counters if (c.source, c.rank, c.attempt) == (life.source, life.rank, life.attempt)]
-    return any(c.is_reached for c in own if (c.what, c.unit) == ("train", "step"))
+def _has_reached(run: Run, life: Life, after: Life) -> bool:
+    """Whether a life came to the end of the steps that it counted against a plan, before the one after it began."""
+    own = [c for c in ledger(run).of("train", "step") if (c.source, c.rank) == (life.source, life.rank)]
+    seen = pl.col("seq").is_between(life.seq_first, after.seq_first, closed="left") & (pl.col("unit") == "step")
+    frames = run.scan("progress").filter((pl.col("source") == life.source) & seen) if own else None
+    if frames is None:
+        return False
+    done = dict(frames.group_by("plan").agg(pl.col("done").max()).collect().iter_rows())
+    return any(replace(c, done=done[c.plan]).is_reached for c in own if c.plan in done)
 
 
 def _has_finished(ends: Ending, edge: Boundary) -> bool:
@@ -165,9 +174,9 @@ def rows_of(run: Run, life: Life, *names: str) -> pl.DataFrame:
     return found.sort("seq", maintain_order=True).collect()
 
 
-def _marked(rows: pl.LazyFrame, run: Run) -> pl.LazyFrame:
+def _marked(rows: pl.LazyFrame, begins: _Begins) -> pl.LazyFrame:
     """Training rows with `mark`: how many starts of a process stand before them in their source."""
-    places = [(s.source, s.seq, i + 1) for own in starts(run).values() for i, s in enumerate(own)]
+    places = [(source, seq, i + 1) for source, own in begins.items() for i, (seq, _) in enumerate(own)]
     if not places:
         return rows.with_columns(mark=pl.lit(0, dtype=pl.Int64))
     types = {"source": pl.String, "seq": pl.Int64, "mark": pl.Int64}
@@ -175,6 +184,32 @@ def _marked(rows: pl.LazyFrame, run: Run) -> pl.LazyFrame:
     ordered = rows.sort("seq", maintain_order=True)
     joined = ordered.join_asof(marks, on="seq", by="source", strategy="backward", check_sortedness=False)
     return joined.with_columns(pl.col("mark").fill_null(0))
+
+
+def _silent(rows: pl.LazyFrame, run: Run) -> dict[str, tuple[tuple[int, Start], ...]]:
+    """Places in sources that only go on counting at which a process began, as another source tells.
+
+    The first record behind the checkpoint that was loaded or, where none is named, at the step with which the source
+    that tells of the start goes on.
+    """
+    told = [s for own in starts(run).values() for s in own if s.quote]
+    if not told:
+        return {}
+    steps = metric_rows(run, pl.col("source").is_in(sorted({s.source for s in told})))
+    later = steps.select("source", "seq", at=at()).filter(pl.col("at").is_not_null()).sort("seq").collect()
+    quiet = rows.filter(~pl.col("source").is_in(sorted(starts(run)))).select("source", "seq", "at").collect()
+    found: dict[str, dict[int, Start]] = {}
+    for start in told:
+        own = later.filter((pl.col("source") == start.source) & (pl.col("seq") >= start.seq))["at"]
+        first = start.step + 1 if start.step else int(own[0]) if len(own) else None
+        if first is None:
+            continue
+        behind, before = pl.col("at") >= first, (pl.col("at") < first).any()
+        ends = quiet.group_by("source").agg(seq=pl.col("seq").filter(behind).min(), kept=before)
+        for source, seq, kept in ends.iter_rows():
+            if kept and seq is not None:
+                found.setdefault(source, {}).setdefault(seq, start)
+    return {source: tuple(sorted(places.items())) for source, places in found.items()}
 
 
 def _printed_most(table: pl.DataFrame) -> pl.DataFrame:
@@ -191,13 +226,13 @@ def _printed_most(table: pl.DataFrame) -> pl.DataFrame:
     return table.join(names.select(best), on=best, how="semi", nulls_equal=True)
 
 
-def _life(row: Mapping[str, Any], begins: Mapping[str, tuple[Start, ...]], first: Mapping[str, Start]) -> Life:
+def _life(row: Mapping[str, Any], begins: _Begins, first: Mapping[str, Start]) -> Life:
     fields = (
         "source", "rank", "raw_name", "attempt", "seq_first", "seq_last", "line_first", "line_last",
         "first", "last", "records", "every", "t_first", "t_last",
     )  # fmt: skip
     source, mark = str(row["source"]), int(row["mark"])
-    start = begins[source][mark - 1] if mark else first.get(source)
+    start = begins[source][mark - 1][1] if mark else first.get(source)
     return Life(**{name: row[name] for name in fields}, start=start)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from forensics.case.series import keys_of, metric_records, metric_rows
+from forensics.checkpoint import whose
 from forensics.store.run import Run
 
 #: A line of the file's head that is not the first proves a new head together with so many others only.
@@ -109,7 +110,10 @@ def _signs(run: Run) -> pl.DataFrame:
         .filter((pl.col("kind") == "resumed") & pl.col("seq").is_not_null())
         .select("source", "seq", "line", "t_ns", "step", "path", code=pl.lit("resumed"))
     )
-    return pl.concat([events, loaded], how="diagonal").sort("source", "seq", "code", maintain_order=True).collect()
+    rows = pl.concat([events, loaded], how="diagonal").sort("source", "seq", "code", maintain_order=True).collect()
+    named = {path: one.step for path in rows["path"].drop_nulls().unique() if (one := whose(path)) is not None}
+    by_path = pl.col("path").replace_strict(named, default=None, return_dtype=pl.Int64)
+    return rows.with_columns(step=pl.coalesce("step", by_path))
 
 
 def _went_back(run: Run) -> dict[str, list[Start]]:

@@ -108,20 +108,26 @@ def scheduler_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
 
 
 def _lost(seen: Around, cfg: Config) -> tuple[str, float, float] | None:
-    """What happened to the rate, the expected value and the one found."""
+    """What happened to the rate, the expected value and the one found.
+
+    The first record may still have the rate that was loaded, where it is printed before the scheduler moves.
+    """
     old = pl.concat([seen.before, seen.replaced])
     after = seen.after["value"]
-    start = seen.after["at"][0]
-    same = seen.replaced.filter(pl.col("at") == start)
+    same = seen.replaced.filter(pl.col("at") == seen.after["at"][0])
     expected = float(same["value"][0]) if same.height else float(old["value"][-1])
-    new, head = float(after[0]), after.head(cfg.rising + 1)
+    return _found(old["value"], expected, after, cfg) or _found(old["value"], expected, after.slice(1), cfg)
+
+
+def _found(old: pl.Series, expected: float, after: pl.Series, cfg: Config) -> tuple[str, float, float] | None:
     if expected <= 0 or after.len() <= cfg.rising:
         return None
+    new, head = float(after[0]), after.head(cfg.rising + 1)
     warms = bool((head.diff().drop_nulls() > 0).all()) and float(head[-1]) >= cfg.grown * new
     if new < cfg.low * expected and warms:
         return "warmup_again", expected, new
-    highest = float(old["value"].max())  # type: ignore[arg-type] - a column of floats
-    if _repeats(old["value"], after, cfg) and abs(new - expected) > cfg.moved * expected:
+    highest = float(old.max())  # type: ignore[arg-type] - a column of floats
+    if _repeats(old, after, cfg) and abs(new - expected) > cfg.moved * expected:
         return "schedule_restarted", expected, new
     at_peak = abs(new - highest) <= cfg.peak * highest
     if new > cfg.high * expected and at_peak and expected < cfg.decayed * highest:

@@ -287,3 +287,49 @@ def test_a_stop_of_which_nothing_tells_the_attempt_is_not_that_of_one_that_says_
     tried, report = judged(logs)
     assert [one.number for one in tried.every] == [0, 1]
     assert report.verdict.outcome is outcome
+
+
+def one_counter(first: list[str], second: list[str]) -> list[str]:
+    """The same records in a file that no line says anything in."""
+    return ["step,loss", *(f"{line.split()[1]},{line.split()[4]}" for line in [*first, *second])]
+
+
+LEFT = ["Seed set to 1", "received preemption notice, checkpoint saved, leaving"]
+BACK = ["resumed from checkpoints/step_50 at step 50"]
+
+
+def test_weights_that_are_lost_show_in_a_file_that_only_goes_on_counting(tmp_path: Path) -> None:
+    again = [line.replace(f"step {n} ", f"step {n + 50} ", 1) for n, line in enumerate(steps(1, 60, slope=-0.04), 1)]
+    place = place_of(
+        tmp_path, train_log=[*LEFT, *BACK, DONE], metrics_csv=one_counter(steps(1, 50, slope=-0.04), again)
+    )
+    _, report = judged(place)
+    assert (report.verdict.cause, report.verdict.onset.step) == ("restarted_from_scratch", 51)
+
+
+def test_a_clean_resume_shows_nothing_in_a_file_that_only_goes_on_counting(tmp_path: Path) -> None:
+    place = place_of(tmp_path, train_log=[*LEFT, *BACK, DONE], metrics_csv=one_counter(steps(1, 50), steps(51, 110)))
+    _, report = judged(place)
+    assert (report.verdict.outcome, ids(report) & {"RSM001", "RSM002", "RSM003", "RSM004"}) == (Outcome.HEALTHY, set())
+
+
+def test_steps_that_go_back_at_a_resume_that_the_other_stream_tells_are_lost(tmp_path: Path) -> None:
+    again = [line.replace(f"step {n + 50} ", f"step {n} ", 1) for n, line in enumerate(steps(51, 140, slope=-0.02), 1)]
+    out = ["training for 150 steps", "training for 150 steps", "resumed from checkpoints/step_50 at step 50", DONE]
+    _, report = judged(place_of(tmp_path, job_out=out, job_err=[*steps(1, 50, slope=-0.02), *again]))
+    assert [f.cause for f in report.findings if f.rule == "RSM004"] == ["steps_count_anew"]
+
+
+def test_a_plan_that_the_next_attempt_reaches_was_not_reached_by_the_first(tmp_path: Path) -> None:
+    again = [line.replace(f"step {n + 50}/", f"step {n}/", 1) for n, line in enumerate(counted(51, 150, 100), 1)]
+    lines = [*counted(1, 50, 100), "resumed from step 50 of out/last.pt", *again]
+    _, report = judged(place_of(tmp_path, train_log=lines))
+    assert "RSM004" in ids(report)
+
+
+def test_a_schedule_that_starts_again_after_the_first_record_is_found(tmp_path: Path) -> None:
+    rates = [min(n / 10, 1.0) * 1e-3 * (1 - n / 100) for n in range(1, 101)]
+    after = [rates[50], *rates[1:40]]
+    lines = [*with_rates(rates[:50]), "resumed from checkpoints/step_50 at step 50", *with_rates(after, 51)]
+    _, report = judged(place_of(tmp_path, train_log=lines))
+    assert [f.cause for f in report.findings if f.rule == "RSM003"] == ["warmup_again"]
