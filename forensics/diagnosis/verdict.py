@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 
+from forensics.analyses.health import Health, health_of
 from forensics.case.attempts import attempts
 from forensics.case.endings import ending
 from forensics.case.errors.timeline import before
-from forensics.case.health import Health, health_of
 from forensics.diagnosis.precedence import Kind, explains, kind_of, leads, preference
 from forensics.knowledge.causes import causes
 from forensics.model import (

@@ -44,7 +44,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
         "case/errors/timeline.py", "case/attempts.py", "case/starts.py", "case/lives.py",
         "case/runs.py",
     ),
-    "health": ("case/health.py", "case/endings.py", "case/progress.py", "case/end_markers.py"),
+    "health": ("analyses/health.py", "case/endings.py", "case/progress.py", "case/end_markers.py"),
     "nan": ("analyses/nan/*.py", "case/nonfinite.py"),
     "memory": ("analyses/memory/shape.py", "analyses/memory/_*.py"),
     "hang": ("rules/hang/_*.py", "analyses/hang/*.py", "case/errors/*.py"),

@@ -33,7 +33,7 @@ def judged(place: Path, lines: Iterable[str], **files: str) -> Verdict:
 
 def test_an_end_marker_proves_health(tmp_path: Path) -> None:
     verdict = judged(tmp_path, [*steps(*range(40)), "training complete"])
-    assert (verdict.outcome, verdict.confidence) == (Outcome.HEALTHY, Confidence.HIGH)
+    assert (verdict.outcome, verdict.confidence) == (Outcome.HEALTHY, Confidence.MEDIUM)
 
 
 def test_a_log_that_stops_at_step_55_of_100_is_no_health_and_says_how_far_it_came(tmp_path: Path) -> None:

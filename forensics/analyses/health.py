@@ -1,4 +1,8 @@
-"""Whether a run may be called healthy: shown by finite training records and by its end, never by what was not found."""
+"""Whether a run may be called healthy: shown by its losses, its pace and its end, never by what was not found.
+
+What leaves no trace cannot be excluded: a run that prints no time may have become slower at any step, and one loss
+shows no course.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,21 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.pace.account import paced
 from forensics.case.endings import Ending, ending
 from forensics.case.joined.stores import counted
 from forensics.case.nonfinite import BAD_CLASSES, role
 from forensics.case.series import keys_of
-from forensics.case.steps import of_training
+from forensics.case.steps import at, of_training
 from forensics.model import Confidence
 from forensics.store.run import Run
 
 #: Fewer records than this are no series.
 MIN_RECORDS = 2
+#: Losses at fewer steps than this are no course: a bar that is printed once, at the end, shows the last one.
+MIN_LOSSES = 3
+#: A clock with a printing unit above this share of a step shows no slowdown by 30 %, which needs three units (SLO001).
+COARSEST = 0.1
 _LOSS = pl.col("name").str.contains(r"(?i)loss|perplexity|\bppl\b|bpb|cross[_-]?entropy|\bxent\b|\bnll\b")
 _SETTLES = "an exit code of 0, or the scheduler's record of the job, would settle it"
 
@@ -32,12 +41,13 @@ class Health:
 class _Records:
     """Training records (once where several stores hold them), losses among them, and how many are not finite.
 
-    Of a run that was started again only the last attempt's losses must be finite: it has got over what came before.
+    `steps` counts the steps at which training printed a loss. Of a run that was started again only the last attempt's losses must be finite: it has got over what came before.
     """
 
     count: int
     losses: int
     bad: int
+    steps: int
 
 
 def health_of(run: Run) -> Health:
@@ -50,15 +60,23 @@ def health_of(run: Run) -> Health:
     if records.bad:
         every = "no finite loss was logged" if records.bad == records.losses else None
         return Health(None, every or f"{records.bad} of {records.losses} losses are not finite")
-    return _of_end(end, records)
+    if records.losses and records.steps < MIN_LOSSES:
+        return _unseen(end, records)
+    return _of_end(end, records, is_paced=_is_paced(run))
 
 
-def _of_end(end: Ending, records: _Records) -> Health:
+def _is_paced(run: Run) -> bool:
+    """Whether a clock of the run would show that its steps became slower."""
+    return any(one.steady.resolution <= COARSEST for one in paced(run))
+
+
+def _of_end(end: Ending, records: _Records, *, is_paced: bool) -> Health:
     """Judge the end of a run whose losses are finite."""
     span = f"{records.count} training records" + (f" up to {end.reach}" if end.reach.done is not None else "")
     if end.success is not None:
-        sure = Confidence.HIGH if records.losses else Confidence.MEDIUM
-        return Health(sure, f"{span}, then {end.success.quote.strip()[:80]!r}")
+        sure = Confidence.HIGH if records.losses and is_paced else Confidence.MEDIUM
+        unseen = "" if is_paced else "; no time of a step tells whether it became slower"
+        return Health(sure, f"{span}, then {end.success.quote.strip()[:80]!r}{unseen}")
     if not records.losses:
         return Health(None, f"{span} without a loss, and no end marker")
     if end.reach.is_reached:
@@ -69,9 +87,11 @@ def _of_end(end: Ending, records: _Records) -> Health:
 
 def _unseen(end: Ending, records: _Records) -> Health:
     why = "no training metrics were recognised" if not records.count else "too few training metrics were recognised"
+    if records.steps:
+        why = f"a loss was printed at {records.steps} step{'s' if records.steps > 1 else ''} only, which is no course"
     if end.success is None:
         return Health(None, why)
-    return Health(None, f"{why}; the run says that it finished ({end.success.place}), and no loss shows how it went")
+    return Health(None, f"{why}; the run says that it finished ({end.success.place}), and nothing shows how it went")
 
 
 def _without(end: Ending) -> str:
@@ -90,5 +110,13 @@ def _records(run: Run) -> _Records:
     places = rows.select("source", "seq")
     again = pl.all_horizontal(pl.all().eq_missing(pl.all().shift()))
     records = places.filter(~again | (pl.int_range(pl.len()) == 0)).unique().select(pl.len()).collect().item()
-    row = rows.select(losses=loss.sum(), bad=pl.when(lost).then(loss.sum()).otherwise(bad.sum())).collect().row(0)
-    return _Records(int(records), int(row[0] or 0), int(row[1] or 0))
+    row = (
+        rows.select(
+            losses=loss.sum(),
+            bad=pl.when(lost).then(loss.sum()).otherwise(bad.sum()),
+            steps=pl.coalesce(at(), "seq").filter(loss & of_training()).n_unique(),
+        )
+        .collect()
+        .row(0)
+    )
+    return _Records(int(records), int(row[0] or 0), int(row[1] or 0), int(row[2] or 0))

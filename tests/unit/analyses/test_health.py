@@ -1,0 +1,45 @@
+"""How sure health is: what a run left no trace of cannot be excluded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from forensics import triage
+from forensics.model import Confidence, Outcome, Verdict
+
+DONE = "Training complete"
+
+
+def verdict(place: Path, lines: Iterable[str]) -> Verdict:
+    (place / "train.log").write_text("\n".join([*lines, DONE]) + "\n", encoding="utf-8")
+    return triage(place).verdict
+
+
+def records(beside: str, count: int = 60) -> list[str]:
+    return [f"step {n} | loss: {3 - n / 100:.4f}" + beside.format(s=0.4 + 0.004 * (n % 7)) for n in range(1, count + 1)]
+
+
+@pytest.mark.parametrize(
+    ("beside", "sure"),
+    [(" | step_time: {s:.4f}", Confidence.HIGH), ("", Confidence.MEDIUM)],
+    ids=["a time of each step", "no time at all"],
+)
+def test_a_run_that_shows_no_pace_is_healthy_with_less_confidence(
+    beside: str, sure: Confidence, tmp_path: Path
+) -> None:
+    found = verdict(tmp_path, records(beside))
+    assert (found.outcome, found.confidence) == (Outcome.HEALTHY, sure)
+    assert ("no time of a step" in found.headline) is (sure is Confidence.MEDIUM)
+
+
+def test_times_printed_in_units_of_a_third_of_a_step_show_no_pace(tmp_path: Path) -> None:
+    lines = [f"step {n} | loss: {3 - n / 100:.4f} | step_time: {(0.03, 0.04)[n % 3 == 0]}" for n in range(1, 61)]
+    assert verdict(tmp_path, lines).confidence is Confidence.MEDIUM
+
+
+@pytest.mark.parametrize(("count", "outcome"), [(1, Outcome.CANNOT_SAY), (2, Outcome.CANNOT_SAY), (3, Outcome.HEALTHY)])
+def test_one_loss_or_two_are_no_course(count: int, outcome: Outcome, tmp_path: Path) -> None:
+    assert verdict(tmp_path, records(" | val_loss: 2.9", count)).outcome is outcome
