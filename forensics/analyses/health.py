@@ -41,7 +41,8 @@ class Health:
 class _Records:
     """Training records (once where several stores hold them), losses among them, and how many are not finite.
 
-    `steps` counts the steps at which training printed a loss. Of a run that was started again only the last attempt's losses must be finite: it has got over what came before.
+    `steps` counts the steps at which training printed a loss. Of a run that was started again only the last attempt's
+    losses must be finite: it has got over what came before.
     """
 
     count: int

@@ -60,8 +60,8 @@ def preference(finding: Finding) -> tuple[int, int, int, int, str]:
 
 def leads(one: Finding, other: Finding) -> bool:
     """Whether `one` is nearer to the cause than `other`, which is preferred where nothing decides."""
-    if _names_who(one, other) or _names_who(other, one):
-        return _names_who(one, other)
+    if names_who(one, other) or names_who(other, one):
+        return names_who(one, other)
     a, b = kind_of(one), kind_of(other)
     overruling = {"always"} if one.evidence[0].source == other.evidence[0].source else {"always", "elsewhere"}
     if overruling & {LEADS[a, b], LEADS[b, a]}:
@@ -94,10 +94,22 @@ def same_onset(one: Finding, other: Finding) -> bool:
     return a is None or b is None or abs(a - b) <= max(_SAME_STEPS, _SAME_SHARE * b)
 
 
-def _names_who(one: Finding, other: Finding) -> bool:
-    """Whether one names the ranks that make the run slow, where the other only says that it is slow since then."""
+def names_who(one: Finding, other: Finding) -> bool:
+    """Whether one names the ranks that make the run slow, where the other only says that it is slow."""
     slow = one.shape is other.shape is Shape.SLOWDOWN
-    return slow and bool(one.culprits) and not other.culprits and same_onset(one, other)
+    return slow and bool(one.culprits) and not other.culprits and (same_onset(one, other) or _same_loss(one, other))
+
+
+#: A rank that turned slow by this share of what each step takes longer is why it does, wherever either fit begins.
+_SAME_LOSS = 0.5
+
+
+def _same_loss(one: Finding, other: Finding) -> bool:
+    """Whether the rank that one names, which was like the others before, explains the time that the other tells of."""
+    excess, ratio = one.numbers.get("excess"), other.numbers.get("ratio")
+    if one.onset.step_lo is None or not isinstance(excess, float) or not isinstance(ratio, float):
+        return False
+    return abs(excess) >= _SAME_LOSS * (ratio - 1) > 0
 
 
 def _rows(name: str) -> tuple[dict[str, str], ...]:

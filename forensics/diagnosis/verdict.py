@@ -18,7 +18,7 @@ from forensics.analyses.health import Health, health_of
 from forensics.case.attempts import attempts
 from forensics.case.endings import ending
 from forensics.case.errors.timeline import before
-from forensics.diagnosis.precedence import Kind, explains, kind_of, leads, preference
+from forensics.diagnosis.precedence import Kind, explains, kind_of, leads, names_who, preference
 from forensics.knowledge.causes import causes
 from forensics.model import (
     Causal,
@@ -43,9 +43,11 @@ def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict
     told = [f for f in findings if not f.is_noise]
     past = _of_earlier_runs([f for f in told if f.severity is Severity.ERROR], run)
     errors = [f for f in told if f.severity is Severity.ERROR and f not in past]
+    warnings = [f for f in told if f.severity is Severity.WARNING]
     if errors:
-        return _verdict(Outcome.FAILED, errors, findings, run)
-    if warnings := [f for f in told if f.severity is Severity.WARNING]:
+        who = [f for f in warnings if any(names_who(f, error) for error in errors)]
+        return _verdict(Outcome.FAILED, [*errors, *who], findings, run)
+    if warnings:
         return _verdict(Outcome.SUSPECT, warnings, findings, run)
     return _no_failure(_with_past(health_of(run), past), coverage)
 

@@ -40,8 +40,8 @@ class Straggler:
     """A rank that stands out of `ranks`: `excess` over the median rank, relative (negative for waiting), and `z`.
 
     Where the others take next to no time, `excess` is a share of the step, or 1. `own` and `others` are the medians, as
-    printed. `blocks` is the share of blocks of four steps in which it did; `begins` whether it was like the others
-    before; `rows` are its metric rows with `at` from the step on at which it began.
+    printed. `blocks` is the share of blocks of four steps in which it did; `last_like` the last step at which it was
+    like the others, None where it never was; `rows` are its metric rows with `at` from the step on at which it began.
     """
 
     rank: int
@@ -50,7 +50,7 @@ class Straggler:
     z: float
     blocks: float
     waiting: bool
-    begins: bool
+    last_like: int | None
     own: float
     others: float
     rows: pl.DataFrame
@@ -71,11 +71,12 @@ class _Times:
     steps: list[int]
     ranks: list[int]
     step_time: float | None
-    begins: bool = False
+    last_like: int | None = None
 
     def after(self, first: int) -> _Times:
         """The part from a step on."""
-        return _Times(self.values[first:], self.steps[first:], self.ranks, self.step_time, begins=first > 0)
+        before = self.steps[first - 1] if first else None
+        return _Times(self.values[first:], self.steps[first:], self.ranks, self.step_time, before)
 
 
 def stragglers(run: Run, *, effect: float, z: float, persist: float) -> Iterator[Straggler]:
@@ -152,6 +153,7 @@ def _judged(rows: pl.DataFrame, times: _Times, place: int, least: _Least, *, wai
         return None
     rank = times.ranks[place]
     from_there = rows.filter((pl.col("rank") == rank) & (pl.col("at") >= times.steps[0]))
-    begins = times.begins
     excess = sign * more / whole
-    return Straggler(rank, len(times.ranks), excess, float(far), often, waiting, begins, own, middle, from_there)
+    return Straggler(
+        rank, len(times.ranks), excess, float(far), often, waiting, times.last_like, own, middle, from_there
+    )

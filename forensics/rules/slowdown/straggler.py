@@ -122,7 +122,7 @@ def _finding(one: Straggler, cfg: Straggling) -> Finding:
         rule="SLO006",
         shape=Shape.SLOWDOWN,
         severity=Severity.ERROR
-        if abs(one.excess) >= cfg.error and (one.ranks > _PAIR or one.begins)
+        if abs(one.excess) >= cfg.error and (one.ranks > _PAIR or one.last_like is not None)
         else Severity.WARNING,
         confidence=Confidence.HIGH if one.z >= 2 * cfg.z and one.blocks == 1 else Confidence.MEDIUM,
         title=f"rank {one.rank} {words} {share} in {first['raw_name']}",
@@ -131,7 +131,7 @@ def _finding(one: Straggler, cfg: Straggling) -> Finding:
             "the rank that waits least is the one that the others wait for" if one.waiting else "all others wait for it"
         ),
         evidence=(metric_evidence(first), metric_evidence(last, EvidenceRole.RELATED)),
-        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=one.rank),
+        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=one.rank, step_lo=one.last_like),
         culprits=(one.rank,),
         cause="straggler",
         numbers={"excess": one.excess, "z": one.z, "ranks": one.ranks, "own": one.own, "others": one.others},

@@ -59,3 +59,23 @@ def test_a_rank_that_is_slow_now_and_then_is_no_straggler() -> None:
     now = [0.3 if step % 10 == 0 else 0.0 for step in range(120)]
     run = job({0: [0.0] * 120, 1: now, 2: [0.0] * 120}, [0.4] * 120)
     assert list(straggling_rank(run)) == []
+
+
+def at_other_onset(slow_from: int, other_from: int, times: float = 3.0) -> list[str]:
+    """The cause where one of two ranks turns slow at a step, and the steps of both from another one on."""
+    late = [0.05 if step < slow_from else 0.30 for step in range(160)]
+    run = job({0: [0.05] * 160, 1: late}, [0.1 if step < other_from else 0.1 * times for step in range(160)])
+    verdict = decide(found(run), run, Coverage())
+    return [verdict.cause, *map(str, verdict.culprits)]
+
+
+def test_a_rank_that_explains_the_lost_time_leads_where_its_onset_is_placed_elsewhere() -> None:
+    assert at_other_onset(slow_from=90, other_from=70) == ["straggler", "1"]
+
+
+def test_a_rank_that_explains_little_of_the_lost_time_does_not_lead() -> None:
+    assert at_other_onset(slow_from=90, other_from=70, times=20.0) == ["slow_steps"]
+
+
+def test_a_rank_that_was_slow_all_along_does_not_explain_a_jump_in_mid_run() -> None:
+    assert at_other_onset(slow_from=0, other_from=80) == ["slow_steps"]
