@@ -67,8 +67,19 @@ class Change:
 
 
 def change_of(series: Steady, settings: Settings | None = None) -> Change | None:
-    """Find the slowdown of a series, or nothing; a lasting one before a transient one."""
+    """Find the slowdown of a series, or nothing; a lasting one before a transient one.
+
+    Of a new level and of pauses that begin, the one that costs more time is told.
+    """
     settings = settings or Settings()
+    by_level, pauses = _lasting(series, settings), _stalls(series, settings)
+    if by_level is not None and by_level.kind == "lasting" and (pauses is None or by_level.ratio >= pauses.ratio):
+        return by_level
+    return pauses or by_level
+
+
+def _lasting(series: Steady, settings: Settings) -> Change | None:
+    """The change of the level, or the ramp, of a series; a transient one where none lasts."""
     found = _level_change(series, settings, cap=1.0)
     if found is not None and found.kind == "lasting":
         strict = _level_change(series, settings, cap=settings.cap)
@@ -77,10 +88,7 @@ def change_of(series: Steady, settings: Settings | None = None) -> Change | None
             alone = _ramp_alone(series, settings)
             return replace(found, confirmed=alone is not None and alone.confirmed)
         return replace(found, confirmed=sure and (not series.multimodal or found.z >= _MODES_Z * settings.z))
-    ramp = _ramp_alone(series, settings)
-    if ramp is not None:
-        return ramp
-    return _stalls(series, settings) or found
+    return _ramp_alone(series, settings) or found
 
 
 def levels_of(series: Steady, settings: Settings, cap: float = 1.0) -> Levels:

@@ -19,6 +19,7 @@ from forensics.analyses.pace.pauses import Flags, spikes
 from forensics.analyses.pace.steady import resolution
 from forensics.analyses.pace.units import rescaled
 from forensics.analyses.pace.work import per_work, work_of
+from forensics.case.checkpoints import known
 from forensics.case.curves.loss import Floats
 from forensics.case.series import keys_of, metric_rows
 from forensics.case.steps import first_of_each, ordered
@@ -246,9 +247,10 @@ def _busy_marked(clock: Clock, busy: Mapping[str, pl.Series]) -> Clock:
 
 
 def _busy_steps(run: Run) -> dict[str, pl.Series]:
-    """Steps at which any source of the run evaluated, and at which one saved, sorted."""
+    """Steps, sorted, at which any source of the run evaluated, and at which one saved, be it seen on disk only."""
     evals = ordered(metric_rows(run, pl.col("name").str.starts_with("eval"))).select("at")
-    saves = run.scan("checkpoints").filter(pl.col("kind").is_in(["saved", "committed"])).select(at="step")
+    told = run.scan("checkpoints").filter(pl.col("kind").is_in(["saved", "committed"])).select(at="step")
+    saves = pl.concat([told, known(run).lazy().select(at="step")])
     return {
         name: rows.drop_nulls().unique().sort("at").collect()["at"]
         for name, rows in (("evaluated", evals), ("saved", saves))

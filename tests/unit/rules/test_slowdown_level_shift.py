@@ -268,3 +268,28 @@ def test_a_step_time_of_two_digits_gives_way_to_a_throughput() -> None:
     )
     [hit] = found(run)
     assert (hit.rule, hit.onset.step, hit.numbers["ratio"]) == ("SLO001", 60, pytest.approx(0.039 / 0.031, rel=0.02))
+
+
+def test_of_a_small_rise_and_pauses_that_begin_with_it_the_pauses_are_told() -> None:
+    times = [
+        t * (1.1 if i > 78 else 1.0) + (0.9 if i > 78 and i % 7 == 2 else 0.0)
+        for i, t in enumerate(noisy(160, 0.1, 31))
+    ]
+    [hit] = found(printed_run("step_time_s", times))
+    assert (hit.rule, hit.onset.step) == ("SLO030", 79)
+
+
+def test_a_rise_that_costs_more_than_the_pauses_beside_it_is_told() -> None:
+    times = [
+        t * (3.0 if i > 78 else 1.0) + (0.2 if i > 78 and i % 7 == 2 else 0.0)
+        for i, t in enumerate(noisy(160, 0.1, 32))
+    ]
+    assert found(printed_run("step_time_s", times))[0].rule == "SLO001"
+
+
+def test_a_checkpoint_on_disk_was_saved_at_its_step() -> None:
+    run = printed_run("step_time_s", [t + (8.0 if i in {51, 101} else 0.0) for i, t in enumerate(noisy(140, 0.2, 33))])
+    left = [{"source": f"out/step_{at}.pt", "seq": 0, "step": at, "kind": "directory"} for at in (50, 100)]
+    rows = pl.DataFrame(left).with_columns(path=pl.col("source"))
+    [hit] = found(run_of("run", {"metrics": run.collect("metrics"), "checkpoints": rows}))
+    assert (hit.rule, hit.numbers["saves"]) == ("SLO005", 2)
