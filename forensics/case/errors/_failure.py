@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from forensics.case.errors.kinds import Weight
-from forensics.case.errors.near_the_end import step_failed_before
 
 #: The cause of an error of which nothing is known but its class.
 ANY = "uncaught_exception"
@@ -16,6 +15,10 @@ _MESSAGE_LINES = 6
 #: A line's usual length, where a source knows bytes only.
 _LINE_BYTES = 120
 _NEAR_EVENTS = 12
+#: `srun` ends a step within so many lines of its own words about the task that failed.
+_STEP_LINES = 60
+#: Ends of a task that the end of its step explains.
+_SENT = ("Terminated", "Killed", "Hangup", "User defined signal")
 #: Codes whose following lines may say more, and the causes that say too little.
 _TELLS_MORE = frozenset({"traceback", "py-exception-terminal", "cpp-terminate", "cpp-terminate-mac"})
 _UNTOLD = frozenset({ANY, "native_exception"})
@@ -70,10 +73,10 @@ def merged(found: Iterable[Failure]) -> tuple[Failure, ...]:
 
 def _placed(failure: Failure, rows: list[Failure]) -> Failure:
     """Take a cancelled step for an echo where a task of it had failed before."""
-    if failure.code != "slurm-cancel":
+    if failure.code != "slurm-step-cancel":
         return failure
-    exits = [(f.at, f.quote) for f in rows if f.code == "srun-exit" and f.source == failure.source]
-    followed = step_failed_before(failure.quote, failure.at, exits)
+    exits = [f for f in rows if f.code == "srun-exit" and f.source == failure.source]
+    followed = any(0 < failure.at - f.at <= _STEP_LINES and not any(map(f.quote.__contains__, _SENT)) for f in exits)
     return replace(failure, shape="crash", weight=Weight.WRAPPER, cause="step_aborted") if followed else failure
 
 

@@ -31,6 +31,7 @@ Not this:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight, sender_of
@@ -52,7 +53,8 @@ def external_stop(run: Run, _cfg: None = None) -> Iterator[Finding]:
     if not found:
         return
     first = found[0]
-    onset = onset_of(run, first)
+    # a scheduler's clock is the time of its word; the program goes on until it is ended
+    onset = replace(onset_of(run, replace(first, t_ns=None)), t_ns=first.t_ns)
     telling = min((f for f in found if sender_of(f.code)), key=lambda f: f.cause == _PLAIN, default=first)
     words = sender_of(telling.code, telling.cause)
     cause, words = (telling.cause, words) if words else _SIGNAL
