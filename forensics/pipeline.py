@@ -142,12 +142,12 @@ def ingest_run(
         except OSError as error:
             place = f"the store in {where}"
             raise PlaceError(place, error) from error
-        return gathered.run(str(path), found.sources)
+        return gathered.run(str(path), (*found.sources, *found.empty))
     for source in found.sources:
         sink, file = fill(open_source(found.root, source, limits), source, ingesters, limits)
         gathered.add(sink.handed_over(), file, sink.issues)
         told.done(source)
-    return gathered.run(str(path), found.sources)
+    return gathered.run(str(path), (*found.sources, *found.empty))
 
 
 def ingest_bytes(name: str, data: bytes, *, limits: Limits = DEFAULT) -> Run:

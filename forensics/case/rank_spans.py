@@ -1,16 +1,31 @@
-"""Ranks of a job in few words: runs of neighbours are joined, and a long list is cut."""
+"""Ranks of a job in few words, `1,4-6`: written, with runs of neighbours joined and a long list cut, and read again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterator, Sequence
+from types import MappingProxyType
+from typing import cast
 
+#: No job of today has more ranks; a larger number was misread.
+MOST_RANKS = 1_000_000
 _SHOWN_RANKS = 16
+_SINGULAR = MappingProxyType({"are": "is", "have": "has"})
+_SPAN = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
     """`rank 3`, `ranks 1,2`, with runs as `4-7`."""
     listed = ",".join(spans(ranks))
     return f"rank {listed}" if len(ranks) == 1 else f"ranks {listed}"
+
+
+def ranks_do(ranks: Sequence[int], verb: str) -> str:
+    """`rank 3 waits for others`, `ranks 1,2 wait for others`: `verb` begins with its plural form."""
+    first, _, rest = verb.partition(" ")
+    word = _SINGULAR.get(first, f"{first}s") if len(ranks) == 1 else first
+    return " ".join(part for part in (ranks_text(ranks), word, rest) if part)
 
 
 def spans(ranks: Sequence[int]) -> list[str]:
@@ -25,3 +40,26 @@ def spans(ranks: Sequence[int]) -> list[str]:
         parts.extend([f"{ordered[i]}-{ordered[j]}"] if j - i >= 2 else [str(r) for r in ordered[i : j + 1]])
         i = j + 1
     return parts if len(parts) <= _SHOWN_RANKS else [*parts[:_SHOWN_RANKS], "…"]
+
+
+def listed(text: str | None) -> tuple[int, ...]:
+    """Ranks of a JSON list or of `1, 4-6`, at most as many as a job may have; empty for anything else."""
+    if not text:
+        return ()
+    if not text.lstrip().startswith("["):
+        return tuple(_read(text))
+    try:
+        cells: object = json.loads(text)
+    except ValueError:
+        return ()
+    return tuple(c for c in cast("list[object]", cells) if isinstance(c, int)) if isinstance(cells, list) else ()
+
+
+def _read(text: str) -> Iterator[int]:
+    left = MOST_RANKS
+    for part in re.split(r"[,\s]+", text.strip()):
+        if (span := _SPAN.fullmatch(part)) is None:
+            continue
+        first, last = int(span[1]), int(span[2] or span[1])
+        yield from range(first, min(last, first + left) + 1)
+        left -= last - first + 1

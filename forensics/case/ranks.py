@@ -6,19 +6,18 @@ one is global and wins for every file of the folder.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import cast
 
 import polars as pl
 
+from forensics.case.errors.exits import exits
+from forensics.case.rank_spans import MOST_RANKS, listed
 from forensics.case.series import keys_of
 from forensics.store.run import Run
 
-#: No job of today has more ranks; a larger number was misread.
-MOST_RANKS = 1_000_000
 _FOLDER = re.compile(r"^(?P<base>.*?attempt_\d+)/\d+/")
 _STATED = r"\[rank(\d{1,6})\]|\brank=(\d{1,6})\b|\bGLOBAL_RANK: (\d{1,6})\b"
 _CLIENTS = re.compile(r"\b\d+/(\d{1,6}) clients joined|\bMEMBER: \d+/(\d{1,6})\b")
@@ -87,13 +86,16 @@ def nodes(run: Run) -> dict[int, str]:
 
 
 def world(run: Run) -> frozenset[int]:
-    """List every rank of the job: those that left something, and those that a group or a message counts in."""
+    """List every rank of the job: those that left something, be it an empty file, those of whose end a launcher tells,
+    and those that a group or a message counts in.
+    """  # noqa: D205 - one sentence over two lines
     return run.derived(_world)
 
 
 def _world(run: Run) -> frozenset[int]:
     known = stated(run)
-    found: set[int] = set()
+    empty = run.scan("sources").filter((pl.col("size") == 0) & pl.col("rank").is_not_null()).select("rank").collect()
+    found: set[int] = {*empty["rank"].to_list(), *exits(run).by_rank}
     for table in ("events", "metrics", "collectives", "stack_frames"):
         table_rows = keys_of(run).lazy() if table == "metrics" else run.scan(table)
         rows = table_rows.select("source", "rank").filter(pl.col("rank").is_not_null()).unique().collect()
@@ -114,24 +116,3 @@ def _size(run: Run) -> int:
         if key and _SIZE.search(key) and digits.isdigit() and len(digits) < 7:
             sizes.append(int(digits))
     return max(sizes, default=0)
-
-
-def listed(text: str | None) -> tuple[int, ...]:
-    """Ranks of a JSON list or of `1, 4-6`; empty for anything else."""
-    if not text:
-        return ()
-    if text.lstrip().startswith("["):
-        try:
-            cells: Any = json.loads(text)
-        except ValueError:
-            return ()
-        return tuple(c for c in cast("list[object]", cells) if isinstance(c, int)) if isinstance(cells, list) else ()
-    return tuple(_spans(re.split(r"[,\s]+", text.strip())))
-
-
-def _spans(parts: Iterable[str]) -> Iterable[int]:
-    for part in parts:
-        first, _, last = part.partition("-")
-        if first.isdigit() and len(first) < 8:
-            stop = int(last) if last.isdigit() and len(last) < 8 else int(first)
-            yield from range(int(first), min(stop, int(first) + MOST_RANKS) + 1)

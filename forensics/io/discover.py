@@ -23,10 +23,14 @@ _LFS_BYTES = range(len(_LFS), 1025)
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What lies in a run: sources in the order of their paths, what was passed over with its reason, and issues."""
+    """What lies in a run: sources in the order of their paths, what was passed over with its reason, and issues.
+
+    `empty` are files without a byte, which are `skipped`, too: that a process printed nothing is evidence.
+    """
 
     root: Path
     sources: tuple[Source, ...] = ()
+    empty: tuple[Source, ...] = ()
     skipped: tuple[FileCoverage, ...] = ()
     issues: tuple[Issue, ...] = ()
 
@@ -169,7 +173,7 @@ def _discover_file(root: Path, seen: os.stat_result) -> Discovery:
         found.skip(root.name, seen.st_size, reason)
     else:
         return Discovery(root, (_source(_seen(root.name, seen)),))
-    return Discovery(root, (), tuple(found.skipped))
+    return Discovery(root, skipped=tuple(found.skipped))
 
 
 def discover(root: Path, limits: Limits = DEFAULT) -> Discovery:
@@ -198,7 +202,9 @@ def discover(root: Path, limits: Limits = DEFAULT) -> Discovery:
     for seen_file in _once(found.files, found):
         if reason := _reason(f"{top}/{seen_file.path}", seen_file.size_bytes):
             found.skip(seen_file.path, seen_file.size_bytes, reason)
-        else:
+        if not reason or not seen_file.size_bytes:
             sources.append(_source(seen_file))
     skipped = sorted(found.skipped, key=lambda row: row.source)
-    return Discovery(root, tuple(with_global_ranks(top, sources)), tuple(skipped), tuple(found.issues))
+    named = with_global_ranks(top, sources)
+    full, empty = (tuple(one for one in named if bool(one.size_bytes) is has) for has in (True, False))
+    return Discovery(root, full, empty, tuple(skipped), tuple(found.issues))

@@ -1,6 +1,8 @@
-"""Global ranks of torchrun's folders: `attempt_0/3/` counts on its own node, and each node begins with 0 again.
+"""Global ranks of the files that a launcher opens for each process, by what the processes print there.
 
-A node's first global rank is learned from what its workers print: PyTorch's tag `[rank11]:` in the folder `3` says 8.
+Torchrun's folder `attempt_0/3/` counts on its own node, and each node begins with 0 again: PyTorch's tag `[rank11]:` in
+the folder `3` says that the first rank of its node is 8. The files `slurm-7_0.out`, `slurm-7_1.out`... are those of the
+tasks of one step where such tags name the tasks; files of an array of jobs are named alike.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from forensics.errors import InputError
@@ -21,16 +23,72 @@ _FOLDER = re.compile(
 _TAG = re.compile(rb"\[rank(\d{1,6})\]:")
 #: A program's own `rank=11`; it may also be the rank of a matrix, so one folder is not enough to believe it.
 _WORD = re.compile(rb"(?<![A-Za-z_\d])rank ?[=:] ?(\d{1,6})\b")
+_TASK = re.compile(r"^(?P<base>(?:.*/)?[^/]*[-_.])(?P<task>\d{1,6})\.(?:log|out|err|txt)$")
+_LOG = re.compile(r"\.(?:log|out|err|txt)$")
+#: Slurm's launcher names the tasks whose end it tells.
+_SRUN = re.compile(rb"srun: error: [^\s:]{1,255}:? tasks? ([\d,-]{1,255}):")
+#: The output of torchrun's agent, which speaks for all workers of its node, names its package.
+_AGENT = b"torch.distributed.elastic"
 _PEEK_BYTES = 64 << 10
 _MOST_FILES = 8
 _ENOUGH = 2
 
 
 def with_global_ranks(top: str, sources: Sequence[Source]) -> list[Source]:
-    """The sources, those of torchrun's folders with the global rank; unknown stays local on a run of one node.
+    """The sources with the global ranks of torchrun's folders and of a step's tasks; empty files count.
 
-    Of several nodes whose first rank cannot be learned, the rank is None: which one it is cannot be told.
+    What is unknown stays local on a run of one node. Of several nodes whose first rank cannot be learned, the rank is
+    None: which one it is cannot be told.
     """
+    return _with_folders(top, _with_tasks(top, sources))
+
+
+def _with_tasks(top: str, sources: Sequence[Source]) -> list[Source]:
+    families: dict[str, dict[int, list[Source]]] = {}
+    for source in sources:
+        if source.rank is None and (found := _TASK.match(source.path)) is not None:
+            families.setdefault(found["base"], {}).setdefault(int(found["task"]), []).append(source)
+    families = {base: tasks for base, tasks in families.items() if max(tasks) == len(tasks) - 1 > 0}
+    numbered = {source.path for tasks in families.values() for own in tasks.values() for source in own}
+    beside: dict[str, list[Source]] = {}
+    for source in sources:
+        if families and source.path not in numbered and _LOG.search(source.path):
+            beside.setdefault(_folder_of(source.path), []).append(source)
+    steps = [tasks for base, tasks in families.items() if _is_step(top, tasks, beside.get(_folder_of(base), ()))]
+    ranks = {source.path: task for tasks in steps for task, files in tasks.items() for source in files}
+    return [replace(source, rank=ranks[source.path]) if source.path in ranks else source for source in sources]
+
+
+def _is_step(top: str, tasks: Mapping[int, Sequence[Source]], beside: Sequence[Source]) -> bool:
+    """Whether numbered files are those of the tasks of one step, of which `beside` may hold the launcher's log.
+
+    Tags name the tasks. Each job of an array prints the tag of rank 0 into its file, the one numbered 0 too: it proves
+    a step where no other file has a byte. Without tags srun's own log does, where it names these tasks.
+    """
+    files = sorted(((source, task) for task, own in tasks.items() for source in own), key=lambda f: -f[0].size_bytes)
+    told: set[tuple[int, int]] = set()
+    for source, task in files[:_MOST_FILES]:
+        data = _ends(top, source)
+        if _AGENT in data:
+            return False
+        told |= {(int(tag), task) for tag in _TAG.findall(data)}
+    if any(tag != task for tag, task in told):
+        return False
+    if any(task for _, task in told) or (told and all(source.size_bytes == 0 for source, task in files if task)):
+        return True
+    named = [n for source in beside[:_MOST_FILES] for cell in _SRUN.findall(_ends(top, source)) for n in _spans(cell)]
+    return bool(named) and max(named) < len(tasks)
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _spans(cell: bytes) -> list[int]:
+    return [int(number) for number in re.findall(rb"\d{1,7}", cell)]
+
+
+def _with_folders(top: str, sources: Sequence[Source]) -> list[Source]:
     nodes: dict[str, list[Source]] = {}
     for source in sources:
         if (found := _FOLDER.match(source.path)) is not None:
@@ -58,7 +116,7 @@ def _first_rank(top: str, files: Sequence[Source]) -> int | None:
     said: Counter[int] = Counter()
     for source in sorted(files, key=lambda one: -one.size_bytes)[:_MOST_FILES]:
         local = int(source.path.split("/")[-2])
-        data = b"\n".join(_ends(top, source))
+        data = _ends(top, source)
         for pattern, enough in ((_TAG, True), (_WORD, False)):
             tags = Counter(int(tag) for tag in pattern.findall(data))
             rank = tags.most_common(1)[0][0] if tags else -1
@@ -70,17 +128,20 @@ def _first_rank(top: str, files: Sequence[Source]) -> int | None:
     return base if votes >= _ENOUGH and votes > sum(said.values()) // 2 else None
 
 
-def _ends(top: str, source: Source) -> Iterator[bytes]:
+def _ends(top: str, source: Source) -> bytes:
     """The first and the last bytes of a file; nothing where it cannot be opened."""
+    if not source.size_bytes:
+        return b""
     try:
         fd, _ = open_regular(f"{top}/{source.disk_path or source.path}", follow=False)
     except (InputError, OSError):
-        return
+        return b""
     try:
-        yield os.pread(fd, _PEEK_BYTES, 0)
-        if source.size_bytes > _PEEK_BYTES:
-            yield os.pread(fd, _PEEK_BYTES, source.size_bytes - _PEEK_BYTES)
+        first = os.pread(fd, _PEEK_BYTES, 0)
+        if source.size_bytes <= _PEEK_BYTES:
+            return first
+        return first + b"\n" + os.pread(fd, _PEEK_BYTES, source.size_bytes - _PEEK_BYTES)
     except OSError:
-        return
+        return b""
     finally:
         os.close(fd)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from forensics.case.rank_spans import ranks_text, spans
+from forensics.case.rank_spans import ranks_do, ranks_text, spans
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, Issue, Shape, Verdict
 from forensics.report._layout import Layout, markdown_facts, proof
@@ -88,7 +88,7 @@ def _facts(page: Page, most: int = _WAITS) -> Iterator[tuple[str, str]]:
         yield "in common", f"{common.op} seq {common.seq} of group {common.group}{site}"
     for index, wait in enumerate(found.waits[:most]):
         site = f", called at {wait.site}" if wait.site else ""
-        who = f"{ranks_text(wait.waiting)} wait(s) for {ranks_text(wait.awaited)}"
+        who = ranks_do(wait.waiting, f"wait for {ranks_text(wait.awaited)}")
         yield "waits" if not index else "", f"{who}: {wait.op} seq {wait.seq} of group {wait.group}{site}"
     if len(found.waits) > most:
         yield "", f"and {len(found.waits) - most} more (--format json)"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import polars as pl
-
 from forensics.case.errors.failures import Failure
 from forensics.case.last_steps import last_step
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
@@ -42,16 +40,6 @@ def onset_of(run: Run, failure: Failure) -> Onset:
 def ranks_of(failures: Sequence[Failure]) -> tuple[int, ...]:
     """List the different ranks that errors name, in order."""
     return tuple(sorted({f.rank for f in failures if f.rank is not None}))
-
-
-def world(run: Run) -> frozenset[int]:
-    """List every rank that left a line or a metric row."""
-    seen = {
-        rank
-        for table in ("events", "metrics")
-        for rank in run.scan(table).select(pl.col("rank").unique()).collect()["rank"].to_list()
-    }
-    return frozenset(rank for rank in seen if rank is not None)
 
 
 def who(rank: int | None) -> str:

@@ -7,7 +7,6 @@ did not react to SIGTERM: it was stuck. A rank that a list of failures leaves ou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -17,7 +16,7 @@ import polars as pl
 
 from forensics.case.errors.attributes import attributes
 from forensics.case.errors.launchers import of_later_group
-from forensics.case.ranks import MOST_RANKS
+from forensics.case.rank_spans import listed
 from forensics.store.run import Run
 
 #: The cause of a process that ended by an exit code and said nothing.
@@ -51,7 +50,6 @@ ABORTED = frozenset({-6, 134})
 _TABLE, _TASKS, _MPI, _FORCED = "elastic-failure", "srun-exit", "mpi-rank-died", "agent-forces"
 #: No node has more workers.
 _NODE_RANKS = 128
-_SPAN = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +122,12 @@ def _ends(row: Mapping[str, Any], attrs: Mapping[str, str]) -> Iterator[Exit]:
     """Give the ends that one line or block tells; none where it names no code or no rank."""
     if row["code"] == _TASKS:
         code = _SIGNALS.get(attrs.get("what", "")) if "rc" not in attrs else int(attrs["rc"])
-        ranks = _listed(attrs.get("tasks", ""))
+        ranks = listed(attrs.get("tasks", ""))
     elif row["code"] == _MPI:
-        code, ranks = -int(attrs.get("signal", "0")), _listed(attrs.get("rank", ""))
+        code, ranks = -int(attrs.get("signal", "0")), listed(attrs.get("rank", ""))
     else:
         code = int(attrs["exitcode"]) if "exitcode" in attrs else None
-        ranks = _listed(attrs.get("rank", ""))
+        ranks = listed(attrs.get("rank", ""))
     if not code:
         return
     pid = int(attrs["pid"]) if attrs.get("pid", "").isdigit() else None
@@ -145,12 +143,3 @@ def _ends(row: Mapping[str, Any], attrs: Mapping[str, str]) -> Iterator[Exit]:
             first="root_cause" in attrs,
             local_rank=int(attrs["local_rank"]) if attrs.get("local_rank", "").isdigit() else None,
         )
-
-
-def _listed(text: str) -> Iterator[int]:
-    """Read `1,3-5` as numbers, at most as many as a job may have ranks."""
-    left = MOST_RANKS
-    for low, high in _SPAN.findall(text):
-        first, last = int(low), int(high or low)
-        yield from range(first, min(last, first + left) + 1)
-        left -= last - first + 1

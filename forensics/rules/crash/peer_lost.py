@@ -36,9 +36,10 @@ from forensics.analyses.hang.complaints import complaints
 from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
+from forensics.case.ranks import world
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, world
+from forensics.rules._errors import evidence_of, onset_of, ranks_of, when
 from forensics.store.run import Run
 
 #: Cause, title, reason and next step of a process that is gone.
@@ -68,7 +69,7 @@ _WORDS: Mapping[str, tuple[str, str, str, str]] = MappingProxyType(
 )
 
 
-@rule("CRH003", shape=Shape.CRASH, needs=("events", "metrics"))
+@rule("CRH003", shape=Shape.CRASH, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def peer_lost(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find complaints that a process is gone."""
     found = in_order(f for f in standing(run) if f.shape == "crash" and f.weight <= Weight.CLOSED)

@@ -35,10 +35,11 @@ from collections.abc import Iterator
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight, death_of
 from forensics.case.errors.timeline import in_order
+from forensics.case.ranks import world
 from forensics.dialects.advice import advice
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who, world
+from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who
 from forensics.store.run import Run
 
 #: Ranks of one program reach the same line within this time.
@@ -46,7 +47,7 @@ _TOGETHER_NS = 5_000_000_000
 _DIGITS = re.compile(r"\d+")
 
 
-@rule("CRH001", shape=Shape.CRASH, needs=("events", "metrics"))
+@rule("CRH001", shape=Shape.CRASH, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def uncaught_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find the first exception of the program's own that the run did not survive."""
     found = in_order(

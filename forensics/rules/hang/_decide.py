@@ -15,7 +15,8 @@ from forensics.case.errors.exits import NONZERO, cause_of, exits
 from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.launchers import follows
-from forensics.case.ranks import MOST_RANKS, world
+from forensics.case.rank_spans import MOST_RANKS
+from forensics.case.ranks import world
 from forensics.dialects._signatures import table
 from forensics.model import Confidence, Shape
 from forensics.rules.hang._clue import Clue, ClueSource

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from forensics.analyses.hang.collectives import recorded
 from forensics.analyses.hang.differs import first_difference
 from forensics.analyses.hang.lag import device_lags
-from forensics.case.rank_spans import ranks_text
+from forensics.case.rank_spans import ranks_do
 from forensics.model import Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_entry, shown
@@ -56,7 +56,12 @@ class Config:
     share: float = 0.5
 
 
-@rule("HNG006", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"), config=Config)
+@rule(
+    "HNG006",
+    shape=Shape.HANG,
+    needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
+    config=Config,
+)
 def device_stopped(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Show ranks whose device is behind."""
     yield from shown("HNG006", clues(run, cfg or Config()), do=("read the kernel log of that node for Xid lines",))
@@ -71,5 +76,5 @@ def clues(run: Run, cfg: Config | None = None) -> Iterator[Clue]:
     if not bad or len(bad) * 2 > len(recorded(run).ranks) or first_difference(run) is not None:
         return
     counts = ", ".join(f"{lags[r].count} on rank {r}" for r in bad[:_SHOWN])
-    why = f"{ranks_text(bad)} hold(s) collectives pending that peers completed ({counts})"
+    why = ranks_do(bad, f"hold collectives pending that peers completed ({counts})")
     yield Clue(tuple(bad), "device_stall", 6, "recorder", why, tuple(of_entry(lags[r].first) for r in bad[:_SHOWN]))

@@ -39,7 +39,7 @@ from forensics.analyses.hang.origin import is_disputed, unexplained_exit
 from forensics.analyses.hang.stacks import stacks
 from forensics.case.errors.exits import ABORTED, NONZERO, SIGNALS, Exit, Exits, cause_of, exits
 from forensics.case.errors.launchers import last_end
-from forensics.case.rank_spans import ranks_text
+from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.ranks import nodes, world
 from forensics.model import Evidence, Finding, Locator, Shape
 from forensics.registry import rule
@@ -110,16 +110,14 @@ def _nonzero(run: Run) -> Iterator[Clue]:
 
 
 def _absent(run: Run, told: Exits) -> Iterator[Clue]:
-    """Ranks that are in no list of failures: those that left a log, on nodes that have such a list, and those between
-    the ranks of the list.
-    """  # noqa: D205 - one sentence over two lines
+    """Ranks that are in no list of failures, though their node has one, and those between the ranks of the list."""
     if not told.by_rank or any(e.code not in (1, -15, -6) for e in told.by_rank.values()):
         return
     of = nodes(run)
     covered = {of.get(rank) for rank in told.by_rank}
     seen = last_seen(run)
     everyone = world(run) | told.left_out
-    silent = {r for r in everyone - told.by_rank.keys() if r in seen and of.get(r) in covered}
+    silent = {r for r in everyone - told.by_rank.keys() if of.get(r) in covered}
     gone = (silent | told.left_out) - stacks(run).keys()
     if not gone or len(gone) * 2 > len(everyone):
         return
@@ -128,7 +126,7 @@ def _absent(run: Run, told: Exits) -> Iterator[Clue]:
         next(iter(told.by_rank.values())).source, Locator(line=next(iter(told.by_rank.values())).line),
         f"failures are listed of {ranks_text(sorted(told.by_rank))}",
     )  # fmt: skip
-    why = f"{ranks_text(ranks)} is in no list of failures: it had ended with code 0"
+    why = f"{ranks_do(ranks, 'are in no list of failures')}, so that the exit code was 0"
     yield Clue(
         ranks, "early_exit", 5, "exit", why,
         (listed, *(of_seen(seen[r]) for r in ranks[:_SHOWN] if r in seen and seen[r].source)), stated=True,

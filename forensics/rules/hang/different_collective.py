@@ -69,7 +69,7 @@ _ELEMENT_BYTES = {
 _SHOWN = 4
 
 
-@rule("HNG005", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+@rule("HNG005", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def different_collective(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Show where ranks differ."""
     yield from shown("HNG005", clues(run), do=("open both call sites: every rank must issue the same collectives",))

@@ -36,7 +36,7 @@ from collections.abc import Iterator, Mapping
 from forensics.analyses.hang.differs import Signature, kind_cause, slip_by_steps
 from forensics.analyses.hang.lines import matching
 from forensics.case.evidence import event_evidence
-from forensics.case.rank_spans import ranks_text
+from forensics.case.rank_spans import ranks_do
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, shown
@@ -72,8 +72,8 @@ def clues(run: Run) -> Iterator[Clue]:
     odd = () if tie else tuple(sorted(r for r, s in said.items() if s != best))
     kind = _kind(votes)
     cause = slip_by_steps(run, odd, kind_cause(kind, votes)) if odd else kind_cause(kind, votes)
-    who = ranks_text(odd) if odd else "an equal number of ranks"
-    why = f"{who} run(s) another {kind} than {count} of {len(said)} ranks ({' '.join(best).strip()})"
+    does = f"run another {kind} than {count} of {len(said)} ranks ({' '.join(best).strip()})"
+    why = ranks_do(odd, does) if odd else f"an equal number of ranks {does}"
     first = sorted(proof, key=lambda r: (r not in odd, r))[:4]
     yield Clue(odd, cause, 8, "log", why, tuple(proof[r] for r in first), () if odd else tuple(sorted(said)))
 

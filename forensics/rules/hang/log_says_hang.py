@@ -37,6 +37,7 @@ from collections.abc import Iterator
 from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
+from forensics.case.rank_spans import ranks_text
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when
@@ -44,7 +45,7 @@ from forensics.rules.hang.silent_rank import clues as silent_ranks
 from forensics.store.run import Run
 
 
-@rule("HNG001", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+@rule("HNG001", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def log_says_hang(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find time-outs that ended the run, and the ranks that did not report one."""
     found = in_order(f for f in standing(run) if f.shape == "hang")
@@ -55,8 +56,8 @@ def log_says_hang(run: Run, _cfg: None = None) -> Iterator[Finding]:
     victims = set(ranks_of(found))
     silent = tuple(rank for clue in silent_ranks(run) for rank in clue.ranks)
     named = silent if len(silent) < len(victims) else ()
-    waited = f"rank(s) {_listed(sorted(victims))}" if victims else "the run"
-    blame = f"; rank(s) {_listed(named)} reported nothing" if named else ""
+    waited = ranks_text(sorted(victims)) if victims else "the run"
+    blame = f"; {ranks_text(named)} reported nothing" if named else ""
     yield Finding(
         rule="HNG001",
         shape=Shape.HANG,
@@ -72,7 +73,3 @@ def log_says_hang(run: Run, _cfg: None = None) -> Iterator[Finding]:
         numbers={"reports": len(found), "ranks_reporting": len(victims), "ranks_silent": len(named)},
         next=("read the last lines of the silent ranks; set TORCH_NCCL_TRACE_BUFFER_SIZE for the next run",),
     )
-
-
-def _listed(ranks: tuple[int, ...] | list[int]) -> str:
-    return ",".join(str(rank) for rank in ranks[:16]) + (",…" if len(ranks) > 16 else "")

@@ -37,8 +37,8 @@ from dataclasses import dataclass
 
 from forensics.analyses.hang.lines import matching
 from forensics.case.evidence import event_evidence
-from forensics.case.rank_spans import ranks_text
-from forensics.case.ranks import corrected, listed, stated, world
+from forensics.case.rank_spans import listed, ranks_text
+from forensics.case.ranks import corrected, stated, world
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, shown
@@ -125,7 +125,7 @@ STATEMENTS = (
 )
 
 
-@rule("HNG009", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+@rule("HNG009", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def named_rank(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Show ranks that a library names."""
     yield from shown("HNG009", clues(run), do=("read the last lines of the named rank",))

@@ -42,9 +42,11 @@ from forensics.case.end_markers import Mark, ending_of
 from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
+from forensics.case.rank_spans import listed, ranks_text
+from forensics.case.ranks import world
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._errors import evidence_of, world
+from forensics.rules._errors import evidence_of
 from forensics.store.run import Run
 
 _TASKS = re.compile(
@@ -52,7 +54,6 @@ _TASKS = re.compile(
 )
 _KILLED = re.compile(r"Terminated|Killed|143|137")
 _HALF_HOUR_S = 1800
-_MAX_TASKS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,12 @@ class Config:
     teardown_s: int = 60
 
 
-@rule("HNG002", shape=Shape.HANG, needs=("events", "metrics"), config=Config)
+@rule(
+    "HNG002",
+    shape=Shape.HANG,
+    needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
+    config=Config,
+)
 def shutdown_hang(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Find a process that stayed alive after the run had finished."""
     cfg = cfg or Config()
@@ -86,7 +92,7 @@ def _stuck(run: Run, mark: Mark, after: Sequence[Failure], cfg: Config) -> tuple
     alone = len(killed) == 1 and not gone
     alive = tuple(sorted(killed)) if killed and (alone or len(killed) * 2 < len(everybody)) else ()
     if alive:
-        return alive, f"only {len(alive)} task(s) had to be ended, {len(gone)} had ended by themselves"
+        return alive, f"only {len(alive)} of the tasks had to be ended, {len(gone)} had ended by themselves"
     if any(f.shape == "hang" for f in after):
         return alive, "a watchdog aborted it after the success marker"
     gaps = [_gap_s(mark, f) for f in after if f.weight == Weight.STOP]
@@ -108,20 +114,12 @@ def _tasks(after: Sequence[Failure]) -> tuple[frozenset[int], frozenset[int]]:
     for failure in after:
         hit = _TASKS.search(failure.quote)
         if hit is not None:
-            (killed if _KILLED.search(hit["end"]) else gone).update(_numbers(hit["tasks"]))
+            (killed if _KILLED.search(hit["end"]) else gone).update(listed(hit["tasks"]))
     return frozenset(killed), frozenset(gone - killed)
 
 
-def _numbers(text: str) -> Iterator[int]:
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdigit() and len(first) <= 6:
-            stop = int(last) if last.isdigit() and len(last) <= 6 else int(first)
-            yield from range(int(first), min(stop, int(first) + _MAX_TASKS) + 1)
-
-
 def _finding(mark: Mark, after: Sequence[Failure], stuck: tuple[int, ...], why: str) -> Finding:
-    named = f"rank(s) {','.join(map(str, stuck[:8]))}" if stuck else "a process"
+    named = ranks_text(stuck) if stuck else "a process"
     return Finding(
         rule="HNG002",
         shape=Shape.HANG,

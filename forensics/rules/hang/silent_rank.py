@@ -39,7 +39,7 @@ from forensics.analyses.hang.complaints import Complaints, complaints
 from forensics.analyses.hang.last_seen import last_seen
 from forensics.analyses.hang.stacks import stacks
 from forensics.case.errors.exits import exits
-from forensics.case.rank_spans import ranks_text
+from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.ranks import nodes, world
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
@@ -53,7 +53,7 @@ _GAP_VICTIMS = 3
 _GAP_WORLD = 1024
 
 
-@rule("HNG012", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+@rule("HNG012", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def silent_rank(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Show ranks that did not complain."""
     yield from shown("HNG012", clues(run), do=("read the last lines of the silent rank",))
@@ -76,7 +76,7 @@ def clues(run: Run) -> Iterator[Clue]:
     if lost:
         cause = "node_loss"
     whose = " (one node)" if lost else ""
-    why = f"{ranks_text(sorted(victims))} complain(s) of a peer; {ranks_text(ranks)}{whose} {words}"
+    why = f"{ranks_do(sorted(victims), 'complain of a peer')}; {ranks_text(ranks)}{whose} {words}"
     yield Clue(ranks, cause, 4 if gone else 3, "log", why, _proof(run, said, ranks))
 
 

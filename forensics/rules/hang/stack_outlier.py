@@ -8,8 +8,9 @@ Why it matters: the leaf frame of the outlier is the answer: a read, a save, an 
 How it decides: waiting frames are those of collectives, of `backward` (DDP waits inside it) and of device
 synchronization. Outliers are ranks without any of them. When all wait, the smaller set of calls is named; of equal
 halves the one in a barrier, where the others are in training's own collectives; else equal halves, and rings of sends
-and receives, name nobody. Tracebacks count where every rank left one and none was killed. Stacks taken after a rank's
-own end are left out.
+and receives, name nobody. Where all ranks of the job timed out in the same call none is missing: they wait in
+collectives that do not meet. Tracebacks count where every rank left one and none was killed. Stacks taken after a
+rank's own end are left out.
 
 What else looks like this: a dump that was taken before the stall; a rank that was already past its time-out.
 
@@ -39,7 +40,7 @@ from collections.abc import Callable, Iterator, Mapping
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.stacks import Stack, stacks
 from forensics.case.errors.exits import SIGNALS, exits
-from forensics.case.rank_spans import ranks_text
+from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.ranks import world
 from forensics.model import Finding, Shape
 from forensics.registry import rule
@@ -51,7 +52,7 @@ _SHOWN = 3
 _BARRIER = "barrier"
 
 
-@rule("HNG008", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+@rule("HNG008", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def stack_outlier(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Show ranks whose stacks differ from the others'."""
     yield from shown("HNG008", clues(run), do=("open the innermost frame of the outlier",))
@@ -78,7 +79,7 @@ def _outside(free: Mapping[int, Stack], inside: Mapping[int, Stack]) -> Iterator
     for rank, stack in free.items():
         work = stack.work or ("host_stall_loop" if stack.running else "host_stall")
         cause = "init_hang" if starting else work
-        why = f"rank {rank} is in {stack.frames[0].text} while {ranks_text(sorted(inside))} wait(s) for others"
+        why = f"rank {rank} is in {stack.frames[0].text} while {ranks_do(sorted(inside), 'wait for others')}"
         yield Clue((rank,), cause, 6, "stack", why, (of_stack(stack), of_stack(others)))
 
 
@@ -95,6 +96,7 @@ def _all_inside(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
     # a traceback has other frames than a dump of the same call
     sides = calls if raised or len(calls) > 1 else _sides(found, lambda stack: "\n".join(f.text for f in stack.frames))
     if len(sides) < 2:
+        yield from _all_alike(run, found)
         return
     cause = "collective_mismatch_op" if len(calls) > 1 else "different_collective"
     barrier = [side for side in sides if found[side[0]].call == _BARRIER]
@@ -103,14 +105,25 @@ def _all_inside(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
     tied = len(sides) == 2 and len(odd) * 2 == len(found)
     if tied and len(barrier) == 1:
         odd, rest = tuple(sorted(barrier[0])), next(side for side in sides if side is not barrier[0])
-    why = f"{ranks_text(odd)} wait(s) in another call than {ranks_text(rest)}"
+    why = ranks_do(odd, f"wait in another call than {ranks_text(rest)}")
     if "" not in (theirs := (found[odd[0]].call, found[rest[0]].call)) and len(calls) > 1:
-        why = f"{ranks_text(odd)} wait(s) in {theirs[0]}, {ranks_text(rest)} in {theirs[1]}"
+        why = ranks_do(odd, f"wait in {theirs[0]}, {ranks_text(rest)} in {theirs[1]}")
     proof = (of_stack(found[odd[0]]), of_stack(found[rest[0]]))
     if tied and len(barrier) != 1:
         yield Clue((), cause, 4, "stack", why, proof, tuple(sorted(found)))
     elif tied or len(odd) * 2 < len(found):
         yield Clue(odd, cause, 3 if tied else 5 if len(calls) > 1 else 4, "stack", why, proof)
+
+
+def _all_alike(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
+    """All ranks of the job timed out in the same call, so that none is missing: what they wait in does not meet."""
+    said = complaints(run)
+    late = found.keys() & said.late.keys()
+    if len(late) * 2 <= len(found) or found.keys() & said.own.keys() or len(found) <= max(world(run)):
+        return  # of ranks without a gap, so that nobody is missing
+    first = found[min(late)]
+    why = f"all {len(found)} ranks wait in {first.call}, and none is missing: their groups, order or sizes differ"
+    yield Clue((), "collective_mismatch", 5, "stack", why, tuple(of_stack(s) for s in list(found.values())[:_SHOWN]))
 
 
 def _died(run: Run) -> bool:

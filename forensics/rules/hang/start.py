@@ -51,7 +51,7 @@ _RENDEZVOUS = re.compile(r"RendezvousTimeoutError")
 _PORT = re.compile(r"(?i)\bEADDRINUSE\b|address already in use")
 
 
-@rule("HNG014", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+@rule("HNG014", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def start(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Show what kept the job from coming together."""
     yield from shown("HNG014", clues(run), do=("check MASTER_ADDR, MASTER_PORT and WORLD_SIZE on every node",))
@@ -85,7 +85,7 @@ def _keys(run: Run) -> Iterator[Clue]:
             proof.setdefault(rank, event_evidence(row))
     if awaited:
         rank, count = awaited.most_common(1)[0]
-        why = f"{count} message(s) wait for a key that rank {rank} did not write to the store"
+        why = f"rank {rank} did not write a key to the store for which {count} of the others' messages wait"
         yield Clue((rank,), "init_hang", 6, "log", why, (proof[rank],))
 
 

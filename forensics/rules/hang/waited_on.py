@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 from forensics.analyses.hang.differs import first_difference
 from forensics.analyses.hang.waits import Wait, WaitGraph, wait_graph
-from forensics.case.rank_spans import ranks_text
+from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_entry, shown
@@ -44,7 +44,7 @@ from forensics.store.run import Run
 _SHOWN = 4
 
 
-@rule("HNG004", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "stack_frames"))
+@rule("HNG004", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def waited_on(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Show who is waited for."""
     yield from shown("HNG004", clues(run), do=("read the stack and the last lines of the rank that is waited for",))
@@ -57,7 +57,7 @@ def clues(run: Run) -> Iterator[Clue]:
         return
     if graph.sinks:
         named = [w for w in graph.waits if set(w.awaited) & set(graph.sinks)]
-        why = f"{ranks_text(graph.sinks)} did not come to {_place(named[0])}, and wait(s) for nobody"
+        why = f"{ranks_do(graph.sinks, 'wait for nobody')} and did not come to {_place(named[0])}"
         yield Clue(graph.sinks, "never_entered", 5, "recorder", why, _proof(named))
     elif graph.cyclic:
         yield _cycle(graph)

@@ -52,3 +52,54 @@ def test_of_two_nodes_that_cannot_be_told_apart_no_rank_is_known(tmp_path: Path)
 def test_restarts_of_one_node_are_not_two_nodes(tmp_path: Path) -> None:
     files = {f"x/attempt_{k}/1/stdout.log": "step 1\n" for k in range(2)}
     assert list(made(tmp_path, files).values()) == [1, 1]
+
+
+def test_files_of_the_tasks_of_a_step_have_their_ranks_and_an_empty_one_counts(tmp_path: Path) -> None:
+    files = {"slurm-7_0.out": "[rank0]: Traceback\n", "slurm-7_1.out": "[rank1]: Traceback\n", "slurm-7_2.out": ""}
+    assert made(tmp_path, files) == {"slurm-7_0.out": 0, "slurm-7_1.out": 1}
+    assert {source.path: source.rank for source in discover(tmp_path).empty} == {"slurm-7_2.out": 2}
+
+
+def test_a_task_that_names_another_rank_makes_the_numbers_those_of_nodes(tmp_path: Path) -> None:
+    files = {"slurm-7_0.out": "[rank3]: Traceback\n", "slurm-7_1.out": "[rank9]: Traceback\n"}
+    assert list(made(tmp_path, files).values()) == [None, None]
+
+
+def test_jobs_of_an_array_that_are_all_rank_0_are_no_tasks(tmp_path: Path) -> None:
+    files = {"slurm-7_0.out": "[rank0]: Traceback\n", "slurm-7_1.out": "step 3\n"}
+    assert list(made(tmp_path, files).values()) == [None, None]
+
+
+def test_one_task_that_speaks_among_silent_ones_is_rank_0(tmp_path: Path) -> None:
+    files = {
+        "slurm-7_0.err": "[rank0]: Traceback\n",
+        "slurm-7_0.out": "step 3\n",
+        "slurm-7_1.err": "",
+        "slurm-7_1.out": "",
+    }
+    assert made(tmp_path, files) == {"slurm-7_0.err": 0, "slurm-7_0.out": 0}
+
+
+def test_the_launchers_log_names_its_tasks(tmp_path: Path) -> None:
+    files = {
+        "slurm-7.err": "srun: error: n1: task 1: Exited with exit code 1\nsrun: error: n1: task 0: Terminated\n",
+        "slurm-7_0.err": "warning\n",
+        "slurm-7_1.err": "TimeoutError: late\n",
+    }
+    assert made(tmp_path, files) == {"slurm-7.err": None, "slurm-7_0.err": 0, "slurm-7_1.err": 1}
+
+
+def test_a_launchers_log_that_names_more_tasks_is_that_of_another_step(tmp_path: Path) -> None:
+    files = {"job.log": "srun: error: n1: tasks 2-3: Killed\n", "fold_0.log": "step 3\n", "fold_1.log": "step 3\n"}
+    assert list(made(tmp_path, files).values()) == [None, None, None]
+
+
+def test_a_task_that_is_torchruns_agent_speaks_for_a_node(tmp_path: Path) -> None:
+    agent = "W torch.distributed.elastic.agent: started\n"
+    files = {"slurm-7.err": "srun: error: n1: task 1: Killed\n", "slurm-7_0.out": agent, "slurm-7_1.out": agent}
+    assert list(made(tmp_path, files).values()) == [None, None, None]
+
+
+def test_numbers_with_a_gap_are_no_tasks(tmp_path: Path) -> None:
+    files = {f"slurm-7_{n}.out": f"[rank{n}]: Traceback\n" for n in (0, 2)}
+    assert list(made(tmp_path, files).values()) == [None, None]

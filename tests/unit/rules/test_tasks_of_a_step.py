@@ -1,0 +1,140 @@
+"""Tasks of a step with a log each: who printed nothing, what srun says of each, and who ended the step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from forensics import triage
+from forensics.model import Shape, Verdict
+
+GONE = "RuntimeError: [/src/gloo/transport/tcp/pair.cc:537] Read error [10.0.0.7]:8108: Connection reset by peer."
+LATE = "RuntimeError: [/src/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 8000ms for recv operation"
+PAIR_LATE = "RuntimeError: Application timeout caused pair closure"
+SIZES = (
+    "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n"
+    "  what():  [enforce fail at /src/pair.cc:456] op.preamble.length <= op.nbytes. 3072 vs 20. "
+    "Received data size doesn't match expected size."
+)
+CONNECTING = (
+    "torch.distributed.DistNetworkError: The client socket has timed out after 40000ms while trying to connect to "
+    "(10.0.0.7, 29500)."
+)
+STEPS = "".join(f"step {s} | loss {2 + 3 / (s + 1):.4f}\n" for s in range(1, 41))
+ENDED = "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n"
+STEP = "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2029-03-09T04:13:20 ***\n"
+JOB = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2029-03-09T04:13:20 ***\n"
+
+
+def raised(words: str, rank: int | None = None) -> str:
+    before = "" if rank is None else f"[rank{rank}]: "
+    frames = (
+        "Traceback (most recent call last):",
+        '  File "/app/fit.py", line 31, in <module>',
+        "    main()",
+        '  File "/env/site-packages/torch/distributed/distributed_c10d.py", line 3252, in all_reduce',
+        "    work.wait()",
+        words,
+    )
+    return "".join(f"{before}{line}\n" for line in frames)
+
+
+def task(number: str, end: str) -> str:
+    return f"srun: error: n1: task {number}: {end}\n"
+
+
+def judged(folder: Path, files: Mapping[str, str]) -> Verdict:
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return triage(folder).verdict
+
+
+def test_the_task_that_printed_nothing_and_that_srun_does_not_list_left_with_code_0(tmp_path: Path) -> None:
+    files = {"job-7_0.out": STEPS + raised(GONE, 0), "job-7_1.out": raised(GONE, 1), "job-7_2.out": ""}
+    verdict = judged(
+        tmp_path, files | {"run.log": task("1", "Exited with exit code 1") + ENDED + STEP + task("0", "Terminated")}
+    )
+    assert (verdict.culprits, verdict.cause) == ((2,), "early_exit")
+
+
+def test_the_task_that_srun_saw_end_with_a_code_and_that_said_nothing_ended_by_itself(tmp_path: Path) -> None:
+    files = {"job-7_0.out": STEPS + raised(GONE, 0), "job-7_1.out": "", "job-7_2.out": raised(GONE, 2)}
+    ends = task("1", "Exited with exit code 1") + ENDED + STEP + task("0,2", "Terminated")
+    verdict = judged(tmp_path, files | {"run.log": ends})
+    assert (verdict.culprits, verdict.cause) == ((1,), "exit_nonzero")
+
+
+def test_ranks_that_print_to_rank_0_alone_name_no_culprit_of_many(tmp_path: Path) -> None:
+    files = {"job-7_0.out": STEPS + raised(GONE, 0), **{f"job-7_{n}.out": "" for n in range(1, 8)}}
+    assert judged(tmp_path, files).culprits == ()
+
+
+def test_an_abort_whose_own_words_are_a_mismatch_is_one(tmp_path: Path) -> None:
+    files = {"job-7_0.err": raised(GONE, 0), "job-7_0.out": STEPS, "job-7_1.err": SIZES + "\n"}
+    ends = task("1", "Aborted (core dumped)") + ENDED + STEP + task("0", "Terminated")
+    assert judged(tmp_path, files | {"job-7.err": ends}).cause == "collective_mismatch_size"
+
+
+def test_an_abort_without_a_word_is_a_death_by_a_signal(tmp_path: Path) -> None:
+    files = {"job-7_0.err": raised(GONE, 0), "job-7_0.out": STEPS, "job-7_1.err": "step 40\n"}
+    ends = task("1", "Aborted (core dumped)") + ENDED + STEP + task("0", "Terminated")
+    verdict = judged(tmp_path, files | {"job-7.err": ends})
+    assert (verdict.culprits, verdict.cause) == ((1,), "silent_death_signal")
+
+
+def test_who_cannot_reach_the_store_waits_for_the_task_that_is_silent(tmp_path: Path) -> None:
+    files = {"job-7_0.err": "", "job-7_1.err": raised(CONNECTING)}
+    ends = task("1", "Exited with exit code 1") + ENDED + STEP + task("0", "Terminated")
+    verdict = judged(tmp_path, files | {"job-7.err": ends})
+    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.HANG, (0,), "never_entered")
+
+
+def test_all_ranks_that_time_out_in_one_call_wait_in_collectives_that_do_not_meet(tmp_path: Path) -> None:
+    files = {f"job-7_{n}.err": raised(LATE, n) for n in range(4)}
+    verdict = judged(tmp_path, files | {"job-7_0.out": STEPS})
+    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.HANG, (), "collective_mismatch")
+
+
+def test_a_rank_that_did_not_time_out_with_the_others_is_the_one_they_wait_for(tmp_path: Path) -> None:
+    files = {f"job-7_{n}.err": raised(PAIR_LATE, n) for n in range(3)} | {"job-7_3.err": ""}
+    verdict = judged(tmp_path, files | {"job-7_0.out": STEPS})
+    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.HANG, (3,), "never_entered")
+
+
+@pytest.mark.parametrize(
+    ("ends", "cause"),
+    [
+        (ENDED + STEP + task("0", "Terminated"), "external_termination"),
+        (JOB + ENDED + STEP + task("0", "Terminated"), "cancelled"),
+        (ENDED + STEP.replace(" ***\n", " DUE TO TIME LIMIT ***\n") + task("0", "Terminated"), "time_limit"),
+    ],
+)
+def test_a_step_that_was_ended_alone_does_not_say_who_cancelled_a_job(tmp_path: Path, ends: str, cause: str) -> None:
+    verdict = judged(tmp_path, {"job-7.out": STEPS, "job-7.err": ends})
+    assert (verdict.shape, verdict.cause, verdict.onset.step) == (Shape.STOPPED, cause, 40)
+
+
+def test_a_step_that_ends_after_its_task_failed_was_not_stopped(tmp_path: Path) -> None:
+    ends = task("0", "Exited with exit code 1") + ENDED + STEP
+    assert judged(tmp_path, {"job-7.out": STEPS, "job-7.err": ends}).shape is Shape.CRASH
+
+
+def test_a_stop_is_where_the_stopped_process_ended_though_a_tracker_has_the_finer_clock(tmp_path: Path) -> None:
+    rows = [f"{s},{1867711980 + s},{2 + 3 / s}" for s in range(1, 41)]
+    files = {"metrics.csv": "\n".join(["step,timestamp,loss", *rows]), "job-7.out": STEPS}
+    stop = JOB.replace("2029-03-09T04:13:20", "2029-03-09T04:13:10").replace(" ***\n", " DUE TO PREEMPTION ***\n")
+    assert judged(tmp_path, files | {"job-7.err": stop}).onset.step == 40
+
+
+WORKER = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."
+
+
+@pytest.mark.parametrize(
+    ("last", "cause"), [(WORKER, "loader_worker_died"), ("RuntimeError: the batch is gone", "peer_gone")]
+)
+def test_what_says_more_than_a_lost_peer_decides_though_it_came_second(tmp_path: Path, last: str, cause: str) -> None:
+    handling = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    lines = STEPS + raised("ConnectionResetError: [Errno 104] Connection reset by peer") + handling + raised(last)
+    assert judged(tmp_path, {"train.log": lines}).cause == cause
