@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +11,8 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from forensics.ingest._out import Out
-from forensics.ingest._rows_of_text import Line, lines_of
+from forensics.ingest._rows_of_text import Line
+from forensics.io.blocks import Block, count_lines
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import Opened
 
@@ -22,6 +24,22 @@ _ROW_BYTES = 1 << 16
 _LOOKS = 4
 _DELIMITERS = (",", "\t", ";")
 _HEAD_BYTES = 1 << 16
+#: Bytes with which a line is more than cells between delimiters: a quote, a NUL, rare blanks, anything beside ASCII.
+_ODD_ASCII = b'"\0\x0b\x0c\x1c\x1d\x1e\x1f'
+_ODD = re.compile(rb"[" + _ODD_ASCII + rb"\x80-\xff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many plain lines are read as columns; all change speed only.
+
+    Fewer bytes, or lines that fit the header, are read one by one in less time than columns take to be made; more than
+    `most_bytes` are cut in parts.
+    """
+
+    least_bytes: int = 8 << 10
+    most_bytes: int = 1 << 20
+    least_lines: int = 50
 
 
 class Row(NamedTuple):
@@ -34,24 +52,84 @@ class Row(NamedTuple):
     ended: bool
 
 
+class Stretch(NamedTuple):
+    """Whole lines of ASCII without a quote or a NUL; `line` (from 1) and `byte` are those of the first."""
+
+    line: int
+    byte: int
+    data: bytes
+
+    def rows(self, delimiter: str) -> Iterator[Row]:
+        """Give its rows one by one."""
+        yield from _rows(_Lines(iter([Block(self.data, self.byte, self.line)])), delimiter, None)
+
+
 @dataclass(slots=True)
 class _Lines:
     """Lines of a source; those that were looked at and are not taken yet are `ahead`."""
 
-    rest: Iterator[Line]
+    blocks: Iterator[Block]
+    data: bytes = b""
+    at: int = 0
+    #: where the next odd byte of `data` stands, at or behind `at`
+    odd: int = 0
+    byte: int = 0
+    number: int = 1
     ahead: deque[Line] = field(default_factory=deque[Line])
     looked_bytes: int = 0
+
+    def next_line(self) -> Line | None:
+        """Take the next line."""
+        return self.ahead.popleft() if self.ahead else self._cut()
+
+    def next_stretch(self, sizes: Sizes) -> Stretch | None:
+        """Take plain lines as far as they go; None where they are too few to pay."""
+        if self.ahead or not self._fill():
+            return None
+        if self.odd < self.at:
+            found = _ODD.search(self.data, self.at)
+            self.odd = len(self.data) if found is None else found.start()
+        if self.odd - self.at < sizes.least_bytes:
+            return None
+        end = self.data.rfind(b"\n", self.at, min(self.odd, self.at + sizes.most_bytes)) + 1
+        if end - self.at < sizes.least_bytes:
+            return None
+        found = Stretch(self.number, self.byte + self.at, self.data[self.at : end])
+        self.at, self.number = end, self.number + count_lines(found.data)
+        return found
 
     def following(self, line: Line) -> Iterator[Line]:
         """Look at the lines behind the one taken last, as far as the file up to it has paid for."""
         held = list(islice(self.ahead, _ROW_LINES))
-        for count, follows in enumerate(chain(held, self.rest)):
+        for count, follows in enumerate(chain(held, iter(self._cut, None))):
             if count >= len(held):
                 self.ahead.append(follows)
             self.looked_bytes += len(follows.text) + 1
             if self.looked_bytes > _LOOKS * (line.byte + _ROW_BYTES):
                 return
             yield follows
+
+    def _fill(self) -> bool:
+        """Have bytes to take; false at the end of the source."""
+        while self.at >= len(self.data):
+            block = next(self.blocks, None)
+            if block is None:
+                return False
+            self.data, self.byte, self.number = block.data, block.offset, block.first_line
+            self.at, self.odd = 0, len(self.data) if self.data.isascii() and not _is_odd(self.data) else -1
+        return True
+
+    def _cut(self) -> Line | None:
+        if not self._fill():
+            return None
+        begin, number, end = self.at, self.number, self.data.find(b"\n", self.at)
+        stop = len(self.data) if end < 0 else end
+        self.at, self.number = stop + 1, number + 1
+        return Line(number, self.byte + begin, self.data[begin:stop].removesuffix(b"\r"), end >= 0)
+
+
+def _is_odd(data: bytes) -> bool:
+    return any(byte in data for byte in _ODD_ASCII)
 
 
 @dataclass(slots=True)
@@ -92,19 +170,31 @@ def first_rows(opened: Opened, count: int) -> tuple[str, list[list[str]]]:
     head = opened.text_head(_HEAD_BYTES)
     if head.count(b"\n") < 2:
         head = opened.text_head(DEFAULT.line_bytes)
-    lines = [Line(number, 0, text.removesuffix(b"\r"), ended=True) for number, text in enumerate(head.split(b"\n"), 1)]
-    delimiter = next((delimiter_of(line.text) for line in lines if line.text.strip()), ",")
-    return delimiter, [row.cells for row in islice(_rows(_Lines(iter(lines)), delimiter, None), count)]
+    delimiter = next((delimiter_of(line) for line in head.split(b"\n") if line.strip()), ",")
+    # what follows the last newline is a line, too, be it empty: a quote above may reach into it
+    lines = _Lines(iter([Block(head + b"\n", 0, 1)]))
+    return delimiter, [row.cells for row in islice(_rows(lines, delimiter, None), count)]
 
 
 def rows_of(opened: Opened, delimiter: str = ",", out: Out | None = None) -> Iterator[Row]:
     """Every row that is not blank, in order; a quote that does not close is stated to `out`."""
-    yield from _rows(_Lines(lines_of(opened)), delimiter, out)
+    yield from _rows(_Lines(opened.blocks()), delimiter, out)
+
+
+def stretches_of(opened: Opened, delimiter: str, out: Out, sizes: Sizes) -> Iterator[Row | Stretch]:
+    """Give every row as `rows_of`, but plain lines together."""
+    lines = _Lines(opened.blocks())
+    while True:
+        if (stretch := lines.next_stretch(sizes)) is not None:
+            yield stretch
+        elif (row := next(_rows(lines, delimiter, out), None)) is not None:
+            yield row
+        else:
+            return
 
 
 def _rows(lines: _Lines, delimiter: str, out: Out | None) -> Iterator[Row]:
-    ahead = lines.ahead
-    while (line := ahead.popleft() if ahead else next(lines.rest, None)) is not None:
+    while (line := lines.next_line()) is not None:
         if b'"' in line.text:
             yield _quoted(line, lines, delimiter, out)
         elif line.text.strip():

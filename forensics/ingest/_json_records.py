@@ -14,9 +14,10 @@ from forensics.errors import InputError
 from forensics.io.tolerant_json import loads
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
-_NUMBER_CHARS = 64
+#: A longer text is no number.
+NUMBER_CHARS = 64
 #: Beyond it, not every whole number is a float.
-_FLOAT_HOLDS = 1 << 53
+FLOAT_HOLDS = 1 << 53
 _INT64 = range(-(1 << 63), 1 << 63)
 _WHOLE = re.compile(r"\s*[-+]?\d+\s*", re.ASCII)
 
@@ -92,17 +93,17 @@ def number(cell: object) -> float | None:
     if isinstance(cell, int) and not isinstance(cell, bool):
         return _exact(cell)
     # Python reads 1_000 as a number, and no writer means it
-    if isinstance(cell, str) and 0 < len(cell) < _NUMBER_CHARS and "_" not in cell:
+    if isinstance(cell, str) and 0 < len(cell) < NUMBER_CHARS and "_" not in cell:
         try:
             found = float(cell)
         except ValueError:
             return None
-        return found if -_FLOAT_HOLDS < found < _FLOAT_HOLDS or not _WHOLE.fullmatch(cell) else _exact(int(cell))
+        return found if -FLOAT_HOLDS < found < FLOAT_HOLDS or not _WHOLE.fullmatch(cell) else _exact(int(cell))
     return None
 
 
 def _exact(whole: int) -> float:
-    if -_FLOAT_HOLDS < whole < _FLOAT_HOLDS:
+    if -FLOAT_HOLDS < whole < FLOAT_HOLDS:
         return float(whole)
     if whole in _INT64:
         return whole

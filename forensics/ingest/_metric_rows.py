@@ -13,6 +13,10 @@ from forensics.io.columns import owned
 from forensics.io.limits import Limits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
     import polars as pl
 
 #: Rows handed over at once, if `Limits.batch_rows` is not fewer.
@@ -22,6 +26,8 @@ _NAMES = 100_000
 NAME_CHARS = 4 << 20
 #: A longer name is not remembered.
 _LONG_CHARS = 4 << 10
+#: The year 2262: nanoseconds since 1970 that 64 bits hold.
+_LATEST_S = 9.2e9
 INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -37,6 +43,18 @@ class At(NamedTuple):
     epoch: float | None = None
     t_ns: int | None = None
     gstep: int | None = None
+
+
+class Places(NamedTuple):
+    """Where and when many records stand, as columns; `rank` is that of all."""
+
+    seq: pl.Series
+    rank: int | None
+    line: pl.Series
+    byte: pl.Series
+    step: pl.Series
+    epoch: pl.Series | None
+    t_ns: pl.Series | None
 
 
 def class_of(value: float | None) -> str:
@@ -58,7 +76,7 @@ def int64(value: float | None) -> int | None:
 
 def nanoseconds(seconds: float | None) -> int | None:
     """Unix seconds as nanoseconds, or None where they are no time (NaN, infinite, before 1970, after 2262)."""
-    if seconds is None or not math.isfinite(seconds) or not 0 < seconds < 9.2e9:
+    if seconds is None or not math.isfinite(seconds) or not 0 < seconds < _LATEST_S:
         return None
     return round(seconds * 1e9)
 
@@ -68,6 +86,17 @@ def unix_ns(stamp: float | None) -> int | None:
     if stamp is None or not stamp > 1e9:
         return None
     return nanoseconds(stamp / 1000 if stamp > 1e11 else stamp)
+
+
+def unix_ns_of(stamps: pl.Series) -> pl.Series:
+    """A column of printed unix times as nanoseconds, each as `unix_ns` reads it: so large, they are whole as floats."""
+    import polars as pl  # noqa: PLC0415 - most files of a run are no tables of metrics
+
+    seconds = (stamps / 1000).zip_with((stamps > 1e11).fill_null(value=False), stamps)
+    fits = ((stamps > 1e9) & (seconds < _LATEST_S)).fill_null(value=False) & stamps.is_not_nan().fill_null(value=False)
+    nulls = pl.Series([None], dtype=pl.Int64).new_from_index(0, len(stamps))
+    whole = (seconds.zip_with(fits, pl.zeros(len(stamps), eager=True)) * 1e9).cast(pl.Int64)
+    return whole.zip_with(fits, nulls)
 
 
 class Names(dict[str, Name]):
@@ -136,6 +165,40 @@ class MetricRows:
         for held in (self._places, self._counts, self._codes, self._values, self._classes, self._numbers):
             held.clear()
 
+    def add_table(
+        self,
+        places: Places,
+        raw_names: Sequence[str],
+        values: npt.NDArray[np.float64],
+        there: npt.NDArray[np.bool_],
+        attempts: npt.NDArray[np.int64],
+    ) -> None:
+        """Add the points of many records at once, record by record, in the order of the names.
+
+        `values`, `there` (whether the record has the point) and `attempts` are tables of records by names.
+        """
+        import numpy as np  # noqa: PLC0415 - most files of a run are no tables of metrics
+        import polars as pl  # noqa: PLC0415 - same
+
+        self.close()
+        means = [self._names[raw_name] for raw_name in raw_names]
+        scales = np.array([name.scale for name in means])
+        record, codes = np.nonzero(there)
+        flat = (values * scales)[there] if (scales != 1).any() else values[there]
+        named = [(name.canonical, raw_name) for name, raw_name in zip(means, raw_names, strict=True)]
+        known = {
+            **places._asdict(),
+            "rank": pl.Series([places.rank], dtype=pl.Int64).new_from_index(0, len(places.seq)),
+        }
+        nulls = pl.Series([None], dtype=pl.Int64).new_from_index(0, len(places.seq))
+        shared = pl.DataFrame({name: known.get(name) if known.get(name) is not None else nulls for name in At._fields})
+        frame = _points(shared.cast({"epoch": pl.Float64}), record, codes, named, flat)
+        frame = frame.with_columns(attempt=pl.Series(owned(attempts[there])))
+        most = min(_BATCH, self.limits.batch_rows)
+        for first in range(0, frame.height, most):
+            self.out.rows("metrics", frame.slice(first, most))
+        self._names.chars = 0
+
     def _frame(self) -> pl.DataFrame:
         import numpy as np  # noqa: PLC0415 - most files of a run are no tables of metrics
         import polars as pl  # noqa: PLC0415 - same
@@ -143,14 +206,29 @@ class MetricRows:
         columns = dict(zip(At._fields, zip(*self._places, strict=True), strict=True))
         types = {**dict.fromkeys(At._fields, pl.Int64), "epoch": pl.Float64}
         shared = pl.DataFrame({n: pl.Series(n, v, dtype=types[n], strict=False) for n, v in columns.items()})
-        record = np.repeat(np.arange(len(self._places), dtype=np.uint32), self._counts)
-        codes = np.array(self._codes, np.uint32)
-        names = pl.DataFrame(list(self._numbers), schema={"name": pl.String, "raw_name": pl.String}, orient="row")
+        record = np.repeat(np.arange(len(self._places)), self._counts)
         values = pl.Series("value", self._values, dtype=pl.Float64, strict=False)
-        frame = shared[pl.Series(owned(record))].hstack([*names[pl.Series(owned(codes))], values])
+        frame = _points(shared, record, np.array(self._codes), list(self._numbers), values)
         if not self._classes:
             return frame
         known = [class_of(value) for value in self._values]
         for place, said in self._classes:
             known[place] = said
         return frame.with_columns(value_class=pl.Series(known, dtype=pl.String))
+
+
+def _points(
+    shared: pl.DataFrame,
+    record: npt.NDArray[np.int64],
+    codes: npt.NDArray[np.int64],
+    named: Sequence[tuple[str, str]],
+    values: pl.Series | npt.NDArray[np.float64],
+) -> pl.DataFrame:
+    """Points by the number of their record and of their name (canonical and as printed)."""
+    import numpy as np  # noqa: PLC0415 - most files of a run are no tables of metrics
+    import polars as pl  # noqa: PLC0415 - same
+
+    names = pl.DataFrame(list(named), schema={"name": pl.String, "raw_name": pl.String}, orient="row")
+    numbered = names[pl.Series(owned(codes.astype(np.uint32)))]
+    column = values.alias("value") if isinstance(values, pl.Series) else pl.Series("value", owned(values))
+    return shared[pl.Series(owned(record.astype(np.uint32)))].hstack([*numbered, column])

@@ -8,20 +8,33 @@ only, the epoch is the step, because it is the file's own axis. Columns under `c
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from forensics.errors import NotMine
 from forensics.ingest._attempts import Attempts
 from forensics.ingest._axes import EPOCHS, STEPS, TIMES, first_of
-from forensics.ingest._csv_rows import MOST_COLUMNS, Row, complaint, first_rows, rows_of
+from forensics.ingest._csv_rows import (
+    MOST_COLUMNS,
+    Row,
+    Sizes,
+    Stretch,
+    complaint,
+    first_rows,
+    stretches_of,
+)
 from forensics.ingest._json_records import number
-from forensics.ingest._metric_rows import At, MetricRows, int64, unix_ns
+from forensics.ingest._metric_rows import At, MetricRows, Places, int64, unix_ns, unix_ns_of
 from forensics.ingest._out import Out
 from forensics.ingest._rows_of_text import settle
 from forensics.ingest._wandb_columns import INDEX, is_chart, is_history
+from forensics.io.columns import owned
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
 from forensics.registry import Sniff, ingester
+
+if TYPE_CHECKING:
+    from forensics.ingest._csv_columns import Columns
 
 _SAMPLE_ROWS = 20
 _CONFIG = "config/"
@@ -44,6 +57,8 @@ class _State:
     rank: int | None
     rows: MetricRows
     attempts: Attempts
+    #: of the header that the file begins with
+    first_name: str = ""
     seq: int = 0
     lost_bytes: int = 0
     config: dict[str, str] = field(default_factory=dict[str, str])
@@ -56,31 +71,55 @@ class _State:
     emits=("metrics", "facts"),
     growth=8,
 )
-def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one table.
+def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -> None:
+    """Read one table, with the sizes of `Sizes` unless others are given.
 
     Raises:
         NotMine: when the first line names no step or epoch, or no row below it has a number.
     """
     delimiter, header = _sniff(opened)
+    sizes = sizes or Sizes()
     state = _State(header, opened.source.rank, MetricRows(out, limits), Attempts(opened.source.attempt or 0))
-    for row in rows_of(opened, delimiter, out):
-        again = _header(row.cells) if row.cells and _first(row.cells) == header.names[0] else None
-        if again is not None:
-            state.header = again
-        elif (wrong := complaint(row, len(state.header.names))) is not None:
-            code, message = wrong
-            out.issue(code, message, byte=row.byte, line=row.line)
-            state.lost_bytes += row.size_bytes
+    state.first_name = header.names[0]
+    for part in stretches_of(opened, delimiter, out, sizes):
+        if isinstance(part, Row):
+            _one(part, state, out)
         else:
-            _row(row, state)
-            state.seq += 1
+            _many(part, delimiter, sizes.least_lines, state, out)
     state.rows.close()
     if state.config:
         keys, values = zip(*state.config.items(), strict=True)
         out.rows("facts", {"key": keys, "value": values, "family": ["config"] * len(keys)})
     out.format(_variant(header, opened.source.path))
     settle(opened, out, records=state.seq, lost_bytes=state.lost_bytes, reason="rows that do not fit the header")
+
+
+def _one(row: Row, state: _State, out: Out) -> None:
+    again = _header(row.cells) if row.cells and _first(row.cells) == state.first_name else None
+    if again is not None:
+        state.header = again
+    elif (wrong := complaint(row, len(state.header.names))) is not None:
+        code, message = wrong
+        out.issue(code, message, byte=row.byte, line=row.line)
+        state.lost_bytes += row.size_bytes
+    else:
+        _row(row, state)
+        state.seq += 1
+
+
+def _many(stretch: Stretch, delimiter: str, least_lines: int, state: _State, out: Out) -> None:
+    from forensics.ingest import _csv_columns  # noqa: PLC0415 - few runs have a table that is worth it
+
+    width = len(state.header.names)
+    shape = _csv_columns.Shape(delimiter, state.first_name, width, least_lines)
+    for part in _csv_columns.fitting(stretch, shape):
+        if isinstance(part, Row):
+            _one(part, state, out)
+        elif len(state.header.names) == width:
+            _table(_csv_columns.columns_of(part, delimiter, width), state)
+        else:
+            for row in part.rows(delimiter):
+                _one(row, state, out)
 
 
 def _first(cells: list[str]) -> str:
@@ -132,6 +171,32 @@ def _row(row: Row, state: _State) -> None:
             if (attempt := see(name, axis, own_epoch)) != shared.attempt:
                 shared = shared._replace(attempt=attempt)
             state.rows.add(shared, name, value)
+
+
+def _table(columns: Columns, state: _State) -> None:
+    """Read many rows at once, as `_row` reads them one by one."""
+    import numpy as np  # noqa: PLC0415 - few runs have a table that is worth it
+    import polars as pl  # noqa: PLC0415 - same
+
+    header, height = state.header, len(columns.line)
+    step, epoch, time = (None if i is None else columns.numbers(i) for i in (header.step, header.epoch, header.time))
+    counts = step if header.step is not None else epoch
+    assert counts is not None  # a header names one of them
+    axis = columns.whole(header.step if header.step is not None else header.epoch or 0, counts)
+    configured = [i for i in header.metrics if header.names[i].startswith(_CONFIG)]
+    metrics = [i for i in header.metrics if i not in configured]
+    names, numbers = [header.names[i] for i in metrics], [columns.numbers(i) for i in metrics]
+    there = np.column_stack([np.zeros((height, 0), np.bool_), *(one.is_not_null().to_numpy() for one in numbers)])
+    values = np.column_stack([np.zeros((height, 0)), *(one.to_numpy() for one in numbers)])
+    attempts = state.attempts.see_table(names, axis, None if header.step is None else epoch, there)
+    seq = pl.Series(owned(np.arange(state.seq, state.seq + height)))
+    times = None if time is None else unix_ns_of(time)
+    places = Places(seq, state.rank, columns.line, columns.byte, axis, epoch, times)
+    state.rows.add_table(places, names, values, there, attempts)
+    filled = [(first, header.names[i]) for i in configured if (first := columns.first_text(i)) is not None]
+    for (_, text), name in sorted(filled, key=lambda one: one[0][0]):
+        _remember(state, name, [text])
+    state.seq += height
 
 
 def _remember(state: _State, name: str, cells: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 
 from forensics import pipeline
 from forensics.ingest import metrics_csv, monitor_csv, wandb_chart_csv, wandb_history_csv
-from forensics.ingest._csv_rows import rows_of
+from forensics.ingest._csv_rows import Sizes, rows_of
 from forensics.io.reading import opened_bytes
+from forensics.store.sink import SourceSink
 
 from .tables import BATCH_ROWS, BLOCK_BYTES, NUMBER, classed, read, rows, shown
 
@@ -123,11 +125,66 @@ def test_looking_behind_quotes_is_paid_for_by_the_file() -> None:
     looked = []
     for count in (20_000, 40_000):
         line = b'a"b,"\n'
-        lines = _csv_rows._Lines(iter(_csv_rows.lines_of(opened_bytes("t.csv", line * count))))
+        lines = _csv_rows._Lines(opened_bytes("t.csv", line * count).blocks())
         assert sum(1 for _ in _csv_rows._rows(lines, ",", None)) == count
         looked.append(lines.looked_bytes / (len(line) * count))
     assert max(looked) < 20
     assert looked[1] < looked[0]
+
+
+PIECE = st.sampled_from(
+    [*map(str, range(12)), "0.5", "-1e-3", "nan", "-inf", "1e999", "x5", "5x", "1_0", " 7 ", "\r", "", "-", "\u0661",
+     "9007199254740993", "-9223372036854775808", "9223372036854775808", "1e19", "0" * 70, "1750000000.25", "1.75e12",
+     "step", "# step", "loss", '"', "\0", "\x1c", "\t", "\u635f", "\ufeff", *",,,,,,;", *"\n\n\n\n\n\n"]
+)  # fmt: skip
+HEADERS = (
+    "step,loss,gn", "step,loss,loss,config/lr,config/lr", "epoch,time,loss,lr", ",step,a,b", "epoch,step,val_loss",
+    "timestamp,step,tokens_per_sec,x", "step;a;b", "step\ta\tb", '"step","a b",c', "损失,step,a", "loss,epoch",
+)  # fmt: skip
+
+
+@given(
+    header=st.sampled_from(HEADERS),
+    rows=st.lists(st.lists(PIECE, min_size=1, max_size=9).map("".join), max_size=12),
+    regular=st.lists(st.lists(NUMBER.map(repr) | STEP.map(str) | PIECE, min_size=3, max_size=5), max_size=12),
+    most_bytes=st.sampled_from([1, 40, 4096]),
+    least_lines=st.integers(1, 4),
+    batch_rows=BATCH_ROWS,
+    block_bytes=BLOCK_BYTES,
+)
+@example("step\ta\tb", ["\t\t", " \t \t\r", "5\t\t7"], [], 4096, 1, 5, 4096)
+@example("step,a", ["x^", "x^,1", "5,1"], [], 4096, 1, 5, 4096)
+@example("step,loss,gn", ["5,1,2", "3,1,", "4,,2", "step,loss", "1,2", "7,8,9"], [], 4096, 1, 5, 4096)
+@example("step,loss,gn", ["8,,2", "5,1,", "6,,2", "9,1,1", "3,1", ",4"], [], 4096, 2, 5, 4096)
+def test_columns_of_plain_lines_are_the_rows_that_are_read_one_by_one(  # noqa: PLR0917 - `example` gives them by place
+    header: str,
+    rows: list[str],
+    regular: list[list[str]],
+    most_bytes: int,
+    least_lines: int,
+    batch_rows: int,
+    block_bytes: int,
+) -> None:
+    """Damage of every kind between them: each point, place, attempt, issue and byte of the account is the same."""
+    delimiter = next(mark for mark in ",;\t" if mark in header)
+    lines = [header, delimiter.join(["1"] * (header.count(delimiter) + 1)), *rows, *map(delimiter.join, regular)]
+    data = "\n".join(lines).encode()
+    sizes = Sizes(least_bytes=1, most_bytes=most_bytes, least_lines=least_lines)
+    one_by_one = Sizes(least_bytes=len(data) + 1)
+    bounds = {"batch_rows": batch_rows, "block_bytes": block_bytes}
+    ways = [read(partial(metrics_csv.read, sizes=way), "m.csv", data, **bounds) for way in (sizes, one_by_one)]
+    columns, expected = [(s.issues, s.coverage("x"), _facts(s), rows_of_all(s)) for s in ways]
+    assert columns == expected
+
+
+def _facts(sink: SourceSink) -> object:
+    frame = sink.frames().get("facts")
+    return None if frame is None else frame.rows()
+
+
+def rows_of_all(sink: SourceSink) -> list[tuple[object, ...]]:
+    frame = sink.frames().get("metrics")
+    return [] if frame is None else [tuple(map(shown, row)) for row in frame.rows()]
 
 
 def test_a_header_longer_than_the_head_is_read_whole() -> None:
