@@ -6,12 +6,14 @@ evaluation tables are NaN by design in healthy runs, so they are not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from forensics.case.joined.stores import counted, stores_of
-from forensics.case.series import keys_of, metric_rows
+from forensics.case.series import Index, chosen, index_of, keys_of, metric_rows
 from forensics.case.steps import SERIES, by_record
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
@@ -23,6 +25,7 @@ _NOT_A_LOSS = r"(?i)scale|best|good|mask|eval|valid|\bval\b|val_|val/|test|weigh
 COUNTERS = ("nan_steps", "frac_non_finite_loss")
 #: What trainers that drop a loss which is no positive number print beside it.
 _BESIDE = ("loss_scale", "skipped_steps", "nan_steps")
+_COUNTS = {"n_bad": pl.Int64, "n_before": pl.Int64, "n_after": pl.Int64}
 BAD_CLASSES = ("nan", "+inf", "-inf", "null-suspected-nan", "filtered-by-writer")
 
 
@@ -46,25 +49,68 @@ def role() -> pl.Expr:
 def watched(run: Run, *, every: bool = False) -> pl.LazyFrame:
     """Rows of watched metrics with `role`, `at` and `bad`, in record order; rows that hold no number are left out.
 
-    With `every`, also those of series that another store of the run holds too. They are remembered with the run.
+    With `every`, also those of series that another store of the run holds too. They are remembered with the run, so
+    they are asked for only where something is not finite.
     """
     same = not every or not stores_of(run).left_out.height
     return run.derived(_watched if same else _watched_in_every_store).lazy()
 
 
+def watched_series(run: Run) -> pl.DataFrame:
+    """Give `series` of the watched rows, from the index alone."""
+    return run.derived(_watched_series)
+
+
+def _watched_series(run: Run) -> pl.DataFrame:
+    index, roles = index_of(run), _roles(run)
+    wanted = chosen(index, pl.col("name").is_in(roles["name"].to_list()), stores_of(run).left_out)
+    of_name = dict(roles.iter_rows())
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    keys = index.keys.select(SERIES[0], pl.col("attempt").fill_null(0), *SERIES[2:]).rows()
+    for i in np.flatnonzero(wanted).tolist():
+        groups.setdefault(keys[i], []).append(i)
+    table, names = index.table, index.keys["name"]
+    found: list[tuple[tuple[int, int], tuple[Any, ...]]] = []
+    for key, own in groups.items():
+        rows = index.records(own)
+        if not len(rows):
+            continue
+        first, last = table["name"][int(rows[0])] if len(own) > 1 else names[own[0]], table["value"][int(rows[-1])]
+        place = -1 if (seq := table["seq"][int(rows[0])]) is None else int(seq), int(rows[0])
+        found.append((place, (*key, of_name[first], len(rows), *_bad(index, own, rows), last)))
+    types = {name: index.keys.schema[name] for name in SERIES}
+    schema = {**types, "role": pl.String, "n": pl.Int64, **_COUNTS, "last": pl.Float64}
+    return pl.DataFrame([row for _, row in sorted(found, key=lambda one: one[0])], schema=schema, orient="row")
+
+
+def _bad(index: Index, own: list[int], rows: NDArray[np.uint32]) -> tuple[int, int | None, int | None]:
+    """How many records of a series are bad, and how many stand before the first and after the last of them."""
+    if (index.keys["n_finite"][own] + index.keys["n_null"][own] == index.keys["n"][own]).all():
+        return 0, None, None
+    classes = index.table["value_class"].gather(pl.Series(rows))
+    bad = np.flatnonzero(classes.is_in(BAD_CLASSES).to_numpy())
+    return (len(bad), int(bad[0]), len(rows) - 1 - int(bad[-1])) if len(bad) else (0, None, None)
+
+
+def _roles(run: Run) -> pl.DataFrame:
+    """The names of watched metrics, with their `role`."""
+    names = keys_of(run).select(pl.col("name").unique(maintain_order=True)).with_columns(role())
+    return names.filter(pl.col("role").is_not_null())
+
+
 def _watched(run: Run) -> pl.DataFrame:
-    return _rows(run, counted)
+    return _rows(run, stores_of(run).left_out)
 
 
 def _watched_in_every_store(run: Run) -> pl.DataFrame:
-    return _rows(run, metric_rows)
+    return _rows(run, None)
 
 
-def _rows(run: Run, of_some: Callable[[Run, pl.Expr], pl.LazyFrame]) -> pl.DataFrame:
-    names = keys_of(run).select(pl.col("name").unique(maintain_order=True)).with_columns(role())
-    names = names.filter(pl.col("role").is_not_null())
-    rows = of_some(run, pl.col("name").is_in(names["name"].to_list())).filter(pl.col("value_class") != "null")
-    named = pl.col("name").replace_strict(names["name"], names["role"], return_dtype=pl.String)
+def _rows(run: Run, left_out: pl.DataFrame | None) -> pl.DataFrame:
+    roles = _roles(run)
+    rows = metric_rows(run, pl.col("name").is_in(roles["name"].to_list()), without=left_out, coded=True)
+    named = pl.col("name").replace_strict(roles["name"], roles["role"], return_dtype=pl.Categorical())
+    rows = rows.filter(pl.col("value_class") != "null")
     return by_record(rows.with_columns(role=named, bad=pl.col("value_class").is_in(BAD_CLASSES))).collect()
 
 

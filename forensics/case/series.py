@@ -7,7 +7,7 @@ by its key and holds the numbers of its rows; `metric_rows` gives those of some 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from forensics.store.run import Run
 from forensics.store.schema import TABLES
 
 _TABLE = "metrics"
+_ROW = "#row"
 _KEY = ("source", "attempt", "rank", "raw_name", "name")
 _SERIES = _KEY[:4]
 #: What all metrics of one record have in common.
@@ -33,8 +34,8 @@ class Index:
     """All metric rows, and which of them belong to which series.
 
     `keys` has a row for each series in the order of their first records: `source`, `attempt`, `rank`, `raw_name`,
-    `name`, `n` records and `n_timed` of them that hold a number, a step and a time. `table` are the packed rows,
-    `order` the row numbers, series after series, each rising.
+    `name`, `n` records, `n_finite` of them that hold a finite number, `n_null` that hold none and `n_timed` that hold
+    a number, a step and a time. `table` are the packed rows, `order` the row numbers, series after series, each rising.
     """
 
     table: pl.DataFrame
@@ -50,6 +51,16 @@ class Index:
             return found[0]
         return np.sort(np.concatenate(found)) if found else self.order[:0]
 
+    def records(self, own: Sequence[int]) -> NDArray[np.uint32]:
+        """Give the row numbers of some of `keys` together in the order of their records, without those of no number."""
+        wanted = np.zeros(self.keys.height, np.bool_)
+        wanted[list(own)] = True
+        found = self.places(wanted)
+        if self.keys["n_null"].to_numpy()[wanted].any():
+            found = found[(self.table["value_class"].gather(pl.Series(found)) != "null").to_numpy()]
+        seqs = self.table["seq"].gather(pl.Series(found)).fill_null(-1).to_numpy()
+        return found if (np.diff(seqs) >= 0).all() else found[np.argsort(seqs, kind="stable")]
+
 
 def index_of(run: Run) -> Index:
     """Make the index of a run, or give the one that was made."""
@@ -57,21 +68,21 @@ def index_of(run: Run) -> Index:
 
 
 def keys_of(run: Run) -> pl.DataFrame:
-    """List the series of a run: `source`, `attempt`, `rank`, `raw_name`, `name`, their records `n` and `n_timed`."""
+    """List the series of a run: `source`, `attempt`, `rank`, `raw_name`, `name`, and how many records they have."""
     return index_of(run).keys
 
 
-def metric_rows(run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None) -> pl.LazyFrame:
-    """Give the metric rows of some series, in the order of the table.
+def metric_rows(run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None, coded: bool = False) -> pl.LazyFrame:
+    """Give the metric rows of some series, in the order of the table; a column that nobody asks for is not made.
 
     `where` is an expression over the columns of `keys_of`; series that stand in `without` (source, attempt, rank and
-    raw name) are left out.
+    raw name) are left out. With `coded`, texts are categories, which take a quarter of the memory.
     """
     index = index_of(run)
     wanted = chosen(index, where, without)
-    if wanted.all():
+    if wanted.all() and not coded:
         return unpacked(_TABLE, index.table)
-    return _gathered(index, wanted).lazy()
+    return _gathered(index, wanted, coded=coded)
 
 
 def chosen(index: Index, where: pl.Expr, without: pl.DataFrame | None = None) -> NDArray[np.bool_]:
@@ -95,15 +106,23 @@ def metric_records(run: Run) -> pl.LazyFrame:
     return _typed(found, _of_one_value(index_of(run).keys)).with_columns(found["evaluates", "trains"]).lazy()
 
 
-def _gathered(index: Index, wanted: NDArray[np.bool_]) -> pl.DataFrame:
+def _gathered(index: Index, wanted: NDArray[np.bool_], *, coded: bool) -> pl.LazyFrame:
     """The rows of some series; a column of one value takes the memory of one."""
-    alone = _of_one_value(index.keys.filter(pl.Series(wanted)))
-    varied = [name for name in index.table.columns if name not in alone]
-    found = index.table.select(varied)[pl.Series(index.places(wanted))]
-    if found["value_class"].n_unique() == 1:
-        alone["value_class"] = found["value_class"][0]
-    left = {name: pl.lit(None) for name in alone}
-    return _typed(found.with_columns(**left), alone)
+    keys, table = index.keys.filter(pl.Series(wanted)), index.table
+    alone = _of_one_value(keys) | {name: None for name, dtype in table.schema.items() if dtype == pl.Null}
+    if (keys["n_finite"] == keys["n"]).all():
+        alone["value_class"] = "finite"
+
+    def made(name: str, dtype: pl.DataType) -> pl.Expr:
+        if name in alone:
+            return pl.lit(alone[name], dtype=pl.Categorical() if coded and dtype == pl.String else dtype)
+        found = pl.lit(table[name]).gather(pl.col(_ROW))
+        return found if coded and dtype == pl.String else found.cast(dtype)
+
+    rows = pl.DataFrame({_ROW: index.places(wanted)}).lazy()
+    return rows.with_columns(**{name: made(name, dtype) for name, dtype in TABLES[_TABLE].items()}).select(
+        *TABLES[_TABLE]
+    )
 
 
 def _of_one_value(keys: pl.DataFrame) -> dict[str, object]:
@@ -134,16 +153,24 @@ def _index_of(run: Run) -> Index:
     texts = {name: pl.String() for name in ("source", "raw_name", "name")}
     keys = grouped.select(*_KEY, pl.col("row").list.len().cast(pl.Int64).alias("n"))
     keys = keys.cast({**texts, "attempt": pl.Int32(), "rank": pl.Int32()})
-    return Index(table, keys.with_columns(n_timed=_timed(table, order, keys["n"].to_numpy())), order)
+    counts = keys["n"].to_numpy()
+    classes = pl.col("value_class")
+    numbered = pl.any_horizontal(pl.col("step", "gstep").is_not_null()) & (classes != "null")
+    told = {
+        "n_finite": classes == "finite",
+        "n_null": classes == "null",
+        "n_timed": numbered & pl.col("t_ns").is_not_null(),
+    }
+    marks = table.select(rows.fill_null(value=False).alias(name) for name, rows in told.items())
+    keys = keys.with_columns(_marked(marks[name], order, counts).alias(name) for name in told)
+    return Index(table, keys, order)
 
 
-def _timed(table: pl.DataFrame, order: NDArray[np.uint32], counts: NDArray[np.int64]) -> pl.Series:
-    """How many records of each series hold a number, a step and a time."""
-    numbered = pl.any_horizontal(pl.col("step", "gstep").is_not_null()) & (pl.col("value_class") != "null")
-    timed = table.select(timed=numbered & pl.col("t_ns").is_not_null())["timed"].fill_null(value=False)
-    if not timed.any():
-        return pl.Series(np.zeros(len(counts), np.int64))
-    before = np.concatenate([[0], np.cumsum(timed.to_numpy()[order], dtype=np.int64)])
+def _marked(rows: pl.Series, order: NDArray[np.uint32], counts: NDArray[np.int64]) -> pl.Series:
+    """How many rows of each series are true."""
+    if rows.all() or not rows.any():
+        return pl.Series(counts if rows.any() else np.zeros(len(counts), np.int64))
+    before = np.concatenate([[0], np.cumsum(rows.to_numpy()[order], dtype=np.int64)])
     ends = np.cumsum(counts)
     return pl.Series(before[ends] - before[ends - counts])
 

@@ -13,6 +13,7 @@ from forensics.case.errors.kinds import of_exception
 from forensics.case.errors.near_the_end import ends_the_log, last_lines
 from forensics.case.evidence import Row, attributes
 from forensics.case.last_steps import last_step
+from forensics.case.nonfinite import watched
 from forensics.case.steps import SERIES
 from forensics.store.run import Run
 
@@ -37,12 +38,13 @@ class _Line:
     echo: bool
 
 
-def detector_candidates(run: Run, rows: pl.DataFrame) -> list[Candidate]:
-    """Judge the detectors' lines of every source; `rows` are the watched metric rows."""
+def detector_candidates(run: Run) -> list[Candidate]:
+    """Judge the detectors' lines of every source."""
     lines = [*_dialect_lines(run)]
     spoken = {(item.row["source"], item.line) for item in lines}
     lines += [item for item in _errors(run) if (item.row["source"], item.line) not in spoken]
     sources = sorted({item.row["source"] for item in lines})
+    rows = watched(run, every=True).collect() if lines else pl.DataFrame()
     by_source = [sorted((item for item in lines if item.row["source"] == source), key=_line) for source in sources]
     return [candidate for own in by_source for candidate in _judge(run, own, rows)]
 

@@ -81,9 +81,8 @@ def nan_onset(run: Run) -> NanOnset | None:
 
 
 def _onset(run: Run) -> NanOnset | None:
-    found, rows = series_candidates(run)
-    printed = _printed(run)
-    found += detector_candidates(run, printed)
+    found = series_candidates(run)
+    found += detector_candidates(run)
     found += lost_together(run) if not found else ()
     if not found:
         return None
@@ -96,19 +95,16 @@ def _onset(run: Run) -> NanOnset | None:
     epochs = counts_epochs(run)
     first, *others = sorted(peers, key=lambda c: (_contradicted(c, peers), c.row["source"] in epochs, *_key(c)))
     clean = first.clean
+    # a line has its place among those of its file, of which another store may hold the numbers too
+    rows = watched(run, every=first.role in SPOKEN).collect()
     return NanOnset(
         first=first,
         clean=clean,
         clean_step=_clean_step(clean, first),
-        n_before=_finite_before(printed if first.role in SPOKEN else rows, first),
+        n_before=_finite_before(rows, first),
         others=tuple(others),
-        rows=printed if first.role in SPOKEN else rows,
+        rows=rows,
     )
-
-
-def _printed(run: Run) -> pl.DataFrame:
-    """Every watched row, also of series that another store holds too: a line has its place among those of its file."""
-    return watched(run, every=True).collect()
 
 
 def _near(candidate: Candidate, peers: list[Candidate]) -> bool:

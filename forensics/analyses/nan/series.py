@@ -11,7 +11,7 @@ import polars as pl
 
 from forensics.case.evidence import Row
 from forensics.case.joined.stores import counted
-from forensics.case.nonfinite import COUNTERS, of_series, series, trailing_zeros, vanished, watched
+from forensics.case.nonfinite import COUNTERS, of_series, trailing_zeros, vanished, watched, watched_series
 from forensics.case.series import keys_of
 from forensics.case.steps import SERIES, by_record
 from forensics.store.run import Run
@@ -67,18 +67,18 @@ def step_after(losses: pl.DataFrame) -> int | None:
     return int(steps[-1] + (steps[-1] - steps[0] if len(steps) > 1 else 1))
 
 
-def series_candidates(run: Run) -> tuple[list[Candidate], pl.DataFrame]:
-    """Judge every watched series; give the candidates and the watched rows."""
-    cfg = run.threshold(Shares)
-    rows = watched(run).collect()
-    table = series(rows)
+def series_candidates(run: Run) -> list[Candidate]:
+    """Judge every watched series; its rows are asked for only where one is not finite."""
+    cfg, table = run.threshold(Shares), watched_series(run)
     found = [
-        c for key in table.filter(pl.col("n_bad") > 0).iter_rows(named=True) for c in _judge(rows, table, key, cfg)
+        candidate
+        for key in table.filter(pl.col("n_bad") > 0).iter_rows(named=True)
+        for candidate in _judge(watched(run).collect(), table, key, cfg)
     ]
-    found += _zeros(run, rows, table, cfg)
-    found += _vanished(run, rows, cfg)
+    found += _zeros(run, table, cfg)
+    found += _vanished(run, cfg)
     found += _counts(run, cfg)
-    return [_dated(candidate, rows, cfg) for candidate in found], rows
+    return [_dated(candidate, run, cfg) for candidate in found]
 
 
 def _judge(rows: pl.DataFrame, table: pl.DataFrame, key: dict[str, Any], cfg: Shares) -> Iterator[Candidate]:
@@ -143,14 +143,14 @@ _INFINITE = (float("inf"), float("-inf"))
 _PLUNGE = 0.05
 
 
-def _zeros(run: Run, rows: pl.DataFrame, table: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
+def _zeros(run: Run, table: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
     """A loss that drops to exactly zero for good, where no gradient norm is printed: a writer hid the NaN."""
     ends = table.filter((pl.col("role") == "loss") & (pl.col("last") == 0.0) & (pl.col("n_bad") == 0))
     for key in ends.iter_rows(named=True):
         source = pl.col("source") == key["source"]
         gradients = table.filter(source & (pl.col("role") == "grad_norm")).height
         rewards = keys_of(run).filter(source & pl.col("name").str.contains("(?i)reward")).height
-        own = of_series(rows, key)
+        own = of_series(watched(run).collect(), key)
         tail = trailing_zeros(own)
         before = own.head(own.height - tail.height)
         plunge = before.height >= cfg.lost_records and before["value"][-1] > _PLUNGE and not (before["value"] < 0).any()
@@ -159,11 +159,11 @@ def _zeros(run: Run, rows: pl.DataFrame, table: pl.DataFrame, cfg: Shares) -> It
             yield Candidate(Status.FAILED, "zero", bad, clean, bad["at"], own.height, tail.height, 0)
 
 
-def _vanished(run: Run, rows: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
+def _vanished(run: Run, cfg: Shares) -> Iterator[Candidate]:
     """A loss column that disappears while iterations go on."""
     for row in vanished(run).filter(pl.col("n_lost") >= cfg.lost_records).iter_rows(named=True):
         same = (pl.col("source") == row["source"]) & (pl.col("attempt") == row["attempt"]) & (pl.col("role") == "loss")
-        losses = rows.filter(same & (pl.col("seq") < row["seq"]) & ~pl.col("bad"))
+        losses = watched(run).filter(same & (pl.col("seq") < row["seq"]) & ~pl.col("bad")).collect()
         clean = losses.row(-1, named=True) if losses.height else None
         yield Candidate(
             Status.FAILED, "vanished", row, clean, row["at"], losses.height + row["n_lost"], row["n_lost"], 0
@@ -183,11 +183,11 @@ def _counts(run: Run, cfg: Shares) -> Iterator[Candidate]:
         yield Candidate(Status.FAILED, "counter", first, clean, first["at"], own.height, hits.height, 0)
 
 
-def _dated(candidate: Candidate, rows: pl.DataFrame, cfg: Shares) -> Candidate:
+def _dated(candidate: Candidate, run: Run, cfg: Shares) -> Candidate:
     """Mark a loss of an attempt that a later one outlived, in the same source or in a later one."""
     if candidate.status is not Status.FAILED:
         return candidate
-    row = candidate.row
+    row, rows = candidate.row, watched(run).collect()
     finite = rows.filter(pl.col("role").is_in(["loss", "eval"]) & ~pl.col("bad") & (pl.col("value") != 0.0))
     later = finite.filter((pl.col("source") == row["source"]) & (pl.col("attempt") > row["attempt"]))
     if row["t_ns"] is not None:

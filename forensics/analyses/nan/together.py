@@ -8,7 +8,7 @@ import polars as pl
 
 from forensics.analyses.nan.series import Candidate, Shares, Status
 from forensics.case.joined.stores import counted
-from forensics.case.nonfinite import BAD_CLASSES, series, watched
+from forensics.case.nonfinite import BAD_CLASSES, series, watched_series
 from forensics.case.steps import SERIES, by_record
 from forensics.store.run import Run
 
@@ -23,7 +23,7 @@ _SERIES_TOGETHER = 2
 def lost_together(run: Run) -> Iterator[Candidate]:
     """Give the place where most series of a source that logs no loss became NaN at once, and stayed so."""
     least = run.threshold(Shares).lost_records
-    known = watched(run).select(pl.col("source").unique()).collect()["source"].to_list()
+    known = watched_series(run)["source"].unique().to_list()
     rows = by_record(
         counted(run, ~pl.col("source").is_in(known) & ~pl.col("name").str.contains(_NO_OBJECTIVE))
         .filter(pl.col("value_class") != "null")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,31 +98,31 @@ def _curves(run: Run) -> Mapping[str, tuple[Curve, ...]]:
     wanted = chosen(index, pl.col("name").is_in(_TOGETHER), stores_of(run).left_out)
     if not wanted.any():
         return dict.fromkeys(_TOGETHER, ())
-    table, seqs = index.table, index.table["seq"].to_numpy()
-    is_null, is_finite = ((table["value_class"] == of_class).to_numpy() for of_class in ("null", "finite"))
     found: dict[str, list[tuple[tuple[str, int, int], Curve]]] = {name: [] for name in _TOGETHER}
-    for name, source, rows in _series(index, wanted):
-        held = rows[~is_null[rows]]
-        if not (np.diff(seqs[held]) >= 0).all():
-            held = held[np.argsort(seqs[held], kind="stable")]
-        finite = held[is_finite[held]]
-        if len(finite):
-            place = source, int(seqs[held[0]]), int(held[0])
-            values = table["value"].gather(pl.Series(finite)).to_numpy()
-            found[name].append((place, Curve(table, finite, values, ends_nonfinite=not is_finite[held[-1]])))
+    for (name, source, *_), own in _series(index, wanted).items():
+        held = index.records(own)
+        curve = _curve(index, own, held)
+        if len(curve):
+            found[name].append(((source, int(index.table["seq"][int(held[0])]), int(held[0])), curve))
     return {name: tuple(curve for _, curve in sorted(many, key=lambda one: one[0])) for name, many in found.items()}
 
 
-def _series(index: Index, wanted: NDArray[np.bool_]) -> Iterator[tuple[str, str, NDArray[np.uint32]]]:
-    """Name, source and rows of each series; one without an attempt is of attempt 0."""
-    ends = np.cumsum(index.keys["n"].to_numpy())
-    groups: dict[tuple[Any, ...], list[NDArray[np.uint32]]] = {}
-    keys = index.keys.select("name", "source", pl.col("attempt").fill_null(0), "rank", "raw_name", "n").rows()
+def _curve(index: Index, own: Sequence[int], held: NDArray[np.uint32]) -> Curve:
+    finite, ends_nonfinite = held, False
+    if (index.keys["n_finite"][own] + index.keys["n_null"][own] < index.keys["n"][own]).any():
+        is_finite = (index.table["value_class"].gather(pl.Series(held)) == "finite").to_numpy()
+        finite, ends_nonfinite = held[is_finite], bool(len(held)) and not is_finite[-1]
+    values = index.table["value"].gather(pl.Series(finite)).to_numpy()
+    return Curve(index.table, finite, values, ends_nonfinite=ends_nonfinite)
+
+
+def _series(index: Index, wanted: NDArray[np.bool_]) -> dict[tuple[Any, ...], list[int]]:
+    """Places among `keys` by name, source, attempt, rank and raw name; one without an attempt is of attempt 0."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    keys = index.keys.select("name", "source", pl.col("attempt").fill_null(0), "rank", "raw_name").rows()
     for i in np.flatnonzero(wanted).tolist():
-        *key, n = keys[i]
-        groups.setdefault(tuple(key), []).append(index.order[ends[i] - n : ends[i]])
-    for key, parts in groups.items():
-        yield key[0], key[1], parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+        groups.setdefault(keys[i], []).append(i)
+    return groups
 
 
 def beside(run: Run, curve: Curve, name: str) -> Curve | None:

@@ -54,7 +54,7 @@ from typing import Any
 import polars as pl
 
 from forensics.case.evidence import at_step, metric_evidence
-from forensics.case.nonfinite import watched
+from forensics.case.nonfinite import watched, watched_series
 from forensics.case.steps import SERIES
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
@@ -78,6 +78,8 @@ _LATER = (
 @rule("EVL027", shape=Shape.BAD_EVAL, needs=("metrics",))
 def eval_loss_nan(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find the evaluation loss that is no number although the training loss is one."""
+    if not watched_series(run).filter((pl.col("role") == "eval") & (pl.col("n_bad") > 0)).height:
+        return
     rows = watched(run).filter(pl.col("role").is_in(["loss", "eval"])).collect()
     training = rows.filter(pl.col("role") == "loss")
     series = [own for _, own in rows.filter(pl.col("role") == "eval").group_by(*SERIES, maintain_order=True)]

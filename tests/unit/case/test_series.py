@@ -66,8 +66,16 @@ def test_series_that_stand_elsewhere_are_left_out_by_their_whole_key() -> None:
 
 def test_keys_count_what_each_series_holds() -> None:
     one = run()
+
+    def of_class(name: str) -> pl.Expr:
+        return (pl.col("value_class") == name).sum()
+
     numbered = pl.col("step").is_not_null() & pl.col("t_ns").is_not_null() & (pl.col("value_class") != "null")
-    counted = one.collect("metrics").group_by(_KEY).agg(n=pl.len().cast(pl.Int64), n_timed=numbered.sum())
+    counted = (
+        one.collect("metrics")
+        .group_by(_KEY)
+        .agg(n=pl.len(), n_finite=of_class("finite"), n_null=of_class("null"), n_timed=numbered.sum())
+    )
     assert_frame_equal(keys_of(one), counted, check_row_order=False, check_dtypes=False)
 
 
