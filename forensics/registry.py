@@ -1,6 +1,7 @@
 """The four kinds of plugin, and the walk that finds them: one new file is one new plugin, nothing else edited.
 
-A decorator marks a function (`@rule`, `@ingester`, `@renderer`); a dialect is a module-level value named `DIALECT`.
+A decorator marks a function (`@rule`, `@ingester`, `@renderer`); a dialect is a module-level value named `DIALECT`, or
+one of `DIALECTS`, as the tables of trainers give them.
 `load()` walks the package folders in sorted order, then the entry points `forensics.rules`, `.ingesters`,
 `.dialects` and `.renderers`. Nothing is ever loaded from a run directory.
 """
@@ -25,7 +26,7 @@ Kind = Literal["rules", "ingesters", "dialects", "renderers"]
 _FOLDERS: dict[Kind, str] = {
     "rules": "forensics.rules",
     "ingesters": "forensics.ingest",
-    "dialects": "forensics.dialects",
+    "dialects": "forensics.dialects.trainers",
     "renderers": "forensics.report",
 }
 _MARK = "__forensics__"
@@ -214,6 +215,7 @@ def values(package: str, name: str, kind: type[T]) -> tuple[T, ...]:
 def _plugins(module: ModuleType) -> Iterator[Any]:
     if (dialect := getattr(module, "DIALECT", None)) is not None:
         yield dialect
+    yield from getattr(module, "DIALECTS", ())
     for value in vars(module).values():
         plugin = getattr(value, _MARK, None)
         if plugin is not None and plugin.origin == module.__name__:

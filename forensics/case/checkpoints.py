@@ -92,21 +92,17 @@ def _best(column: str, kept: pl.Expr) -> pl.Expr:
 
 
 def judged(
-    rows: pl.DataFrame, *, first_bad: int, last_clean: int | None, gradient_seen: bool, suspect_from: int | None = None
+    rows: pl.DataFrame, *, first_bad: int, last_clean: int | None, proof: str, suspect_from: int | None = None
 ) -> pl.DataFrame:
     """Known checkpoints with `state` (clean, unknown, dirty, removed, incomplete) and `why`.
 
     The loss of step s is computed before update s, so a checkpoint at the last step with a finite loss may already hold
-    a bad update; only a finite gradient norm of that step proves it clean (`gradient_seen`). All numbers are steps:
+    a bad update; `proof` says why it does not, empty where nothing proves it. All numbers are steps:
     `suspect_from` is where a rise began that ended in the first bad step. Without a last clean step everything before
     the first bad one is unknown.
     """
     step, clean = pl.col("step"), pl.lit(last_clean, dtype=pl.Int64)
-    edge = (
-        "the gradient norm of its own step is finite"
-        if gradient_seen
-        else "the loss of its own step is finite, that of the next is not known: look for NaN in it before use"
-    )
+    edge = proof or "the loss of its own step is finite, that of the next is not known: look for NaN in it before use"
     kept = ~pl.col("committed") & ~pl.col("on_disk") & pl.lit(bool(rows["committed"].any()))
     broken = ~pl.col("complete").fill_null(value=True)
     table = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from importlib.resources import files
@@ -78,17 +77,16 @@ def dialects() -> Iterator[str]:
     yield ""
     yield from table(("dialect", "trainer", "special"), ((f"`{d.name}`", d.title, _special(d)) for d in found))
     for one in found:
-        told = inspect.cleandoc(one.doc).split("\n\nExample:", 1)[0]
-        yield from ("", f"## {one.name}", "", marked(told))
+        yield from ("", f"## {one.name}", "", marked(one.doc.strip()))
     yield ""
 
 
 def _special(one: Dialect) -> str:
     known = (
-        (one.hides_nan, "prints a number where the loss was NaN"),
-        (one.loses_column, "leaves the loss out where it was NaN or the update was skipped"),
-        (one.skips_update_on_nan, "skips the update of a NaN step"),
-        (one.metric_rank == "last", "the last rank prints the metrics"),
+        (one.nan.prints == "number", "prints a number where the loss was NaN"),
+        (one.nan.prints == "gap", "leaves the loss out where it was NaN or the update was skipped"),
+        (bool(one.nan.skips), f"skips the update where the {one.nan.skips} is NaN"),
+        (bool(one.restart), f"starts from a checkpoint with `{one.restart}`"),
     )
     return "; ".join(words for holds, words in known if holds)
 

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-import polars as pl
-
 from forensics.action import Action, Setting
 from forensics.analyses.memory.series import MEANINGS
 from forensics.case.backend import backend
 from forensics.case.checkpoints import known
 from forensics.case.ranks import world
 from forensics.case.settings import settings
+from forensics.case.trainers import trainers
 from forensics.dialects.advice import Advice, advice, advice_for
 from forensics.knowledge.causes import FIX, Cause, Remedy, causes, filled
 from forensics.model import Finding, Shape, Verdict
@@ -73,13 +72,13 @@ def _situation(
         "checkpoint": "" if not path or _CONTROL.search(path) else shlex.quote(path),
         "saved": "" if checkpoint is None else str(checkpoint.step),
         "next": next((step for step in (lead.next if lead is not None else ()) if not _is_command(step)), ""),
+        "show_nan": next((one.nan.show for one in trainers(run) if one.nan.show), ""),
         "fix": (line or advice_for(verdict.cause) or _NOTHING).fix,
     }
     states = {"ranks": len(world(run)) > 1, "saves": not known(run).is_empty()}
-    formats = run.scan("sources").select(pl.col("format").drop_nulls().unique()).collect().to_series()
     return Situation(
         on=frozenset({backend(run), _memory(verdict, lead, line), *(s for s, holds in states.items() if holds)} - {""}),
-        trainers=frozenset(name for told in formats for name in re.findall(r"\w+", told)),
+        trainers=frozenset(one.name for one in trainers(run)),
         line=line,
         beside=frozenset(f.cause for f in findings if f is not lead),
         settings=settings(run),

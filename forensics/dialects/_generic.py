@@ -83,7 +83,6 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
         lines=learned + CHECKPOINT_LINES,
         sniff=tuple(line.pattern for line in learned if line.meaning == "metrics"),
         finish=finish,
-        metric_rank="any",
         doc=__doc__ or "",
     )
 

@@ -18,6 +18,8 @@ Ints = npt.NDArray[np.int64]
 Times = Callable[[pl.Series], pl.Series]
 NONE: Ints = np.zeros(0, np.int64)
 _COUNTS = ("step", "epochs", "iter", "iters", "max_steps")
+#: Counters that a dialect may count from 0.
+_OFFSET = ("step", "iter", "iters")
 _KEPT = ("seq", "line", "byte", "rank")
 #: Fewer lines than this are read the general way: a layout would cost more than it saves.
 LEARN_FROM = 64
@@ -168,8 +170,8 @@ def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame, how: How) -> pl
     height = lines.height
     for name in _COUNTS:
         columns[name] = _numbers.integers(groups[name]) if name in groups.columns else _nulls(height, pl.Int64())
-    if line.step_offset and "step" in groups.columns:
-        columns["step"] = columns["step"] + line.step_offset
+    if line.step_offset:
+        columns |= {name: columns[name] + line.step_offset for name in _OFFSET if name in groups.columns}
     columns["epoch"] = _numbers.floats(groups["epoch"]) if "epoch" in groups.columns else _nulls(height, pl.Float64())
     columns["path"] = groups["path"] if "path" in groups.columns else _nulls(height, pl.String())
     if "t" in groups.columns:

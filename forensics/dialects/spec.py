@@ -59,8 +59,8 @@ class Line:
     `meaning` says what a match is: `metrics` rows; `clock` is how fast a bar says it goes, beside what else its line
     says and without a step; `progress` only gives the step to lines that have none; `saved` …
     `resumed` go to the checkpoints table; `started`, `ended`, `overflow` (a skipped update) and `nan` (a detector's own
-    message) become events with the code `<dialect>.<meaning>`; `step_offset` is added to the printed step so that
-    `step` counts optimizer updates the way the metric lines of the same dialect do.
+    message) become events with the code `<dialect>.<meaning>`; `step_offset` is added to the printed step, batch and
+    number of batches, so that `step` counts optimizer updates the way the metric lines of the same dialect do.
     `names` overrides the canonical names of groups and tail keys; a key mapped to None is dropped.
     `carry`: a match without a step takes the step of the nearest earlier match of this dialect that has one.
     """
@@ -75,17 +75,30 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Nan:
+    """What a trainer makes of NaN, so that rules know what its log hides.
+
+    `prints`: `nan` where the loss is; `number` where the writer's own filter puts a zero or a stale loss in its place;
+    `gap` where the column of the loss is missing beside others.
+    `skips`: the update is skipped, so that the weights stay as they were, where the `loss` or the `gradient` is bad.
+    `show`: the setting with which the log shows the NaN.
+    """
+
+    prints: Literal["nan", "number", "gap"] = "nan"
+    skips: Literal["", "loss", "gradient"] = ""
+    show: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
-    """The lines of one trainer.
+    """The lines of one trainer, and what is known of it.
 
     `sniff`: patterns, any of which marks a sampled line as this dialect's; by default the patterns of `metrics` lines.
     `finish`: frame → frame over all matches of one file in order (columns: seq, line, meaning, step, epoch, epochs,
     iter, iters, max_steps, rank, all Int64 but epoch Float64; null where not printed); it returns the frame with `step`
     filled where the dialect derives it (`(epoch-1)*iters+iter`, or from the progress bar beside it).
-    `hides_nan`: the writer's own filter prints a zero or a stale loss for a NaN step.
-    `loses_column`: a missing `loss` beside other columns means a NaN or skipped window.
-    `skips_update_on_nan`: a detected NaN leaves the weights as they were.
-    `metric_rank`: which rank prints the metrics (`first`, `last`, `any`).
+    `nan`: what it makes of NaN. `restart`: options by which it starts from a checkpoint: `{path}` the checkpoint,
+    `{parent}` its folder, `{step}` its step. `stores`: formats of files that this trainer alone leaves.
     """
 
     name: str
@@ -93,8 +106,7 @@ class Dialect:
     lines: tuple[Line, ...]
     sniff: tuple[str, ...] = ()
     finish: Callable[[pl.DataFrame], pl.DataFrame] | None = None
-    hides_nan: bool = False
-    loses_column: bool = False
-    skips_update_on_nan: bool = False
-    metric_rank: Literal["first", "last", "any"] = "first"
+    nan: Nan = Nan()
+    restart: str = ""
+    stores: tuple[str, ...] = ()
     doc: str = ""

@@ -9,8 +9,8 @@ conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu; host o
 are several, saves where a checkpoint was saved), `trainer`, `line` (ids of error lines), `beside` (causes that other
 findings give), `setting` with `unless` (a pattern of values) or `within` (two numbers, above the first and up to the
 second) that make it needless, or `where` (a pattern of the values that it is about). `{fix}` is the advice of the error
-line, `{next}` the first step that the finding names itself. A part in brackets is left out where a value in it is not
-known: `the batch[ of step {step}]`.
+line, `{next}` the first step that the finding names itself, `{show_nan}` the setting with which the trainer's log shows
+NaN. A part in brackets is left out where a value in it is not known: `the batch[ of step {step}]`.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILE = re.compile(r'^````python title="(?P<path>[^"]+)"\n(?P<code>.*?)^````$', re.MULTILINE | re.DOTALL)
-PAGES = ("add-a-rule.md", "add-a-dialect.md", "add-a-format.md", "add-a-renderer.md")
-#: Tests that each rule, dialect, format and plugin must pass, and the names of those that the pages show.
+FILE = re.compile(r'^````(?:python|toml) title="(?P<path>[^"]+)"\n(?P<code>.*?)^````$', re.MULTILINE | re.DOTALL)
+PAGES = ("add-a-rule.md", "add-a-trainer.md", "add-a-format.md", "add-a-renderer.md")
+#: Tests that each rule, trainer, format and plugin must pass, and the names of those that the pages show.
 OWED = (
     "tests/meta/test_rule_examples.py",
     "tests/unit/dialects/test_dialect_examples.py",
@@ -73,7 +73,7 @@ def test_the_rule_of_the_page_is_listed_explained_and_fires(copy: Path) -> None:
     assert findings["LRN900"]["evidence"][0]["line"] == 30
 
 
-def test_the_dialect_of_the_page_is_read(copy: Path) -> None:
+def test_the_trainer_of_the_page_is_read(copy: Path) -> None:
     good = [f"[tw] it={step} | ce={4.0 - step / 50:.4f} | gn={0.8 + step % 3 / 10:.3f}" for step in range(1, 41)]
     bad = [f"[tw] it={step} | ce=nan | gn=nan" for step in range(41, 61)]
     (copy / "train.log").write_text("\n".join([*good, *bad]) + "\n", encoding="utf-8")
@@ -94,7 +94,7 @@ def test_the_format_of_the_page_is_read_and_what_does_not_fit_is_stated(copy: Pa
     assert found["coverage"]["lost_bytes"] == len("no row\n")
 
 
-def test_the_dialect_and_the_format_of_the_pages_are_listed(copy: Path) -> None:
+def test_the_trainer_and_the_format_of_the_pages_are_listed(copy: Path) -> None:
     listed = forensics(copy, "formats")
     assert "tidewheel" in {one["name"] for one in listed["dialects"]}
     assert "tide_table" in {one["name"] for one in listed["formats"]}

@@ -25,7 +25,7 @@ MOST_CHARS = 204
 #: First words that name no change: a command of ours says nothing of what is wrong.
 EMPTY_WORDS = ("forensics", "profile", "debug", "investigate")
 #: Values that a text may ask for.
-VALUES = {"run", "step", "rank", "ranks", "checkpoint", "saved", "next", "fix"}
+VALUES = {"run", "step", "rank", "ranks", "checkpoint", "saved", "next", "fix", "show_nan"}
 
 
 def of_lines() -> set[str]:

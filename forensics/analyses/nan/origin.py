@@ -16,6 +16,7 @@ from forensics.case.checkpoints import judged, known
 from forensics.case.evidence import checkpoint_evidence, metric_evidence
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
+from forensics.case.trainers import trainers, trainers_by_source
 from forensics.checkpoint import Checkpoint
 from forensics.model import Evidence
 from forensics.store.run import Run
@@ -29,6 +30,8 @@ KindName = Literal[
     "none",
     "unknown",
 ]
+
+_FINITE_NORM = "the gradient norm of its own step is finite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ def _origin(run: Run) -> NanOrigin:
 def _with_checkpoints(run: Run, found: NanOnset, kind: Kind, collapse: Collapse | None) -> NanOrigin:
     rise = kind.precursor
     suspect = rise.step if rise is not None else None
-    every, best = _checkpoints(run, found.step, found.clean_step, seen=_gradient_seen(found), suspect=suspect)
+    every, best = _checkpoints(run, found.step, found.clean_step, proof=_proof_of_update(run, found), suspect=suspect)
     risen = () if rise is None else (metric_evidence(rise.row),)
     fallen = collapse.evidence if collapse is not None and kind.name == "loss_scale_collapse" else ()
     return NanOrigin(
@@ -116,7 +119,7 @@ def _collapsed(run: Run, collapse: Collapse) -> NanOrigin:
     steps = metric_rows(run, pl.col("name") == "loss").filter(pl.col("value").is_finite()).select(at())
     before = steps.filter(pl.col("at") < collapse.step).max().collect().item() if collapse.step is not None else None
     clean = int(before) if before is not None else None
-    every, best = _checkpoints(run, collapse.step, clean, seen=True, suspect=None)
+    every, best = _checkpoints(run, collapse.step, clean, proof=_FINITE_NORM, suspect=None)
     return NanOrigin(
         kind="loss_scale_collapse",
         first_bad_step=collapse.step,
@@ -130,32 +133,33 @@ def _collapsed(run: Run, collapse: Collapse) -> NanOrigin:
 
 
 def _checkpoints(
-    run: Run, bad: int | None, clean: int | None, *, seen: bool, suspect: int | None
+    run: Run, bad: int | None, clean: int | None, *, proof: str, suspect: int | None
 ) -> tuple[tuple[JudgedCheckpoint, ...], Checkpoint | None]:
     """Judge every known checkpoint and give the last clean one; one after a rise only when there is no other."""
     rows = known(run)
     if bad is None or rows.is_empty():
         return (), None
-    states = judged(rows, first_bad=bad, last_clean=clean, gradient_seen=seen, suspect_from=suspect)
+    states = judged(rows, first_bad=bad, last_clean=clean, proof=proof, suspect_from=suspect)
     every = tuple(JudgedCheckpoint(**r) for r in states.select("step", "path", "state", "why").iter_rows(named=True))
     usable = [c for c in every if c.state == "clean"]
     usable = usable or [c for c in every if c.state == "unknown" and clean is not None and c.step <= clean]
     return every, Checkpoint(usable[-1].step, usable[-1].path) if usable else None
 
 
-def _gradient_seen(found: NanOnset) -> bool:
-    """Whether a finite gradient norm was printed for the last clean step."""
+def _proof_of_update(run: Run, found: NanOnset) -> str:
+    """Why the update of the last clean step was finite, empty where nothing says so."""
     if found.clean_step is None:
-        return False
+        return ""
     norms = found.rows.filter((pl.col("role") == "grad_norm") & (pl.col("at") == found.clean_step))
-    return norms.height > 0 and not norms["bad"].any()
+    if norms.height and not norms["bad"].any():
+        return _FINITE_NORM
+    wrote = trainers_by_source(run).get(str(found.first.row["source"]), ())
+    known = next((one for one in wrote if one.nan.skips == "gradient"), None)
+    return "" if known is None else f"{known.title} skips an update whose gradient is not finite"
 
 
 def _restart(run: Run, best: Checkpoint | None) -> str | None:
-    if best is None:
-        return None
-    formats = run.scan("sources").select(pl.col("format").drop_nulls()).collect()["format"].to_list()
-    return restart_command(formats, best.step, best.path)
+    return None if best is None else restart_command(trainers(run), best.step, best.path)
 
 
 def _proof(run: Run, best: Checkpoint | None) -> tuple[Evidence, ...]:

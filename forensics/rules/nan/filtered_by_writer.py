@@ -8,12 +8,13 @@ NaN lies in the window whose gradient norm is NaN, although its loss is lower th
 
 How it decides: the first bad metric is the gradient norm and the loss of the same source ends on zero without ever
 being NaN; where no gradient norm is printed, three or more zeros after a loss well above zero, in a run that logs no
-reward.
+reward; that alone is no certainty, unless the trainer is known to print a number for NaN.
 
 What else looks like this: reinforcement learning, where a loss of zero with a gradient norm of zero is a batch without
 advantage; a loss that fell to zero little by little.
 
-What to do next: set `logging_nan_inf_filter=False`; restart from a checkpoint before the window.
+What to do next: let the log show NaN as it is (`logging_nan_inf_filter=False` in the Trainer of Hugging Face); restart
+from a checkpoint before the window.
 
 References: Transformers documentation, `TrainingArguments.logging_nan_inf_filter`.
 
@@ -41,29 +42,36 @@ from forensics.analyses.nan.kind import hidden
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.case.evidence import at_step
+from forensics.case.trainers import trainers_by_source
 from forensics.model import Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
+#: What to do where no known trainer says by which setting its log shows NaN.
+_UNKNOWN = "let the log show NaN losses as they are, without a filter"
 
-@rule("NAN006", shape=Shape.NAN, needs=("metrics", "events"))
+
+@rule("NAN006", shape=Shape.NAN, needs=("metrics", "events", "sources"))
 def filtered_by_writer(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find a NaN that only the gradient norm, or a row of zeros, betrays."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED or not hidden(found):
         return
+    source = str(found.first.row["source"])
+    known = next((one for one in trainers_by_source(run).get(source, ()) if one.nan.prints == "number"), None)
+    zeros = found.first.role == "zero"
     yield Finding(
         rule="NAN006",
         shape=Shape.NAN,
         severity=Severity.ERROR,
-        confidence=Confidence.MEDIUM if found.first.role == "zero" else Confidence.HIGH,
+        confidence=Confidence.MEDIUM if zeros and known is None else Confidence.HIGH,
         title=f"the logger hides a NaN loss from {at_step(found.step)} on",
-        because="the printed loss is finite and ends on exactly zero while the gradients are not finite"
-        if found.first.role != "zero"
-        else "the printed loss plunges to exactly zero and stays there",
+        because="the printed loss plunges to exactly zero and stays there"
+        if zeros
+        else "the printed loss is finite and ends on exactly zero while the gradients are not finite",
         evidence=found.evidence(),
         onset=found.onset,
         cause="filtered_by_writer",
-        likely=("a logger that replaces NaN losses by the running mean or zero",),
-        next=("set logging_nan_inf_filter=False", "forensics nan-origin RUN"),
+        likely=(f"{known.title if known else 'a logger that'} replaces NaN losses by the running mean or zero",),
+        next=(f"set {known.nan.show}" if known and known.nan.show else _UNKNOWN, "forensics nan-origin RUN"),
     )

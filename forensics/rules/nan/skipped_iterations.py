@@ -36,31 +36,34 @@ from collections.abc import Iterator
 
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.case.evidence import at_step, metric_evidence
+from forensics.case.evidence import Row, at_step, metric_evidence
+from forensics.case.trainers import trainers_by_source
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
 
-@rule("NAN009", shape=Shape.NAN, needs=("metrics", "events"))
+@rule("NAN009", shape=Shape.NAN, needs=("metrics", "events", "sources"))
 def loss_column_gone(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find a loss column that vanished."""
     found = nan_onset(run)
     if found is not None and found.status is Status.FAILED:
         gone = [c for c in (found.first, *found.others) if c.role == "vanished"]
         if gone:
-            yield _gone(found, gone[0].row, gone[0].n_bad)
+            yield _gone(run, found, gone[0].row, gone[0].n_bad)
 
 
-def _gone(found: NanOnset, row: dict[str, object] | object, count: int) -> Finding:
-    evidence = metric_evidence(row)  # type: ignore[arg-type]
+def _gone(run: Run, found: NanOnset, row: Row, count: int) -> Finding:
+    evidence = metric_evidence(row)
+    known = next((one for one in trainers_by_source(run).get(str(row["source"]), ()) if one.nan.prints == "gap"), None)
     return Finding(
         rule="NAN009",
         shape=Shape.NAN,
         severity=Severity.ERROR,
-        confidence=Confidence.HIGH if len(found.others) else Confidence.MEDIUM,
+        confidence=Confidence.HIGH if found.others or known is not None else Confidence.MEDIUM,
         title=f"the loss column vanished at {at_step(evidence.step)} while iterations went on",
-        because=f"{count} records follow without a loss; the trainer prints it only when it is a positive number",
+        because=f"{count} records follow without a loss; {known.title if known else 'the trainer'} prints it only"
+        " when it is a positive number",
         evidence=(evidence, *found.evidence()),
         onset=found.onset,
         cause="loss_column_gone",

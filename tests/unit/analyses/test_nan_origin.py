@@ -8,8 +8,9 @@ import shlex
 import polars as pl
 import pytest
 
+from forensics import registry
 from forensics.analyses.nan.origin import origin
-from forensics.analyses.nan.restart import COMMANDS, restart_command
+from forensics.analyses.nan.restart import restart_command
 from forensics.store.run import Run, run_of
 
 NAN = math.nan
@@ -109,20 +110,23 @@ def test_a_stumble_is_stated_but_is_no_origin_to_restart_from() -> None:
     assert (found.kind, found.first_bad_step, found.restart) == ("none", 30, None)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+TRAINERS = {one.name: one for one in registry.load("dialects").dialects}
+
+
+@pytest.mark.parametrize("name", [name for name, one in TRAINERS.items() if one.restart])
 def test_a_path_of_the_input_is_quoted_for_every_trainer(name: str) -> None:
     nasty = "out; rm -rf $HOME/step_40 'x'/step_40"
-    words = shlex.split(restart_command([f"text_log: {name}"], 40, nasty))
+    words = shlex.split(restart_command([TRAINERS[name]], 40, nasty))
     assert "rm" not in words
     assert all(";" not in w or nasty in w or nasty.rpartition("/")[0] in w for w in words)
 
 
 @pytest.mark.parametrize("path", ["a\nb", "a\x1b[31mb", "a\u202eb", "a\ud800"])
 def test_a_path_with_control_characters_makes_no_command(path: str) -> None:
-    assert restart_command(["kempnerforge"], 40, path) == "resume from the checkpoint of step 40"
+    assert restart_command([TRAINERS["kempnerforge"]], 40, path) == "resume from the checkpoint of step 40"
 
 
 def test_an_unknown_trainer_gets_a_sentence() -> None:
-    assert restart_command(["tfevents"], 40, "x y/step_40") == "resume from 'x y/step_40'"
+    assert restart_command([TRAINERS["nanogpt"]], 40, "x y/step_40") == "resume from 'x y/step_40'"
     assert restart_command([], 40, None) == "resume from the checkpoint of step 40"
-    assert restart_command(["torchtitan"], 40, None) == "--checkpoint.load_step=40"
+    assert restart_command([TRAINERS["torchtitan"]], 40, None) == "--checkpoint.load_step=40"

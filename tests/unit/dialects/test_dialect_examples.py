@@ -1,72 +1,50 @@
-"""Every dialect's docstring is its specification: the example lines give exactly the records written under them.
+"""Every trainer's table is its specification: the lines of an example give exactly the records written beside them.
 
-A block is `Example:` or `Not this:`, an indented fence that begins with three backticks and `log`, and, for an example,
-one `=>` line for each record, in the order of the log:
+`log` holds lines as they are printed, and `gives` one text for each record, in the order of the log:
 
-    => loss=9.18 step=50        a metrics record: canonical names, values in the unit of the name; more may be there
-    => loss=9.18 epoch=2        the epoch of the record
-    => saved step=100 path=a/b  a checkpoints row: saved, committed, removed or resumed
-    => event name.nan step=37   an events row
-    => nothing                  no record at all
+    loss=9.18 step=50        a metrics record: canonical names, values in the unit of the name; more may be there
+    loss=9.18 epoch=2        the epoch of the record
+    saved step=100 path=a/b  a checkpoints row: saved, committed, removed or resumed
+    event name.nan step=37   an events row
 
 `step=none` says that the step is unknown. The records of one example are complete: one more or one less is a failure,
-and a `Not this:` block gives none.
+and an example without `gives` gives none.
 """
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 import re
 from dataclasses import dataclass
-from textwrap import dedent
+from importlib.resources import files
 
 import polars as pl
 import pytest
 
-import forensics.dialects
+from forensics import registry
 from forensics.dialects._engine import parse_text
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import TAILS, Dialect
+from forensics.dialects.trainers.tables import dialects, tables
 
-_BLOCK = re.compile(
-    r"^ {0,4}(?P<kind>Example|Not this)[^\n]*:\n(?P<indent> +)```log\n(?P<log>.*?)\n(?P=indent)```\n?"
-    r"(?P<after>(?: +=>[^\n]*\n?)*)",
-    re.MULTILINE | re.DOTALL,
-)
 _CHECKPOINTS = ("saved", "committed", "removed", "resumed")
 
 
 @dataclass(frozen=True)
 class Block:
     dialect: Dialect
-    positive: bool
     log: str
     expected: tuple[str, ...]
 
 
-def _modules() -> dict[str, Dialect]:
-    names = [m.name for m in pkgutil.iter_modules(forensics.dialects.__path__) if not m.name.startswith("_")]
-    loaded = {name: importlib.import_module(f"forensics.dialects.{name}") for name in names}
-    return {name: module.DIALECT for name, module in loaded.items() if hasattr(module, "DIALECT")}
-
-
-DIALECTS = _modules()
+TABLES = tables(files("forensics.dialects.trainers"), examples=True)
+DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in registry.load("dialects").dialects}
 _LAGGING = ((4, 5), (10, 10), (13, 15), (19, 20))
 
 
-def _doc(name: str) -> str:
-    return importlib.import_module(f"forensics.dialects.{name}").__doc__ or ""
-
-
 def _blocks(name: str) -> list[Block]:
-    found: list[Block] = []
-    for match in _BLOCK.finditer(_doc(name)):
-        expected = tuple(line.strip()[2:].strip() for line in match["after"].splitlines())
-        log = re.sub(rf"^{match['indent']}", "", match["log"], flags=re.MULTILINE)
-        found.append(Block(DIALECTS[name], match["kind"] == "Example", log + "\n", expected))
-    return found
+    examples = TABLES[name]["examples"]
+    return [Block(DIALECTS[name], example["log"], tuple(example.get("gives", ()))) for example in examples]
 
 
 BLOCKS = [pytest.param(block, id=f"{name}-{i}") for name in sorted(DIALECTS) for i, block in enumerate(_blocks(name))]
@@ -116,24 +94,21 @@ def _check_rows(said: list[str], rows: list[dict[str, object]], kind: str) -> No
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_the_docstring_log_gives_the_records_written_under_it(block: Block) -> None:
-    assert block.expected or not block.positive, "an Example needs at least one => line"
+def test_the_lines_of_an_example_give_the_records_written_beside_them(block: Block) -> None:
     tables = parse_text([block.dialect], block.log)
-    said = [line for line in block.expected if line != "nothing"]
-    checkpoints = [line for line in said if line.split()[0] in _CHECKPOINTS]
-    events = [line.removeprefix("event ") for line in said if line.startswith("event ")]
-    metrics = [line for line in said if line not in checkpoints and not line.startswith("event ")]
+    checkpoints = [line for line in block.expected if line.split()[0] in _CHECKPOINTS]
+    events = [line.removeprefix("event ") for line in block.expected if line.startswith("event ")]
+    metrics = [line for line in block.expected if line not in checkpoints and not line.startswith("event ")]
     _check_metrics(metrics, _records(tables["metrics"]))
     _check_rows(checkpoints, tables["checkpoints"].sort("seq", maintain_order=True).to_dicts(), "kind")
     _check_rows(events, tables["events"].to_dicts(), "code")
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
-def test_every_dialect_shows_what_it_reads_and_what_it_refuses(name: str) -> None:
+def test_every_trainer_shows_what_it_reads_and_what_it_refuses(name: str) -> None:
     blocks = _blocks(name)
-    assert len(blocks) == len(re.findall(r"^ {0,4}(?:Example|Not this)[^\n]*:$", _doc(name), re.MULTILINE))
-    assert any(block.positive and any(line != "nothing" for line in block.expected) for block in blocks)
-    assert any(not block.positive for block in blocks)
+    assert any(block.expected for block in blocks)
+    assert any(not block.expected for block in blocks)
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
@@ -161,10 +136,65 @@ def test_a_name_given_by_a_dialect_is_not_renamed_again(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
-def test_a_dialect_is_named_after_its_file(name: str) -> None:
-    assert DIALECTS[name].name == name
+def test_a_trainer_is_named_after_its_file_and_described(name: str) -> None:
+    assert name in TABLES
     assert DIALECTS[name].title
-    assert dedent(_doc(name)).strip()
+    assert DIALECTS[name].doc.strip()
+
+
+_LINE = {"metrics": r"^it=(?P<step>\d+) ce=(?P<ce>{N})", "needle": "it="}
+_TABLE = {"title": "Tidewheel", "doc": "Made up.", "lines": [_LINE]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"titel": "Tidewheel"}, "tidewheel: unknown keys titel"),
+        ({"lines": [{"mertics": "x", "needle": "x"}]}, "tidewheel: a line has one meaning, not mertics"),
+        ({"lines": [{"needle": "x"}]}, "tidewheel: a line has one meaning, not none"),
+        ({"lines": [{"metrics": "{NUMBER}", "needle": "x"}]}, "tidewheel: no part is called NUMBER"),
+    ],
+)
+def test_a_table_with_a_word_that_nobody_knows_says_so(wrong: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        dialects({"tidewheel": _TABLE | wrong})
+
+
+def test_a_table_takes_over_what_it_does_not_say_itself_but_no_metrics() -> None:
+    base = _TABLE | {
+        "restart": "--from {path}",
+        "nan": {"prints": "number", "show": "Set show=1"},
+        "parts": {"PATH": r"\S+"},
+        "names": {"ce": "loss", "gn": "grad_norm"},
+        "lines": [_LINE, {"saved": "kept (?P<path>{PATH})", "needle": "kept "}],
+    }
+    own = {"extends": "tidewheel", "title": "Neap", "doc": "Made up, too.", "names": {"gn": ""}}
+    neap, _ = dialects({"tidewheel": base, "neap": own | {"lines": [{"metrics": "ce (?P<ce>{N})", "needle": "ce "}]}})
+    assert [line.meaning for line in neap.lines] == ["metrics", "saved"]
+    assert (neap.title, neap.restart, neap.nan.prints, neap.nan.show) == (
+        "Neap",
+        "--from {path}",
+        "number",
+        "Set show=1",
+    )
+    found = parse_text([neap], "ce 2.5\nkept out/a\n")
+    assert found["metrics"].select("name", "value").rows() == [("loss", 2.5)]
+    assert found["checkpoints"]["path"].to_list() == ["out/a"]
+    assert neap.lines[0].names["gn"] is None
+
+
+def test_a_line_stands_once_for_each_of_its_names() -> None:
+    each = {"CE (mean)": "loss", "MFU": {"is": "mfu", "times": 0.01}}
+    line = {"metrics": r"^\s+{key}=(?P<value>{N})$", "needle": " {key}=", "each": each}
+    (tidewheel,) = dialects({"tidewheel": _TABLE | {"lines": [line]}})
+    found = parse_text([tidewheel], "  CE (mean)=2.5\n  MFU=40\n")["metrics"]
+    assert found.select("name", "value").rows() == [("loss", 2.5), ("mfu", 0.4)]
+
+
+def test_a_pattern_may_go_on_over_lines_and_loses_none_of_its_own_blanks() -> None:
+    folded = {"metrics": "\n  ^it=(?P<step>\\d+)\n  (?: ce=(?P<ce>{N}))", "needle": "it="}
+    (tidewheel,) = dialects({"tidewheel": _TABLE | {"lines": [folded], "names": {"ce": "loss"}}})
+    assert parse_text([tidewheel], "it=3 ce=2.5\n")["metrics"]["step"].to_list() == [3]
 
 
 def test_a_step_of_a_hugging_face_dict_ignores_the_evaluation_bar() -> None:
