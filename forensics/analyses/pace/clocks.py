@@ -6,7 +6,7 @@ clocks and timestamps differenced, averages since the start undone, steps turned
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from forensics.analyses.pace.pauses import Flags, spikes
 from forensics.analyses.pace.steady import resolution
 from forensics.analyses.pace.units import rescaled
 from forensics.analyses.pace.work import per_work, work_of
+from forensics.case.attempts import Cut, attempts
 from forensics.case.checkpoints import known
 from forensics.case.curves.loss import Floats
 from forensics.case.series import keys_of, metric_rows
@@ -198,10 +199,11 @@ def _wall_clocks(run: Run) -> Iterator[Clock]:
     timed = ordered(timed.filter(pl.col("t_ns").is_not_null() & (pl.col("value_class") != "null")))
     timed = timed.join(tops.lazy(), [*_GROUP, "raw_name"], "semi", nulls_equal=True, maintain_order="left")
     rows = timed.filter(pl.col("at").is_not_null()).collect()
+    tried = attempts(run).cuts
     for (source, attempt, rank), part in rows.group_by(_GROUP, maintain_order=True):
         one = part.unique("at", keep="first", maintain_order=True)
         tick_s = _tick_s(one["t_ns"].to_numpy())
-        timed = _differences(_by_tick(one, tick_s))
+        timed = _differences(_by_tick(one, tick_s), tried.get(str(source), ()))
         if timed.height >= 2:
             tick = tick_s / float(np.median((timed["at"] - timed["lo"]).to_numpy()))
             place = (str(source), int(str(attempt)), None if rank is None else int(str(rank)))
@@ -218,10 +220,13 @@ def _by_tick(rows: pl.DataFrame, tick_s: float) -> pl.DataFrame:
     return rows.filter(spans != spans.shift(1).fill_null(-1.0))
 
 
-def _differences(rows: pl.DataFrame) -> pl.DataFrame:
+def _differences(rows: pl.DataFrame, cuts: Sequence[Cut]) -> pl.DataFrame:
+    """Seconds per step between neighbours; the time between two attempts (`cuts`) is none of a step."""
     passed = pl.col("at") - pl.col("lo")
     paced = rows.with_columns(lo=pl.col("at").shift(1)).with_columns(pace=pl.col("t_ns").diff() / 1e9 / passed)
-    return paced.filter((passed > 0) & (pl.col("pace") > 0))
+    begins = pl.Series([cut.seq for cut in cuts if cut.seq >= 0], dtype=pl.Int64).sort()
+    tried = begins.search_sorted(paced["seq"], "right")
+    return paced.filter((passed > 0) & (pl.col("pace") > 0) & (tried.diff().fill_null(0) == 0))
 
 
 def _tick_s(times_ns: np.ndarray) -> float:

@@ -28,6 +28,7 @@ FEWEST = 12
 #: Fewer records than this are no level.
 SHORTEST = 5
 _MODES = 0.15  # share of spikes above which they are a second mode, not spikes
+_NOTHING = 0.02  # of the median: no step was done in so little time, as where a bar is drawn once more at its end
 _MULTIPLE = 1e-3  # of a unit: what rounding in floating point may add
 #: A tenth of the records is slower by half than the level around them, and twice as far as the fast ones are below it.
 _BUSY, _SKEW = log(1.5), 2.0
@@ -79,11 +80,14 @@ class Steady:
 def steady(seconds: Floats, steps: Steps, quantum: float = 0.0, *, fewest: int = FEWEST) -> Steady | None:
     """Make a series steady; None when fewer than `fewest` records are positive and finite, and not warm-up.
 
+    Records of next to no time are left out.
+
     `quantum` is the unit in which times were printed, where the reader knows it better than the values show.
     """
     good = np.flatnonzero(np.isfinite(seconds) & (seconds > 0))
     if len(good) < fewest:
         return None
+    good = good[seconds[good] >= _NOTHING * np.median(seconds[good])]
     logs = np.log(seconds[good])
     cold = warmup(logs, jitter(logs) + 1e-9)
     good, logs = good[cold:], logs[cold:]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from pathlib import Path
 
 import polars as pl
 import pytest
 
+from forensics.analyses.pace.account import pauses_of
 from forensics.model import Finding, Severity
+from forensics.pipeline import ingest_run
 from forensics.rules.slowdown.level_shift import step_time_level_shift
 from forensics.rules.slowdown.more_stalls import stalls_more_frequent
 from forensics.rules.slowdown.periodic_pauses import periodic_pauses
@@ -293,3 +296,14 @@ def test_a_checkpoint_on_disk_was_saved_at_its_step() -> None:
     rows = pl.DataFrame(left).with_columns(path=pl.col("source"))
     [hit] = found(run_of("run", {"metrics": run.collect("metrics"), "checkpoints": rows}))
     assert (hit.rule, hit.numbers["saves"]) == ("SLO005", 2)
+
+
+def test_the_time_between_two_attempts_is_no_pause(tmp_path: Path) -> None:
+    stamp = "2026-01-02 03:{0:02d}:{1:02d}.000 step {2} loss {3:.3f}"
+    lines = [stamp.format(n // 12, 5 * (n % 12), n, 3 - n / 100) for n in range(1, 141)]
+    gone = "resumed from checkpoints/step_60 at step 60"
+    late = [line.replace("2026-01-02 03:", "2026-01-02 05:") for line in lines[60:]]
+    (tmp_path / "train.log").write_text("\n".join([*lines[:60], "saved checkpoints/step_60", gone, *late]) + "\n")
+    assert not found(ingest_run(tmp_path))
+    (tmp_path / "train.log").write_text("\n".join([*lines[:60], "saved checkpoints/step_60", *late]) + "\n")
+    assert max(p.saving for _, p in pauses_of(ingest_run(tmp_path))) > 0.5
