@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from forensics.analyses.pace.account import pauses_of
+from forensics.analyses.pace.account import Gravity, paced, pauses_of, tier_of
 from forensics.model import Finding, Severity
 from forensics.pipeline import ingest_run
 from forensics.rules.slowdown.level_shift import step_time_level_shift
@@ -307,3 +308,17 @@ def test_the_time_between_two_attempts_is_no_pause(tmp_path: Path) -> None:
     assert not found(ingest_run(tmp_path))
     (tmp_path / "train.log").write_text("\n".join([*lines[:60], "saved checkpoints/step_60", *late]) + "\n")
     assert max(p.saving for _, p in pauses_of(ingest_run(tmp_path))) > 0.5
+
+
+def tier(z: float, times: Sequence[float]) -> str:
+    """How grave a change is that stands `z` deviations out."""
+    [one] = paced(printed_run("step_time_s", times))
+    assert one.change is not None
+    return tier_of(one, replace(one.change, z=z), Gravity())
+
+
+def test_of_a_level_that_stands_less_far_out_the_fastest_records_decide() -> None:
+    twice = noisy(60, 0.1, 41) + noisy(60, 0.2, 42)
+    third = noisy(60, 0.1, 43) + noisy(60, 0.14, 44)
+    assert [tier(z, twice) for z in (6.0, 4.5, 4.4)] == ["grave", "grave", "note"]
+    assert [tier(z, third) for z in (6.0, 4.5)] == ["grave", "note"]
