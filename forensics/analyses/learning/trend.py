@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import hypot
+from math import hypot, log
 
 import numpy as np
 
@@ -11,15 +11,17 @@ from forensics.case.curves.loss import Curve
 from forensics.case.curves.noise import Noise, centred_median, logs, noise_about, ratio_of
 
 _FEWEST = 20
+_LEAP = log(1.2)  # of the first records over the very first one: no noise of a loss that only begins
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
     """Levels of one curve: of its first twentieth, its third and last quarter, its last fifth, and the lowest.
 
-    `fall` is the logarithm of first over last level, `late_fall` that of the third over the last quarter, each with the
-    standard error of the difference. `settled` is the first position from which the level stays near the last one.
-    `fell` is the logarithm of the first over the lowest moving level.
+    A loss that leaps up at once has its first record for a first level. `fall` is the logarithm of first over last
+    level, `late_fall` that of the third over the last quarter, each with the standard error of the difference.
+    `settled` is the first position from which the level stays near the last one. `fell` is the logarithm of the first
+    over the lowest moving level.
     """
 
     records: int
@@ -44,6 +46,7 @@ def trend_of(curve: Curve) -> Trend | None:
     noise = noise_about(y, middle)
     head, tail, quarter = max(5, n // 20), n // 5, n // 4
     first, last = float(np.median(y[:head])), float(np.median(y[-tail:]))
+    first = float(y[0]) if first > y[0] + _LEAP else first
     third, fourth = float(np.median(y[n - 2 * quarter : n - quarter])), float(np.median(y[-quarter:]))
     away = np.flatnonzero(np.abs(middle - fourth) > max(0.02, 4 * noise.of_level(min(51, n / 10))))
     settled = int(away[-1]) + 1 if len(away) else 0

@@ -8,11 +8,12 @@ Why it matters: all of the run was spent without learning anything.
 How it decides: on logarithms, the first level less the last one is below three standard errors under autocorrelated
 noise and below `least_fall`, and no moving level was lower by more than `ever`. It is a warning when the record begins
 with the run, spans `steps` or more, is quiet enough (`noise`) that a fall would show, and the model was fresh: the
-first level is at least `fresh` nats, which no trained language model pays, or that of chance over a usual or a stated
-number of classes (`near`). Else it is a note, as a loss that starts near its floor (a converged model, a short
-fine-tuning) is flat by nature: so is one of a run whose settings name a trained model or made-up data, and one that
-compares pairs of a batch. An evaluation loss that improved silences the rule. Zero learning rates and gradients have
-rules of their own, which decide.
+first level is at least `fresh` nats, which no trained language model pays, or the first or the last level is that of
+chance over a usual or a stated number of classes (`near`). A score beside it that never rose over `scores` records,
+such as an accuracy or an IoU, makes up for a span that is too short. Else it is a note, as a loss that starts near its
+floor (a converged model, a short fine-tuning) is flat by nature: so is one of a run whose settings name a trained model
+or made-up data, and one that compares pairs of a batch. An evaluation loss that improved silences the rule. Zero
+learning rates and gradients have rules of their own, which decide.
 
 What else looks like this: a resumed or fine-tuned model that has nothing left to learn; losses that need not fall
 (adversarial, contrastive with a growing queue, reinforcement learning).
@@ -47,6 +48,7 @@ from math import log
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured, number_of
 from forensics.analyses.learning.objective import improved, paired, reinforced, tuned
+from forensics.analyses.learning.scores import has_idle_score
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve
 from forensics.case.evidence import metric_evidence, number
@@ -90,6 +92,7 @@ class Flat:
     fresh: float = 3.0
     near: float = 0.02
     noise: float = 0.1
+    scores: int = 10
     shown: float = 0.1
     shown_short: float = 0.05
 
@@ -109,13 +112,14 @@ def no_decrease(run: Run, cfg: Flat | None = None) -> Iterator[Finding]:
         return
     curve, trend = max(known, key=lambda pair: len(pair[0]))
     if not improved(run, curve, 1):
-        yield _finding(curve, trend, cfg, sure=_long(curve, trend, cfg) and _is_fresh(run, trend, cfg))
+        yield _finding(curve, trend, cfg, sure=_long(run, curve, trend, cfg) and _is_fresh(run, trend, cfg))
 
 
-def _long(curve: Curve, trend: Trend, cfg: Flat) -> bool:
+def _long(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> bool:
     first, last = curve.step(0), curve.step(-1)
     span = trend.records if first is None or last is None else last - first + 1
-    return span >= cfg.steps and from_the_start(curve) and trend.noise.sd_long < cfg.noise
+    shown = span >= cfg.steps or has_idle_score(run, cfg.scores)
+    return shown and from_the_start(curve) and trend.noise.sd_long < cfg.noise
 
 
 def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:
@@ -126,7 +130,8 @@ def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:
     stated = number_of(run, "vocab") or number_of(run, "classes")
     if trend.first >= cfg.fresh:
         return True
-    return any(abs(trend.first / log(k) - 1) <= cfg.near for k in (*_CLASSES, *((stated,) if stated else ())) if k > 1)
+    chance = [log(k) for k in (*_CLASSES, *((stated,) if stated else ())) if k > 1]
+    return any(abs(level / of - 1) <= cfg.near for level in (trend.first, trend.last) for of in chance)
 
 
 def is_flat(trend: Trend, cfg: Flat) -> bool:

@@ -83,7 +83,7 @@ def test_a_rate_of_thirty_that_ends_at_chance_has_destroyed_the_model(
     chance: float, *, wrong: bool, tmp_path: Path
 ) -> None:
     rng = random.Random(6)
-    losses = [2.4, 40.0, 12.0, 5.0, *(chance + abs(rng.gauss(0, 0.02)) for _ in range(60))]
+    losses = [2.4, 40.0, 12.0, 5.0, *(chance + abs(rng.gauss(0, 0.02)) for _ in range(120))]
     assert is_wrong(said(tmp_path, with_rate(lambda _: 30.0 if wrong else 3e-4, losses))) is wrong
 
 
@@ -96,6 +96,6 @@ def test_a_score_that_never_leaves_chance_has_learned_nothing(
     name: str, low: float, high: float, *, wrong: bool, tmp_path: Path
 ) -> None:
     rng = random.Random(7)
-    values = [low * (1 + rng.gauss(0, 0.02)) if wrong else low + (high - low) * (1 - 0.8**at) for at in range(20)]
-    losses = [2.31 + rng.gauss(0, 0.01) if wrong else 2.3 * 0.9**at for at in range(20)]
+    values = [low * (1 + rng.gauss(0, 0.02)) if wrong else low + (high - low) * (1 - 0.8**at) for at in range(24)]
+    losses = [2.31 + rng.gauss(0, 0.01) for _ in range(24)]
     assert is_wrong(said(tmp_path, scored(name, values, losses))) is wrong
