@@ -18,8 +18,9 @@ from forensics.store.run import Run
 class Disagree:
     """Thresholds of LRN015: numbers of common steps and ranks, shares of steps, and relative differences.
 
-    A rank whose own loss leaves those of the others does so by `leaves` in logarithms and `clear` deviations of their
-    usual distance, in `parted` of the records after the onset. `ruined` times the loss of the others is an error.
+    A rank whose own loss leaves those of the others does so by `clear` deviations of their usual distance, ends apart
+    by `leaves` in logarithms and by as many deviations of a level, and is apart in `parted` of the records after the
+    onset. `ruined` times the loss of the others is an error.
     """
 
     steps: int = 10
@@ -129,9 +130,10 @@ def _left(found: Together, limits: Disagree) -> Parted | None:
     sd = max(noise_about(d, centred_median(d, min(51, (n // 6) * 2 + 1))).sd for d in distance.T)
     levels = centred_median(own, 5)
     low = int(np.argmin(centred_median(own, min(51, (n // 3) | 1))))
-    size = abs(float(last[odd])) - float(np.median(own[max(0, low - tail) : low + tail]))
-    high = np.flatnonzero(levels[low:] > levels[low] + size / 2)
-    if size < max(limits.leaves, limits.clear * sd) or not len(high):
+    usual = float(np.median(own[max(0, low - tail) : low + tail]))
+    size, widest = abs(float(last[odd])) - usual, float(levels[low:].max()) - usual
+    high = np.flatnonzero(levels[low:] > levels[low] + widest / 2)
+    if size < max(limits.leaves, limits.clear * sd / tail**0.5) or widest < limits.clear * sd or not len(high):
         return None
     onset = onset_of(own, low, low + int(high[0]) + 1, float(np.median(own[: low + 1])), sd)
     before = float(np.median(own[:onset])) if onset else 0.0

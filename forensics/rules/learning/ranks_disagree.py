@@ -8,9 +8,10 @@ have their weights, or a rank sees other data.
 
 How it decides: steps are compared that all ranks logged. If the losses were equal to the last digit and `parted` of
 those after the onset differ by more than `tolerance`, the ranks parted. Losses that never agreed are local ones and
-differ by their data: there the distance of a rank from the others must grow at a step by `leaves` and `clear`
-deviations, and stay. That is a warning, and an error where the odd rank's loss is `ruined` times that of the others. A
-rank that was apart from the first step on, by `sigmas` times their spread and `apart`, is noted.
+differ by their data: there the distance of a rank from the others must grow at a step by `clear` deviations, and stay
+apart by `leaves` and as many deviations of a level. That is a warning, and an error where the odd rank's loss is
+`ruined` times that of the others. A rank that was apart from the first step on, by `sigmas` times their spread and
+`apart`, is noted.
 
 What else looks like this: pipeline stages that print a placeholder; ranks that print an average over other steps.
 

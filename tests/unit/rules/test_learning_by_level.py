@@ -99,3 +99,27 @@ def test_a_score_that_never_leaves_chance_has_learned_nothing(
     values = [low * (1 + rng.gauss(0, 0.02)) if wrong else low + (high - low) * (1 - 0.8**at) for at in range(24)]
     losses = [2.31 + rng.gauss(0, 0.01) for _ in range(24)]
     assert is_wrong(said(tmp_path, scored(name, values, losses))) is wrong
+
+
+def by_rank(leap: Callable[[int], float], seed: int = 8) -> list[str]:
+    """Losses of two ranks with data of their own, the first of which is `leap` times as high."""
+    rng = random.Random(seed)
+    return [
+        f"[rank{rank}]: step {at} | loss: {1.4 * math.exp(rng.gauss(0, 0.2)) * (1.0 if rank else leap(at)):.4f}"
+        for at in range(1, 161)
+        for rank in (0, 1)
+    ]
+
+
+def test_a_rank_that_leaps_and_comes_back_half_way_has_left_the_others(tmp_path: Path) -> None:
+    verdict = said(tmp_path, by_rank(lambda at: 1.0 if at < 66 else 1.8 + 14 * 0.9 ** (at - 66)))
+    assert (verdict.outcome, verdict.cause, verdict.culprits, verdict.onset.step) == (
+        Outcome.FAILED,
+        "ranks_parted",
+        (0,),
+        66,
+    )
+
+
+def test_a_rank_that_leaps_and_comes_all_the_way_back_has_not(tmp_path: Path) -> None:
+    assert said(tmp_path, by_rank(lambda at: 1.0 if at < 66 else 1.0 + 14 * 0.9 ** (at - 66))).cause != "ranks_parted"
