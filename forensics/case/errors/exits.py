@@ -1,8 +1,9 @@
 """How each process ended, as its launcher tells: exit codes by rank, and whom the launcher had to kill by force.
 
-torchrun lists a failure of each worker, srun a line for each task, mpirun one for a rank that a signal ended. An exit
-by SIGTERM (-15) is the launcher's own tear-down. One by SIGKILL is that too where the launcher says that the process
-did not react to SIGTERM: it was stuck. A rank that a list of failures leaves out ended with code 0.
+torchrun tells whose failure it saw first and lists one of each worker, srun prints a line for each task, mpirun one for
+a rank that a signal ended. An exit by SIGTERM (-15) is the launcher's own tear-down. One by SIGKILL is that too where
+the launcher says that the process did not react to SIGTERM: it was stuck. A rank that a list of failures leaves out
+ended with code 0.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from forensics.case.errors.attributes import attributes
-from forensics.case.errors.launchers import of_later_group
+from forensics.case.errors.launchers import last_end, of_later_group
 from forensics.case.rank_spans import listed
 from forensics.store.run import Run
 
@@ -56,7 +57,8 @@ _NODE_RANKS = 128
 class Exit:
     """The end of one rank: its exit code (negative: a signal), and whether the launcher had to use force.
 
-    `first` says that the launcher saw it fail before all others; `local_rank` is known of torchrun's workers.
+    `first` says that the launcher saw it fail before all others; `local_rank` is known of torchrun's workers. `listed`:
+    it stands in a list of all failures, and not alone in the line that tells who failed first.
     """
 
     rank: int
@@ -68,6 +70,7 @@ class Exit:
     quote: str
     first: bool = False
     local_rank: int | None = None
+    listed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +81,15 @@ class Exits:
     sources: frozenset[str] = frozenset()
 
     @property
+    def listed(self) -> Mapping[int, Exit]:
+        """The ends that lists of failures hold."""
+        return {rank: end for rank, end in self.by_rank.items() if end.listed}
+
+    @property
     def left_out(self) -> frozenset[int]:
         """Ranks below a listed one on the same node, which a list of that node's failures leaves out: code 0."""
         highest: dict[int, int] = {}
-        for end in self.by_rank.values():
+        for end in self.listed.values():
             if end.local_rank is not None and end.local_rank <= end.rank:
                 first = end.rank - end.local_rank
                 highest[first] = max(end.rank, highest.get(first, 0))
@@ -115,6 +123,12 @@ def _exits(run: Run) -> Exits:
             continue
         for end in _ends(row, attrs):
             found.setdefault(end.rank, replace(end, forced=attrs.get("pid") in forced))
+    first = last_end(run)
+    if first is not None and first.rank is not None and first.rank not in found:
+        found[first.rank] = Exit(
+            first.rank, first.code, first.pid, forced=False, source=first.source, line=first.line, quote=first.quote,
+            first=True, local_rank=first.local_rank, listed=False,
+        )  # fmt: skip
     return Exits(found, frozenset(e.source for e in found.values()))
 
 

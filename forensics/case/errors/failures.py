@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -125,7 +125,9 @@ def _judged(run: Run) -> Iterator[Failure]:
     block: dict[str, Any] | None = None
     known, last = stated(run), last_lines(run)
     events = _events(run)
-    of_process = {str(end.pid): end.rank for end in exits(run).by_rank.values()}
+    ends = exits(run).by_rank.values()
+    of_process = {str(end.pid): end.rank for end in ends}
+    of_place = _alone((end.source, end.line, end.rank) for end in ends)
     told = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
     for row in events.iter_rows(named=True):
         block = row if row["code"] == _BLOCK_RANK else block
@@ -143,7 +145,9 @@ def _judged(run: Run) -> Iterator[Failure]:
             t_ns=row["t_ns"],
             rank=known.get(row["source"], row["rank"])
             if row["rank"] is not None
-            else _rank_of_block(row, block, of_process.get(attrs.get("pid", ""))),
+            else _rank_of_block(
+                row, block, of_process.get(attrs.get("pid", ""), of_place.get((row["source"], row["line"])))
+            ),
             step=row["step"],
             code=row["code"],
             shape=shape,
@@ -163,6 +167,14 @@ def _judged(run: Run) -> Iterator[Failure]:
 def _stack(text: str) -> tuple[str, ...]:
     """Give the frames of a traceback, innermost first."""
     return tuple(json.loads(text)) if text.startswith("[") else ()
+
+
+def _alone(places: Iterable[tuple[str, int | None, int]]) -> dict[tuple[str, int | None], int]:
+    """Give the rank of each place at which a launcher tells of one rank."""
+    told: dict[tuple[str, int | None], list[int]] = {}
+    for source, line, rank in places:
+        told.setdefault((source, line), []).append(rank)
+    return {place: ranks[0] for place, ranks in told.items() if len(ranks) == 1}
 
 
 def _rank_of_block(row: dict[str, Any], block: dict[str, Any] | None, of_process: int | None) -> int | None:

@@ -38,7 +38,6 @@ from forensics.analyses.hang.last_seen import last_seen
 from forensics.analyses.hang.origin import is_disputed, unexplained_exit
 from forensics.analyses.hang.stacks import stacks
 from forensics.case.errors.exits import ABORTED, NONZERO, SIGNALS, Exit, Exits, cause_of, exits
-from forensics.case.errors.launchers import last_end
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.ranks import nodes, world
 from forensics.model import Evidence, Finding, Locator, Shape
@@ -58,7 +57,7 @@ def died(run: Run, _cfg: None = None) -> Iterator[Finding]:
 def clues(run: Run) -> Iterator[Clue]:
     """Deaths by a signal, forced kills and absent ranks."""
     told = exits(run)
-    dead = [e for e in (*told.by_rank.values(), *_first(run, told)) if e.code in SIGNALS and not e.forced]
+    dead = [e for e in told.by_rank.values() if e.code in SIGNALS and not e.forced]
     dead += _aborted(run, told)
     stuck = [e for e in told.by_rank.values() if e.forced]
     everyone = world(run)
@@ -92,13 +91,6 @@ def _aborted(run: Run, told: Exits) -> list[Exit]:
     return [] if len(aborted) != 1 or others or aborted[0].rank in complaints(run).victims else aborted
 
 
-def _first(run: Run, told: Exits) -> Iterator[Exit]:
-    """The first worker of the group that ended the run, where no list of failures holds it."""
-    end = last_end(run)
-    if end is not None and end.restarted and end.rank is not None and end.rank not in told.by_rank:
-        yield Exit(end.rank, end.code, end.pid, forced=False, source=end.source, line=end.line, quote=end.quote)
-
-
 def _nonzero(run: Run) -> Iterator[Clue]:
     """A worker that ended with a code of its own before anything else failed."""
     end = unexplained_exit(run)
@@ -111,10 +103,11 @@ def _nonzero(run: Run) -> Iterator[Clue]:
 
 def _absent(run: Run, told: Exits) -> Iterator[Clue]:
     """Ranks that are in no list of failures, though their node has one, and those between the ranks of the list."""
-    if not told.by_rank or any(e.code not in (1, -15, -6) for e in told.by_rank.values()):
+    ends = told.listed
+    if not ends or any(e.code not in (1, -15, -6) for e in told.by_rank.values()):
         return
     of = nodes(run)
-    covered = {of.get(rank) for rank in told.by_rank}
+    covered = {of.get(rank) for rank in ends}
     seen = last_seen(run)
     everyone = world(run) | told.left_out
     silent = {r for r in everyone - told.by_rank.keys() if of.get(r) in covered}
@@ -123,8 +116,8 @@ def _absent(run: Run, told: Exits) -> Iterator[Clue]:
         return
     ranks = tuple(sorted(gone))
     listed = Evidence(
-        next(iter(told.by_rank.values())).source, Locator(line=next(iter(told.by_rank.values())).line),
-        f"failures are listed of {ranks_text(sorted(told.by_rank))}",
+        next(iter(ends.values())).source, Locator(line=next(iter(ends.values())).line),
+        f"failures are listed of {ranks_text(sorted(ends))}",
     )  # fmt: skip
     why = f"{ranks_do(ranks, 'are in no list of failures')}, so that the exit code was 0"
     yield Clue(

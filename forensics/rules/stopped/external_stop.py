@@ -6,7 +6,8 @@ cancelled jobs, and kills by the job's owner or an administrator.
 Why it matters: nothing in the program is to be fixed; the run wants resuming, and its last checkpoint is the answer.
 
 How it decides: the earliest such line after which the run did not go on, and which does not follow a success marker.
-A graceful stop that saves and then says "complete" is still a stop.
+A graceful stop that saves and then says "complete" is still a stop. So is a worker that torchrun saw end by SIGTERM
+before any other failed.
 
 What else looks like this: a handler that is merely registered, the SIGTERM that a launcher sends to the other workers
 after one failed, and the end of a job that had already finished.
@@ -35,10 +36,12 @@ from dataclasses import replace
 
 from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight, sender_of
+from forensics.case.errors.launchers import ASKED, last_end
 from forensics.case.errors.timeline import in_order
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.case.last_steps import last_step
+from forensics.model import Causal, Confidence, Evidence, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules._errors import evidence_of, onset_of, short, when
+from forensics.rules._errors import evidence_of, onset_of, short, when, who
 from forensics.store.run import Run
 
 _SIGNAL = ("external_termination", "a signal from outside")
@@ -51,6 +54,7 @@ def external_stop(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find the first stop from outside that ended the run."""
     found = in_order(f for f in standing(run) if f.weight == Weight.STOP)
     if not found:
+        yield from _first_asked(run)
         return
     first = found[0]
     # a scheduler's clock is the time of its word; the program goes on until it is ended
@@ -70,5 +74,32 @@ def external_stop(run: Run, _cfg: None = None) -> Iterator[Finding]:
         cause=cause,
         causal=Causal.ROOT,
         numbers={"messages": len(found)},
+        next=("resume from the last checkpoint",),
+    )
+
+
+def _first_asked(run: Run) -> Iterator[Finding]:
+    """A worker that a signal asked to end before any other failed; its launcher sends it to those that are left."""
+    end = last_end(run)
+    if end is None or end.code not in ASKED or any(f.weight > Weight.WRAPPER for f in standing(run)):
+        return
+    step = last_step(run, end.source, end.line, end.t_ns, end.rank)
+    onset = Onset(step=step, t_ns=end.t_ns, rank=end.rank, step_lo=step)
+    where = Locator(line=end.line)
+    yield Finding(
+        rule="STP001",
+        shape=Shape.STOPPED,
+        severity=Severity.ERROR,
+        confidence=Confidence.MEDIUM,
+        title=f"{who(end.rank)} was stopped by {_SIGNAL[1]}{when(onset)}: {short(end.quote)}",
+        because="the launcher saw it end by that signal before any other, and nothing else failed",
+        evidence=(
+            Evidence(end.source, where, end.quote.strip(), rank=end.rank, t_ns=end.t_ns, name="elastic-exitcode"),
+        ),
+        onset=onset,
+        culprits=() if end.rank is None else (end.rank,),
+        cause=_SIGNAL[0],
+        causal=Causal.ROOT,
+        numbers={"exit_code": end.code},
         next=("resume from the last checkpoint",),
     )

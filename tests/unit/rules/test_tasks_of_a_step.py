@@ -128,6 +128,40 @@ def test_a_stop_is_where_the_stopped_process_ended_though_a_tracker_has_the_fine
     assert judged(tmp_path, files | {"job-7.err": stop}).onset.step == 40
 
 
+FIRST = (
+    "E0309 04:13:20.000000 9 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: {code}) "
+    "local_rank: 2 (pid: 4711) of binary: /env/bin/python3\n"
+)
+
+
+@pytest.mark.parametrize("code", [-15, 143])
+def test_a_worker_that_a_signal_asked_to_end_before_any_failed_was_stopped(tmp_path: Path, code: int) -> None:
+    ranks = {f"logs/attempt_0/{n}/stdout.log": STEPS for n in range(4)}
+    for name in ranks:
+        (tmp_path / name).parent.mkdir(parents=True)
+    verdict = judged(tmp_path, ranks | {"run.log": FIRST.format(code=code)})
+    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.STOPPED, (2,), "external_termination")
+
+
+def test_the_first_end_that_torchrun_tells_is_how_that_rank_ended_though_no_list_follows(tmp_path: Path) -> None:
+    ranks = {f"logs/attempt_0/{n}/stderr.log": "" if n == 2 else raised(GONE, n) for n in range(4)}
+    for name in ranks:
+        (tmp_path / name).parent.mkdir(parents=True)
+    verdict = judged(tmp_path, ranks | {"logs/attempt_0/0/stdout.log": STEPS, "run.log": FIRST.format(code=-7)})
+    assert (verdict.culprits, verdict.cause) == ((2,), "silent_death_sigbus")
+
+
+def test_the_task_that_srun_calls_out_of_memory_is_the_culprit(tmp_path: Path) -> None:
+    ends = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\n" + task("3", "Out Of Memory")
+    verdict = judged(tmp_path, {"job-7.out": STEPS, "job-7.err": ends})
+    assert (verdict.shape, verdict.culprits) == (Shape.OOM, (3,))
+
+
+def test_tasks_that_srun_lists_together_are_no_single_culprit(tmp_path: Path) -> None:
+    ends = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\n" + task("0-3", "Out Of Memory")
+    assert judged(tmp_path, {"job-7.out": STEPS, "job-7.err": ends}).culprits == ()
+
+
 WORKER = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."
 
 
