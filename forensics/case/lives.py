@@ -21,6 +21,7 @@ from forensics.case.series import metric_rows
 from forensics.case.starts import Start, openings, starts
 from forensics.case.steps import at
 from forensics.store.run import Run
+from forensics.store.schema import TABLES
 
 Kind = Literal["continues", "replays", "gap", "scratch", "stage"]
 #: Quantities whose rows make a life, the first that a source prints.
@@ -163,15 +164,29 @@ def _has_finished(ends: Ending, edge: Boundary) -> bool:
 
 def rows_of(run: Run, life: Life, *names: str) -> pl.DataFrame:
     """Metric rows of one life with a finite value, of some canonical names, with `at`, in order."""
-    own = (
-        (pl.col("source") == life.source)
-        & pl.col("rank").eq_missing(pl.lit(life.rank, dtype=pl.Int32))
-        & (pl.col("attempt").fill_null(0) == life.attempt)
-        & pl.col("name").is_in([*names])
-    )
-    inside = pl.col("seq").is_between(life.seq_first, life.seq_last) & (pl.col("value_class") == "finite")
-    found = metric_rows(run, own).filter(inside).with_columns(at()).filter(pl.col("at").is_not_null())
-    return found.sort("seq", maintain_order=True).collect()
+    found = run.derived(_Finite(names)).get((life.source, life.attempt, life.rank))
+    if found is None:
+        return _NO_ROWS
+    first, end = found["seq"].search_sorted(life.seq_first, "left"), found["seq"].search_sorted(life.seq_last, "right")
+    return found.slice(first, end - first)
+
+
+_NO_ROWS = pl.DataFrame(schema={**TABLES["metrics"], "at": pl.Int64})
+
+
+@dataclass(frozen=True, slots=True)
+class _Finite:
+    """The finite rows with a step of some canonical names, in the order of their records: one look for all lives."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, run: Run) -> dict[tuple[str, int, int | None], pl.DataFrame]:
+        """Give the rows by source, attempt and rank."""
+        rows = metric_rows(run, pl.col("name").is_in([*self.names]), coded=True)
+        rows = rows.filter(pl.col("value_class") == "finite").with_columns(at(), pl.col("attempt").fill_null(0))
+        kept = rows.filter(pl.col("at").is_not_null()).sort("seq", maintain_order=True).collect()
+        parts = kept.partition_by("source", "attempt", "rank", maintain_order=True)
+        return {part.select("source", "attempt", "rank").row(0): part for part in parts}
 
 
 def _marked(rows: pl.LazyFrame, begins: _Begins) -> pl.LazyFrame:

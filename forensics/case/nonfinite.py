@@ -85,7 +85,7 @@ def _watched_series(run: Run) -> pl.DataFrame:
 
 def _bad(index: Index, own: list[int], rows: NDArray[np.uint32]) -> tuple[int, int | None, int | None]:
     """How many records of a series are bad, and how many stand before the first and after the last of them."""
-    if (index.keys["n_finite"][own] + index.keys["n_null"][own] == index.keys["n"][own]).all():
+    if index.is_finite(own):
         return 0, None, None
     classes = index.table["value_class"].gather(pl.Series(rows))
     bad = np.flatnonzero(classes.is_in(BAD_CLASSES).to_numpy())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,31 +36,42 @@ class Index:
 
     `keys` has a row for each series in the order of their first records: `source`, `attempt`, `rank`, `raw_name`,
     `name`, `n` records, `n_finite` of them that hold a finite number, `n_null` that hold none and `n_timed` that hold
-    a number, a step and a time. `table` are the packed rows, `order` the row numbers, series after series, each rising.
+    a number, a step and a time. `table` are the packed rows, `order` the row numbers, series after series, each rising;
+    those of a series are `counts` of them, up to `ends`. `seqs` is the column `seq`, -1 where it is null.
     """
 
     table: pl.DataFrame
     keys: pl.DataFrame
     order: NDArray[np.uint32]
+    counts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    seqs: NDArray[np.signedinteger[Any]]
 
     def places(self, wanted: NDArray[np.bool_]) -> NDArray[np.uint32]:
         """Give the row numbers of the series for which `wanted` is true, rising; one entry for each of `keys`."""
-        counts = self.keys["n"].to_numpy()
-        ends = np.cumsum(counts)
-        found = [self.order[end - count : end] for end, count in zip(ends[wanted], counts[wanted], strict=True)]
-        if len(found) == 1:
-            return found[0]
-        return np.sort(np.concatenate(found)) if found else self.order[:0]
+        return self._joined(np.flatnonzero(wanted).tolist())
 
     def records(self, own: Sequence[int]) -> NDArray[np.uint32]:
         """Give the row numbers of some of `keys` together in the order of their records, without those of no number."""
-        wanted = np.zeros(self.keys.height, np.bool_)
-        wanted[list(own)] = True
-        found = self.places(wanted)
-        if self.keys["n_null"].to_numpy()[wanted].any():
+        found = self._joined(own)
+        if self.held(own, "n_null"):
             found = found[(self.table["value_class"].gather(pl.Series(found)) != "null").to_numpy()]
-        seqs = self.table["seq"].gather(pl.Series(found)).fill_null(-1).to_numpy()
-        return found if (np.diff(seqs) >= 0).all() else found[np.argsort(seqs, kind="stable")]
+        seqs = self.seqs[found]
+        return found if (seqs[1:] >= seqs[:-1]).all() else found[np.argsort(seqs, kind="stable")]
+
+    def held(self, own: Sequence[int], what: str) -> int:
+        """Count the records of some of `keys`, by one of their columns `n`, `n_finite`, `n_null` and `n_timed`."""
+        return int(self.keys[what].to_numpy()[own].sum())
+
+    def is_finite(self, own: Sequence[int]) -> bool:
+        """Whether every record of some of `keys` that holds a number holds a finite one."""
+        return self.held(own, "n_finite") + self.held(own, "n_null") == self.held(own, "n")
+
+    def _joined(self, own: Sequence[int]) -> NDArray[np.uint32]:
+        found = [self.order[self.ends[i] - self.counts[i] : self.ends[i]] for i in own]
+        if len(found) == 1:
+            return found[0]
+        return np.sort(np.concatenate(found)) if found else self.order[:0]
 
 
 def index_of(run: Run) -> Index:
@@ -163,7 +175,7 @@ def _index_of(run: Run) -> Index:
     }
     marks = table.select(rows.fill_null(value=False).alias(name) for name, rows in told.items())
     keys = keys.with_columns(_marked(marks[name], order, counts).alias(name) for name in told)
-    return Index(table, keys, order)
+    return Index(table, keys, order, counts, np.cumsum(counts), table["seq"].fill_null(-1).to_numpy())
 
 
 def _marked(rows: pl.Series, order: NDArray[np.uint32], counts: NDArray[np.int64]) -> pl.Series:

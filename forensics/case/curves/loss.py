@@ -109,7 +109,7 @@ def _curves(run: Run) -> Mapping[str, tuple[Curve, ...]]:
 
 def _curve(index: Index, own: Sequence[int], held: NDArray[np.uint32]) -> Curve:
     finite, ends_nonfinite = held, False
-    if (index.keys["n_finite"][own] + index.keys["n_null"][own] < index.keys["n"][own]).any():
+    if not index.is_finite(own):
         is_finite = (index.table["value_class"].gather(pl.Series(held)) == "finite").to_numpy()
         finite, ends_nonfinite = held[is_finite], bool(len(held)) and not is_finite[-1]
     values = index.table["value"].gather(pl.Series(finite)).to_numpy()

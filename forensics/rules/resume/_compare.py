@@ -31,15 +31,27 @@ class Around:
 
 def around(run: Run, boundary: Boundary, name: str) -> Around | None:
     """Compare one canonical metric over a restart, by the printed name with most records on both sides."""
-    old, new = rows_of(run, boundary.before, name), rows_of(run, boundary.after, name)
-    shared = set(old["raw_name"].to_list()) & set(new["raw_name"].to_list())
-    if not shared:
-        return None
-    counted = pl.concat([old, new])["raw_name"].value_counts(sort=True)
-    raw = next(r for r in counted["raw_name"].to_list() if r in shared)
-    old, new = old.filter(pl.col("raw_name") == raw), new.filter(pl.col("raw_name") == raw)
-    start = new["at"][0]
-    return Around(old.filter(pl.col("at") < start), old.filter(pl.col("at") >= start), new)
+    return run.derived(_Compared(boundary, name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """One restart in one metric, which several rules ask for."""
+
+    boundary: Boundary
+    name: str
+
+    def __call__(self, run: Run) -> Around | None:
+        old, new = (rows_of(run, life, self.name) for life in (self.boundary.before, self.boundary.after))
+        shared = set(old["raw_name"].unique()) & set(new["raw_name"].unique())
+        if not shared:
+            return None
+        counted = pl.concat([old["raw_name"], new["raw_name"]]).value_counts(sort=True)
+        if counted.height > 1:
+            raw = next(r for r in counted["raw_name"].to_list() if r in shared)
+            old, new = old.filter(pl.col("raw_name") == raw), new.filter(pl.col("raw_name") == raw)
+        start = new["at"][0]
+        return Around(old.filter(pl.col("at") < start), old.filter(pl.col("at") >= start), new)
 
 
 def paired(seen: Around) -> pl.DataFrame:
