@@ -15,9 +15,9 @@ from typing import Any, Literal
 import polars as pl
 
 from forensics.case.end_markers import Ending, ending_of
-from forensics.case.joined.stores import counted
+from forensics.case.joined.stores import stores_of
 from forensics.case.progress import ledger
-from forensics.case.series import metric_rows
+from forensics.case.series import chosen, index_of, metric_rows, standing_in
 from forensics.case.starts import Start, openings, starts
 from forensics.case.steps import at
 from forensics.store.run import Run
@@ -86,8 +86,8 @@ def lives(run: Run) -> tuple[Life, ...]:
 
 def _lives(run: Run) -> tuple[Life, ...]:
     rows = (
-        counted(run, pl.col("name").is_in(_TRAINING))
-        .filter(~pl.col("value_class").is_in(["null"]))
+        metric_rows(run, standing_in(run, _printed_most(run)), without=stores_of(run).left_out, coded=True)
+        .filter(pl.col("value_class") != "null")
         .select("source", "rank", "name", "raw_name", "seq", "line", "t_ns", at(), pl.col("attempt").fill_null(0))
     )
     rows = rows.filter(pl.col("at").is_not_null())
@@ -108,10 +108,10 @@ def _lives(run: Run) -> tuple[Life, ...]:
             pl.col("t_ns").min().alias("t_first"),
             pl.col("t_ns").max().alias("t_last"),
         )
+        .cast({"source": pl.String, "raw_name": pl.String})
         .collect()
     )
-    best = _printed_most(table)
-    kept = best.sort("source", "rank", "attempt", "seq_first", nulls_last=False)
+    kept = table.sort("source", "rank", "attempt", "seq_first", nulls_last=False)
     first = openings(run)
     return tuple(_life(row, begins, first) for row in kept.iter_rows(named=True))
 
@@ -196,7 +196,7 @@ def _marked(rows: pl.LazyFrame, begins: _Begins) -> pl.LazyFrame:
         return rows.with_columns(mark=pl.lit(0, dtype=pl.Int64))
     types = {"source": pl.String, "seq": pl.Int64, "mark": pl.Int64}
     marks = pl.LazyFrame(places, schema=types, orient="row").sort("seq")
-    ordered = rows.sort("seq", maintain_order=True)
+    ordered = rows.with_columns(pl.col("source").cast(pl.String)).sort("seq", maintain_order=True)
     joined = ordered.join_asof(marks, on="seq", by="source", strategy="backward", check_sortedness=False)
     return joined.with_columns(pl.col("mark").fill_null(0))
 
@@ -212,7 +212,8 @@ def _silent(rows: pl.LazyFrame, run: Run) -> dict[str, tuple[tuple[int, Start], 
         return {}
     steps = metric_rows(run, pl.col("source").is_in(sorted({s.source for s in told})))
     later = steps.select("source", "seq", at=at()).filter(pl.col("at").is_not_null()).sort("seq").collect()
-    quiet = rows.filter(~pl.col("source").is_in(sorted(starts(run)))).select("source", "seq", "at").collect()
+    quiet = rows.select(pl.col("source").cast(pl.String), "seq", "at")
+    quiet = quiet.filter(~pl.col("source").is_in(sorted(starts(run)))).collect()
     found: dict[str, dict[int, Start]] = {}
     for start in told:
         own = later.filter((pl.col("source") == start.source) & (pl.col("seq") >= start.seq))["at"]
@@ -227,18 +228,20 @@ def _silent(rows: pl.LazyFrame, run: Run) -> dict[str, tuple[tuple[int, Start], 
     return {source: tuple(sorted(places.items())) for source, places in found.items()}
 
 
-def _printed_most(table: pl.DataFrame) -> pl.DataFrame:
-    """Of each source and rank only the rows of one printed name: of the first quantity, the one with most records."""
+def _printed_most(run: Run) -> pl.DataFrame:
+    """Of each source and rank one printed name: of the first quantity, the one with most records."""
+    index = index_of(run)
+    own = index.keys.filter(pl.Series(chosen(index, pl.col("name").is_in(_TRAINING), stores_of(run).left_out)))
     order = pl.col("name").replace_strict({n: i for i, n in enumerate(_TRAINING)}, return_dtype=pl.Int32)
-    names = (
-        table.with_columns(order=order)
+    return (
+        own.filter(pl.col("n_stepped") > 0)
+        .with_columns(order=order)
         .group_by(*_KEY, "name", "order", maintain_order=True)
-        .agg(pl.col("records").sum())
-        .sort("order", "records", "raw_name", descending=[False, True, False])
+        .agg(pl.col("n_stepped").sum())
+        .sort("order", "n_stepped", "raw_name", descending=[False, True, False])
         .unique(["source", "rank"], keep="first", maintain_order=True)
+        .select(*_KEY, "name")  # a trainer may print several quantities under one name, each on a line of its own
     )
-    best = [*_KEY, "name"]  # a trainer may print several quantities under one name, each on a line of its own
-    return table.join(names.select(best), on=best, how="semi", nulls_equal=True)
 
 
 def _life(row: Mapping[str, Any], begins: _Begins, first: Mapping[str, Start]) -> Life:

@@ -26,6 +26,8 @@ _KEY = ("source", "attempt", "rank", "raw_name", "name")
 _SERIES = _KEY[:4]
 #: What all metrics of one record have in common.
 _PLACE = ("source", "attempt", "rank", "seq", "line", "byte", "step", "gstep", "t_ns")
+#: One row of so many, or more, is found faster by a mark than by sorting.
+_DENSE = 20
 #: So many rows are looked at together: grouping takes ten times the memory of the row numbers it gives.
 _PIECE_ROWS = 500_000
 
@@ -35,9 +37,10 @@ class Index:
     """All metric rows, and which of them belong to which series.
 
     `keys` has a row for each series in the order of their first records: `source`, `attempt`, `rank`, `raw_name`,
-    `name`, `n` records, `n_finite` of them that hold a finite number, `n_null` that hold none and `n_timed` that hold
-    a number, a step and a time. `table` are the packed rows, `order` the row numbers, series after series, each rising;
-    those of a series are `counts` of them, up to `ends`. `seqs` is the column `seq`, -1 where it is null.
+    `name`, `n` records, `n_finite` of them that hold a finite number, `n_null` that hold none, `n_stepped` that hold a
+    number and a step, and `n_timed` that have a time, too. `table` are the packed rows, `order` the row numbers, series
+    after series, each rising; those of a series are `counts` of them, up to `ends`. `seqs` is the column `seq`, with -1
+    for null.
     """
 
     table: pl.DataFrame
@@ -60,7 +63,7 @@ class Index:
         return found if (seqs[1:] >= seqs[:-1]).all() else found[np.argsort(seqs, kind="stable")]
 
     def held(self, own: Sequence[int], what: str) -> int:
-        """Count the records of some of `keys`, by one of their columns `n`, `n_finite`, `n_null` and `n_timed`."""
+        """Count the records of some of `keys`, by one of their columns as `n_finite`."""
         return int(self.keys[what].to_numpy()[own].sum())
 
     def is_finite(self, own: Sequence[int]) -> bool:
@@ -71,7 +74,12 @@ class Index:
         found = [self.order[self.ends[i] - self.counts[i] : self.ends[i]] for i in own]
         if len(found) == 1:
             return found[0]
-        return np.sort(np.concatenate(found)) if found else self.order[:0]
+        if _DENSE * sum(map(len, found)) < len(self.order):
+            return np.sort(np.concatenate(found)) if found else self.order[:0]
+        held = np.zeros(len(self.order), np.bool_)
+        for rows in found:
+            held[rows] = True
+        return np.flatnonzero(held).astype(np.uint32)
 
 
 def index_of(run: Run) -> Index:
@@ -95,6 +103,14 @@ def metric_rows(run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None
     if wanted.all() and not coded:
         return unpacked(_TABLE, index.table)
     return _gathered(index, wanted, coded=coded)
+
+
+def standing_in(run: Run, some: pl.DataFrame) -> pl.Expr:
+    """Choose, for `metric_rows`, the series that stand in a frame of columns of their key; attempt 0 is also none."""
+    keys = keys_of(run).with_columns(pl.col("attempt").fill_null(0))
+    known = some.unique().with_columns(known=pl.lit(value=True))
+    found = keys.join(known, on=some.columns, how="left", nulls_equal=True, maintain_order="left")
+    return pl.lit(found["known"].fill_null(value=False))
 
 
 def chosen(index: Index, where: pl.Expr, without: pl.DataFrame | None = None) -> NDArray[np.bool_]:
@@ -171,6 +187,7 @@ def _index_of(run: Run) -> Index:
     told = {
         "n_finite": classes == "finite",
         "n_null": classes == "null",
+        "n_stepped": numbered,
         "n_timed": numbered & pl.col("t_ns").is_not_null(),
     }
     marks = table.select(rows.fill_null(value=False).alias(name) for name, rows in told.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -60,3 +60,9 @@ def first_of_each(rows: pl.DataFrame, column: str) -> pl.DataFrame:
     if (rows[column].diff().drop_nulls() > 0).all() and rows[column].null_count() == 0:
         return rows
     return rows.unique(column, keep="first", maintain_order=True)
+
+
+def parts(rows: pl.DataFrame, by: Sequence[str]) -> list[pl.DataFrame]:
+    """The rows of each key, in order of their first ones; where all have one key nothing is copied."""
+    ends = rows.select(pl.col(by).first().eq_missing(pl.col(by)).all()) if rows.height else None
+    return [rows] if ends is not None and all(ends.row(0)) else rows.partition_by(by, maintain_order=True)

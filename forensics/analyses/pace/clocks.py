@@ -22,8 +22,8 @@ from forensics.analyses.pace.work import per_work, work_of
 from forensics.case.attempts import Cut, attempts
 from forensics.case.checkpoints import known
 from forensics.case.curves.loss import Floats
-from forensics.case.series import keys_of, metric_rows
-from forensics.case.steps import first_of_each, ordered
+from forensics.case.series import keys_of, metric_rows, standing_in
+from forensics.case.steps import first_of_each, ordered, parts
 from forensics.store.run import Run
 
 _WALL = PaceName("wall", "step", 1.0, 99)
@@ -144,7 +144,7 @@ def _named_clocks(known: dict[tuple[str | None, str | None], PaceName], run: Run
 def _by_place(run: Run, own: pl.Expr) -> Iterator[tuple[_Place, pl.DataFrame]]:
     """The finite rows of some series with a step, of each source, attempt and rank."""
     rows = ordered(metric_rows(run, own).filter(pl.col("value_class") == "finite"))
-    for part in rows.filter(pl.col("at").is_not_null()).collect().partition_by(_GROUP, maintain_order=True):
+    for part in parts(rows.filter(pl.col("at").is_not_null()).collect(), _GROUP):
         source, attempt, rank = part.select(_GROUP).row(0)
         yield (source, attempt, rank), part
 
@@ -195,19 +195,19 @@ def _wall_clocks(run: Run) -> Iterator[Clock]:
     known = keys_of(run).filter(training & (pl.col("n_timed") > 0)).with_columns(pl.col("attempt").fill_null(0))
     counts = known.group_by(*_GROUP, "raw_name", maintain_order=True).agg(pl.col("n_timed").sum())
     tops = counts.sort("n_timed", descending=True, maintain_order=True).unique(_GROUP, keep="first")
-    timed = metric_rows(run, training & pl.col("raw_name").is_in(tops["raw_name"].to_list()))
+    timed = metric_rows(run, training & standing_in(run, tops.select(*_GROUP, "raw_name")))
     timed = ordered(timed.filter(pl.col("t_ns").is_not_null() & (pl.col("value_class") != "null")))
-    timed = timed.join(tops.lazy(), [*_GROUP, "raw_name"], "semi", nulls_equal=True, maintain_order="left")
-    rows = timed.filter(pl.col("at").is_not_null()).collect()
     tried = attempts(run).cuts
-    for (source, attempt, rank), part in rows.group_by(_GROUP, maintain_order=True):
-        one = part.unique("at", keep="first", maintain_order=True)
+    for part in parts(timed.filter(pl.col("at").is_not_null()).collect(), _GROUP):
+        source, attempt, rank = part.select(_GROUP).row(0)
+        one = first_of_each(part, "at")
         tick_s = _tick_s(one["t_ns"].to_numpy())
-        timed = _differences(_by_tick(one, tick_s), tried.get(str(source), ()))
+        timed = _differences(_by_tick(one, tick_s), tried.get(source, ()))
         if timed.height >= 2:
             tick = tick_s / float(np.median((timed["at"] - timed["lo"]).to_numpy()))
-            place = (str(source), int(str(attempt)), None if rank is None else int(str(rank)))
-            yield Clock(*place, _WALL.form, _WALL.unit, _WALL.order, timed, tick, ("differences of timestamps",))
+            yield Clock(
+                source, attempt, rank, _WALL.form, _WALL.unit, _WALL.order, timed, tick, ("differences of timestamps",)
+            )
 
 
 def _by_tick(rows: pl.DataFrame, tick_s: float) -> pl.DataFrame:

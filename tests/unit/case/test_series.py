@@ -70,11 +70,18 @@ def test_keys_count_what_each_series_holds() -> None:
     def of_class(name: str) -> pl.Expr:
         return (pl.col("value_class") == name).sum()
 
-    numbered = pl.col("step").is_not_null() & pl.col("t_ns").is_not_null() & (pl.col("value_class") != "null")
+    stepped = pl.col("step").is_not_null() & (pl.col("value_class") != "null")
+    numbered = stepped & pl.col("t_ns").is_not_null()
     counted = (
         one.collect("metrics")
         .group_by(_KEY)
-        .agg(n=pl.len(), n_finite=of_class("finite"), n_null=of_class("null"), n_timed=numbered.sum())
+        .agg(
+            n=pl.len(),
+            n_finite=of_class("finite"),
+            n_null=of_class("null"),
+            n_stepped=stepped.sum(),
+            n_timed=numbered.sum(),
+        )
     )
     assert_frame_equal(keys_of(one), counted, check_row_order=False, check_dtypes=False)
 
