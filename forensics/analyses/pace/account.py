@@ -68,13 +68,15 @@ class Gravity:
 class Pauses:
     """What single slow records cost, as shares of the whole time.
 
-    `share` counts those with a period, `saving` and `evaluating` what stands out where the run saved or evaluated.
-    `records` are their positions in the clock, `combs` their periods, `saves` the positions at saves.
+    `share` counts those with a period, `saving` and `evaluating` what stands out where the run saved or evaluated;
+    `steps` is how many usual steps a save takes. `records` are their positions in the clock, `combs` their periods,
+    `saves` the positions at saves.
     """
 
     share: float
     saving: float
     evaluating: float
+    steps: float
     records: Steps
     combs: tuple[Comb, ...]
     saves: Steps
@@ -242,6 +244,7 @@ def _pauses_of(clock: Clock) -> Pauses | None:
         share=float(over[flags].sum()) / whole,
         saving=saving / whole,
         evaluating=evaluating / whole,
+        steps=saving / max(1, len(at_saves)) / float(np.median(series.seconds)),
         records=series.kept[flags],
         combs=found,
         saves=series.kept[at_saves],

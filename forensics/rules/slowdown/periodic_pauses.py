@@ -6,9 +6,10 @@ Why it matters: they are no fault, but their cost is seldom known: an evaluation
 price of a run.
 
 How it decides: the time that records at a save take beyond what others do is an error from `saving` of the whole on,
-after `saves` saves. Else: records four deviations and a quarter above the moving median, at steps with a common
-period: three or more, three quarters of those expected, and too many for chance (Chernoff bound below 0.001). These are
-told from `least` of the time on; a warning from `unknown` on where neither a save nor an evaluation explains them.
+after `saves` saves, and a warning from `dear` on where a save takes as long as `long` steps. Else: records four
+deviations and a quarter above the moving median, at steps with a common period: three or more, three quarters of those
+expected, and too many for chance (Chernoff bound below 0.001). These are told from `least` of the time on; a warning
+from `unknown` on where neither a save nor an evaluation explains them.
 
 What else looks like this: batches that are longer at a fixed place of the epoch.
 
@@ -56,12 +57,15 @@ class Paused:
     """Thresholds of SLO005, as shares of the whole time; pauses at evaluations alone are never more than a note.
 
     `unknown` is for pauses that neither a save nor an evaluation explains, `saving` for saves: healthy jobs that saved
-    at every twentieth step spent 18 to 26 % of their time on it, jobs with slow storage from 31 % on.
+    at every twentieth step spent 18 to 26 % of their time on it, jobs with slow storage from 31 % on. Those of the
+    healthy ones were as long as 4 to 7 steps; `dear` is a share for saves as long as `long` steps or more.
     """
 
     least: float = 0.05
     unknown: float = 0.27
     saving: float = 0.27
+    dear: float = 0.2
+    long: float = 10.0
     saves: int = 2
 
 
@@ -70,22 +74,23 @@ def periodic_pauses(run: Run, cfg: Paused | None = None) -> Iterator[Finding]:
     """Find the clock that lost the largest share of its time to saves, or to pauses with a period."""
     cfg = cfg or Paused()
     every = pauses_of(run)
-    saving = [pair for pair in every if pair[1].saving >= cfg.saving and len(pair[1].saves) >= cfg.saves]
+    saving = [(c, p) for c, p in every if p.saving >= cfg.saving or (p.saving >= cfg.dear and p.steps >= cfg.long)]
+    saving = [(c, p) for c, p in saving if len(p.saves) >= cfg.saves]
     if saving:
-        yield _at_saves(*max(saving, key=lambda pair: pair[1].saving))
+        yield _at_saves(*max(saving, key=lambda pair: pair[1].saving), cfg)
         return
     periodic = [pair for pair in every if pair[1].combs and pair[1].share >= cfg.least]
     if periodic:
         yield _periodic(*max(periodic, key=lambda pair: pair[1].share), cfg)
 
 
-def _at_saves(clock: Clock, found: Pauses) -> Finding:
+def _at_saves(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
     rows = [clock.rows.row(int(i), named=True) for i in found.saves[:3]]
     share = found.saving
     return Finding(
         rule="SLO005",
         shape=Shape.SLOWDOWN,
-        severity=Severity.ERROR,
+        severity=Severity.ERROR if share >= cfg.saving else Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"saving checkpoints takes {100 * share:.0f} % of the time ({len(found.saves)} saves)",
         because="the steps at which a checkpoint was saved take that much longer than those around them",

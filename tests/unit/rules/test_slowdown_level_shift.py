@@ -322,3 +322,12 @@ def test_of_a_level_that_stands_less_far_out_the_fastest_records_decide() -> Non
     third = noisy(60, 0.1, 43) + noisy(60, 0.14, 44)
     assert [tier(z, twice) for z in (6.0, 4.5, 4.4)] == ["grave", "grave", "note"]
     assert [tier(z, third) for z in (6.0, 4.5)] == ["grave", "note"]
+
+
+@pytest.mark.parametrize(("every", "steps", "severity"), [(50, 16, Severity.WARNING), (20, 6, None), (50, 10, None)])
+def test_saves_that_are_as_long_as_many_steps_are_a_warning_below_what_is_an_error(
+    every: int, steps: int, severity: Severity | None
+) -> None:
+    times = [t + (0.2 * steps if i % every == 1 and i > 1 else 0) for i, t in enumerate(noisy(210, 0.2, 51))]
+    hits = found(printed_run("step_time_s", times, saves=range(every, 210, every)))
+    assert [f.severity for f in hits] == ([severity] if severity else [])
