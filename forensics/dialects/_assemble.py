@@ -54,7 +54,7 @@ def needs_whole_file(dialect: Dialect) -> bool:
 
 
 def assemble(dialect: Dialect, batches: Sequence[Batch], memory: Memory) -> dict[str, pl.DataFrame]:
-    """Tables metrics, checkpoints, events and progress of matches in hand, in order of `seq`."""
+    """Tables metrics, checkpoints, events and progress of matches in hand, in order of `seq`; some are left out."""
     if not batches:
         return {}
     meanings = [line.meaning for line in dialect.lines]
@@ -64,13 +64,16 @@ def assemble(dialect: Dialect, batches: Sequence[Batch], memory: Memory) -> dict
     in_order = bool((np.diff(flat["seq"].to_numpy()) > 0).all())
     ordered = flat if in_order else flat.sort("seq", "kind", maintain_order=True)
     ordered = _with_attempts(_with_steps(dialect, ordered, memory), memory)
-    metrics = _metrics(ordered if in_order else ordered.sort("at"), batches)
-    return {
-        "metrics": metrics,
-        "checkpoints": _checkpoints(ordered),
-        "events": _events(dialect, ordered),
+    tables = {
+        "metrics": _metrics(ordered if in_order else ordered.sort("at"), batches),
         "progress": _counters.rows_of(ordered, dialect.name),
     }
+    said = {meanings[b.kind] for b in batches}
+    if not said.isdisjoint(CHECKPOINTS):
+        tables["checkpoints"] = _checkpoints(ordered)
+    if not said.isdisjoint(_EVENTS):
+        tables["events"] = _events(dialect, ordered)
+    return tables
 
 
 def _with_steps(dialect: Dialect, frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
@@ -79,21 +82,25 @@ def _with_steps(dialect: Dialect, frame: pl.DataFrame, memory: Memory) -> pl.Dat
     joined = frame if memory.before is None else pl.concat([memory.before, frame], how="diagonal")
     carried = [k for k, line in enumerate(dialect.lines) if line.carry]
     nearest = pl.col("step").forward_fill()
-    joined = joined.with_columns(
-        step=pl.when(pl.col("step").is_null() & pl.col("kind").is_in(carried)).then(nearest).otherwise(pl.col("step"))
-    )
+    if carried:
+        without = pl.col("step").is_null() & pl.col("kind").is_in(carried)
+        joined = joined.with_columns(step=pl.when(without).then(nearest).otherwise(pl.col("step")))
     if dialect.finish is not None:
-        joined = (
-            joined.drop("step")
-            .join(dialect.finish(joined).select("at", "step"), on="at", how="left")
-            .sort("seq", "kind", maintain_order=True)
-        )
+        joined = _finished(joined, dialect.finish(joined))
     elif any(line.meaning == "progress" for line in dialect.lines):
         joined = joined.with_columns(
             step=pl.when(pl.col("meaning") == "metrics").then(pl.coalesce("step", nearest)).otherwise(pl.col("step"))
         )
     memory.before = joined.tail(_CONTEXT_ROWS).with_columns(at=pl.lit(None, dtype=joined["at"].dtype))
     return joined.filter(pl.col("at").is_not_null())
+
+
+def _finished(joined: pl.DataFrame, finished: pl.DataFrame) -> pl.DataFrame:
+    """Give the rows their finished steps; those of the chunk before have no number `at`, and lose theirs."""
+    if not joined["at"].null_count() and finished["at"].equals(joined["at"]):
+        return joined.with_columns(finished["step"])
+    steps = finished.select("at", "step")
+    return joined.drop("step").join(steps, on="at", how="left").sort("seq", "kind", maintain_order=True)
 
 
 def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:

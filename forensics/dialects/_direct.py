@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import polars as pl
 
@@ -58,7 +59,8 @@ def learn(dialects: Sequence[Dialect], line: Line, sample: Sample, year: int) ->
     else:
         before = _exact(prefix)
     layout = Layout("^" + before + sample.layout.pattern.removeprefix("^"), names, of_tail)
-    quiet = not any(_masked(stem) in _masked(sample.raw) for stem in _signatures.literals())
+    masked = _masked(sample.raw)
+    quiet = not any(_masked(stem) in masked for stem in _signatures.literals())
     how = How(year, finite=True, times=_times.reader_like(sample.raw, year))
     word_first = not sample.layout.pattern.startswith("^(") and _prefix.MAY_BEGIN.match(sample.text) is None
     plain = not prefix and not word_first
@@ -77,6 +79,7 @@ def read(direct: Direct, found: pl.DataFrame) -> tuple[Batch | None, pl.DataFram
     return batch, rest if other is None else pl.concat([rest, other]).sort("seq")
 
 
+@lru_cache(maxsize=4096)
 def _masked(text: str) -> str:
     return _DIGITS.sub(_MASK, text)
 

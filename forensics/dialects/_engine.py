@@ -46,7 +46,7 @@ class Matcher:
     def __init__(self, dialects: Sequence[Dialect], *, year: int = 1970, learn_from: int = LEARN_FROM) -> None:
         """`year` is for timestamps that print none; `learn_from` lines of a kind are worth learning a layout."""
         self._held = [_Held(d, Learned(year, learn_from)) for d in dialects]
-        self.needles = [line.needle for d in dialects for line in d.lines]
+        self.needles = tuple(line.needle for d in dialects for line in d.lines)
         #: Finds every line that any of the dialects may read; None when one of them has no literal.
         self.pattern = None if "" in self.needles else _lines.alternation(self.needles)
 
@@ -57,6 +57,7 @@ class Matcher:
         """
         quiet = claims([])
         for held in self._held:
+            self._learn(held)  # only here: most logs end with their first block
             for used in held.directs:
                 if printed.height:
                     batch, printed = _direct.read(used.direct, printed)
@@ -77,7 +78,6 @@ class Matcher:
             if len(self._held) > 1:
                 claimed = _lines.union(claimed, claims(batches))
             held.keep(batches)
-            self._learn(held)
             if held.batches and held.rows >= (HELD_MATCHES if needs_whole_file(held.dialect) else HELD_A_WHILE):
                 ready.append(_drain(held))
         return ready
@@ -109,4 +109,4 @@ def parse_text(dialects: Dialect | Sequence[Dialect], text: bytes | str) -> Tabl
     matcher = Matcher(many)
     found = _lines.Cut(data).select(matcher.pattern)
     ready = matcher.feed(_prefix.strip(found, tasks=_prefix.numbers_tasks(found["text"]))) + matcher.close()
-    return {name: pl.concat([frame, *(t[name] for t in ready)]) for name, frame in empty().items()}
+    return {name: pl.concat([frame, *(t[name] for t in ready if name in t)]) for name, frame in empty().items()}

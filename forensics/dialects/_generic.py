@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
 
@@ -45,9 +46,7 @@ _JUNK = re.compile(
     r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/"
     r"|(?:^|\W)(?:line|lineno|time_ms|port|pid|seed|version|file|eta|worker|rank|gpu|cuda|device|node|v_num)$"
 )
-_CODE = re.compile(
-    r"[;{]\s*$|^\s*(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|^\s*(?:#|//|@)"
-)
+_CODE = re.compile(r"\s*(?:(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|#|//|@)")
 #: Who printed a line, within it: `INFO [rank 3] step 10 …`, `rank=3 | step 10 …`; no rank of a matrix or a machine.
 _SPEAKER = re.compile(r"(?i)(?:^|[\[(|,;]|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG)) ?rank[ =:_]?(\d{1,6})\b")
 #: Keys of a line in order → where it stands in the sample, and its numbers.
@@ -89,7 +88,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
 
 def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int | None]:
     """The rank that each line names itself, else that of its prefix."""
-    said = [_SPEAKER.search(line[:_MAX_CHARS]) for line in lines]
+    said = [_SPEAKER.search(line[:_MAX_CHARS]) if "rank" in line.lower() else None for line in lines]
     if not any(said):
         return ranks
     named = ranks or (None,) * len(lines)
@@ -100,7 +99,7 @@ def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int, *
     """Groups of lines with the same keys in the same order, the commonest first."""
     groups: _Groups = {}
     for at, line in enumerate(lines):
-        if len(line) <= _MAX_CHARS and not _CODE.search(line) and not is_of_data(line):
+        if len(line) <= _MAX_CHARS and not _is_code(line) and not is_of_data(line):
             row = slots(line)
             signature = _signature(row)
             if signature and len(signature) <= _MAX_COLUMNS and len(set(signature)) == len(signature):
@@ -132,11 +131,20 @@ def _signature(row: tuple[Slot, ...]) -> tuple[str, ...]:
     out: list[str] = []
     for i, slot in enumerate(row):
         over = i + 1 < len(row) and row[i + 1].over
-        if slot.key and (not _JUNK.search(slot.key) or _is_speaker(slot)):
+        if slot.key and (not _is_junk(slot.key) or _is_speaker(slot)):
             out.append(slot.key + "/" * over)
         elif over and "/" not in out:
             out.append("/")
     return tuple(out)
+
+
+def _is_code(line: str) -> bool:
+    return line.rstrip().endswith((";", "{")) or _CODE.match(line) is not None
+
+
+@lru_cache(maxsize=1024)
+def _is_junk(key: str) -> bool:
+    return _JUNK.search(key) is not None
 
 
 def _is_speaker(slot: Slot) -> bool:

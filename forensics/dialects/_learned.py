@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -21,7 +22,7 @@ _UNNAMED = re.compile(rf"[^0-9{LETTERS}]+")
 _ENUMERATED = 12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Column:
     """One key of a family: its numbers row by row, the maxima of `N/M`, and whether some rows lack it.
 
@@ -35,7 +36,7 @@ class Column:
     optional: bool = False
     begins: frozenset[int] = frozenset()
 
-    @property
+    @cached_property
     def values(self) -> tuple[float, ...]:
         """The printed numbers in file order."""
         return tuple(cell.value for cell in self.cells)
@@ -195,8 +196,9 @@ def finish(frame: pl.DataFrame) -> pl.DataFrame:
     per_epoch = pl.coalesce("iters", batch.max())
     turn = pl.coalesce(pl.col("epoch") - first, pl.col("_turn"))
     fine = (turn * per_epoch + batch).cast(pl.Int64, strict=False)
-    same_line = pl.col("step").max().over("seq")
-    frame = frame.with_columns(step=pl.coalesce(pl.col("step"), same_line, fine)).drop("_turn")
+    alone = not (frame["seq"].diff() == 0).any()  # else a line was read in two ways, of which one may know the step
+    same_line = [] if alone and frame["seq"].is_sorted() else [pl.col("step").max().over("seq")]
+    frame = frame.with_columns(step=pl.coalesce(pl.col("step"), *same_line, fine)).drop("_turn")
     if frame["step"].null_count() == frame.height:
         whole = pl.col("epoch").is_not_nan() & (pl.col("epoch") == pl.col("epoch").floor())
         frame = frame.with_columns(step=pl.when(whole).then(pl.col("epoch").cast(pl.Int64, strict=False)))

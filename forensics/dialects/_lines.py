@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,10 @@ _META = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _MAX_REPAIRS = 10_000
 #: So many segments are searched one by one in less time than a search over a column takes to begin.
 _FEW = 200
+#: The same for a literal.
+_FEW_TEXTS = 1_000
+#: So many bytes are split in less time than the reader of lines takes to begin.
+_FEW_BYTES = 256 << 10
 #: The reader of lines takes text that begins like this for compressed data: gzip, zstd, zlib (`x^` is one).
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"x")
 ANSI = r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])"
@@ -51,6 +56,9 @@ def repaired(data: bytes) -> bytes:
 
 def strings(data: bytes) -> pl.Series:
     """Split at newlines into a String column, one row per line; a newline at the end begins no line."""
+    if len(data) < _FEW_BYTES:
+        text = _decoded(data)
+        return pl.Series(text.removesuffix("\n").split("\n") if text else [], dtype=pl.String)
     if data.startswith(_PACKED):
         return strings(b"\n" + data).slice(1)
     try:
@@ -59,7 +67,15 @@ def strings(data: bytes) -> pl.Series:
         return pl.read_lines(repaired(data)).to_series()
 
 
-def alternation(literals: Iterable[str]) -> str:
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return repaired(data).decode()
+
+
+@lru_cache(maxsize=64)
+def alternation(literals: tuple[str, ...]) -> str:
     """One pattern that finds any of the literals."""
     unique = sorted(set(literals), key=lambda s: (-len(s), s))
     kept = [s for s in unique if not any(o != s and o in s for o in unique)]
@@ -77,6 +93,19 @@ def holding(found: pl.DataFrame, pattern: re.Pattern[str]) -> pl.DataFrame:
         return found.filter(found["text"].str.contains(pattern.pattern))
     hits = [row for row, text in enumerate(found["text"].to_list()) if pattern.search(text)]
     return found[hits] if hits else found.clear()
+
+
+def marked(found: pl.DataFrame, needles: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """For each needle the segments (column `text` among others) in which it stands; all of them for an empty one."""
+    column = found["text"]
+    if found.height > _FEW_TEXTS:
+        yield from (found.filter(column.str.contains(n, literal=True)) if n else found for n in needles)
+        return
+    texts: list[str] = column.to_list()
+    whole, none = "\n".join(texts), found.clear()
+    for needle in needles:
+        hits = [row for row, text in enumerate(texts) if needle in text] if needle in whole else []
+        yield found if len(hits) == len(texts) else found[hits] if hits else none
 
 
 class Cut:

@@ -8,8 +8,8 @@ dotted versions are opaque: they are neither numbers nor literal text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from forensics.dialects.names import table
 from forensics.dialects.spec import N
@@ -53,14 +53,16 @@ _VALUED = re.compile(r"(?i)(?:loss|norm|ppl|perplexity|acc|accuracy|reward|kl|er
 _WRAPPERS = frozenset({"tensor", "array", "Array", "float", "DeviceArray"})
 #: A counter glued to its name, which would make another key of every row (`E3 iter[ 14/ 15]`).
 _GLUED = re.compile(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
+#: The one place where a digit says what is a number: `nan.0` is one, `nan.5` is none.
+_SPELLED = re.compile(r"(?:nan|inf(?:inity)?)\.\d")
+_ANY_DIGIT = str.maketrans("123456789", "0" * 9)
 _STOP = frozenset(
     {"the", "with", "at", "of", "is", "and", "a", "an", "in", "to", "on", "for"}
     | {"current", "new", "final", "best", "so", "far"}
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """One number of a line: its key (empty when it has none), its text, its unit, and the masked text before it."""
 
     key: str
@@ -76,6 +78,19 @@ class Slot:
         return float(plain.removesuffix(".0") if plain[-3:-2].isalpha() else plain)
 
 
+class _Place(NamedTuple):
+    """Where a number stands in every line that has the same shape; `before` are texts and spans of what is before it.
+
+    `slot` holds but for the number where no digit is printed before it.
+    """
+
+    begin: int
+    end: int
+    before: tuple[str | tuple[int, int], ...]
+    slot: Slot
+    holds: bool
+
+
 def _is_word(line: str, found: re.Match[str]) -> bool:
     """`nan` or `inf` inside a name (`number of nan iterations: 0`) and not the value of one (`loss nan lr 0.1`)."""
     if not found["number"][-1].isalpha() or not re.match(r" \w", line[found.end() : found.end() + 2]):
@@ -84,18 +99,37 @@ def _is_word(line: str, found: re.Match[str]) -> bool:
     return before[-1:].isalnum() and not _VALUED.search(before)
 
 
-def _tokens(line: str) -> Iterator[tuple[str, re.Match[str] | None]]:
-    """Masked text up to each number, with the number's match; last the text after the final number."""
-    text, start = "", 0
+def _before(line: str, pieces: tuple[str | tuple[int, int], ...]) -> str:
+    return "".join(piece if isinstance(piece, str) else line[piece[0] : piece[1]] for piece in pieces)
+
+
+@lru_cache(maxsize=1024)
+def _places(line: str) -> tuple[_Place, ...]:
+    """The numbers of a line, and of every line that differs from it in its digits only."""
+    places: list[_Place] = []
+    pieces: list[str | tuple[int, int]] = []
+    start, earlier = 0, ""
     for found in _TOKEN.finditer(line):
-        text += line[start : found.start()]
+        pieces.append((start, found.start()))
         start = found.end()
-        if found["number"] is not None and not _is_word(line, found):
-            yield text, found
-            text = ""
-        else:
-            text += {"bar": BAR, "clock": CLOCK, "opaque": OPAQUE}.get(found.lastgroup or "", found[0])
-    yield text + line[start:], None
+        if found["number"] is None or _is_word(line, found):
+            mask = {"bar": BAR, "clock": CLOCK, "opaque": OPAQUE}.get(found.lastgroup or "")
+            pieces.append(found.span() if mask is None else mask)
+            continue
+        before = _before(line, tuple(pieces))
+        slot = Slot("", "", found["unit"] or "", before, bool(places) and before.strip() in {"/", "of"})
+        slot = slot._replace(key=_key(slot, places[-1].slot if places else None))
+        holds = not any(map(str.isdigit, earlier + before))
+        places.append(_Place(*found.span("number"), tuple(pieces), slot, holds))
+        pieces, earlier = [], before
+    return tuple(places)
+
+
+def _key(slot: Slot, previous: Slot | None) -> str:
+    """The key of a number, by the text before it and, for one behind its counter, that before the number before it."""
+    if slot.over:
+        return ""
+    return key_of(slot.before) or ("" if previous is None else _counted_key(previous.before, slot.before))
 
 
 def _latin(key: str) -> str:
@@ -106,6 +140,7 @@ def _latin(key: str) -> str:
     return f"val {mixed['latin']}" if _VALIDATION.search(mixed["before"]) else mixed["latin"]
 
 
+@lru_cache(maxsize=1024)
 def key_of(before: str) -> str:
     """The key at the end of the text before a number, without filler words; empty when there is none."""
     found = _KEY.search(before[-120:])
@@ -128,12 +163,15 @@ def key_of(before: str) -> str:
 def slots(line: str) -> tuple[Slot, ...]:
     """The numbers of a line in order; `over` marks the second number of `N/M` (or `N of M`)."""
     found: list[Slot] = []
-    for before, match in _tokens(line):
-        if match is None:
-            break
-        over = bool(found) and before.strip() in {"/", "of"}
-        key = "" if over else key_of(before) or (_counted_key(found[-1].before, before) if found else "")
-        found.append(Slot(key, match["number"], match["unit"] or "", before, over))
+    # a trainer prints lines of few shapes: where the numbers stand is looked for once for all that differ in digits
+    lowered = line.lower()
+    spelled = ("nan." in lowered or "inf" in lowered) and _SPELLED.search(lowered)
+    for place in _places(line if spelled else line.translate(_ANY_DIGIT)):
+        slot = place.slot._replace(text=line[place.begin : place.end])
+        if not place.holds:
+            slot = slot._replace(before=_before(line, place.before))
+            slot = slot._replace(key=_key(slot, found[-1] if found else None))
+        found.append(slot)
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from forensics.dialects import _layouts, _numbers, _times, _values
+from forensics.dialects import _layouts, _lines, _numbers, _times, _values
 from forensics.dialects.spec import RESERVED, Dialect, Line
 from forensics.io.columns import owned
 
@@ -21,8 +21,8 @@ _COUNTS = ("step", "epochs", "iter", "iters", "max_steps")
 #: Counters that a dialect may count from 0.
 _OFFSET = ("step", "iter", "iters")
 _KEPT = ("seq", "line", "byte", "rank")
-#: Fewer lines than this are read the general way: a layout would cost more than it saves.
-LEARN_FROM = 64
+#: Fewer lines than this are read the general way: a layout would cost more than it saves (0.3 ms against 80 µs a line).
+LEARN_FROM = 8
 _MOST_LAYOUTS = 12
 
 
@@ -81,8 +81,9 @@ def matches(dialect: Dialect, found: pl.DataFrame, learned: Learned, claimed: In
     if not found.height:
         return batches
     taken = claimed
-    for kind, line in enumerate(dialect.lines):
-        lines = found.filter(pl.col("text").str.contains(line.needle, literal=True)) if line.needle else found
+    near = _lines.marked(found, [line.needle for line in dialect.lines])
+    for kind, (line, marked) in enumerate(zip(dialect.lines, near, strict=True)):
+        lines = marked
         if line.meaning == "metrics" and len(taken) and lines.height:
             lines = lines.filter(~pl.Series(owned(np.isin(lines["seq"].to_numpy(), taken, kind="table"))))
         if not lines.height:

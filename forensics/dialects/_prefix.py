@@ -40,6 +40,7 @@ MAYBE = rf"{_MAYBE}|{_TASK}"
 #: How a line with a prefix may begin.
 MAY_BEGIN = re.compile(r"[\[(pA-Z0-9 ]")
 _ANY, _NO_TASK = re.compile(MAYBE), re.compile(_MAYBE)
+_TASK_LINE = re.compile(_TASK)
 _ENOUGH = 3
 _LEARNED = 16
 #: So many lines are read one by one in less time than one round over columns takes.
@@ -63,6 +64,8 @@ def rank_span(line: str) -> tuple[int, int]:
 
 def numbers_tasks(sample: pl.Series) -> bool:
     """Whether a number and a colon at the start of lines is a task of `srun -l`, and not a count that only grows."""
+    if len(sample) <= _FEW and not any(map(_TASK_LINE.match, sample.to_list())):
+        return False
     numbers = sample.str.extract(_TASK, 1).drop_nulls().cast(pl.Int64)
     grows = bool((numbers.diff().drop_nulls() > 0).all())
     return len(numbers) > 0 and not (len(numbers) >= _ENOUGH and grows)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import polars as pl
 
 from forensics.dialects import _lines, _prefix
 from forensics.dialects.spec import Dialect
+
+#: How a named group begins; two patterns may use one name. No dialect looks for these characters themselves.
+_NAMED = re.compile(r"\(\?P<\w+>")
 
 
 def score(dialect: Dialect, sample: pl.Series) -> int:
@@ -36,16 +41,23 @@ def _possible(dialects: Sequence[Dialect], sample: pl.Series) -> list[Dialect]:
 
     A run of a thousand ranks leaves thousands of small logs, and a query for each dialect and file takes minutes.
     """
-    patterns = [pattern for dialect in dialects for pattern in dialect.sniff]
+    patterns = tuple(dict.fromkeys(pattern for dialect in dialects for pattern in dialect.sniff))
     column = pl.col("text")
-    tests = [column.str.contains(pattern).any().alias(str(i)) for i, pattern in enumerate(dict.fromkeys(patterns))]
+    tests = [column.str.contains(pattern).any().alias(str(i)) for i, pattern in enumerate(patterns)]
     try:
-        hits = sample.rename("text").to_frame().select(tests).row(0) if tests else ()
+        near = sample.filter(sample.str.contains(_either(patterns))) if patterns else sample.clear()
+        hits = near.rename("text").to_frame().select(tests).row(0) if len(near) else ()
     except pl.exceptions.PolarsError:
         return list(dialects)
-    fits = {pattern for pattern, hit in zip(dict.fromkeys(patterns), hits, strict=True) if hit}
+    fits = {pattern for pattern, hit in zip(patterns, hits, strict=False) if hit}
     text = "\n".join(sample.drop_nulls().to_list())
     return [d for d in dialects if (fits & set(d.sniff) if d.sniff else _has_needle(d, text))]
+
+
+@lru_cache(maxsize=8)
+def _either(patterns: tuple[str, ...]) -> str:
+    """One pattern that fits wherever any of them does: most logs are no known trainer's, and one answer is enough."""
+    return "|".join(f"(?:{_NAMED.sub('(?:', pattern)})" for pattern in patterns)
 
 
 def _has_needle(dialect: Dialect, text: str) -> bool:

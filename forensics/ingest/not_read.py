@@ -22,7 +22,7 @@ from forensics.registry import Sniff, ingester
 #: Folders of other trackers: what stands in them is theirs, their own logs too.
 _STORES = tuple(f"{before}.{name}/*" for name in ("aim", "neptune", "clearml") for before in ("", "*/"))
 _HEAD_BYTES = 4096
-_TEXT = frozenset(range(32, 127)) | {7, 8, 9, 10, 12, 13, 27} | set(range(0x80, 0x100))
+_TEXT = bytes({*range(32, 127), 7, 8, 9, 10, 12, 13, 27, *range(0x80, 0x100)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _found(head: bytes, opened: Opened) -> Known | None:
     path = opened.source.path
     if (store := next((known for known in table() if _fits(known, path, whole=True)), None)) is not None:
         return store
-    if not head or head.startswith((b"\xff\xfe", b"\xfe\xff")) or all(byte in _TEXT for byte in head):
+    if not head or head.startswith((b"\xff\xfe", b"\xfe\xff")) or not head.translate(None, _TEXT):
         return None
     best: tuple[tuple[bool, int, int], Known] | None = None
     for index, known in enumerate(table()):

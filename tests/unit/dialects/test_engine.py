@@ -6,6 +6,8 @@ import json
 
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from forensics.dialects import _lines, _numbers, _prefix, _times
@@ -239,3 +241,15 @@ def test_a_block_that_begins_like_compressed_data_is_text(begin: bytes) -> None:
     assert len(lines) == 2
     assert lines[0].endswith(" a")
     assert lines[1] == "b"
+
+
+@given(
+    st.lists(st.sampled_from([b"a", b"x^", b"\n", b"\n\n", b"\xff", b"\xc3", b"\xc3\xa9", b"\0", b"\x1f\x8b", b" "]))
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_few_bytes_are_cut_into_the_lines_that_many_are(monkeypatch: pytest.MonkeyPatch, parts: list[bytes]) -> None:
+    data = b"".join(parts)
+    few = _lines.strings(data)
+    with monkeypatch.context() as patched:
+        patched.setattr(_lines, "_FEW_BYTES", 0)
+        assert few.to_list() == (_lines.strings(data).to_list() if data else [])
