@@ -24,6 +24,7 @@ from forensics.store import disk
 from forensics.store.fill import fill, held_bytes
 from forensics.store.gather import Rows, coverage_of, issues_frame, issues_of, run_from, sources_frame
 from forensics.store.run import Run
+from forensics.store.sink import Raw
 
 #: A run of more bytes than this is spilled to the store on disk instead of staying in memory.
 IN_MEMORY_BYTES = 256 << 20
@@ -61,7 +62,7 @@ class _Gathered:
 
     def add(
         self,
-        tables: Iterable[tuple[str, pl.LazyFrame | pl.DataFrame]],
+        tables: Iterable[tuple[str, pl.LazyFrame | pl.DataFrame | Raw]],
         file: FileCoverage,
         issues: Iterable[Issue],
     ) -> None:

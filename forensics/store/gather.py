@@ -11,6 +11,7 @@ from forensics.model import Coverage, FileCoverage, FileStatus, Issue, Source
 from forensics.store.packed import PACKED, stacked, unpacked
 from forensics.store.run import Run
 from forensics.store.schema import TABLES, conform
+from forensics.store.sink import Raw, settled
 
 #: Kinds of evidence a run may leave, and the table that shows each was there.
 EVIDENCE = {
@@ -69,21 +70,25 @@ class Rows:
     this object: it is packed, and emptied once it is joined.
     """
 
-    __slots__ = ("_levels", "_parts", "_table")
+    __slots__ = ("_levels", "_parts", "_table", "_waiting")
 
     def __init__(self, table: str) -> None:
         """Start empty."""
         self._table = table
         self._levels: list[list[pl.DataFrame]] = [[]]
+        self._waiting: list[pl.DataFrame | Raw] = []
         self._parts: list[pl.LazyFrame | pl.DataFrame] = []
 
-    def add(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
+    def add(self, frame: pl.DataFrame | Raw | pl.LazyFrame) -> None:
         """Add the rows of one more source behind the others; a lazy frame is a part on disk and stays there."""
         if isinstance(frame, pl.LazyFrame):
             self._settle()
             self._parts.append(frame)
             return
-        self._levels[0].append(frame)
+        self._waiting.append(frame)
+        if len(self._waiting) < _BATCH_FRAMES:
+            return
+        self._levels[0].append(self._joined())
         for at, level in enumerate(self._levels):
             if len(level) < _BATCH_FRAMES:
                 return
@@ -100,10 +105,16 @@ class Rows:
         return pl.concat([unpacked(self._table, part) for part in self._parts])
 
     def _settle(self) -> None:
+        if self._waiting:
+            self._levels[0].append(self._joined())
         held = [frame for level in reversed(self._levels) for frame in level]
         self._levels = [[]]
         if held:
             self._parts.append(stacked(self._table, held))
+
+    def _joined(self) -> pl.DataFrame:
+        waiting, self._waiting = self._waiting, []
+        return stacked(self._table, list(settled(self._table, waiting)))
 
 
 def run_from(name: str, tables: Mapping[str, Rows]) -> Run:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,36 @@ COMPRESSION_LEVEL = 1
 FEWEST_ROWS = 1_000
 WORK_ISSUE = "work-exceeds-its-size"
 WORK_REASON = "its work exceeds its size"
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Rows as a reader gave them, with their source: their types are not those of the table yet, and secrets stand."""
+
+    frame: pl.DataFrame
+
+    def may_wait(self, table: str) -> bool:
+        """Whether nothing can fail any more and no column says what it means by its absence."""
+        known = TABLES[table]
+        fit = all(
+            name in known and (dtype == known[name] or dtype == pl.Null or (known[name], dtype) == (pl.Int32, pl.Int64))
+            for name, dtype in self.frame.schema.items()
+        )
+        return fit and not (table == "metrics" and "value_class" in self.frame.columns)
+
+    def finished(self, table: str) -> pl.DataFrame:
+        """Give the rows as those of their table, without secrets."""
+        return without_secrets(table, conform(table, self.frame))
+
+
+def settled(table: str, frames: Iterable[pl.DataFrame | Raw]) -> Iterator[pl.DataFrame]:
+    """Finish the rows of neighbours together: what a frame costs, few rows cost as much as a thousand."""
+    for are_raw, group in groupby(frames, lambda one: isinstance(one, Raw)):
+        if are_raw:
+            joined = pl.concat([one.frame for one in group if isinstance(one, Raw)], how="diagonal_relaxed")
+            yield Raw(joined).finished(table)
+        else:
+            yield from (one for one in group if isinstance(one, pl.DataFrame))
 
 
 class SourceSink:
@@ -50,7 +81,7 @@ class SourceSink:
         self.variant = ""
         self.issues: list[Issue] = []
         self.parts: list[tuple[str, Path, int]] = []
-        self._frames: dict[str, list[pl.DataFrame]] = {}
+        self._frames: dict[str, list[pl.DataFrame | Raw]] = {}
         self._waiting: dict[str, dict[str, list[Any]]] = {}
         self._buffered: dict[str, int] = {}
         self._read = self._skipped = self._records = 0
@@ -104,7 +135,12 @@ class SourceSink:
         else:
             known = TABLES[table]
             frame = pl.DataFrame({n: pl.Series(n, v, dtype=known.get(n), strict=False) for n, v in columns.items()})
-        frame = without_secrets(table, conform(table, frame.with_columns(source=pl.lit(self.source.path))))
+        source = pl.Series("source", [self.source.path], dtype=pl.String).new_from_index(0, frame.height)
+        raw = Raw(frame.hstack([source]))
+        if self.folder is None and frame.height < packed.FEWEST_ROWS and raw.may_wait(table):
+            self._frames.setdefault(table, []).append(raw)
+            return
+        frame = raw.finished(table)
         if self.folder is None and frame.height >= packed.FEWEST_ROWS:
             frame = packed.pack(table, frame)
         self._frames.setdefault(table, []).append(frame)
@@ -186,14 +222,15 @@ class SourceSink:
             self.settle(table)
         return {
             table: pl.concat(
-                packed.unpacked(table, one).collect() if packed.is_packed(table, one) else one for one in frames
+                packed.unpacked(table, one).collect() if packed.is_packed(table, one) else one
+                for one in settled(table, frames)
             )
             for table, frames in self._frames.items()
             if frames
         }
 
-    def handed_over(self) -> Iterator[tuple[str, pl.DataFrame]]:
-        """Give away what is still in memory, in order within a table; large frames are packed."""
+    def handed_over(self) -> Iterator[tuple[str, pl.DataFrame | Raw]]:
+        """Give away what is still in memory, in order within a table; large frames are packed, small ones raw."""
         for table in self.waiting:
             self.settle(table)
         for table in list(self._frames):
@@ -213,7 +250,7 @@ class SourceSink:
             return
         number = sum(1 for name, _, _ in self.parts if name == table)
         path = self.folder / f"{table}-{number:04d}.parquet"
-        frame = pl.concat(frames)
+        frame = pl.concat(settled(table, frames))
         try:
             frame.write_parquet(path, compression="zstd", compression_level=COMPRESSION_LEVEL, statistics=False)
         except (OSError, pl.exceptions.PolarsError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import weakref
 from pathlib import Path
 
@@ -12,10 +13,12 @@ import pytest
 from forensics import api, pipeline
 from forensics.cli._judge import Asked, judged
 from forensics.errors import UsageError
+from forensics.model import Source
 from forensics.store import gather
 from forensics.store.gather import Rows, coverage_of, issues_of, run_from
 from forensics.store.run import Run
 from forensics.store.schema import conform
+from forensics.store.sink import SourceSink
 
 
 def frames(count: int, table: str = "metrics") -> list[pl.DataFrame]:
@@ -39,6 +42,32 @@ def test_rows_keep_their_order_whatever_was_joined_on_the_way(
     assert whole.equals(given)
     assert whole.schema == given.schema
     assert (made.packed(table) if table == "metrics" else whole).n_chunks() == 1
+
+
+def test_rows_that_are_finished_together_are_those_that_are_finished_file_by_file() -> None:
+    """Readers give other columns, nulls without a type, a class of their own, and a secret."""
+    secret = "hf_" + "".join(random.Random(3).choices("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", k=34))
+    given: list[dict[str, object]] = [
+        {"seq": [0, 1], "value": [0.5, float("nan")], "raw_name": ["loss", secret]},
+        {"seq": [0], "step": [None], "value": [float("-inf")], "rank": [1 << 40]},
+        {"seq": [0], "value": [None], "value_class": ["null-suspected-nan"]},
+        {"seq": [0], "value": [2.0], "attempt": [3], "epoch": [1.5]},
+        {"seq": list(range(2_000)), "value": [1.0] * 2_000},
+        {"seq": [7], "t_ns": [5], "value": [None]},
+    ]
+    rows, alone = Rows("metrics"), []
+    for number, columns in enumerate(given):
+        sinks = [SourceSink(Source(f"file-{number}", 1_000_000)) for _ in range(2)]
+        for sink in sinks:
+            sink.rows("metrics", {name: values for name, values in columns.items() if isinstance(values, list)})
+        for _, frame in sinks[0].handed_over():
+            rows.add(frame)
+        alone.append(sinks[1].frames()["metrics"])
+    whole = run_from("run", {"metrics": rows}).collect("metrics")
+    assert whole.equals(pl.concat(alone))
+    assert whole.schema == alone[0].schema
+    assert secret not in str(whole.rows())
+    assert set(whole["value_class"]) == {"finite", "nan", "-inf", "null-suspected-nan", "null"}
 
 
 def test_parts_on_disk_stay_there_and_between_the_rows_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
