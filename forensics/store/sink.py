@@ -24,6 +24,8 @@ from forensics.store.schema import TABLES, conform
 COMPRESSION_LEVEL = 1
 #: A frame of its own costs 3 ms whatever it holds: fewer rows wait for more, so that 1,400 single ones are one frame.
 FEWEST_ROWS = 1_000
+#: Rows of one table and one hand-over that wait for those of other files: 1.4 MB of metrics.
+_WAITING_ROWS = 10_000
 WORK_ISSUE = "work-exceeds-its-size"
 WORK_REASON = "its work exceeds its size"
 
@@ -137,7 +139,7 @@ class SourceSink:
             frame = pl.DataFrame({n: pl.Series(n, v, dtype=known.get(n), strict=False) for n, v in columns.items()})
         source = pl.Series("source", [self.source.path], dtype=pl.String).new_from_index(0, frame.height)
         raw = Raw(frame.hstack([source]))
-        if self.folder is None and frame.height < packed.FEWEST_ROWS and raw.may_wait(table):
+        if self.folder is None and frame.height < _WAITING_ROWS and raw.may_wait(table):
             self._frames.setdefault(table, []).append(raw)
             return
         frame = raw.finished(table)
