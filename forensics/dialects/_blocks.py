@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from forensics.dialects import (
-    _collective_lines,
     _counters,
     _elastic,
     _heads,
@@ -21,6 +20,7 @@ from forensics.dialects import (
     _times,
     _tracebacks,
     _wrapped,
+    collectives,
 )
 from forensics.dialects._engine import Matcher, Tables
 from forensics.dialects.spec import Dialect
@@ -174,8 +174,8 @@ class Reader:
         frame = pl.DataFrame(rows, schema=_EVENTS | {"stamped": pl.String()})
         t_ns = _times.read(frame["stamped"], self._bounds.year, rounds=_LAYOUTS, looked_at=frame.height)
         tables = {"events": frame.with_columns(t_ns=t_ns).drop("stamped")}
-        collectives = _collective_lines.rows_of(rows)
-        return tables | ({"collectives": collectives} if collectives.height else {})
+        named = collectives.rows_of(rows)
+        return tables | ({"collectives": named} if named.height else {})
 
     def _last_line(self) -> list[dict[str, Any]]:
         if self._last is None:

@@ -21,7 +21,6 @@ import polars as pl
 
 from forensics.dialects import _lines
 from forensics.dialects._code import SOURCE
-from forensics.dialects._stems import STEMS
 
 #: Of one signature in one file the first 200 and the last 50 hits are kept; the rest is counted.
 FIRST_KEPT, LAST_KEPT = 200, 50
@@ -73,9 +72,18 @@ def by_id() -> Mapping[str, Signature]:
 
 
 @cache
+def stems() -> tuple[str, ...]:
+    """Short literals that stand in most lines that may hold a signature, from `stems.json`; one serves many of them.
+
+    All lines of a log are searched for these in one pass, so they are rare in ordinary output.
+    """
+    return tuple(orjson.loads((files("forensics.dialects") / "stems.json").read_bytes()))
+
+
+@cache
 def literals() -> tuple[str, ...]:
     """The stems, and every needle that none of them stands in: a row of the table needs no stem of its own."""
-    return (*STEMS, *(needle for needle in needles() if not any(stem in needle for stem in STEMS)))
+    return (*stems(), *(needle for needle in needles() if not any(stem in needle for stem in stems())))
 
 
 @cache

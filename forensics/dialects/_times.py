@@ -1,8 +1,8 @@
 """Timestamps of matched lines to nanoseconds since the epoch, read as UTC.
 
-Forms: `2026-03-28 18:24:52,645` (also `/` and `T`), `12/11/2023 05:18:52` (month first), `W0328 18:24:52.645000`,
-`[E404 23:52:16.843` (month not padded), `[11/07 14:28:51`, `01-02 03:04:05`. Where no year is printed, the given one
-is taken. A zone behind the time is not applied: all lines of one file share it, and differences are what counts.
+Forms are rows of `stamps.tsv`: `2026-03-28 18:24:52,645`, `W0328 18:24:52.645000`, `[11/07 14:28:51` and others.
+Where no year is printed, the given one is taken. A zone behind the time is not applied: all lines of one file share it,
+and differences are what counts.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import polars as pl
+
+from forensics.dialects.tables import rows
 
 _ROUNDS = 3
 _CLOCK = re.compile(r"\d:\d+:\d")
@@ -28,15 +30,9 @@ class Form:
     year: bool
 
 
-_FORMS = (
-    Form(re.compile(r"(?<!\d)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"), 19, "%Y-%m-%d %H:%M:%S", year=True),
-    Form(re.compile(r"(?<!\d)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"), 19, "%Y-%m-%dT%H:%M:%S", year=True),
-    Form(re.compile(r"(?<!\d)\d{4}/\d\d/\d\d \d\d:\d\d:\d\d"), 19, "%Y/%m/%d %H:%M:%S", year=True),
-    Form(re.compile(r"(?<!\d)\d\d/\d\d/\d{4} \d\d:\d\d:\d\d"), 19, "%m/%d/%Y %H:%M:%S", year=True),
-    Form(re.compile(r"(?<=[IWEFD])\d{4} \d\d:\d\d:\d\d"), 13, "%m%d %H:%M:%S", year=False),
-    Form(re.compile(r"(?<=\[[IWEFD])\d{3} \d\d:\d\d:\d\d"), 12, "%m%d %H:%M:%S", year=False),
-    Form(re.compile(r"(?<=\[)\d\d/\d\d \d\d:\d\d:\d\d"), 14, "%m/%d %H:%M:%S", year=False),
-    Form(re.compile(r"(?<= )\d\d-\d\d \d\d:\d\d:\d\d"), 14, "%m-%d %H:%M:%S", year=False),
+_FORMS = tuple(
+    Form(re.compile(pattern), int(width), spelled, year=bool(year))
+    for pattern, width, spelled, year, _ in rows("stamps.tsv")
 )
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from forensics.dialects import _layouts, _numbers, _tails
+from forensics.dialects import _layouts, _numbers
 from forensics.dialects.names import canonical
-from forensics.dialects.spec import RESERVED, Line, Name
+from forensics.dialects.spec import RESERVED, TAILS, Line, Name
 from forensics.io.columns import owned
 
 #: row: index of the match; raw_name as printed; value in the unit of `name`.
@@ -69,10 +69,22 @@ def of_groups(line: Line, groups: pl.DataFrame) -> pl.DataFrame:
         columns = [(i, g, n) for i, (_, g, n) in enumerate(own)]
         parts.append(interleaved(columns, values).filter(pl.Series(owned(there.T.ravel()))))
     if line.tail and "tail" in groups.columns:
-        parts.append(_pairs(line, _tails.read(line.tail, groups["tail"]), {n.canonical for _, _, n in own}))
+        parts.append(_pairs(line, _tail_pairs(line.tail, groups["tail"]), {n.canonical for _, _, n in own}))
     if not parts:
         return pl.DataFrame(schema=SCHEMA)
     return parts[0] if len(parts) == 1 else pl.concat(parts).sort("row", maintain_order=True)
+
+
+def _tail_pairs(kind: str, tails: pl.Series) -> pl.DataFrame:
+    """All pairs of all tails: columns row (index into `tails`), key, value (no number: left out); in printed order."""
+    rows = tails.is_not_null().arg_true()
+    whole = TAILS[kind]
+    found = pl.DataFrame({"row": rows.cast(pl.Int64), "pair": tails.gather(rows).str.extract_all(whole)})
+    found = found.explode("pair").drop_nulls()
+    pairs = found["pair"].str.extract_groups(whole).struct.unnest()
+    return pl.DataFrame(
+        {"row": found["row"], "key": pairs["key"].str.strip_chars(), "value": _numbers.floats(pairs["value"])}
+    )
 
 
 def _pairs(line: Line, pairs: pl.DataFrame, taken: set[str]) -> pl.DataFrame:

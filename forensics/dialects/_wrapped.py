@@ -7,33 +7,22 @@ joined to them, with and without a blank between, until the message is whole.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import polars as pl
 
 from forensics.dialects import _prefix
 from forensics.dialects._lines import holding
+from forensics.dialects.tables import rows
 
 #: Beginnings of messages that are longer than a terminal is wide, and what each holds when it is whole.
-_WHOLE: tuple[tuple[str, str], ...] = (
-    (
-        "Watchdog caught",
-        r"WorkNCCL ?\([^()]*?OpType=\w+, (?:NumelIn=\d+, NumelOut=\d+, )?Timeout\(ms\)=\d+\) ran for \d+ milliseconds",
-    ),
-    ("Timeout at NCCL work", r"last enqueued(?: NCCL)? work: -?\d+, last completed(?: NCCL)? work: -?\d+\."),
-    ("detected by watchdog at work", r"last enqueued(?: NCCL)? work: -?\d+, last completed(?: NCCL)? work: -?\d+\."),
-    ("Received a dump signal", r"Last enqueued(?: \w+)? work: -?\d+, last completed(?: \w+)? work: -?\d+\."),
-    ("Detected mismatch between", r"but Rank \d+ is running collective: CollectiveFingerPrint\(.*\)"),
-    ("atchdog got stuck", r"got stuck for \d+ seconds without making progress"),
-    ("failed to pass monito", r"failed to pass monitoredBarrier in \d+ ms"),
-    ("Timed out waiting", r"Timed out waiting \d+(?:ms for \w+ operation to complete| seconds|s)"),
-    ("seconds waiting for clients", r"\d+/\d+ clients joined"),
-)
+_WHOLE: Mapping[str, str] = {begins: whole for begins, whole, _ in rows("wrapped.tsv")}
 #: A line of this file of PyTorch may have been broken before the words above.
 _SPEAKER = "GroupNCCL.cpp:"
 #: One of these stands in every line that may be mended.
-NEEDLES = (_SPEAKER, *dict(_WHOLE))
+NEEDLES = (_SPEAKER, *_WHOLE)
 _BEGINS = re.compile("|".join(re.escape(words).replace(r"\ ", " ") for words in NEEDLES))
-_RULES = tuple((words, re.compile(pattern)) for words, pattern in _WHOLE)
+_RULES = tuple((words, re.compile(pattern)) for words, pattern in _WHOLE.items())
 #: A message that spans more lines is not put together.
 _MOST_LINES = 10
 _MOST_WAYS = 64

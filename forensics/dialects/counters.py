@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from forensics.dialects.tables import rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ def plan_names() -> tuple[PlanName, ...]:
     """The names of plans; words are joined by `_`, `-`, a blank or nothing, and case does not count."""
     return tuple(
         PlanName("[-_ ]?".join(map(re.escape, re.split("[_ ]", name))), unit, needle)
-        for name, unit, needle, _ in _rows("plans.tsv")
+        for name, unit, needle, _ in rows("plans.tsv")
     )
 
 
@@ -43,9 +44,4 @@ def kind_of(label: str, per: str = "") -> str:
 
 @cache
 def _kinds() -> tuple[tuple[str, re.Pattern[str], str], ...]:
-    return tuple((where, re.compile(pattern, re.IGNORECASE), kind) for where, pattern, kind, _ in _rows("counters.tsv"))
-
-
-def _rows(table: str) -> list[list[str]]:
-    text = (files("forensics.dialects") / table).read_text(encoding="utf-8")
-    return [row.split("\t") for row in text.splitlines() if row and not row.startswith("#")]
+    return tuple((where, re.compile(pattern, re.IGNORECASE), kind) for where, pattern, kind, _ in rows("counters.tsv"))

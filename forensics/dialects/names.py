@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
 
 from forensics.dialects.spec import Name
+from forensics.dialects.tables import rows
 
 #: `gpu.3.memory.used`, `gpu/3/power`, `system/gpu_3_power_usage_watts`: the device is no part of the quantity.
 _DEVICE = re.compile(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
@@ -18,9 +18,7 @@ _DEVICE = re.compile(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
 @cache
 def table() -> dict[str, Name]:
     """Printed name (lower case) → canonical name and scale."""
-    rows = (files("forensics.dialects") / "names.tsv").read_text(encoding="utf-8").splitlines()
-    cells = [row.split("\t") for row in rows if row and not row.startswith("#")]
-    return {printed.lower(): Name(canonical, float(scale)) for printed, canonical, scale, *_ in cells}
+    return {printed.lower(): Name(known, float(scale)) for printed, known, scale, *_ in rows("names.tsv")}
 
 
 def canonical(printed: str) -> Name:

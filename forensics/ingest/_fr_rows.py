@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from forensics.dialects import _collective_ops as ops
+from forensics.dialects import collectives
 from forensics.ingest._metric_rows import INT64, int64
 from forensics.ingest._sites import MOST_FRAMES, Frame, site_of, stack_json
 from forensics.io.budget import Budget, WorkExceeded
@@ -169,7 +169,7 @@ class EntryRows:
     def _row(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         group = group_of(entry, self.groups)
         printed = _text(entry.get("profiling_name"))
-        op, pair = ops.parsed(printed)
+        op, pair = collectives.parsed(printed)
         retired = entry.get("retired")
         state = _text(entry.get("state")).lower()
         frames = frames_of(entry.get("frames"))

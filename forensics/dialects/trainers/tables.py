@@ -1,9 +1,9 @@
 r"""Trainers from their tables: every `*.toml` of the folders beside this module is one dialect, named after its file.
 
 A table has `title`, `doc` and `lines`, and may have `extends` (a trainer whose table it begins from, all but its
-metrics, `sniff`, `stores` and examples), `steps` (a way of `steps.NAMED`), `sniff`, `restart`, `stores`, `nan`
-(`prints`, `skips`, `show`), `names` and `parts`; the fields of `Dialect`, `Nan` and `Line` say what each is. Of a line
-the key that is a meaning holds the pattern: `saved = 'Saving (?P<path>\S+)'`; beside it come `needle`, `tail`, `names`,
+metrics, `sniff`, `stores` and examples), `steps` (a way of `steps.NAMED`), `sniff`, `restart`, `stores`, `nan` (with
+`prints`, `skips`, `show`), `names` and `parts`; the fields of `Dialect`, `Nan` and `Line` say what each is. Of a line
+the key that is a meaning holds the pattern: `saved = 'Saved (?P<path>\S+)'`; beside it stand `needle`, `tail`, `names`,
 `carry`, `step_offset`, and `each` (names, for each of which there is such a line, with `{key}` in its place).
 
 In a pattern `{N}` and `{NS}` are printed numbers, `{NAME}` is one of `parts`, and a break of the line is left out with

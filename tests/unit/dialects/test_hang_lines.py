@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forensics.dialects import _collective_ops as ops
+from forensics.dialects import collectives
 from forensics.dialects._blocks import Bounds, Reader
 
 LOG = Path(__file__).parents[3] / "fixtures" / "text_log" / "ok-hang-lines" / "hang.log"
@@ -240,7 +240,7 @@ def test_of_a_flood_every_rank_is_heard_once() -> None:
     ],
 )
 def test_an_operation_has_one_spelling(printed: str, op: str, pair: tuple[int, int] | None) -> None:
-    assert ops.parsed(printed) == (op, pair)
+    assert collectives.parsed(printed) == (op, pair)
 
 
 def test_the_tag_of_mpirun_may_stand_after_a_time_stamp() -> None:

@@ -1,4 +1,7 @@
-"""Rows of the table `collectives` from events: lines of a watchdog, a fingerprint or a desync report name a collective.
+"""Collectives that a log names: their names in one spelling, and the rows of the table `collectives` from events.
+
+Lines of a watchdog, a fingerprint or a desync report name a collective. `nccl:_all_gather_base`, `ALLGATHER` and
+`_ALLGATHER_BASE` are all_gather; other spellings are rows of `collectives.tsv`.
 
 The rank is global: that of the line's own tag. `[Rank 3]` in the message is a place in its group and stays in `attrs`.
 """
@@ -12,7 +15,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from forensics.dialects._collective_ops import canonical
+from forensics.dialects.tables import rows
 
 SCHEMA = {
     "rank": pl.Int64(), "speaker": pl.Int64(), "group": pl.String(), "seq": pl.Int64(), "op": pl.String(),
@@ -23,12 +26,36 @@ SCHEMA = {
 _FIELDS = re.compile(r"(SequenceNumber|OpType|TensorDtypes)=(\w+?)(?=,|\)|$|OpType)")
 _SHAPES = re.compile(r"TensorShape=((?:\[[\d, ]*\],? ?)+)")
 _MOST_RANKS = 4_096
+_PRINTED = re.compile(r"^(?:[\w.]+:)?(?P<op>\w+?)(?: (?P<a>\d{1,7})(?P<way><-|->)(?P<b>\d{1,7}))?$")
+_SPELLINGS = {printed: name for printed, name, _ in rows("collectives.tsv")}
+_OP_CHARS = 60
+
+
+def parsed(printed: str) -> tuple[str, tuple[int, int] | None]:
+    """One printed name as `op` and, for send and recv, the ranks in the group `(source, destination)`."""
+    found = _PRINTED.match(printed.strip())
+    if found is None:
+        return printed.strip().lower()[:_OP_CHARS], None
+    pair = None
+    if found["way"]:
+        left, right = int(found["a"]), int(found["b"])
+        pair = (left, right) if found["way"] == "->" else (right, left)
+    return canonical(found["op"]), pair
+
+
+def canonical(op: str) -> str:
+    """The one spelling of an operation; an unknown name in lower case."""
+    name = op.lower().lstrip("_")[:_OP_CHARS]
+    coalesced = name.endswith("_coalesced")
+    name = name.removesuffix("_coalesced").removesuffix("_base")
+    name = _SPELLINGS.get(name, name)
+    return f"{name}_coalesced" if coalesced else name
 
 
 def rows_of(events: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """One row for each collective that the events name: `rank` where the message names it, else `speaker` prints it."""
-    rows = [row for event in events if event["code"] in _READERS for row in _READERS[event["code"]](event)]
-    return pl.DataFrame(rows, schema=SCHEMA)
+    found = [row for event in events if event["code"] in _READERS for row in _READERS[event["code"]](event)]
+    return pl.DataFrame(found, schema=SCHEMA)
 
 
 def _row(event: dict[str, Any], **cells: Any) -> dict[str, Any]:  # noqa: ANN401 - cells of a table
