@@ -39,11 +39,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.resume.around import around
 from forensics.case.evidence import metric_evidence
 from forensics.case.lives import Boundary, restarts, rows_of
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.resume._compare import around, loaded, onset
+from forensics.rules.resume._compare import loaded, onset
 from forensics.store.run import Run
 
 _COUNTERS = (("num_samples", Severity.WARNING), ("epoch", Severity.WARNING), ("num_tokens", Severity.INFO))

@@ -48,83 +48,63 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import comb
 
-import polars as pl
-
-from forensics.analyses.rl.levels import median
+from forensics.analyses.resume.around import Around, around
+from forensics.analyses.resume.levels import Levels, levels
 from forensics.case.checkpoints import known
 from forensics.case.evidence import Row, checkpoint_evidence
 from forensics.case.lives import Boundary, restarts
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.resume._compare import Around, around, evidence_of, initial, loaded_step, onset, settled
+from forensics.rules.resume._compare import evidence_of, loaded_step, onset
 from forensics.store.run import Run
+
+#: A loss so far above its first level, in ways that it had fallen, is not back there.
+_BEYOND = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """Thresholds of RSM002: records compared, share of the way back to the first level, and standard errors.
 
-    Of a short run a quarter of its records is compared, `fewest` at least: a median needs three. Values in no order
-    part as the new and the old ones do once in `odds` times: 3 of 10 do once in 286.
+    Of a short run a quarter of its records is compared, `fewest` at least: a median needs three.
     """
 
     records: int = 5
     fewest: int = 3
     back: float = 0.7
     errors: float = 6.0
-    odds: int = 200
 
 
 @rule("RSM002", shape=Shape.LEARNING, needs=("metrics", "checkpoints", "events"), config=Config)
 def from_scratch(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Find the first restart that lost the weights."""
     cfg = cfg or Config()
-    found = restarts(run)
-    if not found:
+    if not restarts(run):
         return
     saved = known(run)
-    for boundary in found:
+    for boundary in restarts(run):
         before = saved.filter((saved["step"] > boundary.before.first) & (saved["step"] <= boundary.before.last))
         loaded = loaded_step(run, boundary) or 0
         if not before.height and not loaded:
             continue
         seen = around(run, boundary, "loss")
-        if seen is not None and (levels := _levels(seen, cfg)) is not None:
-            yield _finding(run, boundary, seen, levels, before.row(-1, named=True) if before.height else None)
+        found = levels(seen, records=cfg.records, errors=cfg.errors) if seen is not None else None
+        if seen is not None and found is not None and _is_back(found, cfg):
+            yield _finding(run, boundary, seen, found, before.row(-1, named=True) if before.height else None)
             return
 
 
-def _levels(seen: Around, cfg: Config) -> tuple[float, float, float] | None:
-    """First, last and new level, when the new one is back near the first."""
-    old = pl.concat([seen.before["value"], seen.replaced["value"]])
-    count = min(cfg.records, old.len() // 4, seen.after.height)
-    shared = min(cfg.records, old.len() - 1, seen.after.height)
-    same = shared >= cfg.fewest and old.head(shared).equals(seen.after["value"].head(shared))
-    if same and old.head(shared).n_unique() > 1:
-        return float(old[0]), float(old[-1]), float(seen.after["value"][0])  # the same losses again: the same weights
-    if count < cfg.fewest:
-        return None
-    first, last = initial(seen, count=count), median(old.tail(count))
-    new = median(seen.after["value"].head(count))
-    fall = first - last
-    if fall <= 0 or new - last < cfg.back * fall or new - first > 0.5 * fall:
-        return None
-    told = fall > cfg.errors * settled(old, count=count) or _above(old, seen.after["value"].head(count), cfg)
-    return (first, last, new) if told else None
+def _is_back(found: Levels, cfg: Config) -> bool:
+    """Whether the loss is where it was when the run began."""
+    if found.is_same:
+        return True
+    near = cfg.back <= found.back and found.new - found.first <= _BEYOND * (found.first - found.last)
+    return near and found.count >= cfg.fewest and found.is_clear
 
 
-def _above(old: pl.Series, new: pl.Series, cfg: Config) -> bool:
-    """Whether all of some new values lie above all of the half where the old ones had settled: no noise does that."""
-    half = old.tail(old.len() // 2).to_list()
-    return comb(len(half) + new.len(), new.len()) >= cfg.odds and min(new.to_list()) > max(half)
-
-
-def _finding(
-    run: Run, boundary: Boundary, seen: Around, levels: tuple[float, float, float], saved: Row | None
-) -> Finding:
-    first, last, new = levels
+def _finding(run: Run, boundary: Boundary, seen: Around, found: Levels, saved: Row | None) -> Finding:
+    first, last, new = found.first, found.last, found.new
     steps = boundary.before.last if saved is None else saved["step"]
     there = (checkpoint_evidence(saved),) if saved is not None else ()
     path = saved["path"] if saved is not None else None

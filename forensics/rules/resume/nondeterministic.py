@@ -40,12 +40,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.resume.around import Around, around, paired
 from forensics.analyses.rl.levels import median
 from forensics.case.evidence import metric_evidence
 from forensics.case.lives import restarts
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.resume._compare import Around, around, paired
 from forensics.store.run import Run
 
 

@@ -47,11 +47,13 @@ from math import log
 
 import polars as pl
 
+from forensics.analyses.resume.around import Around, around, mean_error, paired
+from forensics.analyses.resume.levels import initial
 from forensics.analyses.rl.levels import median
 from forensics.case.lives import Boundary, restarts
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.resume._compare import Around, around, evidence_of, initial, mean_error, onset, paired
+from forensics.rules.resume._compare import evidence_of, onset
 from forensics.store.run import Run
 
 

@@ -36,10 +36,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.analyses.resume.around import around
 from forensics.case.lives import restarts
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.resume._compare import around, evidence_of, onset
+from forensics.rules.resume._compare import evidence_of, onset
 from forensics.store.run import Run
 
 _QUANTITIES = ("loss", "reward", "grad_norm", "lr")

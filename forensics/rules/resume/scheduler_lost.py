@@ -44,10 +44,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.resume.around import Around, around
 from forensics.case.lives import restarts
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.resume._compare import Around, around, evidence_of, onset
+from forensics.rules.resume._compare import evidence_of, onset
 from forensics.store.run import Run
 
 _WORDS = {

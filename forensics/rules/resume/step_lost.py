@@ -41,11 +41,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.analyses.rl.levels import median
+from forensics.analyses.resume.around import Around, around
+from forensics.analyses.resume.levels import levels
 from forensics.case.lives import Boundary, restarts
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
-from forensics.rules.resume._compare import Around, around, begun, evidence_of, initial, onset, settled
+from forensics.rules.resume._compare import begun, evidence_of, onset
 from forensics.store.run import Run
 
 _COUNTERS = ("num_samples", "num_tokens", "epoch")
@@ -56,7 +57,8 @@ class Config:
     """Thresholds of RSM004: shares of a counter's last value that it goes on from, and records whose level counts.
 
     The share is low because a restart goes back to its checkpoint; a counter that begins anew is near its first value.
-    A life of fewer than `least_records` has no level; of a short one a quarter counts instead of `records`.
+    A life of fewer than `least_records` has no level; of a short one a quarter counts instead of `records`. The loss
+    goes on where it is back by less than `near` of the way to its first level.
     """
 
     least: float = 0.3
@@ -64,6 +66,7 @@ class Config:
     records: int = 5
     least_records: int = 8
     errors: float = 6.0
+    near: float = 0.2
 
 
 @rule("RSM004", shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
@@ -97,18 +100,14 @@ def _level(run: Run, boundary: Boundary, cfg: Config) -> Finding | None:
     seen = around(run, boundary, "loss") if start is not None and start.quote else None
     if start is None or seen is None:
         return None
-    whole = pl.concat([seen.before["value"], seen.replaced["value"]])
-    count = min(cfg.records, whole.len() // 4)
-    if whole.len() < cfg.least_records or seen.after.height < count:
+    found = levels(seen, records=cfg.records, errors=cfg.errors)
+    if found is None or seen.before.height + seen.replaced.height < cfg.least_records:
         return None
-    first, last = initial(seen, count=count), median(whole.tail(count))
-    new = median(seen.after["value"].head(count))
-    noise = settled(whole, count=count)
-    if first - last <= cfg.errors * noise or abs(new - last) > 0.2 * (first - last):
+    if not found.is_clear or abs(found.back) > cfg.near:
         return None
     said = f", and step {start.step} was loaded" if start.step else ", and a new process began"
     sure = Confidence.MEDIUM if start.resumed else Confidence.LOW
-    return _finding(run, boundary, seen, f"the loss goes on at {new:.4g} after {last:.4g}{said}", sure)
+    return _finding(run, boundary, seen, f"the loss goes on at {found.new:.4g} after {found.last:.4g}{said}", sure)
 
 
 def _finding(run: Run, boundary: Boundary, seen: Around, because: str, confidence: Confidence) -> Finding:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from forensics.analyses.resume.around import mean_error
 from forensics.model import Finding, Severity
 from forensics.registry import load
-from forensics.rules.resume._compare import mean_error
 from forensics.store.run import Run, run_of
 
 RULES = [r for r in load("rules").rules if r.id.startswith("RSM")]
