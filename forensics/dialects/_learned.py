@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from math import log2
 from types import MappingProxyType
 
 import polars as pl
@@ -53,7 +54,20 @@ class Column:
 
 #: What counts → the group of the number that it counts to.
 _LIMITS: Mapping[str, str] = MappingProxyType({"step": "max_steps", "iter": "iters", "epoch": "epochs"})
-#: Units of time as they are printed behind a number, in seconds.
+#: A loss scale that is worth printing; a guidance or a weight may be a small power of two.
+_LEAST_SCALE = 16.0
+#: Units of bytes as they are printed behind a number, in GiB, and of time, in seconds.
+_GIB: Mapping[str, float] = MappingProxyType(
+    {
+        "KiB": 2**-20,
+        "MiB": 2**-10,
+        "GiB": 1.0,
+        "kB": 1e3 / 2**30,
+        "KB": 1e3 / 2**30,
+        "MB": 1e6 / 2**30,
+        "GB": 1e9 / 2**30,
+    }
+)
 _SECONDS: Mapping[str, float] = MappingProxyType({"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3})
 
 
@@ -100,9 +114,16 @@ def as_line(family: Family) -> Line:
 
 
 def _named(column: Column) -> Name:
-    """The canonical name, scaled by the unit that every number carries when the name is in seconds."""
+    """The canonical name, scaled by the unit that every number carries when the name is in seconds.
+
+    Some short names are told by what they hold: an RSS by its unit of bytes, a loss scale by its powers of two.
+    """
     name = canonical(column.key)
     units = {cell.unit for cell in column.cells}
+    if column.key.lower() == "rss" and units <= {*_GIB} and len(units) == 1:
+        return Name("process_rss_gib", _GIB[units.pop()])
+    if column.key.lower() == "scale" and all(v >= _LEAST_SCALE and log2(v).is_integer() for v in column.values):
+        return Name("loss_scale")
     if len(units) != 1 or not name.canonical.endswith("_s") or name.scale != 1.0:
         return name
     return Name(name.canonical, _SECONDS.get(units.pop(), 1.0))

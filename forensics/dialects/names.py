@@ -12,6 +12,7 @@ from forensics.dialects.spec import Name
 from forensics.dialects.tables import rows
 
 #: `gpu.3.memory.used`, `gpu/3/power`, `system/gpu_3_power_usage_watts`: the device is no part of the quantity.
+_BETWEEN = re.compile(r"[\s/._-]+")
 _DEVICE = re.compile(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
 
 
@@ -21,10 +22,20 @@ def table() -> dict[str, Name]:
     return {printed.lower(): Name(known, float(scale)) for printed, known, scale, *_ in rows("names.tsv")}
 
 
+@cache
+def _by_words() -> dict[str, Name]:
+    """The table by the words of its names, whatever stands between them; where these mean two things, neither."""
+    found: dict[str, set[Name]] = {}
+    for printed, name in table().items():
+        found.setdefault(_BETWEEN.sub("_", printed).strip("_"), set()).add(name)
+    return {words: next(iter(names)) for words, names in found.items() if len(names) == 1 and "_" in words}
+
+
 def canonical(printed: str) -> Name:
     """Canonical name of a printed one: exact (case-blind), then without a `train/`-like prefix, else itself, unscaled.
 
-    The number of a device is left out: `gpu.3.memory.used` is looked up as `gpu.memory.used`.
+    Last by its words, whatever stands between them: `Grad/norm` is `grad_norm`. The number of a device is left out:
+    `gpu.3.memory.used` is looked up as `gpu.memory.used`.
     A prefix that names a split (`val`, `valid`, `validation`, `eval`, `test`) makes `loss` an `eval_loss`.
     """
     known = table()
@@ -40,4 +51,4 @@ def canonical(printed: str) -> Name:
             return Name(f"eval_{known[last].canonical}", known[last].scale)
         if split in {"train", "training", "optim", "actor", "perf", ""}:
             return known[last]
-    return Name(printed.strip())
+    return _by_words().get(_BETWEEN.sub("_", key).strip("_"), Name(printed.strip()))

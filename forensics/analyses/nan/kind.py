@@ -39,7 +39,8 @@ class Alarm:
 
     `window` records make the past, the last `within` before the onset are looked at; both numbers `sigma` (robust) and
     `ratio` must be passed. `loss_sigma` and `loss_ratio` are those of the loss over the last `loss_within` records,
-    above the `loss_window` before each: a loss falls, so that its level long ago hides a rise.
+    above the `loss_window` before each: a loss falls, so that its level long ago hides a rise. Of 11,118 losses of
+    controls 25 pass both numbers of the loss, and 23 would pass six deviations: five let in two more.
     """
 
     window: int = 50

@@ -397,3 +397,21 @@ def test_a_line_below_each_record_that_is_not_indented_is_one_of_its_own() -> No
 def test_an_indented_line_that_stands_elsewhere_is_no_second_half() -> None:
     lines = wrapped("nothing new")
     assert series([*lines, *["   queue=1, depth=2"] * 12], "depth") == []
+
+
+@pytest.mark.parametrize(
+    ("beside", "name", "last"),
+    [
+        ("rss {v}MB", "process_rss_gib", 120 * 1e6 / 2**30),
+        ("rss {v}MiB", "process_rss_gib", 120 / 1024),
+        ("rss {v}", "rss", 120.0),
+        ("scale {p}", "loss_scale", 65536.0),
+        ("scale {v}", "scale", 120.0),
+        ("Grad/norm {v}", "grad_norm", 120.0),
+        ("consumed_samples {v}", "num_samples", 120.0),
+        ("data/norm {v}", "data/norm", 120.0),
+    ],
+)
+def test_a_short_name_is_told_by_its_words_its_unit_or_its_values(beside: str, name: str, last: float) -> None:
+    lines = [f"step {step} | loss {3 - step / 100:.2f} | " + beside.format(v=step, p=65536) for step in STEPS]
+    assert dict(series(lines, name)).get(120) == pytest.approx(last)
