@@ -5,11 +5,12 @@ What it detects: slow records that come at a fixed distance in steps.
 Why it matters: they are no fault, but their cost is seldom known: an evaluation each hundred steps can double the
 price of a run.
 
-How it decides: the time that records at a save take beyond what others do is an error from `saving` of the whole on,
-after `saves` saves, and a warning from `dear` on where a save takes as long as `long` steps. Else: records four
-deviations and a quarter above the moving median, at steps with a common period: three or more, three quarters of those
-expected, and too many for chance (Chernoff bound below 0.001). These are told from `least` of the time on; a warning
-from `unknown` on where neither a save nor an evaluation explains them.
+How it decides: the time that records at a save take beyond what others do is a warning from `saving` of the whole on,
+after `saves` saves, or from `dear` on where a save takes as long as `long` steps, and an error from `half` on: then the
+run saved longer than it trained. Else: records four deviations and a quarter above the moving median, at steps with a
+common period: three or more, three quarters of those expected, and too many for chance (Chernoff bound below 0.001).
+These are told from `least` of the time on; a warning from `unknown` on where neither a save nor an evaluation explains
+them.
 
 What else looks like this: batches that are longer at a fixed place of the epoch.
 
@@ -64,6 +65,7 @@ class Paused:
     least: float = 0.05
     unknown: float = 0.27
     saving: float = 0.27
+    half: float = 0.5
     dear: float = 0.2
     long: float = 10.0
     saves: int = 2
@@ -90,7 +92,7 @@ def _at_saves(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
     return Finding(
         rule="SLO005",
         shape=Shape.SLOWDOWN,
-        severity=Severity.ERROR if share >= cfg.saving else Severity.WARNING,
+        severity=Severity.ERROR if share >= cfg.half else Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"saving checkpoints takes {100 * share:.0f} % of the time ({len(found.saves)} saves)",
         because="the steps at which a checkpoint was saved take that much longer than those around them",

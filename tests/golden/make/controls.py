@@ -161,8 +161,8 @@ def _pace() -> Iterator[tuple[str, Files]]:
     eval_ = [value + (9.0 if at % 40 == 39 else 0.0) for at, value in enumerate(one.sec)]
     marks = {at + 1: f"evaluation at step {at + 1}: eval_loss {one.loss[at] * 1.03:.4f}\n" for at in (39, 79, 119)}
     yield "evaluation-pauses", _put(_with(one, sec=eval_), marks)
-    saving = [value + (14.0 if at % 50 == 49 else 0.0) for at, value in enumerate(one.sec)]
-    saved = {at + 1: f"saving checkpoint to checkpoints/step_{at + 1}\nsaved checkpoint in 13.8 s\n" for at in (49, 99)}
+    saving = [value + (6.0 if at % 50 == 49 else 0.0) for at, value in enumerate(one.sec)]
+    saved = {at + 1: f"saving checkpoint to checkpoints/step_{at + 1}\nsaved checkpoint in 5.8 s\n" for at in (49, 99)}
     yield "checkpoint-pauses", {**_put(_with(one, sec=saving), saved), **checkpoints(50, 100, 150)}
     compiling = [value + (75.0 if at == 0 else 20.0 if at == 1 else 0.0) for at, value in enumerate(one.sec)]
     yield "compilation-at-the-start", _log(_with(one, sec=compiling))

@@ -182,7 +182,7 @@ def test_pauses_all_along_do_not_begin() -> None:
     assert [f.rule for f in told(printed_run("step_time_s", times))] == ["SLO005"]
 
 
-@pytest.mark.parametrize(("pause", "told_as"), [(8.0, Severity.ERROR), (1.0, None)])
+@pytest.mark.parametrize(("pause", "told_as"), [(8.0, Severity.ERROR), (2.0, Severity.WARNING), (1.0, None)])
 def test_saves_that_eat_the_time_are_a_failure_though_the_next_record_holds_them(
     pause: float, told_as: Severity | None
 ) -> None:
