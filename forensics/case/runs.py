@@ -5,6 +5,7 @@ event files with hyperparameters) each hold training records of their own that b
 `seed-1` and `seed-2` and hold a log each; where nothing that trains lies outside of them, none of them goes on from
 another, and they are not the ranks of one job. Logs of several jobs in one folder (`slurm-4001.out`, `slurm-4002.out`)
 are runs where all of that holds and they trained at the same time: one after the other they are attempts of one run.
+A tracker's database may hold several runs, too (`tracked_runs`), where it is the only store that trains.
 Everything else is one run: its stores, the logs of its ranks, its attempts. A false split costs as much as a false
 merge, so that whatever is not shown stays one run.
 """
@@ -19,17 +20,12 @@ from itertools import combinations
 import polars as pl
 
 from forensics.case.lives import Life, boundaries, lives
+from forensics.case.tracked_runs import Tracked, own_frames, tracked
 from forensics.errors import UsageError
+from forensics.knowledge.folders import is_part_of_job, is_run
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 
-#: Folders of one job: ranks, nodes, a launcher's attempts, and what a single program writes side by side.
-_OF_ONE_JOB = re.compile(
-    r"(?i)^(?:(?:global|local)?[_-]?rank|node|host|worker|gpu|cuda|device|proc|task|attempt|restart|retry|actor|critic|"
-    r"rollout|stage|phase|part|shard|fold|epoch|step|checkpoint|ckpt)[_-]?s?\d*$|^\d+$"
-)
-#: Folders that are runs by their names, where one of them died before it trained, or prints what no dialect reads.
-_OF_RUNS = re.compile(r"(?i)^(?:seed|trial|experiment|exp|variant)[_-]?\d+$")
 #: Run folders of trackers, which are named by an id: W&B, MLflow.
 _TRACKED = (re.compile(r"^(?:offline-)?run-\d{8}_\d{6}-\w{4,}$"), re.compile(r"^[0-9a-f]{32}$"))
 #: A job's id in the name of its log; a task's or a rank's number behind it is shorter or follows it.
@@ -44,11 +40,15 @@ _INTERVALS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One of several runs of a place: its folder, relative to the place, the sources that are its own, and why."""
+    """One of several runs of a place: its folder, relative to the place, the sources that are its own, and why.
+
+    `tracked` says what of a tracker's database is the run's own.
+    """
 
     folder: str
     sources: frozenset[str]
     why: str
+    tracked: Tracked | None = None
 
 
 def parts(run: Run) -> tuple[Part, ...]:
@@ -68,7 +68,8 @@ def only(run: Run) -> Run:
     names = [part.folder for part in found]
     more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
     message = f"{run.name} holds {len(names)} runs: {', '.join(names[:_TOLD])}{more}"
-    raise UsageError(message, help=f"give one of them, as {run.name.rstrip('/')}/{names[0]}")
+    one = f"give one of them, as {run.name.rstrip('/')}/{names[0]}"
+    raise UsageError(message, help=one if found[0].tracked is None else f"forensics triage {run.name} tells of each")
 
 
 def split(run: Run) -> tuple[Run, ...]:
@@ -82,6 +83,9 @@ def split(run: Run) -> tuple[Run, ...]:
 
 def _only(run: Run, part: Part, others: frozenset[str]) -> Run:
     """The tables without the sources of other runs; its own sources are named from its folder."""
+    name = f"{run.name.rstrip('/')}/{part.folder}"
+    if part.tracked is not None:
+        return replace(run, name=name, frames=own_frames(run, part.tracked), held={})
     source = pl.col("source")
     keep = ~source.is_in(sorted(others))
     own = source.str.strip_prefix(f"{part.folder}/")
@@ -89,7 +93,7 @@ def _only(run: Run, part: Part, others: frozenset[str]) -> Run:
         table: frame.filter(keep).with_columns(source=own) if "source" in TABLES[table] else frame
         for table, frame in run.frames.items()
     }
-    return replace(run, name=f"{run.name.rstrip('/')}/{part.folder}", frames=frames, held={})
+    return replace(run, name=name, frames=frames, held={})
 
 
 def _parts(run: Run) -> tuple[Part, ...]:
@@ -101,13 +105,23 @@ def _parts(run: Run) -> tuple[Part, ...]:
     paths = [str(source) for source in every["source"].to_list()]
     for parent in _parents(trained if len(trained) > 1 else {*trained, *logs}):
         groups = _groups(parent, paths)
-        named = all(_OF_RUNS.match(name) for name in groups)
+        named = all(is_run(name) for name in groups)
         own = {name: {s for s in sources if s in trained} for name, sources in groups.items()}
         groups = {name: sources for name, sources in groups.items() if own[name] or (named and sources & logs)}
         if len(groups) > 1 and _are_runs(run, groups, own, trained, logs):
             why = f"each folder of {parent or 'the place'} trains from its own start"
             return tuple(Part(f"{parent}{name}", frozenset(groups[name]), why) for name in sorted(groups))
-    return _by_job(run, trained, paths)
+    return _by_tracker(run, trained) or _by_job(run, trained, paths)
+
+
+def _by_tracker(run: Run, trained: Mapping[str, Sequence[Life]]) -> tuple[Part, ...]:
+    """The runs in the only database that trains."""
+    if len(trained) != 1:
+        return ()
+    source, own = next(iter(trained.items()))
+    found = tracked(run, source, own) if all(map(_from_start, own)) else ()
+    why = f"{source} keeps several runs, each from its own start"
+    return tuple(Part(f"{source}:{one.name}", frozenset((source,)), why, one) for one in found)
 
 
 def _by_job(run: Run, trained: Mapping[str, Sequence[Life]], paths: Sequence[str]) -> tuple[Part, ...]:
@@ -168,13 +182,12 @@ def _are_runs(
     trained: Mapping[str, Sequence[Life]],
     logs: set[str],
 ) -> bool:
-    if set().union(*(own[name] for name in groups)) != set(trained) or any(map(_OF_ONE_JOB.match, groups)):
+    if set().union(*(own[name] for name in groups)) != set(trained) or any(map(is_part_of_job, groups)):
         return False
     if not _named_alike(groups) and not _laid_out_alike(groups, logs) and not _have_settings(run, groups):
         return False
     started = all(
-        _OF_RUNS.match(name) or any(_from_start(life) for source in own[name] for life in trained[source])
-        for name in groups
+        is_run(name) or any(_from_start(life) for source in own[name] for life in trained[source]) for name in groups
     )
     return started and not _joined(run, own) and not _are_ranks(own, trained)
 

@@ -6,10 +6,14 @@ a lower step at the same or a later time is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from forensics.ingest._attempts import Attempts
 from forensics.ingest._metric_rows import At, MetricRows, int64
+from forensics.ingest._tracker_facts import TrackerFacts
+
+_SEVERAL = 2
 
 
 def time_of(stamp: float | None) -> int | None:
@@ -66,6 +70,16 @@ class TrackedPoints:
             t_ns=point.t_ns,
         )
         self.rows.add(at, point.name, point.value)
+
+    def tell(self, facts: TrackerFacts, names: Mapping[str, str], under: Mapping[str, str]) -> None:
+        """Note which run each attempt is of, and what that run's facts stand under, where there are several runs."""
+        if len(self.runs) < _SEVERAL:
+            return
+        for (run, _), attempt in self._numbers.items():
+            name = names.get(run, run)
+            unique = sum(other == name for other in names.values()) < _SEVERAL
+            told = {"run": name if unique else run, "under": under.get(run, "")}
+            facts.put("progress", f"tracker.attempt.{attempt}", told)
 
     def attempt_of(self, run: str) -> int | None:
         """The first attempt of a run, None for a run without points."""

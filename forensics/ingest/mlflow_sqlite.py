@@ -31,7 +31,7 @@ _MOST_RUNS = 10_000
 
 @ingester(
     "mlflow_sqlite",
-    version=3,
+    version=4,
     sniff=Sniff(magic=(sqlite_pages.MAGIC,)),
     emits=("metrics", "events", "facts"),
     beside=(("", LOG),),
@@ -49,7 +49,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         points.add(_point(row.cells, row.byte))
     metric_rows.close()
     facts = TrackerFacts()
-    under = _runs(db, tables, points, facts)
+    under, names = _runs(db, tables, points, facts)
+    points.tell(facts, names, under)
     _settings(db, tables, under, facts)
     facts.write(out)
     out.format(variant("MLflow database", len(points.runs), db))
@@ -80,10 +81,12 @@ def _value(stored: Cell, is_nan: Cell) -> float | None:
     return value
 
 
-def _runs(db: Database, tables: Mapping[str, Table], points: TrackedPoints, facts: TrackerFacts) -> dict[str, str]:
-    """Note how each run ended; gives what the settings of each stand under."""
+def _runs(
+    db: Database, tables: Mapping[str, Table], points: TrackedPoints, facts: TrackerFacts
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Note how each run ended; gives what the settings of each stand under, and its name."""
     if "runs" not in tables:
-        return {}
+        return {}, {}
     found: list[tuple[int, str, tuple[Cell, ...]]] = []
     for row in sqlite_pages.rows(db, tables["runs"], _RUNS):
         if len(found) >= _MOST_RUNS:
@@ -96,7 +99,7 @@ def _runs(db: Database, tables: Mapping[str, Table], points: TrackedPoints, fact
         label = f"pointless-{index}" if attempt is None else str(attempt)
         under[run] = "" if index == len(found) - 1 else f"runs.{label}."
         _ending(cells, under[run], facts)
-    return under
+    return under, {run: text(cells[1]) or run for _, run, cells in found}
 
 
 def _ending(cells: tuple[Cell, ...], under: str, facts: TrackerFacts) -> None:

@@ -34,7 +34,7 @@ _DEEP = 64
 
 @ingester(
     "trackio_sqlite",
-    version=2,
+    version=3,
     sniff=Sniff(magic=(sqlite_pages.MAGIC,)),
     emits=("metrics", "facts"),
     beside=(("", LOG),),
@@ -48,13 +48,14 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     db, tables = open_tables(opened, TRACKIO)
     metric_rows = MetricRows(out, limits)
     points = TrackedPoints(metric_rows, opened.source.rank, opened.source.attempt or 0)
+    names: dict[str, str] = {}
     for name in ("metrics", "system_metrics"):
         if name in tables:
-            _table(db, tables, name, points, out)
+            names |= _table(db, tables, name, points, out)
     metric_rows.close()
     facts = TrackerFacts()
-    if "configs" in tables:
-        _configs(db, tables["configs"], facts)
+    under = _configs(db, tables["configs"], facts) if "configs" in tables else {}
+    points.tell(facts, names, {run: under.get(name, "") for run, name in names.items()})
     facts.write(out)
     out.format(variant("Trackio database", len(points.runs), db))
     settle_database(opened, db, out, points.records)
@@ -65,8 +66,9 @@ def _is_record(row: Row) -> bool:
     return isinstance(run, str) and isinstance(stamp, str) and isinstance(document, str) and document.startswith("{")
 
 
-def _table(db: Database, tables: Mapping[str, Table], name: str, points: TrackedPoints, out: Out) -> None:
-    """Points of one table; the one of system metrics has times and no steps."""
+def _table(db: Database, tables: Mapping[str, Table], name: str, points: TrackedPoints, out: Out) -> dict[str, str]:
+    """Points of one table, the one of system metrics has times and no steps; gives its runs' names by their ids."""
+    names: dict[str, str] = {}
     for row in every_row(db, tables, name, _COLUMNS, out, like=_is_record):
         run_id, run_name, stamp, step, document = row.cells
         record = _object(text(document))
@@ -74,8 +76,10 @@ def _table(db: Database, tables: Mapping[str, Table], name: str, points: Tracked
             out.issue("row-not-json", "the metrics of a row are no JSON object", byte=row.byte or 0)
             continue
         run, when = text(run_id) or text(run_name), _time(text(stamp))
+        names.setdefault(run, text(run_name) or run)
         for key, value in _numbers(record):
             points.add(Point(run, key, value, int64(number(step)), when, row.byte))
+    return names
 
 
 def _object(document: str) -> dict[str, object] | None:
@@ -108,10 +112,13 @@ def _time(stamp: str) -> int | None:
     return int64(ns) if ns > 0 else None
 
 
-def _configs(db: Database, table: Table, facts: TrackerFacts) -> None:
+def _configs(db: Database, table: Table, facts: TrackerFacts) -> dict[str, str]:
+    """Note the settings of each run; gives what they stand under by the run's name."""
+    told: dict[str, str] = {}
     found = [row.cells for row in sqlite_pages.rows(db, table, ("run_name", "config"))][:1000]
     for index, (run, document) in enumerate(found):
-        under = "" if index == len(found) - 1 else f"runs.{text(run)}."
+        under = told[text(run)] = "" if index == len(found) - 1 else f"runs.{text(run)}."
         for key, value in (_object(text(document)) or {}).items():
             if not key.startswith("_"):
                 facts.setting(key, value, under)
+    return told
