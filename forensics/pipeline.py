@@ -13,7 +13,7 @@ import polars as pl
 from forensics import registry
 from forensics.analyses.checkpoints import last_clean
 from forensics.case.attempts import Attempts, attempts, of_judged
-from forensics.diagnosis.actions import actions
+from forensics.diagnosis.actions import actions, advised
 from forensics.diagnosis.verdict import decide
 from forensics.errors import ForensicsError, PlaceError, UsageError
 from forensics.io.discover import discover
@@ -225,7 +225,7 @@ def report_of(run: Run, config: RuleConfig | None = None, shapes: frozenset[Shap
     return Report(
         run=run.name,
         verdict=replace(verdict, actions=actions(run, verdict, kept)),
-        findings=kept,
+        findings=advised(run, verdict, kept),
         coverage=coverage,
         issues=issues_of(run),
         suppressed=len(every) - len(kept),

@@ -1,4 +1,4 @@
-"""How a run ended: its success and end markers, and how far its metric rows reach.
+"""Marks in the stores of a run: success and end markers, training records, and the last line of each log.
 
 Success markers are events with the code `success`; end markers are `<dialect>.ended`. A marker that is followed by
 another run in the same file (`<dialect>.started`, or steps that start again) speaks of the earlier run only.
@@ -18,6 +18,8 @@ from forensics.store.run import Run
 
 #: Rows printed after a success marker that still belong to it (a last evaluation, a summary).
 _TRAILING_STEPS = 3
+#: A log's last exception may be followed by the rest of its message, and by a launcher's closing words.
+_CLOSING_LINES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Marks:
     """Success and start markers in order, and the training records of each source."""
 
     successes: tuple[Mark, ...]
@@ -107,12 +109,12 @@ class Ending:
         return (b is None or a < b) and self.steps_of(source).at_least(_TRAILING_STEPS, after=lo, before=hi)
 
 
-def ending_of(run: Run) -> Ending:
+def marks_of(run: Run) -> Marks:
     """Collect the markers and the training rows of a run."""
-    return run.derived(_ending_of)
+    return run.derived(_marks_of)
 
 
-def _ending_of(run: Run) -> Ending:
+def _marks_of(run: Run) -> Marks:
     code = pl.col("code")
     rows = (
         run.scan("events")
@@ -125,7 +127,7 @@ def _ending_of(run: Run) -> Ending:
         Mark(r["source"], r["at"], r["t_ns"], r["code"], r["text"] or "", r["line"], r["byte"])
         for r in rows.iter_rows(named=True)
     ]
-    return Ending(
+    return Marks(
         successes=tuple(m for m in marks if not m.code.endswith(".started")),
         starts=tuple(m for m in marks if m.code.endswith(".started")),
         steps=_steps(run),
@@ -157,3 +159,15 @@ def _steps_of(part: pl.DataFrame) -> Steps:
         part = part.unique().sort("at")
     at, step = (array("q", part[name].cast(pl.Int64).to_numpy().tobytes()) for name in ("at", "step"))
     return Steps(at, step, part["rank"], frozenset(part["rank"].unique().to_list()))
+
+
+def last_lines(run: Run) -> dict[str, int]:
+    """Give the number of each text log's last line."""
+    rows = run.scan("events").filter((pl.col("code") == "last_line") & pl.col("line").is_not_null())
+    found = rows.group_by("source").agg(pl.col("line").max()).collect()
+    return {str(source): int(line) for source, line in found.iter_rows()}
+
+
+def ends_the_log(source: str, line: int | None, last: Mapping[str, int]) -> bool:
+    """Whether a line is among the last of its log."""
+    return line is not None and source in last and last[source] - line <= _CLOSING_LINES

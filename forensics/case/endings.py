@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.case.end_markers import ending_of
-from forensics.case.errors.near_the_end import ends_the_log, last_lines
+from forensics.case.end_markers import ends_the_log, last_lines, marks_of
 from forensics.case.joined.stores import counted
 from forensics.case.progress import CLOSE, Counter, is_close, ledger
 from forensics.case.series import metric_rows
@@ -70,7 +69,7 @@ def _ending(run: Run) -> Ending:
 
 
 def _marker(run: Run) -> Evidence | None:
-    mark = ending_of(run).final
+    mark = marks_of(run).final
     if mark is None:
         return None
     where = Locator(line=mark.line, byte=mark.byte)

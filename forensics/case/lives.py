@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from forensics.case.end_markers import Ending, ending_of
+from forensics.case.end_markers import Marks, marks_of
 from forensics.case.joined.stores import stores_of
 from forensics.case.progress import ledger
 from forensics.case.series import chosen, index_of, metric_rows, standing_in
@@ -134,7 +134,7 @@ def _boundaries(run: Run) -> tuple[Boundary, ...]:
             found.append(_boundary(parent, life, fork=fork))
         elif mine:
             found.append(Boundary(mine[-1], life, "stage" if _has_reached(run, mine[-1], life) else "scratch"))
-    ends = ending_of(run)
+    ends = marks_of(run)
     return tuple(replace(edge, kind="stage") if _has_finished(ends, edge) else edge for edge in found)
 
 
@@ -154,7 +154,7 @@ def _has_reached(run: Run, life: Life, after: Life) -> bool:
     return any(replace(c, done=done[c.plan]).is_reached for c in own if c.plan in done)
 
 
-def _has_finished(ends: Ending, edge: Boundary) -> bool:
+def _has_finished(ends: Marks, edge: Boundary) -> bool:
     """Whether the old life says that it finished before the new one began."""
     old, new = edge.before, edge.after
     low, high = old.line_last or old.seq_last, new.line_first if new.line_first is not None else new.seq_first

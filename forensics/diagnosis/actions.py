@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from forensics.action import Action, Setting
@@ -50,6 +50,23 @@ def actions(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Ac
         return () if line is None else (Action(line.fix, line.source),)
     now = _situation(run, verdict, lead, line, findings)
     return tuple(_unique(_told(found, now)))[:MOST]
+
+
+def advised(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Give the findings with what to do about the cause of each, and then the commands that their rules name.
+
+    A rule's own steps stay where nobody described the cause.
+    """
+    return tuple(_advised(run, verdict, finding, findings) for finding in findings)
+
+
+def _advised(run: Run, verdict: Verdict, finding: Finding, findings: Sequence[Finding]) -> Finding:
+    own = replace(
+        verdict, cause=finding.cause, shape=finding.shape, onset=finding.onset, culprits=finding.culprits,
+        identity=finding.identity,
+    )  # fmt: skip
+    told = tuple(action.text for action in actions(run, own, findings))
+    return replace(finding, next=(*told, *filter(_is_command, finding.next))) if told else finding
 
 
 def _line(lead: Finding | None, cause: str) -> Advice | None:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from importlib.resources import files
 
 from forensics.case.errors.timeline import before
+from forensics.knowledge.causes import is_kind
 from forensics.model import Causal, Confidence, Finding, Shape
 
 
@@ -40,7 +41,7 @@ def kind_of(finding: Finding) -> Kind:
         return Kind.GONE
     match finding.shape:
         case Shape.STOPPED:
-            return Kind.LIMIT if finding.cause == "time_limit" else Kind.STOP
+            return Kind.LIMIT if is_kind(finding.cause, Kind.LIMIT) else Kind.STOP
         case Shape.HANG:
             return Kind.WAIT if symptom else Kind.STUCK
         case Shape.LEARNING:

@@ -19,7 +19,7 @@ from forensics.case.attempts import attempts
 from forensics.case.endings import ending
 from forensics.case.errors.timeline import before
 from forensics.diagnosis.precedence import Kind, explains, kind_of, leads, names_who, preference
-from forensics.knowledge.causes import causes
+from forensics.knowledge.causes import causes, is_kind
 from forensics.model import (
     Causal,
     Confidence,
@@ -134,7 +134,7 @@ def _weighed(finding: Finding, decider: Finding) -> bool:
     if not decider.decides or finding.decides:
         return False
     if finding.shape is Shape.HANG:
-        return finding.cause != "shutdown_hang"
+        return not is_kind(finding.cause, "after_end")
     return finding.shape is Shape.CRASH and (decider.shape is Shape.CRASH or finding.causal is Causal.SYMPTOM)
 
 

@@ -1,8 +1,9 @@
 """Causes: what each slug means, why it happens, what confirms it, and what to do first, from `causes/*.jsonl`.
 
 A row has `cause` (the slug that a rule or an error line gives), `says` (one plain sentence), `why`, `confirms`,
-`actions` in their order, `source`, and `is_known`, false where it says that nothing is known. `why` and `actions` may
-be left out where an error line of that cause says it.
+`actions` in their order, `source`, `is_known`, false where it says that nothing is known, and `kind`, what it is in the
+story of a run where its shape does not say that: `limit` (the time that was given is over) or `after_end` (training
+had finished). `why` and `actions` may be left out where an error line of that cause says it.
 
 An action has `text`, and may have `otherwise` (the text where a value in `text` is not known), `command`, `source`, and
 conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu; host or device for memory; ranks where there
@@ -79,6 +80,7 @@ class Cause:
     source: str
     why: str = ""
     is_known: bool = True
+    kind: str = ""
 
 
 @cache
@@ -89,6 +91,12 @@ def causes() -> Mapping[str, Cause]:
         TypeError: for a row with a field that is not known.
     """
     return {row["cause"]: _cause(row) for row in rows_of("causes")}
+
+
+def is_kind(cause: str, kind: str) -> bool:
+    """Whether a cause is of a kind that its row says."""
+    found = causes().get(cause)
+    return found is not None and found.kind == kind
 
 
 def filled(template: str, values: Mapping[str, str]) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.case.curves.loss import Curve, beside
-from forensics.case.end_markers import ending_of
+from forensics.case.end_markers import marks_of
 from forensics.case.progress import ledger
 from forensics.store.run import Run
 
@@ -85,7 +85,7 @@ def reached_its_end(run: Run, schedule: Schedule, limits: Warming) -> bool:
     """Whether a run says that it ended, or logged its rate up to the last steps that were planned."""
     total, last = ledger(run).planned("step"), schedule.curve.step(-1)
     planned = total is not None and last is not None and last >= limits.finished * total
-    return planned or ending_of(run).final is not None
+    return planned or marks_of(run).final is not None
 
 
 def jump_before(run: Run, curve: Curve, onset: int) -> tuple[Mapping[str, Any], float, float] | None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.nan.series import Candidate, Status, step_after
+from forensics.case.end_markers import ends_the_log, last_lines
 from forensics.case.errors.kinds import of_exception
-from forensics.case.errors.near_the_end import ends_the_log, last_lines
 from forensics.case.evidence import Row, attributes
 from forensics.case.last_steps import last_step
 from forensics.case.nonfinite import watched

@@ -8,7 +8,7 @@ import polars as pl
 
 from forensics.analyses.nan.loss_scale import floors, overflows, scale, skipped
 from forensics.analyses.nan.series import step_after
-from forensics.case.errors.near_the_end import ends_the_log, last_lines
+from forensics.case.end_markers import ends_the_log, last_lines
 from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.case.nonfinite import watched
 from forensics.case.series import metric_records

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from forensics.case.end_markers import Ending, Mark
+from forensics.case.end_markers import Mark, Marks
 from forensics.case.errors.kinds import Weight
 from forensics.case.last_steps import same_process
 
@@ -60,7 +60,7 @@ class Judged(Protocol):
 
 
 def cleared(  # noqa: PLR0913 - what is known of the run's end, each by its name
-    failure: Judged, end: Ending, until: int | None, *, goes_on: bool, unreported: bool, reached: bool
+    failure: Judged, end: Marks, until: int | None, *, goes_on: bool, unreported: bool, reached: bool
 ) -> str:
     """Say why an error is not the run's failure, or nothing.
 
@@ -82,7 +82,7 @@ def alike(failure: Judged) -> tuple[str, str]:
     return failure.exception, _DIGITS.sub("#", failure.message)
 
 
-def started_again(stop: Judged, found: Sequence[Judged], end: Ending, last: Mapping[str, int]) -> bool:
+def started_again(stop: Judged, found: Sequence[Judged], end: Marks, last: Mapping[str, int]) -> bool:
     """Whether a stop ended an attempt of which a later one failed to start: what it loads was missing.
 
     The later one stands behind the stop, or in the other stream of a process that prints on after the stop, and nothing
@@ -129,7 +129,7 @@ def _span_ns(found: Sequence[Judged]) -> int:
     return max(times) - min(times) if times else 0
 
 
-def _survived(failure: Judged, end: Ending, until: int | None) -> bool:
+def _survived(failure: Judged, end: Marks, until: int | None) -> bool:
     """Whether the same rank (or, when ranks are not told apart, the same file) trained on in the same attempt."""
     needed = SURVIVED_STEPS if failure.rank is not None or failure.weight >= Weight.STOP else 1
     steps = end.steps_of(failure.source)
@@ -139,7 +139,7 @@ def _survived(failure: Judged, end: Ending, until: int | None) -> bool:
     return silent and steps.at_least(OTHERS_STEPS, after=failure.at, before=until)
 
 
-def _ended_well_elsewhere(failure: Judged, end: Ending, *, goes_on: bool, unreported: bool) -> bool:
+def _ended_well_elsewhere(failure: Judged, end: Marks, *, goes_on: bool, unreported: bool) -> bool:
     """Whether another log tells of the run's good end, and the process printed on after its error or says so itself."""
     if failure.weight == Weight.STOP or end.steps_of(failure.source).at:
         return False

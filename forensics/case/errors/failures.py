@@ -14,14 +14,13 @@ from typing import Any
 import polars as pl
 
 from forensics.case.attempts import Attempts, attempts
-from forensics.case.end_markers import Ending, ending_of
+from forensics.case.end_markers import Marks, ends_the_log, last_lines, marks_of
 from forensics.case.endings import ending
 from forensics.case.errors._failure import ANY, Failure, merged
 from forensics.case.errors._survival import alike, cleared, recurring, started_again
 from forensics.case.errors.attributes import attributes
 from forensics.case.errors.exits import NONZERO, exits
 from forensics.case.errors.kinds import Weight, final_codes, of_exception, of_signature
-from forensics.case.errors.near_the_end import ends_the_log, last_lines, of_trackers_own
 from forensics.case.ranks import stated
 from forensics.dialects._signatures import by_id
 from forensics.store.run import Run
@@ -32,8 +31,11 @@ _BLOCK_RANK = "elastic-rank"
 _BLOCK_EXIT = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
 _BLOCK_LINES = 4
 #: Codes that are judged by more than their role.
-_UNSIGNED = ("traceback", "py-exception-terminal", "wandb.exit", _BLOCK_RANK, *final_codes())
+_RAISED = ("traceback", "py-exception-terminal")
+_UNSIGNED = (*_RAISED, "wandb.exit", _BLOCK_RANK, *final_codes())
 _CUT = "traceback_cut_short"
+#: Files in which a tracker's own service logs its own troubles, none of which ends a run.
+_OWN_LOGS = r"(?:^|/)logs/debug(?:-internal|-core)?\.log$|(?:^|/)debug-(?:internal|core)\.log$"
 #: XLA warns of a thread that may be stuck, and says so when it goes on.
 _MAY_BE_STUCK = "xla-rendezvous"
 #: A warning of Python's own: the program went on.
@@ -51,7 +53,7 @@ def _failures(run: Run) -> tuple[Failure, ...]:
     found = merged(_judged(run))
     if not found:
         return ()
-    end, freed = ending_of(run), _freed(run) if any(f.code == _MAY_BE_STUCK for f in found) else {}
+    end, freed = marks_of(run), _freed(run) if any(f.code == _MAY_BE_STUCK for f in found) else {}
     last, again = last_lines(run), recurring(found)
     unreported = not any(f.weight == Weight.WRAPPER and f.cause != _CUT for f in found)
     tried, reached = attempts(run), any(f.caught for f in found) and ending(run).reach.is_reached
@@ -85,7 +87,7 @@ def _failures(run: Run) -> tuple[Failure, ...]:
     return tuple(replace(f, cleared="success") if not f.cleared and alike(f) in over else f for f in judged)
 
 
-def _left_behind(failure: Failure, tried: Attempts, end: Ending) -> bool:
+def _left_behind(failure: Failure, tried: Attempts, end: Marks) -> bool:
     """Whether a log that places no attempt says a stop and then, of the attempt that is judged, that it finished."""
     later = any(mark.source == failure.source and mark.at > failure.at for mark in end.successes)
     return later and tried.judged.number > 0 and tried.judged.ended and failure.source not in tried.cuts
@@ -109,13 +111,14 @@ def _events(run: Run) -> pl.DataFrame:
 
     Of two events of one line that of the catalogue comes first: a dialect's own (`kempnerforge.nan`) knows less.
     """
+    trackers_own = pl.col("source").str.contains(_OWN_LOGS) & pl.col("code").is_in(_RAISED)
     blamed = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"').fill_null(value=False)
     return (
         run.scan("events")
         .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
         .sort("source", "order", "seq", pl.col("code").str.contains(".", literal=True), maintain_order=True)
         .with_columns(t_ns=pl.col("t_ns").forward_fill().over("source"))
-        .filter((pl.col("code").is_in(_UNSIGNED) | blamed) & ~of_trackers_own())
+        .filter((pl.col("code").is_in(_UNSIGNED) | blamed) & ~trackers_own)
         .head(_MAX_EVENTS)
         .collect()
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from forensics.case.end_markers import Ending, ending_of
+from forensics.case.end_markers import Marks, marks_of
 from forensics.case.series import keys_of
 from forensics.store.run import Run
 
@@ -93,7 +93,7 @@ def of_later_group(run: Run, source: str, at: int | None) -> bool:
 
 
 def _last_end(run: Run) -> GroupEnd | None:
-    ending = ending_of(run)
+    ending = marks_of(run)
     by_source: dict[str, list[GroupEnd]] = {}
     for end in group_ends(run):
         by_source.setdefault(end.source, []).append(end)
@@ -103,7 +103,7 @@ def _last_end(run: Run) -> GroupEnd | None:
     return min(found, key=lambda end: end.t_ns or 0, default=None)
 
 
-def _deciding(ends: Sequence[GroupEnd], ending: Ending, run: Run) -> GroupEnd | None:
+def _deciding(ends: Sequence[GroupEnd], ending: Marks, run: Run) -> GroupEnd | None:
     source = ends[0].source
     steps = ending.steps_of(source)
     if steps.at:

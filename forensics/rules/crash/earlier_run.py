@@ -47,7 +47,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from forensics.case.attempts import Attempt, attempts
-from forensics.case.end_markers import ending_of
+from forensics.case.end_markers import marks_of
 from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Weight
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
@@ -95,7 +95,7 @@ def _from(loop: Sequence[Attempt]) -> str:
 def _ends(run: Run, found: Sequence[Failure]) -> list[Failure]:
     """The most telling failure of each earlier run: those between which no step was logged are of one run."""
     best: dict[tuple[str, int], Failure] = {}
-    ending = ending_of(run)
+    ending = marks_of(run)
     for failure in found:
         if failure.weight == Weight.WRAPPER:
             continue

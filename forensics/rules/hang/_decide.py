@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from forensics.case.end_markers import ending_of
+from forensics.case.end_markers import marks_of
 from forensics.case.errors.exits import NONZERO, cause_of, exits
 from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight
@@ -136,7 +136,7 @@ def _failed(run: Run, found: Sequence[Clue]) -> bool:
     if any(f.weight != Weight.STOP for f in standing(run)):
         return True
     stalled = any(c.weight >= _STANDALONE.get(c.kind, math.inf) for c in found)
-    return stalled and ending_of(run).final is None
+    return stalled and marks_of(run).final is None
 
 
 def _relevant(found: Sequence[Clue], score: Counter[int]) -> list[Clue]:

@@ -39,7 +39,7 @@ import re
 from collections.abc import Iterator
 
 from forensics.analyses.hang.lines import matching
-from forensics.case.end_markers import ending_of
+from forensics.case.end_markers import marks_of
 from forensics.case.errors._survival import SURVIVED_STEPS
 from forensics.case.evidence import event_evidence
 from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
@@ -52,7 +52,7 @@ _FAILED = re.compile(r"(?:NCCL )?health check failed at step (?P<step>\d{1,12})"
 @rule("HNG019", shape=Shape.HANG, needs=("events", "metrics"))
 def health_check(run: Run, _cfg: None = None) -> Iterator[Finding]:
     """Find a liveness probe that failed and ended the run."""
-    end = ending_of(run)
+    end = marks_of(run)
     for row, hit in matching(run, "health check failed at step", _FAILED):
         if end.steps_of(row["source"]).at_least(SURVIVED_STEPS, after=row["line"] or row["byte"] or 0):
             continue

@@ -47,7 +47,7 @@ from typing import Any
 
 import polars as pl
 
-from forensics.case.end_markers import ending_of
+from forensics.case.end_markers import marks_of
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.series import metric_records
@@ -74,7 +74,7 @@ def log_silence(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     """Find a stop from outside that came long after the last training record of the same log."""
     cfg = cfg or Config()
     found = standing(run)
-    if ending_of(run).final is not None or any(f.weight > Weight.STOP for f in found):
+    if marks_of(run).final is not None or any(f.weight > Weight.STOP for f in found):
         return
     stops = [f for f in found if f.weight == Weight.STOP and f.t_ns is not None]
     if not stops:

@@ -38,7 +38,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from forensics.case.end_markers import Mark, ending_of
+from forensics.case.end_markers import Mark, marks_of
 from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
@@ -75,7 +75,7 @@ def shutdown_hang(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     torn = in_order(f for f in failures(run) if f.cleared == "teardown")
     if not torn:
         return
-    end = ending_of(run)
+    end = marks_of(run)
     marks = {f.source: m for f in torn if (m := end.success_for(f.source, f.at, f.t_ns)) is not None}
     for source, mark in marks.items():
         after = [f for f in torn if f.source == source and f.at > mark.at]

@@ -46,7 +46,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.case.checkpoints import known
-from forensics.case.end_markers import ending_of
+from forensics.case.end_markers import marks_of
 from forensics.case.evidence import checkpoint_evidence, metric_evidence
 from forensics.case.lives import Life, boundaries, lives, rows_of
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
@@ -82,7 +82,7 @@ def rare_checkpoints(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
         return
     every = lives(run)
     ended = [b.before for b in boundaries(run) if b.kind == "replays"]
-    if every and not ended and ending_of(run).final is None and _errors(run):
+    if every and not ended and marks_of(run).final is None and _errors(run):
         ended = [max(every, key=lambda life: life.last)]
     last = max((life.last for life in every), default=0)
     losses = [loss for life in ended if (loss := _loss(run, life, saved)) is not None]
