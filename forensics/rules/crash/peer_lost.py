@@ -7,6 +7,7 @@ trace that is not in the log.
 Why it matters: these lines are written by victims. Alone they prove that something died, not what.
 
 How it decides: such lines in a run that did not go on. Any finding that names a failure of its own explains this one.
+A traceback whose last line is missing is the program's own error, of which only the words are lost.
 
 What else looks like this: the tear-down of a run that finished.
 
@@ -49,10 +50,17 @@ _GONE = (
     "only its peers or its launcher speak of it",
     "find the log of the process that is missing; its last lines hold the cause",
 )
+#: The program's own error, of which only the words are missing.
+_RAISED = "traceback_cut_short"
 #: The same where all reports, by their cause, say more.
 _WORDS: Mapping[str, tuple[str, str, str, str]] = MappingProxyType(
     {
-        "traceback_cut_short": ("peer_gone", "a traceback without its last line ends the log", *_GONE[2:]),
+        _RAISED: (
+            "uncaught_exception",
+            "a traceback without its last line ends the log",
+            "the program raised an exception, and its words are lost",
+            "look for the exception in the other stream, and in the tracker's own log",
+        ),
         "command_not_found": (
             "command_not_found",
             "the shell could not run what its script asks for",
@@ -93,7 +101,7 @@ def peer_lost(run: Run, _cfg: None = None) -> Iterator[Finding]:
         onset=onset,
         culprits=named,
         cause=cause,
-        causal=Causal.SYMPTOM,
+        causal=Causal.ROOT if alike and first.cause == _RAISED else Causal.SYMPTOM,
         numbers={"reports": len(found)},
         next=(then,),
     )

@@ -232,6 +232,26 @@ def test_a_word_and_a_colon_before_other_brackets_is_no_host(tmp_path: Path) -> 
     assert (verdict.shape, verdict.cause) == (Shape.CRASH, "uncaught_exception")
 
 
+CUT = (
+    "Traceback (most recent call last):",
+    '  File "/app/fit.py", line 31, in <module>',
+    "    main()",
+    "lost sys.stderr",
+)
+
+
+def test_a_traceback_whose_words_are_lost_is_the_error_that_ended_a_run_that_had_become_slow(tmp_path: Path) -> None:
+    took = [0.1 if step < 60 else 0.4 for step in range(120)]
+    timed = (f"step {step} | loss {2 + 3 / (step + 1):.4f} | step_time {s:.3f}s" for step, s in enumerate(took))
+    verdict = judged(tmp_path, timed, CUT)
+    assert (verdict.shape, verdict.cause, verdict.onset.step) == (Shape.CRASH, "uncaught_exception", 119)
+
+
+def test_a_peer_that_is_gone_is_no_error_of_the_run_that_tells_of_it(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, steps(30), raised(GONE))
+    assert (verdict.cause, verdict.confidence) == ("peer_gone", Confidence.LOW)
+
+
 STOPPED = "received preemption notice, checkpoint saved, leaving"
 
 
