@@ -6,7 +6,6 @@ another run in the same file (`<dialect>.started`, or steps that start again) sp
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.case.series import metric_records, metric_rows
+from forensics.case.steps import parts
 from forensics.store.run import Run
 
 #: Rows printed after a success marker that still belong to it (a last evaluation, a summary).
@@ -150,14 +150,13 @@ def _records(run: Run, wanted: pl.Expr, step: pl.Expr, among: pl.Expr | None = N
         .select("source", "rank", "at", "step")
         .collect()
     )
-    parts = rows.partition_by("source", maintain_order=True)
-    return {part["source"][0]: _steps_of(part) for part in parts}
+    return {part["source"][0]: _steps_of(part) for part in parts(rows, ["source"]) if part.height}
 
 
 def _steps_of(part: pl.DataFrame) -> Steps:
     if not (part["at"].diff().drop_nulls() > 0).all():
         part = part.unique().sort("at")
-    at, step = (array("q", part[name].cast(pl.Int64).to_numpy().tobytes()) for name in ("at", "step"))
+    at, step = (part[name].cast(pl.Int64).to_numpy().data for name in ("at", "step"))
     return Steps(at, step, part["rank"], frozenset(part["rank"].unique().to_list()))
 
 

@@ -169,14 +169,17 @@ def _typed(rows: pl.DataFrame, alone: Mapping[str, object]) -> pl.DataFrame:
 
 def _index_of(run: Run) -> Index:
     table = run.packed(_TABLE)
-    keyed = table.select(_KEY).with_row_index("row")
+    varied = [name for name in _KEY if not table.height or _varies(table, name)] or [*_KEY[-1:]]
+    keyed = table.select(varied).with_row_index("row")
     pieces = [
-        keyed.slice(first, _PIECE_ROWS).group_by(_KEY, maintain_order=True).agg("row")
+        keyed.slice(first, _PIECE_ROWS).group_by(varied, maintain_order=True).agg("row")
         for first in range(0, max(1, keyed.height), _PIECE_ROWS)
     ]
     grouped = pl.concat(pieces)
     if len(pieces) > 1:
-        grouped = grouped.group_by(_KEY, maintain_order=True).agg(pl.col("row").list.explode(empty_as_null=False))
+        grouped = grouped.group_by(varied, maintain_order=True).agg(pl.col("row").list.explode(empty_as_null=False))
+    alone = [table[:1][name].new_from_index(0, grouped.height) for name in _KEY if name not in varied]
+    grouped = grouped.with_columns(alone)
     order = grouped["row"].list.explode(empty_as_null=False).to_numpy()
     texts = {name: pl.String() for name in ("source", "raw_name", "name")}
     keys = grouped.select(*_KEY, pl.col("row").list.len().cast(pl.Int64).alias("n"))
@@ -195,6 +198,11 @@ def _index_of(run: Run) -> Index:
     return Index(table, keys, order, counts, np.cumsum(counts), table["seq"].fill_null(-1).to_numpy())
 
 
+def _varies(table: pl.DataFrame, name: str) -> bool:
+    """Whether a column holds more than one value."""
+    return table.height > 0 and not table.select(pl.col(name).eq_missing(pl.col(name).first()).all()).item()
+
+
 def _marked(rows: pl.Series, order: NDArray[np.uint32], counts: NDArray[np.int64]) -> pl.Series:
     """How many rows of each series are true."""
     if rows.all() or not rows.any():
@@ -211,5 +219,8 @@ def _records(run: Run) -> pl.DataFrame:
     training = names.filter(of_training())["name"].to_list()
     evaluates, trains = (pl.col("name").is_in(some).fill_null(value=False) for some in (evaluating, training))
     place = index.table.lazy().select(*_PLACE, evaluates=evaluates, trains=trains)
-    same = pl.all_horizontal(pl.all().eq_missing(pl.all().shift()))
+    if (index.seqs[1:] != index.seqs[:-1]).all():
+        return place.collect()
+    varied = [name for name in _PLACE if _varies(index.table, name)]
+    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in (*varied, "evaluates", "trains"))
     return place.filter(~same | (pl.int_range(pl.len()) == 0)).collect()
