@@ -167,8 +167,9 @@ def rows_of(run: Run, life: Life, *names: str) -> pl.DataFrame:
     found = run.derived(_Finite(names)).get((life.source, life.attempt, life.rank))
     if found is None:
         return _NO_ROWS
-    first, end = found["seq"].search_sorted(life.seq_first, "left"), found["seq"].search_sorted(life.seq_last, "right")
-    return found.slice(first, end - first)
+    seqs = found["seq"].to_numpy()
+    first, end = seqs.searchsorted(life.seq_first, "left"), seqs.searchsorted(life.seq_last, "right")
+    return found.slice(int(first), int(end - first))
 
 
 _NO_ROWS = pl.DataFrame(schema={**TABLES["metrics"], "at": pl.Int64})

@@ -244,7 +244,9 @@ def _busy_marked(clock: Clock, busy: Mapping[str, pl.Series]) -> Clock:
     """
     lows, ats = clock.rows["lo"].fill_null(clock.rows["at"]), clock.rows["at"]
     marks = [
-        pl.Series(name, steps.search_sorted(lows, "left") != steps.search_sorted(ats, "right"))
+        (steps.search_sorted(lows, "left") != steps.search_sorted(ats, "right")).alias(name)
+        if steps.len()
+        else pl.lit(value=False).alias(name)
         for name, steps in busy.items()
     ]
     rows = clock.rows.with_columns(marks)

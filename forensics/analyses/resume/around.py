@@ -39,7 +39,7 @@ class _Compared:
 
     def __call__(self, run: Run) -> Around | None:
         old, new = (rows_of(run, life, self.name) for life in (self.boundary.before, self.boundary.after))
-        shared = set(old["raw_name"].unique()) & set(new["raw_name"].unique())
+        shared = set(old["raw_name"].unique()) & set(new["raw_name"].unique()) if old.height and new.height else None
         if not shared:
             return None
         counted = pl.concat([old["raw_name"], new["raw_name"]]).value_counts(sort=True)
