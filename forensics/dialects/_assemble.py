@@ -97,8 +97,9 @@ def _with_steps(dialect: Dialect, frame: pl.DataFrame, memory: Memory) -> pl.Dat
 
 def _finished(joined: pl.DataFrame, finished: pl.DataFrame) -> pl.DataFrame:
     """Give the rows their finished steps; those of the chunk before have no number `at`, and lose theirs."""
-    if not joined["at"].null_count() and finished["at"].equals(joined["at"]):
-        return joined.with_columns(finished["step"])
+    rises = bool((np.diff(joined["seq"].to_numpy()) > 0).all())
+    if rises and finished["at"].equals(joined["at"], null_equal=True):
+        return joined.with_columns(step=finished["step"].set(joined["at"].is_null(), None))
     steps = finished.select("at", "step")
     return joined.drop("step").join(steps, on="at", how="left").sort("seq", "kind", maintain_order=True)
 

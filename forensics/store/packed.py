@@ -72,5 +72,8 @@ def _short(column: pl.Series, *, text: bool) -> pl.Series:
     if column.null_count() == len(column):
         return pl.Series(column.name, [None], dtype=pl.Null).new_from_index(0, len(column))
     if text:
+        first = column[0]
+        if not column.null_count() and (column == first).all():  # the file, and mostly the class of values
+            return pl.Series(column.name, [first], dtype=_TEXT).new_from_index(0, len(column))
         return column.cast(_TEXT)
     return column.shrink_dtype() if column.dtype.is_integer() else column.rechunk()
