@@ -5,6 +5,9 @@
 Every input is made here (seeded) and is judged in a process of its own. `CPU s` and `MB` are user and system time and
 peak resident memory of the whole process, `reading` those of reading the same input into tables. `growth` is the ratio
 of the CPU seconds above the smallest input's to the ratio of the sizes: 1 is linear, 2 at ten times the size is not.
+
+Reading alone took, on two shared cores: CSV of 10^6 points 0.6 s, a small file 6 ms, a rank's log of 200 lines 27 ms,
+100 MB of text 3.6 s. A peer's figures for the same inputs come from `commands.py`.
 """
 
 from __future__ import annotations
