@@ -14,9 +14,10 @@ from functools import lru_cache
 
 import polars as pl
 
-from forensics.dialects import _lines, _prefix, _signatures, _times
+from forensics.dialects import _lines, _times, prefixes
 from forensics.dialects._layouts import Layout
 from forensics.dialects._match import Batch, How, Sample, by_layout
+from forensics.dialects.events import signatures
 from forensics.dialects.spec import Dialect, Line
 
 _DIGITS = re.compile(r"[0-9]+")
@@ -49,9 +50,9 @@ def learn(dialects: Sequence[Dialect], line: Line, sample: Sample, year: int) ->
     if any(_masked(other.needle) in masked for other in others):
         return None
     prefix = sample.raw[: len(sample.raw) - len(sample.text)]
-    if _prefix.split(sample.raw)[0] != prefix:
+    if prefixes.split(sample.raw)[0] != prefix:
         return None
-    low, high = _prefix.rank_span(sample.raw)
+    low, high = prefixes.rank_span(sample.raw)
     names, of_tail = sample.layout.names, sample.layout.of_tail
     if high:
         before = _exact(prefix[:low]) + _RANK + _exact(prefix[high:])
@@ -60,9 +61,9 @@ def learn(dialects: Sequence[Dialect], line: Line, sample: Sample, year: int) ->
         before = _exact(prefix)
     layout = Layout("^" + before + sample.layout.pattern.removeprefix("^"), names, of_tail)
     masked = _masked(sample.raw)
-    quiet = not any(_masked(stem) in masked for stem in _signatures.literals())
+    quiet = not any(_masked(stem) in masked for stem in signatures.literals())
     how = How(year, finite=True, times=_times.reader_like(sample.raw, year))
-    word_first = not sample.layout.pattern.startswith("^(") and _prefix.MAY_BEGIN.match(sample.text) is None
+    word_first = not sample.layout.pattern.startswith("^(") and prefixes.MAY_BEGIN.match(sample.text) is None
     plain = not prefix and not word_first
     return Direct(sample.kind, line, layout, plain, quiet, how)
 
@@ -70,7 +71,7 @@ def learn(dialects: Sequence[Dialect], line: Line, sample: Sample, year: int) ->
 def read(direct: Direct, found: pl.DataFrame) -> tuple[Batch | None, pl.DataFrame]:
     """Read the segments (columns seq, line, byte, text) that fit; give the others back."""
     lines, other = found, None
-    if direct.plain and (prefixed := found["text"].str.contains(_prefix.MAYBE)).any():
+    if direct.plain and (prefixed := found["text"].str.contains(prefixes.MAYBE)).any():
         lines, other = found.filter(~prefixed), found.filter(prefixed)
     no_rank = pl.Series("rank", [None], dtype=pl.Int64).new_from_index(0, lines.height)
     lines = lines.hstack([lines["text"].alias("raw"), no_rank])

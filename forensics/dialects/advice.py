@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from forensics.dialects import _signatures
+from forensics.dialects.events import signatures
 
 #: Rows that say why a program failed; the others only stand beside such lines.
 _ERRORS = ("root", "symptom")
@@ -23,7 +23,7 @@ class Advice(NamedTuple):
 
 def advice(code: str, text: str = "") -> Advice | None:
     """Give the advice for an event by its code, else by its text (an exception and its message); None if unknown."""
-    rows = _signatures.table()
+    rows = signatures.table()
     found = next((row for row in rows if row.id == code), None)
     if found is None and text:
         near = (row for row in rows if row.role in _ERRORS and any(needle in text for needle in row.needles))
@@ -33,8 +33,8 @@ def advice(code: str, text: str = "") -> Advice | None:
 
 def advice_for(cause: str) -> Advice | None:
     """Give the advice of the first row of a cause; None where no line speaks of it."""
-    return next((_of(row) for row in _signatures.table() if row.cause == cause), None)
+    return next((_of(row) for row in signatures.table() if row.cause == cause), None)
 
 
-def _of(row: _signatures.Signature) -> Advice:
+def _of(row: signatures.Signature) -> Advice:
     return Advice(row.why, row.fix, row.id, row.cause, row.family, row.source)

@@ -12,7 +12,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import cast
 
-from forensics.dialects import _literal as literal
+from forensics.dialects.settings import literal
 from forensics.errors import InputError, NotMine
 from forensics.ingest import _yaml_leaves as yaml
 from forensics.io.budget import Budget, WorkExceeded

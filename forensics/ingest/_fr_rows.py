@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from forensics.dialects import collectives
+from forensics.dialects.events import collectives
 from forensics.ingest._metric_rows import INT64, int64
 from forensics.ingest._sites import MOST_FRAMES, Frame, site_of, stack_json
 from forensics.io.budget import Budget, WorkExceeded

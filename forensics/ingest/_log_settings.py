@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forensics.dialects import _config_dumps
+from forensics.dialects.settings import dumps
 from forensics.ingest._config_facts import ConfigFacts
 from forensics.ingest._out import Out
 from forensics.io.blocks import Block
@@ -10,9 +10,9 @@ from forensics.io.blocks import Block
 
 def write_settings(out: Out, piece: Block, known: set[tuple[str, str]]) -> None:
     """Write what a piece of a log prints of its settings, less what is `known`; pieces far in are left alone."""
-    if piece.offset >= _config_dumps.SCANNED_BYTES:
+    if piece.offset >= dumps.SCANNED_BYTES:
         return
-    found = _config_dumps.settings(piece.data[: _config_dumps.SCANNED_BYTES])
+    found = dumps.settings(piece.data[: dumps.SCANNED_BYTES])
     if not found:
         return
     facts = ConfigFacts()

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from forensics.dialects import _generic, _sniff
-from forensics.dialects._engine import Matcher
+from forensics.dialects import sniff
+from forensics.dialects.engine import Matcher
+from forensics.dialects.learned import generic
 from forensics.dialects.spec import Dialect
 from forensics.io.reading import Opened
 
@@ -60,11 +61,11 @@ def sampled(opened: Opened) -> pl.Series:
     """Segments of head, tail and 64 places between (all of a file up to 1 MiB); a compressed file shows its head."""
     size = opened.size_bytes
     if opened.compression or size <= _WHOLE_BYTES or opened.head(2) in (b"\xff\xfe", b"\xfe\xff"):
-        return _sniff.sample_of([opened.text_head(_WHOLE_BYTES)])
+        return sniff.sample_of([opened.text_head(_WHOLE_BYTES)])
     step = (size - 2 * _END_BYTES) // _SPREAD
     between = [opened.span(_END_BYTES + i * step, _SPREAD_BYTES) for i in range(_SPREAD)] if step > 0 else []
     parts = [opened.head(_END_BYTES), *(_inner(part) for part in between), _inner(opened.tail(_END_BYTES))]
-    return _sniff.sample_of(parts)
+    return sniff.sample_of(parts)
 
 
 def _inner(part: bytes) -> bytes:
@@ -77,11 +78,11 @@ def choose(dialects: Sequence[Dialect], sample: pl.Series, year: int, ranks: pl.
 
     `ranks`: which rank printed each segment, where prefixes tell.
     """
-    known = _sniff.active(dialects, sample)
-    if known and _sniff.has_loss(_names(known, sample, year)):
+    known = sniff.active(dialects, sample)
+    if known and sniff.has_loss(_names(known, sample, year)):
         return known
     who = [] if ranks is None else ranks.head(_LEARN_LINES).to_list()
-    learned = _generic.learn(sample.head(_LEARN_LINES).to_list(), who)
+    learned = generic.learn(sample.head(_LEARN_LINES).to_list(), who)
     return [*known, learned] if learned is not None else known
 
 

@@ -8,8 +8,8 @@ from bisect import bisect_right
 import polars as pl
 
 from forensics import registry
-from forensics.dialects import _sniff
-from forensics.dialects._blocks import Bounds, Reader
+from forensics.dialects import sniff
+from forensics.dialects.reader import Bounds, Reader
 from forensics.ingest._out import Out
 from forensics.ingest._text_sample import choose
 
@@ -81,7 +81,7 @@ class Console:
         piece = bytes(self._text[:size])
         del self._text[:size]
         if self._reader is None:
-            sample = _sniff.sample_of([piece])
+            sample = sniff.sample_of([piece])
             chosen = choose(registry.load("dialects").dialects, sample, self._bounds.year)
             self.dialects = tuple(dialect.name for dialect in chosen)
             self._reader = Reader(chosen, self._bounds)

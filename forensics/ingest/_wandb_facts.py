@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
-from forensics.dialects._command_lines import options
+from forensics.dialects.settings.command_lines import options
 from forensics.errors import InputError
 from forensics.ingest._out import Out
 from forensics.ingest._secrets import HIDDEN, masked, without_forms

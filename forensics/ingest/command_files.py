@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from forensics.dialects._command_lines import Argument, arguments, options
+from forensics.dialects.settings.command_lines import Argument, arguments, options
 from forensics.errors import NotMine
 from forensics.ingest._config_facts import ConfigFacts
 from forensics.ingest._out import Out

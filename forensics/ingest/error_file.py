@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from forensics.dialects import _tracebacks as tracebacks
+from forensics.dialects.events import tracebacks
 from forensics.errors import InputError, NotMine
 from forensics.ingest._json_records import number
 from forensics.ingest._metric_rows import int64, nanoseconds

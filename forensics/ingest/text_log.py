@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics import registry
-from forensics.dialects import _prefix, _sniff
-from forensics.dialects._blocks import Bounds, Reader
+from forensics.dialects import prefixes, sniff
+from forensics.dialects.reader import Bounds, Reader
 from forensics.errors import NotMine
 from forensics.ingest._log_settings import write_settings
 from forensics.ingest._out import Out
@@ -69,8 +69,8 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT, sizes: Sizes | None
     mtime_ns = opened.source.mtime_ns
     year = time.gmtime(mtime_ns / 1e9).tm_year if mtime_ns else 1970
     raw = sampled(opened)
-    tasks = _prefix.numbers_tasks(raw)
-    sample, ranks = _sniff.bare(raw, tasks=tasks)
+    tasks = prefixes.numbers_tasks(raw)
+    sample, ranks = sniff.bare(raw, tasks=tasks)
     dialects = choose(registry.load("dialects").dialects, sample, year, ranks)
     out.format("+".join(d.name for d in dialects) or "text")
     sizes = sizes or Sizes()

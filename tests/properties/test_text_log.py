@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from forensics.dialects import _lines, _numbers, _prefix
-from forensics.dialects._blocks import Bounds, Reader
-from forensics.dialects._engine import Matcher
+from forensics.dialects import _lines, _numbers, prefixes
+from forensics.dialects.engine import Matcher
+from forensics.dialects.reader import Bounds, Reader
 from forensics.dialects.spec import TAILS, Dialect, Line
 from forensics.errors import NotMine
 from forensics.ingest import text_log
@@ -84,7 +84,7 @@ def test_a_layout_never_changes_what_is_read(steps: list[int], kind: str, data: 
     number = st.sampled_from(["1.5", "nan", "-inf", "2e-5", "1,200", "3k", "0", "word", ""])
     lines = [f"it {step}: " + glue.join(form.format(k=k, v=data.draw(number)) + unit for k in keys) for step in steps]
     dialect = Dialect("t", "T", (Line("metrics", "it ", r"^it (?P<step>\d+): (?P<tail>.+)$", tail=kind),))
-    found = _prefix.strip(_lines.Cut("\n".join(lines).encode()).select("it "))
+    found = prefixes.strip(_lines.Cut("\n".join(lines).encode()).select("it "))
     frames: list[pl.DataFrame] = []
     for learn_from in (1, 10**9):
         matcher = Matcher([dialect], learn_from=learn_from)

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from forensics.dialects import _lines, _prefix, _sieve
-from forensics.dialects._blocks import Bounds, Reader
-from forensics.dialects._engine import Matcher, Tables
+from forensics.dialects import _lines, _sieve, prefixes
+from forensics.dialects.engine import Matcher, Tables
+from forensics.dialects.reader import Bounds, Reader
 from forensics.dialects.spec import TAILS, Dialect, Line
 
 LITERALS = st.sampled_from([(1, 9), (5, 12)]).flatmap(
@@ -112,7 +112,7 @@ def read_in_two(dialects: list[Dialect], blocks: list[str], learn_from: int) -> 
     for block in blocks:
         cut = _lines.Cut(block.encode(), first_seq=begin, first_line=begin + 1)
         rest, _ = matcher.take(cut.select(matcher.pattern))
-        ready += matcher.feed(_prefix.strip(rest))
+        ready += matcher.feed(prefixes.strip(rest))
         begin += cut.height
     ready += matcher.close()
     return pl.concat(t["metrics"] for t in ready).sort("seq", maintain_order=True) if ready else pl.DataFrame()
@@ -146,6 +146,6 @@ def test_a_line_in_which_a_detector_speaks_too_is_never_read_by_layout_alone() -
     ready: list[Tables] = []
     for block in (b"it 1: loss=2.5 skip=0\n", b"it 2: loss=2.5 skip=1\n"):
         rest, _ = matcher.take(_lines.Cut(block).select(matcher.pattern))
-        ready += matcher.feed(_prefix.strip(rest))
+        ready += matcher.feed(prefixes.strip(rest))
     ready += matcher.close()
     assert sum(t["events"].height for t in ready) == 1

@@ -22,7 +22,7 @@ from forensics.case.errors.attributes import attributes
 from forensics.case.errors.exits import NONZERO, exits
 from forensics.case.errors.kinds import Weight, final_codes, of_exception, of_signature
 from forensics.case.ranks import stated
-from forensics.dialects._signatures import by_id
+from forensics.dialects.events.signatures import by_id
 from forensics.store.run import Run
 
 _MAX_EVENTS = 20_000

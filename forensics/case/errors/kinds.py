@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
-from forensics.dialects._signatures import by_id, table
+from forensics.dialects.events.signatures import by_id, table
 
 
 class Weight(IntEnum):

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from forensics.dialects import _signatures
 from forensics.dialects.advice import advice
+from forensics.dialects.events import signatures
 
 
 def test_every_signature_gives_its_own_advice() -> None:
-    for row in _signatures.table():
+    for row in signatures.table():
         found = advice(row.id)
         assert found is not None
         assert found.fix == row.fix

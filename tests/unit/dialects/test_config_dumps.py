@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from forensics.dialects import _config_dumps
+from forensics.dialects.settings import dumps
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,11 @@ from forensics.dialects import _config_dumps
 )
 def test_a_log_made_of_beginnings_costs_no_time(log: bytes) -> None:
     before = time.process_time()
-    found = _config_dumps.settings(log)
+    found = dumps.settings(log)
     assert time.process_time() - before < 2
     assert len(found) <= 2
 
 
 def test_a_command_at_the_begin_of_a_long_line_is_read() -> None:
     log = b"torchrun --nproc_per_node 8 train.py --lr 0.25 --steps 40 " + b"tail " * 50_000
-    assert {(row.key, row.value) for row in _config_dumps.settings(log)} >= {("lr", 0.25)}
+    assert {(row.key, row.value) for row in dumps.settings(log)} >= {("lr", 0.25)}

@@ -22,7 +22,7 @@ import polars as pl
 import pytest
 
 from forensics import registry
-from forensics.dialects._engine import parse_text
+from forensics.dialects.engine import parse_text
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import TAILS, Dialect
 from forensics.dialects.trainers.tables import dialects, tables

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from forensics.dialects import _lines, _numbers, _prefix, _times
-from forensics.dialects._engine import Matcher, parse_text
+from forensics.dialects import _lines, _numbers, _times, prefixes
+from forensics.dialects.engine import Matcher, parse_text
 from forensics.dialects.spec import Dialect, Line, N, Name
 
 KV = Dialect(
@@ -133,14 +133,14 @@ def test_many_ranks_beyond_those_that_are_learned_are_still_told_apart() -> None
 
 
 def test_a_longer_prefix_is_not_mistaken_for_a_shorter_one() -> None:
-    rows = _prefix.strip(pl.DataFrame({"text": ["[rank1]:E0101 x", "[rank1]: y", "1: z", "1: [rank5]: w"]}))
+    rows = prefixes.strip(pl.DataFrame({"text": ["[rank1]:E0101 x", "[rank1]: y", "1: z", "1: [rank5]: w"]}))
     assert rows.select("text", "rank").rows() == [("E0101 x", 1), ("y", 1), ("z", 1), ("w", 5)]
 
 
 def test_a_count_that_only_grows_is_not_a_task_number() -> None:
     growing = pl.Series([f"{n}: loss 2.0" for n in range(5)])
-    assert not _prefix.numbers_tasks(growing)
-    assert _prefix.numbers_tasks(pl.Series(["0: a", "1: b", "0: c", "1: d"]))
+    assert not prefixes.numbers_tasks(growing)
+    assert prefixes.numbers_tasks(pl.Series(["0: a", "1: b", "0: c", "1: d"]))
 
 
 def test_an_offset_moves_the_step_and_other_groups_stay_as_attributes() -> None:
@@ -229,7 +229,7 @@ def test_a_learned_layout_reads_what_the_dialects_pattern_reads() -> None:
     frames: list[pl.DataFrame] = []
     for learn_from in (1, 1_000_000):
         matcher = Matcher([KV], learn_from=learn_from)
-        ready = matcher.feed(_prefix.strip(_lines.Cut(text).select(matcher.pattern))) + matcher.close()
+        ready = matcher.feed(prefixes.strip(_lines.Cut(text).select(matcher.pattern))) + matcher.close()
         frames.append(pl.concat(t["metrics"] for t in ready).sort("seq", maintain_order=True))
     assert frames[0].height > 1000
     assert_frame_equal(frames[0], frames[1])

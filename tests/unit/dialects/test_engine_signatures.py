@@ -8,18 +8,19 @@ import re
 import polars as pl
 import pytest
 
-from forensics.dialects import _blocks, _lines, _prefix, _signatures
+from forensics.dialects import _lines, prefixes, reader
+from forensics.dialects.events import signatures
 
 WATCHDOG = (
     "[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, "
     "Timeout(ms)=600000) ran for 600123 milliseconds before timing out."
 )
-TABLE = {signature.id: signature for signature in _signatures.table()}
+TABLE = {signature.id: signature for signature in signatures.table()}
 
 
 def scan(text: str) -> list[dict[str, object]]:
-    scanner = _signatures.Scanner()
-    kept = scanner.feed(_prefix.strip(_lines.Cut(text.encode()).select(_signatures.pattern())))
+    scanner = signatures.Scanner()
+    kept = scanner.feed(prefixes.strip(_lines.Cut(text.encode()).select(signatures.pattern())))
     return kept + scanner.close()[0]
 
 
@@ -28,7 +29,7 @@ def codes(text: str) -> list[object]:
 
 
 @pytest.mark.parametrize("signature", TABLE.values(), ids=TABLE.keys())
-def test_a_signature_is_whole(signature: _signatures.Signature) -> None:
+def test_a_signature_is_whole(signature: signatures.Signature) -> None:
     assert signature.role in {"root", "symptom", "context", "benign"}
     assert signature.shape in {"nan", "oom", "hang", "slowdown", "bad_eval", "learning", "crash", "stopped", ""}
     assert signature.cause.isidentifier()
@@ -42,20 +43,20 @@ def test_a_signature_is_whole(signature: _signatures.Signature) -> None:
 
 
 def test_ids_are_never_used_twice() -> None:
-    assert len(TABLE) == len(_signatures.table())
+    assert len(TABLE) == len(signatures.table())
 
 
 def test_needles_are_long_enough_for_a_sieve_of_every_fourth_place_or_so_short_that_it_does_not_count() -> None:
-    assert all(len(needle.encode()) >= 5 or len(needle.encode()) <= 2 for needle in _signatures.needles())
+    assert all(len(needle.encode()) >= 5 or len(needle.encode()) <= 2 for needle in signatures.needles())
 
 
 def test_every_line_that_a_sieve_finds_holds_a_stem_too() -> None:
-    literals = _signatures.literals()
-    assert [n for n in _blocks.NEEDLES if not any(text in n for text in literals)] == []
+    literals = signatures.literals()
+    assert [n for n in reader.NEEDLES if not any(text in n for text in literals)] == []
 
 
 def test_stems_are_short_enough_for_one_pass_and_none_contains_another() -> None:
-    stems = _signatures.stems()
+    stems = signatures.stems()
     assert len(set(stems)) == len(stems) < 240
     assert all(2 <= len(stem) <= 28 for stem in stems)
 
@@ -136,12 +137,12 @@ def test_a_long_line_is_cut_around_the_words() -> None:
 
 
 def test_of_a_flood_the_first_and_the_last_hits_are_kept_and_the_rest_is_counted() -> None:
-    scanner = _signatures.Scanner()
+    scanner = signatures.Scanner()
     events: list[dict[str, object]] = []
     for block in range(10):
         text = "".join(f"OSError: [Errno 28] No space left on device {block * 100 + i}\n" for i in range(100))
         cut = _lines.Cut(text.encode(), first_line=1 + 100 * block, first_seq=100 * block)
-        events += scanner.feed(_prefix.strip(cut.select(_signatures.pattern())))
+        events += scanner.feed(prefixes.strip(cut.select(signatures.pattern())))
     last, left_out = scanner.close()
     lines = [e["line"] for e in events + last if e["code"] == "enospc"]
     assert lines == [*range(1, 201), *range(951, 1001)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from forensics.dialects._blocks import Bounds, Reader
+from forensics.dialects.reader import Bounds, Reader
 
 PLAIN = """Traceback (most recent call last):
   File "/opt/toy/train.py", line 40, in main

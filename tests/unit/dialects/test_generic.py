@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forensics.dialects import _generic_tables
-from forensics.dialects._engine import parse_text
-from forensics.dialects._generic import learn
-from forensics.dialects._masking import slots
+from forensics.dialects.engine import parse_text
+from forensics.dialects.learned import headers
+from forensics.dialects.learned.generic import learn
+from forensics.dialects.learned.masking import slots
 from forensics.dialects.spec import Name
 
 STEPS = range(10, 130, 10)
@@ -179,8 +179,8 @@ def test_a_table_without_a_counter_is_read_where_its_header_names_a_loss() -> No
 
 def test_a_file_of_headers_alone_is_not_searched_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[object] = []
-    monkeypatch.setattr(_generic_tables, "_is_row", lambda cells: bool(searched.append(cells)))
-    list(_generic_tables.tables([f"step train_loss name{'x' * i}" for i in range(20)] * 10, 5))
+    monkeypatch.setattr(headers, "_is_row", lambda cells: bool(searched.append(cells)))
+    list(headers.tables([f"step train_loss name{'x' * i}" for i in range(20)] * 10, 5))
     assert len(searched) <= 16 * 200
 
 

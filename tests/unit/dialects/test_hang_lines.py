@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forensics.dialects import collectives
-from forensics.dialects._blocks import Bounds, Reader
+from forensics.dialects.events import collectives
+from forensics.dialects.reader import Bounds, Reader
 
 LOG = Path(__file__).parents[3] / "fixtures" / "text_log" / "ok-hang-lines" / "hang.log"
 WATCH = (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.dialects._masking import Slot, _places, slots
+from forensics.dialects.learned.masking import Slot, _places, slots
 
 
 def value(text: str) -> float:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.dialects._literal import Walk, leaves
+from forensics.dialects.settings.literal import Walk, leaves
 from forensics.errors import NotMine
 from forensics.ingest import config_files, git_record, requirements_txt, text_log, tokenizer_files
 from forensics.ingest._secrets import masked

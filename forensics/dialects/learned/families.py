@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import polars as pl
 
-from forensics.dialects._masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
+from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import NS, RESERVED, Line, N, Name
 

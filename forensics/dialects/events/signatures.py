@@ -20,7 +20,7 @@ import orjson
 import polars as pl
 
 from forensics.dialects import _lines
-from forensics.dialects._code import SOURCE
+from forensics.dialects.events.code import SOURCE
 
 #: Of one signature in one file the first 200 and the last 50 hits are kept; the rest is counted.
 FIRST_KEPT, LAST_KEPT = 200, 50

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from forensics.dialects import _prefix
+from forensics.dialects import prefixes
 from forensics.dialects._lines import ANSI, holding
 
 BLOCK = r"^\W*rank\s*: \d{1,7} \(local_rank: \d+\)"
@@ -69,7 +69,7 @@ def _row(code: str, row: dict[str, Any], attrs: dict[str, str], text: str, rank:
 def _lines(data: bytes) -> list[str]:
     """Lines without colours and without the prefixes of launchers."""
     text = _ANSI.sub("", data.decode("utf-8", "replace"))
-    return [line[len(_prefix.split(line)[0]) :] for line in re.split(r"[\n\r\x08]", text)]
+    return [line[len(prefixes.split(line)[0]) :] for line in re.split(r"[\n\r\x08]", text)]
 
 
 def _above(lines: Sequence[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from forensics.dialects import _prefix
+from forensics.dialects import prefixes
 from forensics.dialects._lines import holding
 from forensics.dialects.tables import rows
 
@@ -65,7 +65,7 @@ def _following(data: bytes, begin: int) -> list[str]:
     window = data[begin : begin + _WINDOW_BYTES]
     parts = _BREAK.split(window, maxsplit=_MOST_LINES)[1:_MOST_LINES]
     lines = [part.decode("utf-8", "replace").strip() for part in parts]
-    return [line[len(_prefix.split(line)[0]) :] for line in lines]
+    return [line[len(prefixes.split(line)[0]) :] for line in lines]
 
 
 def _joined(text: str, patterns: list[re.Pattern[str]], lines: list[str]) -> tuple[str, int] | None:

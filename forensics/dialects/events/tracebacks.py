@@ -17,8 +17,8 @@ from typing import Any
 import orjson
 import polars as pl
 
-from forensics.dialects import _lines, _prefix
-from forensics.dialects._code import SOURCE
+from forensics.dialects import _lines, prefixes
+from forensics.dialects.events.code import SOURCE
 
 HEAD = "Traceback (most recent call last)"
 _HEAD = re.compile(_lines.literal(HEAD))
@@ -112,7 +112,7 @@ class Traceback:
 
 def body(line: str, head: str) -> tuple[str, int | None]:
     """A line without its prefixes (and without the words that stood before `Traceback` in the head), and its rank."""
-    prefix, rank = _prefix.split(line)
+    prefix, rank = prefixes.split(line)
     rest = line[len(prefix) :]
     if head and rest.startswith(head):
         rest = rest[len(head) :]
@@ -121,7 +121,7 @@ def body(line: str, head: str) -> tuple[str, int | None]:
 
 def read(head: str, lines: Sequence[str]) -> Traceback:
     """Read the traceback that begins with the line `head`; `lines` follow it, without line ends."""
-    prefix, rank = _prefix.split(head)
+    prefix, rank = prefixes.split(head)
     before = head[len(prefix) : head.find(HEAD, len(prefix))]
     indent = len(before) - len(before.lstrip()) if not before.strip() else 0
     if rank is None and (glued := _SPEAKER.search(before)) is not None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import polars as pl
 
-from forensics.dialects import _lines, _prefix
+from forensics.dialects import _lines, prefixes
 from forensics.dialects.spec import Dialect
 
 #: How a named group begins; two patterns may use one name. No dialect looks for these characters themselves.
@@ -83,5 +83,5 @@ def sample_of(parts: Sequence[bytes]) -> pl.Series:
 
 def bare(sample: pl.Series, *, tasks: bool) -> tuple[pl.Series, pl.Series]:
     """The segments without rank prefixes, and the rank that each prefix names."""
-    found = _prefix.strip(sample.to_frame("text"), tasks=tasks)
+    found = prefixes.strip(sample.to_frame("text"), tasks=tasks)
     return found["text"], found["rank"]

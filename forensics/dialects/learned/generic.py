@@ -21,12 +21,12 @@ from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
 
-from forensics.dialects._continued import continues
 from forensics.dialects._counters import is_of_data
-from forensics.dialects._generic_tables import tables
-from forensics.dialects._learned import Column, Family, as_line, finish
-from forensics.dialects._masking import Slot, slots
-from forensics.dialects._save_lines import CHECKPOINT_LINES
+from forensics.dialects.learned.continued import continues
+from forensics.dialects.learned.families import Column, Family, as_line, finish
+from forensics.dialects.learned.headers import tables
+from forensics.dialects.learned.masking import Slot, slots
+from forensics.dialects.learned.save_lines import CHECKPOINT_LINES
 from forensics.dialects.spec import Dialect
 
 _STEP = re.compile(

@@ -8,8 +8,8 @@ from contextlib import suppress
 from itertools import pairwise
 from math import isnan, nan
 
-from forensics.dialects._learned import Column, Family, group_names
-from forensics.dialects._masking import Slot
+from forensics.dialects.learned.families import Column, Family, group_names
+from forensics.dialects.learned.masking import Slot
 from forensics.dialects.spec import N
 
 _NUMBER = re.compile(rf"^(?:{N})%?$")

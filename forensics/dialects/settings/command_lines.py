@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from forensics.dialects._literal import Scalar, scalar
+from forensics.dialects.settings.literal import Scalar, scalar
 
 LITERALS = (
     *(b"torchrun ", b"python ", b"python3 ", b"accelerate launch", b"deepspeed --", b".py --"),

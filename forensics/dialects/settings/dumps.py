@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forensics.dialects import _command_lines
-from forensics.dialects._literal import Leaf, Scalar, Walk, leaves, scalar
+from forensics.dialects.settings import command_lines
+from forensics.dialects.settings.literal import Leaf, Scalar, Walk, leaves, scalar
 
 SCANNED_BYTES = 4 << 20
 _DUMPS, _VALUES, _DUMP_BYTES, _LINES = 40, 4000, 128 << 10, 2000
@@ -72,7 +72,7 @@ def settings(data: bytes) -> list[Printed]:
 def _places(data: bytes) -> list[int]:
     """Offsets of the literals, in order; at most a few hundred of each."""
     found: set[int] = set()
-    for literal in (*_LITERALS, *_command_lines.LITERALS):
+    for literal in (*_LITERALS, *command_lines.LITERALS):
         at, count = data.find(literal), 0
         while at >= 0 and count < 300:
             found.add(at)
@@ -109,7 +109,7 @@ def _dump(data: bytes, at: int, begin: int) -> tuple[list[Printed], int]:
 def _command(data: bytes, at: int, begin: int) -> tuple[list[Printed], int]:
     """The options of a command that the line prints, and where the line ends."""
     stop = data.find(b"\n", at)
-    commands = _command_lines.arguments(data[begin : begin + _COMMAND_BYTES].decode("utf-8", "replace"))
+    commands = command_lines.arguments(data[begin : begin + _COMMAND_BYTES].decode("utf-8", "replace"))
     return [Printed(c.key, c.value, begin, c.family) for c in commands], max(stop, at + 1)
 
 

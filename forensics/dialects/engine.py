@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from forensics.dialects import _counters, _direct, _lines, _prefix
+from forensics.dialects import _counters, _direct, _lines, prefixes
 from forensics.dialects._assemble import Memory, assemble, empty, needs_whole_file
 from forensics.dialects._match import LEARN_FROM, Batch, Learned, claims, matches
 from forensics.dialects.spec import Dialect
@@ -108,5 +108,5 @@ def parse_text(dialects: Dialect | Sequence[Dialect], text: bytes | str) -> Tabl
     data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     matcher = Matcher(many)
     found = _lines.Cut(data).select(matcher.pattern)
-    ready = matcher.feed(_prefix.strip(found, tasks=_prefix.numbers_tasks(found["text"]))) + matcher.close()
+    ready = matcher.feed(prefixes.strip(found, tasks=prefixes.numbers_tasks(found["text"]))) + matcher.close()
     return {name: pl.concat([frame, *(t[name] for t in ready if name in t)]) for name, frame in empty().items()}

@@ -9,20 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from forensics.dialects import (
-    _counters,
-    _elastic,
-    _heads,
-    _lines,
-    _prefix,
-    _sieve,
-    _signatures,
-    _times,
-    _tracebacks,
-    _wrapped,
-    collectives,
-)
-from forensics.dialects._engine import Matcher, Tables
+from forensics.dialects import _counters, _lines, _sieve, _times, prefixes
+from forensics.dialects.engine import Matcher, Tables
+from forensics.dialects.events import collectives, elastic, heads, signatures, tracebacks, wrapped
 from forensics.dialects.spec import Dialect
 from forensics.io.columns import owned
 
@@ -36,7 +25,7 @@ _LAYOUTS = 64
 _WINDOW_BYTES = 64 << 10
 _NONE = np.zeros(0, np.int64)
 #: One of these stands in every line that is an event or the begin of one.
-NEEDLES = (*_signatures.needles(), _tracebacks.HEAD, *_elastic.NEEDLES, *_wrapped.NEEDLES)
+NEEDLES = (*signatures.needles(), tracebacks.HEAD, *elastic.NEEDLES, *wrapped.NEEDLES)
 _EVENTS = {
     "seq": pl.Int64(), "line": pl.Int64(), "byte": pl.Int64(), "rank": pl.Int64(), "step": pl.Int64(),
     "level": pl.String(), "code": pl.String(), "text": pl.String(), "attrs": pl.String(),
@@ -86,17 +75,17 @@ class Reader:
         self._bounds = bounds
         self._tasks = tasks
         self._matcher = Matcher([*dialects, _counters.COUNTERS], year=bounds.year)
-        self._scanner = _signatures.Scanner(quote_chars=bounds.quote_chars)
-        self._tracebacks = _tracebacks.Assembler(
+        self._scanner = signatures.Scanner(quote_chars=bounds.quote_chars)
+        self._tracebacks = tracebacks.Assembler(
             most=TRACEBACKS, window_bytes=_WINDOW_BYTES, lines=bounds.traceback_lines, quote_chars=bounds.quote_chars
         )
-        self._pattern = _signatures.pattern()
+        self._pattern = signatures.pattern()
         self._needles = self._matcher.needles
         #: None where no sieve is used: it does not pay, or a dialect reads lines that no literal marks.
         self._sample = None if "" in self._needles else sample
         self._sieves: dict[bool, _sieve.Sieve] = {}
         self._crowded = False
-        self._heads = _heads.Heads()
+        self._heads = heads.Heads()
         self._last: tuple[bytes, int, int] | None = None
         self._seq = 0
         self._waiting: list[pl.DataFrame] = []
@@ -109,9 +98,9 @@ class Reader:
         events = self._tracebacks.go_on(data) + self._heads.feed(cut)
         suspects, printed = self._chosen(cut)
         if suspects.height:
-            suspects = _wrapped.mended(suspects, data, offset)
+            suspects = wrapped.mended(suspects, data, offset)
             events += self._scanned(suspects)
-            events += _elastic.records(suspects, data, offset, self._bounds.quote_chars)
+            events += elastic.records(suspects, data, offset, self._bounds.quote_chars)
             events += self._tracebacks.feed(suspects, data, offset)
         ready = [self._events(events)] if events else []
         ready += map(_filled, self._matcher.feed(printed))
@@ -143,12 +132,12 @@ class Reader:
         """A sieve for events and dialects; where colours may stand inside a needle it looks for stems."""
         coloured = b"\x1b" in data
         if coloured not in self._sieves:
-            literals = _signatures.literals() if coloured else NEEDLES
+            literals = signatures.literals() if coloured else NEEDLES
             self._sieves[coloured] = _sieve.sieve_of([*literals, *self._needles], sample)
         return self._sieves[coloured]
 
     def _bare(self, segments: pl.DataFrame) -> pl.DataFrame:
-        return _prefix.strip(segments, tasks=self._tasks)
+        return prefixes.strip(segments, tasks=self._tasks)
 
     def _scanned(self, suspects: pl.DataFrame) -> list[dict[str, Any]]:
         """Signatures of the suspects of several blocks at once: few segments cost as much as thousands."""
@@ -183,11 +172,11 @@ class Reader:
         data, offset, first_line = self._last
         end = len(data.rstrip())
         begin = 1 + max(data.rfind(mark, 0, end) for mark in (b"\n", b"\r", b"\x08"))
-        text = _tracebacks.plain(data[begin:end][: self._bounds.quote_chars * 4])
+        text = tracebacks.plain(data[begin:end][: self._bounds.quote_chars * 4])
         line = first_line + data.count(b"\n", 0, begin)
         row: dict[str, Any] = dict.fromkeys(_EVENTS)
         row |= {"seq": self._seq, "line": line, "byte": offset + begin, "level": "info", "code": "last_line"}
-        row |= {"text": text[: self._bounds.quote_chars], "rank": _prefix.split(text)[1], "stamped": text}
+        row |= {"text": text[: self._bounds.quote_chars], "rank": prefixes.split(text)[1], "stamped": text}
         return [row | {"attrs": '{"role":"context","shape":""}'}]
 
 

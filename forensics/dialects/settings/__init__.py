@@ -1,0 +1,1 @@
+"""Settings that a log prints: dumps of configurations, command lines, literals of Python."""
