@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forensics.dialects._masking import Slot
+from forensics.dialects.learned.masking import Slot
 
 #: Share of the lines of a group that stand right below a record: the first of a sample may have lost its own.
 _BELOW = 0.9
