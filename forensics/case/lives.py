@@ -89,8 +89,8 @@ def _lives(run: Run) -> tuple[Life, ...]:
         metric_rows(run, standing_in(run, _printed_most(run)), without=stores_of(run).left_out, coded=True)
         .filter(pl.col("value_class") != "null")
         .select("source", "rank", "name", "raw_name", "seq", "line", "t_ns", at(), pl.col("attempt").fill_null(0))
+        .filter(pl.col("at").is_not_null())
     )
-    rows = rows.filter(pl.col("at").is_not_null())
     begins = {s: tuple((one.seq, one) for one in own) for s, own in starts(run).items()} | _silent(rows, run)
     rows = _marked(rows, begins)
     step = pl.col("at")
@@ -203,10 +203,9 @@ def _marked(rows: pl.LazyFrame, begins: _Begins) -> pl.LazyFrame:
 
 
 def _silent(rows: pl.LazyFrame, run: Run) -> dict[str, tuple[tuple[int, Start], ...]]:
-    """Places in sources that only go on counting at which a process began, as another source tells.
+    """Where a process began in sources that only go on counting, as another source tells.
 
-    The first record behind the checkpoint that was loaded or, where none is named, at the step with which the source
-    that tells of the start goes on.
+    It is the first record behind the checkpoint that was loaded or, without one, at the step of the source that tells.
     """
     told = [s for own in starts(run).values() for s in own if s.quote]
     if not told:
@@ -218,14 +217,10 @@ def _silent(rows: pl.LazyFrame, run: Run) -> dict[str, tuple[tuple[int, Start], 
     found: dict[str, dict[int, Start]] = {}
     for start in told:
         own = later.filter((pl.col("source") == start.source) & (pl.col("seq") >= start.seq))["at"]
-        first = start.step + 1 if start.step else int(own[0]) if len(own) else None
-        if first is None:
-            continue
-        behind, before = pl.col("at") >= first, (pl.col("at") < first).any()
-        ends = quiet.group_by("source").agg(seq=pl.col("seq").filter(behind).min(), kept=before)
-        for source, seq, kept in ends.iter_rows():
-            if kept and seq is not None:
-                found.setdefault(source, {}).setdefault(seq, start)
+        behind = pl.col("at") >= (start.step + 1 if start.step else int(own[0]) if len(own) else None)
+        ends = quiet.group_by("source").agg(pl.col("seq").filter(behind).min(), kept=behind.not_().any())
+        for source, seq in ends.filter("kept").drop_nulls("seq").select("source", "seq").iter_rows():
+            found.setdefault(source, {}).setdefault(seq, start)
     return {source: tuple(sorted(places.items())) for source, places in found.items()}
 
 
