@@ -8,6 +8,7 @@ of the CPU seconds above the smallest input's to the ratio of the sizes: 1 is li
 
 Reading alone took, on two shared cores: CSV of 10^6 points 0.6 s, a small file 6 ms, a rank's log of 200 lines 27 ms,
 100 MB of text 3.6 s. A peer's figures for the same inputs come from `commands.py`.
+Restarts are compared with none of them, as the log is as long as before.
 """
 
 from __future__ import annotations
@@ -158,6 +159,8 @@ def main() -> None:
                 if before is not None and larger:
                     ratio = (now[1] - least) / (before[1] - least) / (now[0] / before[0])
                     print(f"   growth {ratio:.2f}", end="")
+                if growth.sizes[0] == 0 and size:
+                    print(f"   {now[1] / least:.2f} of none", end="")
                 print(flush=True)
                 before = now
 
