@@ -126,9 +126,17 @@ def _exits(run: Run) -> Exits:
     first = last_end(run)
     if first is not None and first.rank is not None and first.rank not in found:
         found[first.rank] = Exit(
-            first.rank, first.code, first.pid, forced=False, source=first.source, line=first.line, quote=first.quote,
-            first=True, local_rank=first.local_rank, listed=False,
-        )  # fmt: skip
+            first.rank,
+            first.code,
+            first.pid,
+            forced=str(first.pid) in forced,
+            source=first.source,
+            line=first.line,
+            quote=first.quote,
+            first=True,
+            local_rank=first.local_rank,
+            listed=False,
+        )
     return Exits(found, frozenset(e.source for e in found.values()))
 
 

@@ -120,8 +120,8 @@ def _all_alike(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
     """All ranks of the job timed out in the same call, so that none is missing: what they wait in does not meet."""
     said = complaints(run)
     late = found.keys() & said.late.keys()
-    if not all(stack.raised for stack in found.values()) or recorded(run).dumps:
-        return  # dumps tell of each rank's groups
+    if recorded(run).dumps:
+        return  # they tell of each rank's groups
     if len(late) * 2 <= len(found) or found.keys() & said.own.keys() or len(found) <= max(world(run)):
         return  # of ranks without a gap, so that nobody is missing
     first = found[min(late)]

@@ -151,6 +151,16 @@ def test_the_first_end_that_torchrun_tells_is_how_that_rank_ended_though_no_list
     assert (verdict.culprits, verdict.cause) == ((2,), "silent_death_sigbus")
 
 
+def test_a_worker_that_its_launcher_had_to_kill_was_stuck_and_did_not_die(tmp_path: Path) -> None:
+    ranks = {f"logs/attempt_0/{n}/stderr.log": "" if n == 2 else raised(LATE, n) for n in range(4)}
+    for name in ranks:
+        (tmp_path / name).parent.mkdir(parents=True)
+    forced = "Unable to shutdown process 4711 via Signals.SIGTERM, forcefully exiting via Signals.SIGKILL\n"
+    logs = {"logs/attempt_0/0/stdout.log": STEPS, "run.log": FIRST.format(code=-9) + forced}
+    verdict = judged(tmp_path, ranks | logs)
+    assert (verdict.shape, verdict.culprits) == (Shape.HANG, (2,))
+
+
 def test_the_task_that_srun_calls_out_of_memory_is_the_culprit(tmp_path: Path) -> None:
     ends = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\n" + task("3", "Out Of Memory")
     verdict = judged(tmp_path, {"job-7.out": STEPS, "job-7.err": ends})
