@@ -182,7 +182,7 @@ def findings_of(run: Run, config: RuleConfig, shapes: frozenset[Shape] | None = 
         if not any(table in run.frames for table in rule.needs):
             continue  # a rule says nothing of tables that nobody wrote
         try:
-            yield from rule.check(run, config.for_rule(rule))
+            yield from rule(run, config.for_rule(rule))
         except Exception as error:
             error.add_note(f"in rule {rule.id} ({rule.origin})")
             raise
@@ -204,7 +204,7 @@ def _of_judged(run: Run, config: RuleConfig, found: Sequence[Finding]) -> Iterat
     rest = of_judged(run) if again else run
     for rule in registry.load("rules").rules:
         if rule.id in again:
-            yield from rule.check(rest, config.for_rule(rule))
+            yield from rule(rest, config.for_rule(rule))
 
 
 def _is_over(tried: Attempts, finding: Finding) -> bool:

@@ -1,9 +1,9 @@
 """The four kinds of plugin, and the walk that finds them: one new file is one new plugin, nothing else edited.
 
-A decorator marks a function (`@rule`, `@ingester`, `@renderer`); a dialect is a module-level value named `DIALECT`, or
-one of `DIALECTS`, as the tables of trainers give them.
-`load()` walks the package folders in sorted order, then the entry points `forensics.rules`, `.ingesters`,
-`.dialects` and `.renderers`. Nothing is ever loaded from a run directory.
+A decorator makes a rule of a function (`@rule`) or marks it (`@ingester`, `@renderer`); a dialect is a module-level
+value named `DIALECT`, or one of `DIALECTS`, as the tables of trainers give them. `load()` walks the package folders in
+sorted order, then the entry points `forensics.rules`, `.ingesters`, `.dialects` and `.renderers`. Nothing is ever
+loaded from a run directory.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from types import FunctionType, ModuleType
+from typing import Any, Literal, Required, TypedDict, TypeVar, Unpack, cast
 
-if TYPE_CHECKING:
-    from forensics.model import Shape
+from forensics.model import Causal, Confidence, Evidence, Finding, Number, Onset, Severity, Shape
 
 T = TypeVar("T")
 Kind = Literal["rules", "ingesters", "dialects", "renderers"]
@@ -65,18 +64,50 @@ class Ingester:
     beside: tuple[tuple[str, str], ...] = ()
 
 
+class _Fields(TypedDict, total=False):
+    """The fields of a finding but for those that its rule declares."""
+
+    severity: Required[Severity]
+    confidence: Required[Confidence]
+    title: Required[str]
+    because: Required[str]
+    evidence: Required[tuple[Evidence, ...]]
+    onset: Onset
+    culprits: tuple[int, ...]
+    cause: str
+    causal: Causal
+    numbers: Mapping[str, Number]
+    likely: tuple[str, ...]
+    next: tuple[str, ...]
+    decides: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A symptom and the function that finds it: `check(run, config) -> Iterator[Finding]`."""
+    """A symptom and the function that finds it; id and slug are those of its page, the docstring of its module.
+
+    `config` is the class of the thresholds that its page lists; `find(run, config)` gives its findings, or `find(run)`
+    where it reads none of them itself: they are those of an analysis, which asks the run for them.
+    """
 
     id: str
     slug: str
     shape: Shape
     needs: tuple[str, ...]
-    check: Callable[..., Any]
+    find: FunctionType
     config: type | None
     doc: str
     origin: str
+
+    def __call__(self, run: object, config: object = None) -> Iterator[Finding]:
+        """Give what the rule finds in a run (a `Run` of the store); without `config` by its own thresholds."""
+        if self.config is None or self.find.__code__.co_argcount == 1:
+            return self.find(run)
+        return self.find(run, config or self.config())
+
+    def finding(self, *, shape: Shape | None = None, **fields: Unpack[_Fields]) -> Finding:
+        """Make a finding of this rule, of its shape where no other is given."""
+        return Finding(rule=self.id, shape=shape or self.shape, **fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +147,16 @@ class Registry:
 
 
 def rule(
-    rule_id: str, *, shape: Shape, needs: tuple[str, ...], config: type | None = None
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Mark a function as a rule; its module docstring starts with `ID slug: one sentence`."""
+    *, shape: Shape, needs: tuple[str, ...], config: type | None = None
+) -> Callable[[Callable[..., Iterator[Finding]]], Rule]:
+    """Make a rule of a function; its module's docstring, the rule's page, begins with `ID slug: one sentence`."""
 
-    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
+    def declared(function: Callable[..., Iterator[Finding]]) -> Rule:
         doc = _module_doc(function)
-        slug = doc.split(":", 1)[0].split()[-1] if doc else ""
-        value = Rule(rule_id, slug, shape, needs, function, config, doc, function.__module__)
-        setattr(function, _MARK, value)
-        return function
+        rule_id, slug = doc.split(":", 1)[0].split()
+        return Rule(rule_id, slug, shape, needs, cast("FunctionType", function), config, doc, function.__module__)
 
-    return mark
+    return declared
 
 
 def ingester(  # noqa: PLR0913 - each is a fact of the format, and named
@@ -217,7 +246,7 @@ def _plugins(module: ModuleType) -> Iterator[Any]:
         yield dialect
     yield from getattr(module, "DIALECTS", ())
     for value in vars(module).values():
-        plugin = getattr(value, _MARK, None)
+        plugin = value if isinstance(value, Rule) else getattr(value, _MARK, None)
         if plugin is not None and plugin.origin == module.__name__:
             yield plugin
 

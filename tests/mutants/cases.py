@@ -119,7 +119,7 @@ def _noted(rule: registry.Rule, into: dict[str, tuple[Any, ...]]) -> registry.Ru
     """The rule, which also notes what it found."""
 
     def check(run: Run, config: Any) -> tuple[Any, ...]:
-        into[rule.id] = tuple(rule.check(run, config))
+        into[rule.id] = tuple(rule(run, config))
         return into[rule.id]
 
     return replace(rule, check=check)

@@ -175,7 +175,7 @@ def healthy(kind: str, rng: np.random.Generator) -> Made:
 
 def found(made: Made) -> list[Finding]:
     run = made.run()
-    return [f for rule in RULES for f in rule.check(run, rule.config() if rule.config else None)]
+    return [f for rule in RULES for f in rule(run)]
 
 
 def of_loss(change: Callable[[Seed], Floats]) -> Callable[[Seed], Made]:

@@ -89,7 +89,7 @@ def restarted_run(
 
 def found(run: Run, *ids: str) -> list[Finding]:
     rules = [r for r in RULES if not ids or r.id in ids]
-    return [f for r in rules for f in r.check(run, r.config() if r.config else None)]
+    return [f for r in rules for f in r(run)]
 
 
 def made(seed: int, kind: str) -> Run:

@@ -108,7 +108,7 @@ def healthy_rl(seed: int) -> dict[str, Floats]:
 
 def found(run: Run, *ids: str) -> list[Finding]:
     rules = [r for r in RULES if not ids or r.id in ids]
-    return [f for r in rules for f in r.check(run, r.config() if r.config else None)]
+    return [f for r in rules for f in r(run)]
 
 
 def rl_run(series: Series) -> Run:

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of, result_evidence
 from forensics.store.run import Run
@@ -48,18 +48,15 @@ class Config:
     other: float = 0.1
 
 
-@rule("EVL019", shape=Shape.BAD_EVAL, needs=("evals",), config=Config)
-def answers_not_found(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("evals",), config=Config)
+def answers_not_found(run: Run, cfg: Config) -> Iterator[Finding]:
     """Report each task of which one filter finds no answer and another does."""
-    cfg = cfg or Config()
     rows = run.collect("evals").filter((pl.col("metric") == "exact_match") & pl.col("filter").is_not_null())
     for _, part in rows.group_by("source", "task", maintain_order=True):
         low, high = part.sort("value").row(0, named=True), part.sort("value").row(-1, named=True)
         if low["value"] is None or low["value"] > cfg.strict or not high["value"] >= cfg.other:
             continue
-        yield Finding(
-            rule="EVL019",
-            shape=Shape.BAD_EVAL,
+        yield answers_not_found.finding(
             severity=Severity.WARNING,
             confidence=Confidence.HIGH,
             title=f"{name_of(low)} is {low['value']:.3g} while {high['filter']} finds {high['value']:.3g}",
@@ -67,7 +64,6 @@ def answers_not_found(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
             evidence=(result_evidence(low), result_evidence(high, EvidenceRole.RELATED)),
             onset=Onset(step=low["step"]),
             cause="answers_not_found",
-            causal=Causal.ROOT,
             numbers={"strict": low["value"], "other": high["value"]},
             likely=("the chat template was not applied", "answers in another form than the filter expects"),
             next=("apply the chat template or give few-shot examples", "look at the answers with --log_samples"),

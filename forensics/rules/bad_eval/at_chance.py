@@ -54,19 +54,16 @@ class Config:
     errors: float = 2.0
 
 
-@rule("EVL012", shape=Shape.BAD_EVAL, needs=("evals",), config=Config)
-def at_chance(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("evals",), config=Config)
+def at_chance(run: Run, cfg: Config) -> Iterator[Finding]:
     """Report the last results when every task of known chance is at it."""
-    cfg = cfg or Config()
     last = [rows[-1] for key, rows in courses(run).items() if key[1] in ("acc", "acc_norm")]
     known = [(row, chance) for row in last if (chance := chance_of(row["task"])) is not None]
     tasks = {row["task"] for row, _ in known}
     if len(tasks) < cfg.tasks or not all(_is_chance(row, chance, cfg) for row, chance in known):
         return
     row, chance = known[0]
-    yield Finding(
-        rule="EVL012",
-        shape=Shape.BAD_EVAL,
+    yield at_chance.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"all {len(tasks)} tasks of known chance are at it: {row['task']} {row['value']:.3g}, chance {chance:g}",

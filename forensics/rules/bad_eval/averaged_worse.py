@@ -41,7 +41,7 @@ import numpy as np
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.case.evidence import metric_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
@@ -56,10 +56,9 @@ class Config:
     last: int = 3
 
 
-@rule("EVL023", shape=Shape.BAD_EVAL, needs=("metrics",), config=Config)
-def averaged_worse(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("metrics",), config=Config)
+def averaged_worse(run: Run, cfg: Config) -> Iterator[Finding]:
     """Compare each averaged metric with its plain one."""
-    cfg = cfg or Config()
     every = eval_curves(run)
     plain = {_EMA.sub("/", c.name).strip("/"): c for c in every if not _EMA.search(c.name)}
     plain |= {re.sub(r"[_/. -]", "/", name): c for name, c in plain.items()}
@@ -84,9 +83,7 @@ def _far(own: EvalCurve, averaged: EvalCurve, cfg: Config) -> tuple[int, int] | 
 
 def _finding(own: EvalCurve, averaged: EvalCurve, places: tuple[int, int]) -> Finding:
     mine, other = own.row(places[0]), averaged.row(places[1])
-    return Finding(
-        rule="EVL023",
-        shape=Shape.BAD_EVAL,
+    return averaged_worse.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"{averaged.name} is {other['value']:.4g} at step {other['at']}, without averaging {mine['value']:.4g}",
@@ -94,7 +91,6 @@ def _finding(own: EvalCurve, averaged: EvalCurve, places: tuple[int, int]) -> Fi
         evidence=(metric_evidence(other), metric_evidence(mine, EvidenceRole.RELATED)),
         onset=Onset(step=other["at"]),
         cause="averaged_weights",
-        causal=Causal.ROOT,
         numbers={"averaged": other["value"], "plain": mine["value"]},
         likely=("the decay of the average is too near to one for so few steps", "the average was not loaded on resume"),
         next=("evaluate the weights themselves", "lower the decay of the average, or start it later"),

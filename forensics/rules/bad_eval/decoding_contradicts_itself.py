@@ -48,10 +48,9 @@ from forensics.registry import rule
 from forensics.store.run import Run
 
 
-@rule("EVL004", shape=Shape.BAD_EVAL, needs=("facts",))
-def decoding_contradicts_itself(run: Run, cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("facts",))
+def decoding_contradicts_itself(run: Run) -> Iterator[Finding]:
     """Look at `do_sample` and `temperature` of each file of generation settings; say it once."""
-    del cfg
     facts = run.scan("facts").filter((pl.col("family") == "generation") & pl.col("value").is_not_null()).collect()
     for _, rows in facts.sort("source", maintain_order=True).group_by("source", maintain_order=True):
         known = {str(row["key"]): row for row in rows.iter_rows(named=True)}
@@ -76,9 +75,7 @@ def _judged(sampling: Mapping[str, Any], heat: Mapping[str, Any]) -> Finding | N
 
 def _finding(sampling: Mapping[str, Any], heat: Mapping[str, Any], *, zero: bool) -> Finding:
     state = "on" if zero else "off"
-    return Finding(
-        rule="EVL004",
-        shape=Shape.BAD_EVAL,
+    return decoding_contradicts_itself.finding(
         severity=Severity.WARNING if zero else Severity.INFO,
         confidence=Confidence.MEDIUM if zero else Confidence.LOW,
         title=f"sampling is {state} and the temperature is {heat['value']}",

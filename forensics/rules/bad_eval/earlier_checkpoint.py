@@ -54,10 +54,9 @@ class Config:
     share: float = 0.75
 
 
-@rule("EVL025", shape=Shape.BAD_EVAL, needs=("evals", "checkpoints"), config=Config)
-def earlier_checkpoint(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("evals", "checkpoints"), config=Config)
+def earlier_checkpoint(run: Run, cfg: Config) -> Iterator[Finding]:
     """Compare the latest evaluated step with the last checkpoint."""
-    cfg = cfg or Config()
     evals = run.scan("evals").filter(pl.col("step").is_not_null() & pl.col("value").is_not_null()).collect()
     saved = (
         run.scan("checkpoints")
@@ -71,9 +70,7 @@ def earlier_checkpoint(run: Run, cfg: Config | None = None) -> Iterator[Finding]
     if row["step"] >= cfg.share * last["step"]:
         return
     is_only = evals["step"].n_unique() == 1
-    yield Finding(
-        rule="EVL025",
-        shape=Shape.BAD_EVAL,
+    yield earlier_checkpoint.finding(
         severity=Severity.WARNING if is_only else Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"the checkpoint of step {row['step']} was evaluated, the last one is of step {last['step']}",

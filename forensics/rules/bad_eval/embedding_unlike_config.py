@@ -47,8 +47,8 @@ from forensics.registry import rule
 from forensics.store.run import Run
 
 
-@rule("EVL005", shape=Shape.BAD_EVAL, needs=("facts",))
-def embedding_unlike_config(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("facts",))
+def embedding_unlike_config(run: Run) -> Iterator[Finding]:
     """Compare the rows of the embedding with the size that the settings beside it state."""
     rows = weight_rows(run)
     if rows is None:
@@ -57,9 +57,7 @@ def embedding_unlike_config(run: Run, _cfg: None = None) -> Iterator[Finding]:
     if stated is None or stated.value == rows.value:
         return
     is_short = rows.value < stated.value
-    yield Finding(
-        rule="EVL005",
-        shape=Shape.BAD_EVAL,
+    yield embedding_unlike_config.finding(
         severity=Severity.WARNING if is_short else Severity.INFO,
         confidence=Confidence.HIGH,
         title=f"the weights have {rows.value} embeddings, their settings state {stated.value}",

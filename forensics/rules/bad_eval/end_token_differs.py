@@ -40,15 +40,14 @@ import polars as pl
 
 from forensics.analyses.evals.vocabulary import numbers_under, special_ids
 from forensics.case.evidence import fact_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
 
-@rule("EVL003", shape=Shape.BAD_EVAL, needs=("facts",))
-def end_token_differs(run: Run, cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("facts",))
+def end_token_differs(run: Run) -> Iterator[Finding]:
     """Look for the tokenizer's end of text among the ids at which generation stops."""
-    del cfg
     stated = _end_token(run)
     stops = numbers_under(run, "eos_token_id", "generation") or numbers_under(run, "eos_token_id", "config")
     if stated is None or not stops:
@@ -60,16 +59,13 @@ def end_token_differs(run: Run, cfg: None = None) -> Iterator[Finding]:
         return
     (own,) = ids
     shown = ", ".join(map(str, sorted(stop_ids)))
-    yield Finding(
-        rule="EVL003",
-        shape=Shape.BAD_EVAL,
+    yield end_token_differs.finding(
         severity=Severity.WARNING,
         confidence=Confidence.LOW,
         title=f"generation stops at id {shown}, the tokenizer ends texts with {own} ({token})",
         because="the tokenizer's end of text is not among the ids at which generation stops",
         evidence=(fact_evidence(stops[0][1], EvidenceRole.PRIMARY), fact_evidence(row)),
         cause="end_token",
-        causal=Causal.ROOT,
         numbers={"tokenizer": own, "generation": shown},
         likely=("settings of another model were copied", "the end of text was changed for fine-tuning"),
         next=("set eos_token_id of the generation settings to the tokenizer's", "evaluate again"),

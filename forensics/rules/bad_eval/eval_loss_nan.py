@@ -56,7 +56,7 @@ import polars as pl
 from forensics.case.evidence import at_step, metric_evidence
 from forensics.case.nonfinite import watched, watched_series
 from forensics.case.steps import SERIES
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
@@ -75,8 +75,8 @@ _LATER = (
 )
 
 
-@rule("EVL027", shape=Shape.BAD_EVAL, needs=("metrics",))
-def eval_loss_nan(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("metrics",))
+def eval_loss_nan(run: Run) -> Iterator[Finding]:
     """Find the evaluation loss that is no number although the training loss is one."""
     if not watched_series(run).filter((pl.col("role") == "eval") & (pl.col("n_bad") > 0)).height:
         return
@@ -112,9 +112,7 @@ def _finding(own: pl.DataFrame, severity: Severity) -> Finding:
     where = "in every evaluation" if always else f"from {at_step(first['at'])} on"
     if not own["bad"][-1]:
         where = f"at {at_step(first['at'])}" + (f" and {len(rows) - 1} more times" if len(rows) > 1 else "")
-    return Finding(
-        rule="EVL027",
-        shape=Shape.BAD_EVAL,
+    return eval_loss_nan.finding(
         severity=severity,
         confidence=Confidence.HIGH if len(rows) > 1 else Confidence.MEDIUM,
         title=f"{first['raw_name'] or first['name']} is {what} {where}, while the training loss stays finite",
@@ -129,7 +127,6 @@ def _finding(own: pl.DataFrame, severity: Severity) -> Finding:
         ),
         onset=Onset(step=first["at"], t_ns=first["t_ns"], step_lo=finite[0]["at"] if finite else None),
         cause="eval_loss_nan",
-        causal=Causal.ROOT,
         numbers={"evaluations": own.height, "not_finite": len(rows)},
         likely=_FROM_FIRST if always else _LATER,
         next=(

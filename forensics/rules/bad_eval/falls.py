@@ -67,7 +67,7 @@ from dataclasses import dataclass
 from forensics.analyses.evals.causes import Diagnosed, diagnosed, words_of
 from forensics.analyses.evals.falls import Fall
 from forensics.case.evidence import metric_evidence
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
+from forensics.model import Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of, result_evidence
 from forensics.store.run import Run
@@ -96,8 +96,8 @@ class Config:
     lost: float = 0.2
 
 
-@rule("EVL013", shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"), config=Config)
-def falls(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"), config=Config)
+def falls(run: Run, cfg: Config) -> Iterator[Finding]:
     """Report the first evaluation whose scores fell, and the setting that changed with it."""
     found = run.derived(diagnosed)
     if found is not None and found.cause != "wrong_checkpoint":
@@ -111,9 +111,7 @@ def _finding(found: Diagnosed, cfg: Config) -> Finding:
     more = f"; {len(fall.tasks)} results fell like that" if len(fall.tasks) > 1 else ""
     said = f"with {changed[0].family} changed: {words_of(changed)}" if changed else "and no recorded setting differs"
     is_far = fall.errors >= cfg.errors and fall.lost >= cfg.lost
-    return Finding(
-        rule="EVL013",
-        shape=Shape.BAD_EVAL,
+    return falls.finding(
         severity=Severity.ERROR if is_far else Severity.WARNING,
         confidence=Confidence.HIGH if changed and is_far else Confidence.MEDIUM,
         title=(
@@ -129,7 +127,6 @@ def _finding(found: Diagnosed, cfg: Config) -> Finding:
         ),
         onset=Onset(step=fall.step, step_lo=fall.step_before),
         cause=found.cause,
-        causal=Causal.ROOT,
         numbers={"best": before["value"], "last": after["value"], "errors": test.errors, "tasks": len(fall.tasks)},
         likely=_likely(found),
         next=(_first_action(found), *_further(found)),

@@ -57,7 +57,7 @@ from itertools import pairwise
 import polars as pl
 
 from forensics.analyses.evals.results import Row, age
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import result_evidence
 from forensics.store.run import Run
@@ -66,8 +66,8 @@ _FEWEST = 10
 _KEY = ("task", "metric", "filter")
 
 
-@rule("EVL017", shape=Shape.BAD_EVAL, needs=("evals",))
-def identical(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("evals",))
+def identical(run: Run) -> Iterator[Finding]:
     """Report the first two files that follow each other in step and time and are equal in every metric."""
     rows = run.collect("evals").filter(pl.col("value").is_finite())
     files = {str(source): part.to_dicts() for (source,), part in rows.group_by("source", maintain_order=True)}
@@ -90,9 +90,7 @@ def _equal(before: Sequence[Row], after: Sequence[Row]) -> int:
 
 
 def _finding(before: Row, after: Row, count: int) -> Finding:
-    return Finding(
-        rule="EVL017",
-        shape=Shape.BAD_EVAL,
+    return identical.finding(
         severity=Severity.WARNING,
         confidence=Confidence.HIGH,
         title=f"two results of different checkpoints are equal in all {count} metrics, to the last digit",
@@ -100,7 +98,6 @@ def _finding(before: Row, after: Row, count: int) -> Finding:
         evidence=(result_evidence(after), result_evidence(before, EvidenceRole.RELATED)),
         onset=Onset(step=after["step"], step_lo=before["step"]),
         cause="identical_results",
-        causal=Causal.ROOT,
         numbers={"metrics": count},
         likely=("the same checkpoint was evaluated twice", "answers came from a cache"),
         next=("compare the hashes of the two checkpoints", "evaluate again without a cache"),

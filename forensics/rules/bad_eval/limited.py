@@ -39,8 +39,8 @@ from forensics.store.run import Run
 _SHOWN = 3
 
 
-@rule("EVL011", shape=Shape.BAD_EVAL, needs=("evals",))
-def limited(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("evals",))
+def limited(run: Run) -> Iterator[Finding]:
     """Report results of a limited evaluation, once."""
     tasks: dict[tuple[str, str], Row] = {}
     for row in run.collect("evals").iter_rows(named=True):
@@ -51,9 +51,7 @@ def limited(run: Run, _cfg: None = None) -> Iterator[Finding]:
     rows = list(tasks.values())
     settings = settings_of(rows[0])
     limit, whole = settings.get("limit", "not stated"), settings.get("n_original", "?")
-    yield Finding(
-        rule="EVL011",
-        shape=Shape.BAD_EVAL,
+    yield limited.finding(
         severity=Severity.WARNING,
         confidence=Confidence.HIGH,
         title=f"{rows[0]['task']} was evaluated on {rows[0]['n'] or '?'} of {whole} documents (limit {limit})",

@@ -43,8 +43,8 @@ from forensics.store.run import Run
 _SHOWN = 5
 
 
-@rule("EVL010", shape=Shape.BAD_EVAL, needs=("evals",))
-def not_a_number(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("evals",))
+def not_a_number(run: Run) -> Iterator[Finding]:
     """Report all scores that are no number, once."""
     value = pl.col("value")
     rows = run.scan("evals").filter(value.is_null() | ~value.is_finite()).collect().to_dicts()
@@ -52,9 +52,7 @@ def not_a_number(run: Run, _cfg: None = None) -> Iterator[Finding]:
     if not bad:
         return
     first = bad[0]
-    yield Finding(
-        rule="EVL010",
-        shape=Shape.BAD_EVAL,
+    yield not_a_number.finding(
         severity=Severity.WARNING,
         confidence=Confidence.HIGH,
         title=f"{name_of(first)} is {first['value']}" + (f", and {len(bad) - 1} more scores" if len(bad) > 1 else ""),

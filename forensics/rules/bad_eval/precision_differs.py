@@ -66,8 +66,8 @@ _TRAINED_COARSE = r"(?i)load_in_[48]bit|quantization_bit|bnb_4bit|qlora"
 _WIDE = re.compile(r"(?i)^(?:torch\.)?(?:bf16|bfloat16|bf16-mixed|amp_bf16|float32|fp32|32|32-true)$")
 
 
-@rule("EVL024", shape=Shape.BAD_EVAL, needs=("evals", "facts"))
-def precision_differs(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("evals", "facts"))
+def precision_differs(run: Run) -> Iterator[Finding]:
     """Report the first file of results that was made in a coarser precision."""
     trained = _trained(run)
     if trained is None:
@@ -104,9 +104,7 @@ def _loaded(row: Row) -> tuple[str, str] | None:
 
 def _finding(row: Row, trained: Mapping[str, Any], loaded: str, kind: str) -> Finding:
     is_coarse = kind == "quantised"
-    return Finding(
-        rule="EVL024",
-        shape=Shape.BAD_EVAL,
+    return precision_differs.finding(
         severity=Severity.WARNING if is_coarse else Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"the model was evaluated with {loaded}, and trained with {trained['key']} = {trained['value']}",

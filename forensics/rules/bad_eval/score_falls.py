@@ -44,7 +44,7 @@ from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.curves.noise import MAD_TO_SIGMA
 from forensics.case.evidence import metric_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
@@ -60,10 +60,9 @@ class Config:
     percent: float = 10.0
 
 
-@rule("EVL022", shape=Shape.BAD_EVAL, needs=("metrics",), config=Config)
-def score_falls(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("metrics",), config=Config)
+def score_falls(run: Run, cfg: Config) -> Iterator[Finding]:
     """Report the score that fell furthest from its best."""
-    cfg = cfg or Config()
     falls = [(c, best) for c in eval_curves(run) if c.higher and (best := _best(c, cfg)) is not None]
     losses = [c for c in curves(run, "loss") if c.at.null_count() == 0] if falls else []
     falls = [(c, best) for c, best in falls if any(_improved(loss, c, best, cfg) for loss in losses)]
@@ -97,9 +96,7 @@ def _improved(loss: Curve, curve: EvalCurve, best: int, cfg: Config) -> bool:
 def _finding(curve: EvalCurve, best: int, count: int) -> Finding:
     top, last = curve.row(best), curve.row(-1)
     more = f"; {count} scores fell like that" if count > 1 else ""
-    return Finding(
-        rule="EVL022",
-        shape=Shape.BAD_EVAL,
+    return score_falls.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=(
@@ -110,7 +107,6 @@ def _finding(curve: EvalCurve, best: int, count: int) -> Finding:
         evidence=(metric_evidence(last), metric_evidence(top, EvidenceRole.RELATED)),
         onset=Onset(step=top["at"]),
         cause="overfitting",
-        causal=Causal.ROOT,
         numbers={"best": top["value"], "last": last["value"], "best_step": top["at"]},
         likely=("overfitting, or forgetting in fine-tuning", "the data changed after the best step"),
         next=(f"take the checkpoint of step {top['at']}", "evaluate it and the last one on more documents"),

@@ -51,8 +51,8 @@ from forensics.store.run import Run
 _MOST = 20_000
 
 
-@rule("EVL014", shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"))
-def settings_change(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"))
+def settings_change(run: Run) -> Iterator[Finding]:
     """Report the first pair of results with unequal settings, and how many tasks have such."""
     unlike = [(a, b, found) for a, b in following(courses(run))[:_MOST] if (found := compared(a, b).blocks)]
     fallen = run.derived(diagnosed)
@@ -61,9 +61,7 @@ def settings_change(run: Run, _cfg: None = None) -> Iterator[Finding]:
     before, after, found = min(unlike, key=lambda one: all(u.family == "documents" for u in one[2]))
     of_documents = all(u.family == "documents" for u in found)
     tasks = {b["task"] for _, b, _ in unlike}
-    yield Finding(
-        rule="EVL014",
-        shape=Shape.BAD_EVAL,
+    yield settings_change.finding(
         severity=Severity.INFO if of_documents else Severity.WARNING,
         confidence=Confidence.HIGH,
         title=f"{after['task']} was evaluated with other settings than before: {'; '.join(u.words for u in found[:3])}",

@@ -49,19 +49,16 @@ from forensics.registry import rule
 from forensics.store.run import Run
 
 
-@rule("EVL001", shape=Shape.BAD_EVAL, needs=("facts",))
-def tokens_beyond_vocabulary(run: Run, cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("facts",))
+def tokens_beyond_vocabulary(run: Run) -> Iterator[Finding]:
     """Compare the highest id of the tokenizer with the vocabulary size of the model."""
-    del cfg
     rows = embedding_rows(run)
     base, every = token_ids(run, "max_base_id"), token_ids(run, "max_id")
     highest = every or base
     if rows is None or highest is None or highest.value < rows.value:
         return
     is_base = base is not None and base.value >= rows.value
-    yield Finding(
-        rule="EVL001",
-        shape=Shape.BAD_EVAL,
+    yield tokens_beyond_vocabulary.finding(
         severity=Severity.WARNING if is_base else Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"the tokenizer gives ids up to {highest.value}, the model has {rows.value} embeddings",

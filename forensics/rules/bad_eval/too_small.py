@@ -47,10 +47,9 @@ class Config:
     half_width: float = 0.05
 
 
-@rule("EVL016", shape=Shape.BAD_EVAL, needs=("evals",), config=Config)
-def too_small(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("evals",), config=Config)
+def too_small(run: Run, cfg: Config) -> Iterator[Finding]:
     """Report the tasks with the largest errors, once."""
-    cfg = cfg or Config()
     last = [rows[-1] for key, rows in courses(run).items() if is_share(key[1])]
     inside = {task for row in last for task in members_of(row)}
     wide = [row for row in last if row["task"] not in inside and 2 * _error(row) > cfg.half_width]
@@ -58,9 +57,7 @@ def too_small(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
         return
     wide.sort(key=lambda row: -_error(row))
     first = wide[0]
-    yield Finding(
-        rule="EVL016",
-        shape=Shape.BAD_EVAL,
+    yield too_small.finding(
         severity=Severity.INFO,
         confidence=Confidence.HIGH,
         title=f"{name_of(first)} is {first['value']:.3g} ± {2 * _error(first):.2g} (95 %): too few documents",

@@ -65,8 +65,8 @@ _HELD_BACK = re.compile(r"(?i)test|valid|dev|eval")
 _EVALUATED = ("task.dataset_path", "task.hf_repo")
 
 
-@rule("EVL026", shape=Shape.BAD_EVAL, needs=("evals", "facts"))
-def trained_on_evaluated(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("evals", "facts"))
+def trained_on_evaluated(run: Run) -> Iterator[Finding]:
     """Report the first data set that was trained on and is scored, a held-back split first."""
     tasks = _evaluated(run)
     if not tasks:
@@ -105,9 +105,7 @@ def _is_held_back(row: Mapping[str, Any], split: Mapping[str, str]) -> bool:
 
 def _finding(row: Mapping[str, Any], result: Row, *, held_back: bool) -> Finding:
     what = "a split that is held back" if held_back else "no split, or the one for training"
-    return Finding(
-        rule="EVL026",
-        shape=Shape.BAD_EVAL,
+    return trained_on_evaluated.finding(
         severity=Severity.WARNING if held_back else Severity.INFO,
         confidence=Confidence.MEDIUM if held_back else Confidence.LOW,
         title=f"{_plain(row['value'])} is trained on, and {result['task']} scores it",

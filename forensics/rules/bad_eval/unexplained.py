@@ -40,7 +40,7 @@ from math import hypot
 from forensics.analyses.evals.causes import diagnosed
 from forensics.analyses.evals.results import Row, courses
 from forensics.analyses.evals.settings import compared
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import following, name_of, result_evidence
 from forensics.store.run import Run
@@ -55,10 +55,9 @@ class Config:
     errors: float = 5.0
 
 
-@rule("EVL018", shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"), config=Config)
-def unexplained(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"), config=Config)
+def unexplained(run: Run, cfg: Config) -> Iterator[Finding]:
     """Report the pair of equal evaluations that lies furthest apart."""
-    cfg = cfg or Config()
     if run.derived(diagnosed) is not None:
         return
     named = [(a, b) for a, b in following(courses(run))[:_MOST] if a["model"] and a["source"] != b["source"]]
@@ -68,9 +67,7 @@ def unexplained(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
         return
     errors, before, after = max(alike, key=lambda item: item[0])
     care = compared(before, after).care
-    yield Finding(
-        rule="EVL018",
-        shape=Shape.BAD_EVAL,
+    yield unexplained.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"{name_of(after)} is {after['value']:.4g} and was {before['value']:.4g}; nothing recorded explains it",
@@ -78,7 +75,6 @@ def unexplained(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
         evidence=(result_evidence(after), result_evidence(before, EvidenceRole.RELATED)),
         onset=Onset(step=after["step"]),
         cause="cause_not_recorded",
-        causal=Causal.ROOT,
         numbers={"errors": errors, "pairs": len(alike)},
         likely=("another version of a library or kernel", "code or weights that changed under the same name"),
         next=("record pip freeze and the environment with each evaluation", "evaluate twice in one environment"),

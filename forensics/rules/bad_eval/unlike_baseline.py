@@ -47,22 +47,19 @@ from forensics.rules.bad_eval.falls import Config
 from forensics.store.run import Run
 
 
-@rule("EVL021", shape=Shape.BAD_EVAL, needs=("comparisons",), config=Config)
-def unlike_baseline(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("comparisons",), config=Config)
+def unlike_baseline(run: Run, cfg: Config) -> Iterator[Finding]:
     """Report the first metric that cannot be compared, and how many cannot."""
     rows = run.collect("comparisons").filter(pl.col("blocks").is_not_null()).to_dicts()
     if not rows:
         return
-    cfg = cfg or Config()
     far = [row for row in rows if _is_far(row, cfg)]
     first = min(far, key=lambda row: row["value"] - row["base_value"]) if far else rows[0]
     places = (
         (first["source"], first["line"], first["value"], EvidenceRole.PRIMARY),
         (first["base_source"], first["base_line"], first["base_value"], EvidenceRole.RELATED),
     )
-    yield Finding(
-        rule="EVL021",
-        shape=Shape.BAD_EVAL,
+    yield unlike_baseline.finding(
         severity=Severity.ERROR if far else Severity.WARNING,
         confidence=Confidence.HIGH,
         title=(

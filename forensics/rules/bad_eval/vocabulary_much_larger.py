@@ -35,7 +35,7 @@ from dataclasses import dataclass
 
 from forensics.analyses.evals.vocabulary import embedding_rows, token_ids
 from forensics.case.evidence import fact_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
@@ -48,25 +48,21 @@ class MuchLarger:
     padding: int = 8192
 
 
-@rule("EVL002", shape=Shape.BAD_EVAL, needs=("facts",), config=MuchLarger)
-def vocabulary_much_larger(run: Run, cfg: MuchLarger | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("facts",), config=MuchLarger)
+def vocabulary_much_larger(run: Run, cfg: MuchLarger) -> Iterator[Finding]:
     """Compare the number of tokens of the tokenizer with the vocabulary size of the model."""
-    cfg = cfg or MuchLarger()
     rows, tokens = embedding_rows(run), token_ids(run, "n_tokens")
     if rows is None or tokens is None:
         return
     if rows.value <= cfg.factor * tokens.value or rows.value - tokens.value <= cfg.padding:
         return
-    yield Finding(
-        rule="EVL002",
-        shape=Shape.BAD_EVAL,
+    yield vocabulary_much_larger.finding(
         severity=Severity.WARNING,
         confidence=Confidence.LOW,
         title=f"the model has {rows.value} embeddings, its tokenizer {tokens.value} tokens",
         because="no padding explains so many rows",
         evidence=(fact_evidence(rows.row, EvidenceRole.PRIMARY), fact_evidence(tokens.row)),
         cause="tokenizer_mismatch",
-        causal=Causal.ROOT,
         numbers={"embeddings": rows.value, "tokens": tokens.value},
         likely=("the model was trained with another tokenizer", "rows are reserved for other kinds of input"),
         next=("take the tokenizer with which the model was trained", "decode a line of the training data with it"),

@@ -43,7 +43,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.evals.results import Row
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
+from forensics.model import Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of
 from forensics.store.run import Run
@@ -63,10 +63,9 @@ class Config:
     alpha: float = 0.05
 
 
-@rule("EVL020", shape=Shape.BAD_EVAL, needs=("comparisons",), config=Config)
-def worse_than_baseline(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("comparisons",), config=Config)
+def worse_than_baseline(run: Run, cfg: Config) -> Iterator[Finding]:
     """Report the metric that fell with the smallest p, and how many did."""
-    cfg = cfg or Config()
     tested = run.scan("comparisons").filter(pl.col("p").is_not_null()).collect()
     worse = tested.filter((pl.col("p") < cfg.alpha) & pl.col("worse")).sort("p", maintain_order=True).to_dicts()
     if worse:
@@ -84,9 +83,7 @@ def _finding(row: Row, count: int, tested: int) -> Finding:
         if row["cause"]
         else "evaluate the baseline once more with this run's command; record configuration, data hashes and pip freeze"
     )
-    return Finding(
-        rule="EVL020",
-        shape=Shape.BAD_EVAL,
+    return worse_than_baseline.finding(
         severity=Severity.ERROR,
         confidence=Confidence.HIGH if row["p"] < 0.001 else Confidence.MEDIUM,
         title=f"{name_of(row)} is {row['value']:.4g}, in the baseline {row['base_value']:.4g}; {count}/{tested} fell",
@@ -94,7 +91,6 @@ def _finding(row: Row, count: int, tested: int) -> Finding:
         evidence=_evidence(row),
         onset=Onset(step=row["step"]),
         cause=_CAUSES.get(row["family"], "training_differs") if row["cause"] else "cause_not_recorded",
-        causal=Causal.ROOT,
         numbers={"value": row["value"], "baseline": row["base_value"], "p": row["p"], "worse": count},
         likely=likely,
         next=(undo, "see every difference: forensics diff GOOD BAD --section config --section evals"),

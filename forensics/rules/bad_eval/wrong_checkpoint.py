@@ -40,17 +40,16 @@ from collections.abc import Iterator
 from forensics.analyses.evals.causes import diagnosed
 from forensics.analyses.evals.results import Row
 from forensics.analyses.evals.sittings import evaluated_step, filed_step, of_wrong_checkpoint, weights_of
-from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import result_evidence
 from forensics.rules.bad_eval.falls import Config
 from forensics.store.run import Run
 
 
-@rule("EVL015", shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"), config=Config)
-def wrong_checkpoint(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"), config=Config)
+def wrong_checkpoint(run: Run, cfg: Config) -> Iterator[Finding]:
     """Report each file of results that is filed under another step than that of its weights."""
-    cfg = cfg or Config()
     found = run.derived(diagnosed)
     fall = found.fall if found is not None and found.cause == "wrong_checkpoint" else None
     is_far = fall is not None and fall.errors >= cfg.errors and fall.lost >= cfg.lost
@@ -61,9 +60,7 @@ def wrong_checkpoint(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
 
 def _finding(row: Row, *, is_far: bool) -> Finding:
     filed, made = filed_step(row), evaluated_step(row)
-    return Finding(
-        rule="EVL015",
-        shape=Shape.BAD_EVAL,
+    return wrong_checkpoint.finding(
         severity=Severity.ERROR if is_far else Severity.WARNING,
         confidence=Confidence.HIGH if is_far else Confidence.MEDIUM,
         title=f"results filed under step {filed} were made of the checkpoint of step {made}",
@@ -71,7 +68,6 @@ def _finding(row: Row, *, is_far: bool) -> Finding:
         evidence=(result_evidence(row),),
         onset=Onset(step=filed),
         cause="wrong_checkpoint",
-        causal=Causal.ROOT,
         numbers={} if filed is None or made is None else {"filed": filed, "evaluated": made},
         likely=("the path of the checkpoint was not changed with that of the results",),
         next=(f"evaluate the checkpoint of step {filed}",),

@@ -53,8 +53,8 @@ from forensics.store.run import Run
 _KINDS = 4
 
 
-@rule("CRH005", shape=Shape.CRASH, needs=("events", "metrics"))
-def caught_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.CRASH, needs=("events", "metrics"))
+def caught_exception(run: Run) -> Iterator[Finding]:
     """Count the exceptions that were survived."""
     found = [f for f in failures(run) if f.cleared in {"progress", "success", "recurring"} and f.exception]
     found = [f for f in found if f.shape == "crash" and f.weight == Weight.OWN]
@@ -65,9 +65,7 @@ def caught_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
     onset = onset_of(run, first)
     times = f"{len(found)} times" if len(found) > 1 else "once"
     named = "; ".join(f"{words} ({count} times)" for words, count in kinds.most_common(_KINDS))
-    yield Finding(
-        rule="CRH005",
-        shape=Shape.CRASH,
+    yield caught_exception.finding(
         severity=Severity.INFO,
         confidence=Confidence.HIGH if first.cleared == "progress" else Confidence.MEDIUM,
         title=f"an exception was raised {times}{when(onset)}, and the run went on: {short(said(first))}",

@@ -56,8 +56,8 @@ from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short
 from forensics.store.run import Run
 
 
-@rule("CRH006", shape=Shape.CRASH, needs=("events", "metrics"))
-def earlier_run(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.CRASH, needs=("events", "metrics"))
+def earlier_run(run: Run) -> Iterator[Finding]:
     """State what ended the earlier runs of a file."""
     found = [f for f in failures(run) if f.cleared == "earlier"]
     ends = _ends(run, found)
@@ -68,9 +68,7 @@ def earlier_run(run: Run, _cfg: None = None) -> Iterator[Finding]:
     more = f", and {len(ends) - 1} more of them" if len(ends) > 1 else ""
     loop = attempts(run).loop
     again = f"; {len(loop)} attempts died at step {loop[-1].last}{_from(loop)}" if loop else ""
-    yield Finding(
-        rule="CRH006",
-        shape=Shape.CRASH,
+    yield earlier_run.finding(
         severity=Severity.INFO,
         confidence=Confidence.HIGH,
         title=f"an earlier attempt ended{when(onset)}{more}{again}: {short(said(first))}",

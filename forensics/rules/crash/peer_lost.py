@@ -77,8 +77,8 @@ _WORDS: Mapping[str, tuple[str, str, str, str]] = MappingProxyType(
 )
 
 
-@rule("CRH003", shape=Shape.CRASH, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def peer_lost(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.CRASH, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def peer_lost(run: Run) -> Iterator[Finding]:
     """Find complaints that a process is gone."""
     found = in_order(f for f in standing(run) if f.shape == "crash" and f.weight <= Weight.CLOSED)
     if not found:
@@ -90,9 +90,7 @@ def peer_lost(run: Run, _cfg: None = None) -> Iterator[Finding]:
     victims = set(ranks_of(tuple(f for f in found if f.weight == Weight.CLOSED)))
     silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
     named = silent if victims and len(silent) < len(victims) else ()
-    yield Finding(
-        rule="CRH003",
-        shape=Shape.CRASH,
+    yield peer_lost.finding(
         severity=Severity.ERROR,
         confidence=Confidence.LOW,
         title=title + when(onset),

@@ -44,8 +44,8 @@ _BLOCK = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
 _LOCAL_RANK = re.compile(r"\blocal_rank: (\d{1,6})\b")
 
 
-@rule("CRH002", shape=Shape.CRASH, needs=("events", "metrics"))
-def signal_death(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.CRASH, needs=("events", "metrics"))
+def signal_death(run: Run) -> Iterator[Finding]:
     """Find the first process that died of a signal."""
     found = in_order(f for f in standing(run) if death_of(f.code))
     if not found:
@@ -53,9 +53,7 @@ def signal_death(run: Run, _cfg: None = None) -> Iterator[Finding]:
     first = _placed(found)
     onset = onset_of(run, first)
     killed = first.cause == KILLED
-    yield Finding(
-        rule="CRH002",
-        shape=Shape.CRASH,
+    yield signal_death.finding(
         severity=Severity.ERROR,
         confidence=Confidence.MEDIUM,
         title=f"{who(first.rank)} {death_of(first.code)}{when(onset)}",

@@ -47,8 +47,8 @@ _TOGETHER_NS = 5_000_000_000
 _DIGITS = re.compile(r"\d+")
 
 
-@rule("CRH001", shape=Shape.CRASH, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def uncaught_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.CRASH, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def uncaught_exception(run: Run) -> Iterator[Finding]:
     """Find the first exception of the program's own that the run did not survive."""
     found = in_order(
         f for f in standing(run) if f.shape == "crash" and f.weight >= Weight.ECHO and not death_of(f.code)
@@ -63,9 +63,7 @@ def uncaught_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
     several = len(everyone) > 1 and not all_alike
     whoever = f"all {len(everyone)} ranks" if all_alike else who(first.rank)
     known = advice(first.code, said(first))
-    yield Finding(
-        rule="CRH001",
-        shape=Shape.CRASH,
+    yield uncaught_exception.finding(
         severity=Severity.ERROR,
         confidence=Confidence.HIGH if first.weight == Weight.OWN else Confidence.MEDIUM,
         title=f"{whoever} {'raised' if first.exception else 'failed with'} {short(said(first))}{when(onset)}",

@@ -47,8 +47,8 @@ _RELATED = 3
 _ORDINALS = ("first", "second", "third")
 
 
-@rule("CRH004", shape=Shape.CRASH, needs=("events", "metrics", "sources"))
-def worker_exit(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.CRASH, needs=("events", "metrics", "sources"))
+def worker_exit(run: Run) -> Iterator[Finding]:
     """Find the exit of a worker that nothing else explains."""
     end = unexplained_exit(run)
     if end is None:
@@ -56,9 +56,7 @@ def worker_exit(run: Run, _cfg: None = None) -> Iterator[Finding]:
     named = end.rank is not None and not end.alike
     step = last_step(run, end.source, end.line, end.t_ns)
     onset = Onset(step=step, t_ns=end.t_ns, rank=end.rank if named else None, step_lo=step)
-    yield Finding(
-        rule="CRH004",
-        shape=Shape.CRASH,
+    yield worker_exit.finding(
         severity=Severity.ERROR,
         confidence=Confidence.LOW if is_disputed(run, end) else Confidence.MEDIUM,
         title=f"{_who(end)} ended with exit code {end.code}{when(onset)}{_attempt(end)}",

@@ -40,7 +40,7 @@ from forensics.analyses.hang.last_seen import last_seen
 from forensics.case.errors.exits import NONZERO
 from forensics.case.last_steps import last_step
 from forensics.case.rank_spans import ranks_text
-from forensics.model import Causal, Evidence, Finding, Onset, Severity, Shape
+from forensics.model import Evidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.hang._decide import Decision, decision
 from forensics.store.run import Run
@@ -81,8 +81,8 @@ WORDS = {
 }
 
 
-@rule("HNG003", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def culprit(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def culprit(run: Run) -> Iterator[Finding]:
     """Name the culprit of a failure of several ranks."""
     found = decision(run)
     own = complaints(run).own
@@ -94,8 +94,7 @@ def culprit(run: Run, _cfg: None = None) -> Iterator[Finding]:
     if step is None:
         first = proof[0]
         step = last_step(run, first.source, first.locator.line or first.locator.byte or 0, first.t_ns, first.rank)
-    yield Finding(
-        rule="HNG003",
+    yield culprit.finding(
         shape=found.shape,
         severity=Severity.ERROR,
         confidence=found.confidence,
@@ -105,7 +104,6 @@ def culprit(run: Run, _cfg: None = None) -> Iterator[Finding]:
         onset=Onset(step=step, rank=found.ranks[0] if found.ranks else None, step_lo=step),
         culprits=found.ranks,
         cause=found.cause,
-        causal=Causal.ROOT,
         numbers={"clues": len(found.clues), "kinds": len({c.kind for c in found.clues})},
         next=("forensics hang RUN shows who waits for whom and when each rank was last seen",),
         decides=True,

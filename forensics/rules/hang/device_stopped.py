@@ -57,12 +57,11 @@ class Config:
 
 
 @rule(
-    "HNG006",
     shape=Shape.HANG,
     needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
     config=Config,
 )
-def device_stopped(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+def device_stopped(run: Run, cfg: Config) -> Iterator[Finding]:
     """Show ranks whose device is behind."""
     yield from shown("HNG006", clues(run, cfg or Config()), do=("read the kernel log of that node for Xid lines",))
 

@@ -48,8 +48,8 @@ from forensics.store.run import Run
 _SHOWN = 4
 
 
-@rule("HNG011", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def died(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def died(run: Run) -> Iterator[Finding]:
     """Show how ranks ended."""
     yield from shown("HNG011", clues(run), do=("read the kernel log and the scheduler's record of that minute",))
 

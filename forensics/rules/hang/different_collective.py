@@ -69,8 +69,8 @@ _ELEMENT_BYTES = {
 _SHOWN = 4
 
 
-@rule("HNG005", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def different_collective(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def different_collective(run: Run) -> Iterator[Finding]:
     """Show where ranks differ."""
     yield from shown("HNG005", clues(run), do=("open both call sites: every rank must issue the same collectives",))
 

@@ -49,8 +49,8 @@ _SAID = re.compile(
 )
 
 
-@rule("HNG010", shape=Shape.HANG, needs=("events", "metrics"))
-def fingerprints(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("events", "metrics"))
+def fingerprints(run: Run) -> Iterator[Finding]:
     """Show which ranks run another collective."""
     yield from shown("HNG010", clues(run), do=("open the call sites in the tracebacks of both sides",))
 

@@ -43,8 +43,8 @@ from forensics.store.run import Run
 _CHARS = 120
 
 
-@rule("HNG013", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def first_exception(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def first_exception(run: Run) -> Iterator[Finding]:
     """Show the first error of one rank."""
     yield from shown("HNG013", clues(run), do=("open the last frame of your own code in the traceback",))
 

@@ -40,8 +40,8 @@ from forensics.store.run import Run
 _STORAGE = ("nfs", "folio", "wait_on_page", "lustre", "ceph", "fuse", "xfs", "ext4", "jbd2", "io_schedule", "blk")
 
 
-@rule("HNG015", shape=Shape.HANG, needs=("events",))
-def frozen(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("events",))
+def frozen(run: Run) -> Iterator[Finding]:
     """Show processes that the kernel holds."""
     yield from shown("HNG015", clues(run), do=("look at who stopped it, or at the file system that it waits for",))
 

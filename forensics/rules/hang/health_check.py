@@ -42,24 +42,22 @@ from forensics.analyses.hang.lines import matching
 from forensics.case.end_markers import marks_of
 from forensics.case.errors._survival import SURVIVED_STEPS
 from forensics.case.evidence import event_evidence
-from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
 _FAILED = re.compile(r"(?:NCCL )?health check failed at step (?P<step>\d{1,12})")
 
 
-@rule("HNG019", shape=Shape.HANG, needs=("events", "metrics"))
-def health_check(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("events", "metrics"))
+def health_check(run: Run) -> Iterator[Finding]:
     """Find a liveness probe that failed and ended the run."""
     end = marks_of(run)
     for row, hit in matching(run, "health check failed at step", _FAILED):
         if end.steps_of(row["source"]).at_least(SURVIVED_STEPS, after=row["line"] or row["byte"] or 0):
             continue
         step = int(hit["step"])
-        yield Finding(
-            rule="HNG019",
-            shape=Shape.HANG,
+        yield health_check.finding(
             severity=Severity.ERROR,
             confidence=Confidence.MEDIUM,
             title=f"the liveness probe failed at step {step}: not all ranks take part",
@@ -67,7 +65,6 @@ def health_check(run: Run, _cfg: None = None) -> Iterator[Finding]:
             evidence=(event_evidence(row),),
             onset=Onset(step=step, t_ns=row["t_ns"], rank=row["rank"]),
             cause="partial_participation",
-            causal=Causal.ROOT,
             likely=("one rank skipped a step after a NaN", "a collective inside a branch that depends on the rank"),
             next=("look for what only one rank does at that step", "all-reduce the flag that decides to skip"),
         )

@@ -82,8 +82,8 @@ _LINES = (
 )
 
 
-@rule("HNG017", shape=Shape.HANG, needs=("events",))
-def host_lines(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("events",))
+def host_lines(run: Run) -> Iterator[Finding]:
     """Show faults that the kernel or the fabric reported."""
     yield from shown("HNG017", clues(run), do=("drain the node, run its diagnostics, restart without it",))
 

@@ -71,8 +71,8 @@ _WORDS = (
 _ERROR = re.compile(r"(?i)error|exception|traceback|warn|timed out|signal")
 
 
-@rule("HNG016", shape=Shape.HANG, needs=("events", "metrics"))
-def last_words(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("events", "metrics"))
+def last_words(run: Run) -> Iterator[Finding]:
     """Show last words that tell what a rank was at."""
     yield from shown("HNG016", clues(run))
 

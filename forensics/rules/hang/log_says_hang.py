@@ -45,8 +45,8 @@ from forensics.rules.hang.silent_rank import clues as silent_ranks
 from forensics.store.run import Run
 
 
-@rule("HNG001", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def log_says_hang(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def log_says_hang(run: Run) -> Iterator[Finding]:
     """Find time-outs that ended the run, and the ranks that did not report one."""
     found = in_order(f for f in standing(run) if f.shape == "hang")
     if not found:
@@ -58,9 +58,7 @@ def log_says_hang(run: Run, _cfg: None = None) -> Iterator[Finding]:
     named = silent if len(silent) < len(victims) else ()
     waited = ranks_text(sorted(victims)) if victims else "the run"
     blame = f"; {ranks_text(named)} reported nothing" if named else ""
-    yield Finding(
-        rule="HNG001",
-        shape=Shape.HANG,
+    yield log_says_hang.finding(
         severity=Severity.ERROR,
         confidence=Confidence.MEDIUM,
         title=f"{waited} timed out waiting for the others{when(onset)}{blame}",

@@ -51,7 +51,7 @@ from forensics.case.end_markers import marks_of
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.series import metric_records
-from forensics.model import Causal, Confidence, Evidence, Finding, Locator, Onset, Severity, Shape
+from forensics.model import Confidence, Evidence, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import of_failure
 from forensics.store.run import Run
@@ -69,10 +69,9 @@ class Config:
     fewest: int = 4
 
 
-@rule("HNG018", shape=Shape.HANG, needs=("events", "metrics"), config=Config)
-def log_silence(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("events", "metrics"), config=Config)
+def log_silence(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find a stop from outside that came long after the last training record of the same log."""
-    cfg = cfg or Config()
     found = standing(run)
     if marks_of(run).final is not None or any(f.weight > Weight.STOP for f in found):
         return
@@ -120,9 +119,7 @@ def _finding(row: dict[str, Any], stop: Failure, gap_s: float, usual_s: float, c
         step=row["step"],
         t_ns=row["t_ns"],
     )
-    return Finding(
-        rule="HNG018",
-        shape=Shape.HANG,
+    return log_silence.finding(
         severity=Severity.ERROR if gap_s > cfg.surely_s else Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"nothing was trained in the last {gap_s / 60:.0f} minutes of the job (step {row['step']})",
@@ -130,7 +127,6 @@ def _finding(row: dict[str, Any], stop: Failure, gap_s: float, usual_s: float, c
         evidence=(last, of_failure(stop)),
         onset=Onset(step=row["step"], t_ns=row["t_ns"], step_lo=row["step"]),
         cause="silent_stall",
-        causal=Causal.ROOT,
         numbers={"gap_s": gap_s, "usual_s": usual_s},
         likely=("a rank blocked in a collective without a time-out", "data loading or storage that never returned"),
         next=("py-spy dump --pid PID on every rank before the job is ended", "set a time-out for collectives"),

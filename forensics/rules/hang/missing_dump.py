@@ -43,8 +43,8 @@ from forensics.rules.hang._clue import Clue, of_stack, shown
 from forensics.store.run import Run
 
 
-@rule("HNG007", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def missing_dump(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def missing_dump(run: Run) -> Iterator[Finding]:
     """Show ranks that left no dump."""
     yield from shown("HNG007", clues(run), likely=("interpreter lock held in C code", "a frozen or dead process"))
 

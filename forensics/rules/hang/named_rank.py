@@ -125,8 +125,8 @@ STATEMENTS = (
 )
 
 
-@rule("HNG009", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def named_rank(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def named_rank(run: Run) -> Iterator[Finding]:
     """Show ranks that a library names."""
     yield from shown("HNG009", clues(run), do=("read the last lines of the named rank",))
 

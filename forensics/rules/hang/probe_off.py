@@ -50,8 +50,8 @@ _OFF = (
 )  # fmt: skip
 
 
-@rule("HNG020", shape=Shape.HANG, needs=("events", "facts", "metrics"))
-def probe_off(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("events", "facts", "metrics"))
+def probe_off(run: Run) -> Iterator[Finding]:
     """Advise on settings when a run hung."""
     if not any(f.shape == "hang" for f in standing(run)):
         return
@@ -60,9 +60,7 @@ def probe_off(run: Run, _cfg: None = None) -> Iterator[Finding]:
         for row in rows.iter_rows(named=True):
             if (row["value"] or "").strip('"') not in values:
                 continue
-            yield Finding(
-                rule="HNG020",
-                shape=Shape.HANG,
+            yield probe_off.finding(
                 severity=Severity.INFO,
                 confidence=Confidence.MEDIUM,
                 title=words,

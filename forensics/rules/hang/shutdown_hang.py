@@ -44,7 +44,7 @@ from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import listed, ranks_text
 from forensics.case.ranks import world
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
+from forensics.model import Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of
 from forensics.store.run import Run
@@ -64,14 +64,12 @@ class Config:
 
 
 @rule(
-    "HNG002",
     shape=Shape.HANG,
     needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
     config=Config,
 )
-def shutdown_hang(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+def shutdown_hang(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find a process that stayed alive after the run had finished."""
-    cfg = cfg or Config()
     torn = in_order(f for f in failures(run) if f.cleared == "teardown")
     if not torn:
         return
@@ -120,9 +118,7 @@ def _tasks(after: Sequence[Failure]) -> tuple[frozenset[int], frozenset[int]]:
 
 def _finding(mark: Mark, after: Sequence[Failure], stuck: tuple[int, ...], why: str) -> Finding:
     named = ranks_text(stuck) if stuck else "a process"
-    return Finding(
-        rule="HNG002",
-        shape=Shape.HANG,
+    return shutdown_hang.finding(
         severity=Severity.ERROR,
         confidence=Confidence.MEDIUM,
         title=f"training finished, then {named} did not exit: {why}",
@@ -134,7 +130,6 @@ def _finding(mark: Mark, after: Sequence[Failure], stuck: tuple[int, ...], why: 
         onset=Onset(t_ns=mark.t_ns, rank=stuck[0] if stuck else None),
         culprits=stuck,
         cause="shutdown_hang",
-        causal=Causal.ROOT,
         numbers={"messages": len(after)},
         next=("the model is fine: keep its last checkpoint", "destroy the process group and join workers before exit"),
     )

@@ -53,8 +53,8 @@ _GAP_VICTIMS = 3
 _GAP_WORLD = 1024
 
 
-@rule("HNG012", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def silent_rank(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def silent_rank(run: Run) -> Iterator[Finding]:
     """Show ranks that did not complain."""
     yield from shown("HNG012", clues(run), do=("read the last lines of the silent rank",))
 

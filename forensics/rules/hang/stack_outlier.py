@@ -53,8 +53,8 @@ _SHOWN = 3
 _BARRIER = "barrier"
 
 
-@rule("HNG008", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def stack_outlier(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def stack_outlier(run: Run) -> Iterator[Finding]:
     """Show ranks whose stacks differ from the others'."""
     yield from shown("HNG008", clues(run), do=("open the innermost frame of the outlier",))
 

@@ -51,8 +51,8 @@ _RENDEZVOUS = re.compile(r"RendezvousTimeoutError")
 _PORT = re.compile(r"(?i)\bEADDRINUSE\b|address already in use")
 
 
-@rule("HNG014", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def start(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def start(run: Run) -> Iterator[Finding]:
     """Show what kept the job from coming together."""
     yield from shown("HNG014", clues(run), do=("check MASTER_ADDR, MASTER_PORT and WORLD_SIZE on every node",))
 

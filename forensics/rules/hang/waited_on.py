@@ -44,8 +44,8 @@ from forensics.store.run import Run
 _SHOWN = 4
 
 
-@rule("HNG004", shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def waited_on(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def waited_on(run: Run) -> Iterator[Finding]:
     """Show who is waited for."""
     yield from shown("HNG004", clues(run), do=("read the stack and the last lines of the rank that is waited for",))
 

@@ -68,8 +68,8 @@ from forensics.store.run import Run
 _SHOWN = 4
 
 
-@rule("HST002", shape=Shape.LEARNING, needs=("metrics",))
-def one_metric_many_stores(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",))
+def one_metric_many_stores(run: Run) -> Iterator[Finding]:
     """Name the files that hold the same metrics, in one finding for the run."""
     found = stores_of(run)
     links = [link for link in found.links if link.a[0] != link.b[0]]
@@ -79,9 +79,7 @@ def one_metric_many_stores(run: Run, _cfg: None = None) -> Iterator[Finding]:
     evidence = [e for link in links[:_SHOWN] for e in _evidence(run, link)]
     names = sorted({m.a.name for link in links for m in link.same})
     more = f"; and {len(links) - _SHOWN} more pairs" if len(links) > _SHOWN else ""
-    yield Finding(
-        rule="HST002",
-        shape=Shape.LEARNING,
+    yield one_metric_many_stores.finding(
         severity=Severity.INFO,
         confidence=Confidence.HIGH,
         title=f"{len(files)} files hold the same {', '.join(names[:3])}: one run, counted once",

@@ -70,8 +70,8 @@ _TITLES = {
 _WATCHED = ("loss", "grad_norm")
 
 
-@rule("HST001", shape=Shape.LEARNING, needs=("metrics",))
-def stores_disagree(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",))
+def stores_disagree(run: Run) -> Iterator[Finding]:
     """Report each metric in which two stores differ, once for each way in which they do."""
     told: set[tuple[str, str]] = set()
     for link in stores_of(run).links:
@@ -102,8 +102,7 @@ def _finding(run: Run, link: Link, match: Match, found: tuple[str, pl.DataFrame]
     step = step_of(a)
     hidden = cause == "hidden_in_one_store"
     words = {"name": match.a.raw_name, "value": a["value"], "other": b["value"], "step": at_step(step)}
-    return Finding(
-        rule="HST001",
+    return stores_disagree.finding(
         shape=Shape.NAN if hidden else Shape.LEARNING,
         severity=Severity.WARNING if hidden and match.a.name in _WATCHED else Severity.INFO,
         confidence=Confidence.HIGH if hidden else Confidence.MEDIUM,

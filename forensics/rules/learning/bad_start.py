@@ -62,10 +62,9 @@ class Start:
     norm_high: float = 1000.0
 
 
-@rule("LRN016", shape=Shape.LEARNING, needs=("metrics", "facts"), config=Start)
-def bad_start(run: Run, cfg: Start | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "facts"), config=Start)
+def bad_start(run: Run, cfg: Start) -> Iterator[Finding]:
     """Look at the first record of the loss and of the gradient norm."""
-    cfg = cfg or Start()
     if reinforced(run):
         return
     vocab = configured(run, "vocab")
@@ -87,9 +86,7 @@ def _fresh(run: Run, name: str, cfg: Start) -> list[Curve]:
 
 def _finding(curve: Curve, because: str, more: tuple[Evidence, ...]) -> Finding:
     row = curve.row(0)
-    return Finding(
-        rule="LRN016",
-        shape=Shape.LEARNING,
+    return bad_start.finding(
         severity=Severity.INFO,
         confidence=Confidence.LOW,
         title=f"{curve.raw_name} starts at {number(row['value'])} at {at_step(row['at'])}",

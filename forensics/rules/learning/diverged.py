@@ -51,7 +51,7 @@ from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import jump_before
 from forensics.case.evidence import metric_evidence, number
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
@@ -61,10 +61,9 @@ _ABSURD = 1e10
 _MAJOR = 2.0
 
 
-@rule("LRN001", shape=Shape.LEARNING, needs=("metrics",), config=Limits)
-def diverged(run: Run, cfg: Limits | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Limits)
+def diverged(run: Run, cfg: Limits) -> Iterator[Finding]:
     """Find the source whose training loss left its best level for good: the worst first, then the earliest onset."""
-    cfg = cfg or Limits()
     if reinforced(run):
         return
     apart = parted(run)
@@ -111,9 +110,7 @@ def _finding(run: Run, loss: Loss, gone: Departure, severity: Severity) -> Findi
     raised = f"the learning rate had jumped from {number(jump[1])} to {number(jump[2])}" if jump is not None else ""
     first = jump[0] if jump is not None else curve.row(i)
     related = (metric_evidence(curve.row(-1), EvidenceRole.RELATED),)
-    return Finding(
-        rule="LRN001",
-        shape=Shape.LEARNING,
+    return diverged.finding(
         severity=severity,
         confidence=Confidence.HIGH if gone.how == "explosion" and severity is Severity.ERROR else Confidence.MEDIUM,
         title=f"{curve.raw_name} {_words(gone)}: {gone.best:.4g} → {gone.final:.4g}"
@@ -131,7 +128,6 @@ def _finding(run: Run, loss: Loss, gone: Departure, severity: Severity) -> Findi
         ),
         onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=curve.rank, step_lo=last if jump is None else None),
         cause="lr_jump" if jump is not None else "diverged",
-        causal=Causal.ROOT,
         numbers={"best": gone.best, "final": gone.final, "rise": gone.rise},
         likely=("the learning rate is too high for this point of the run", "bad data at the onset"),
         next=(
@@ -152,9 +148,7 @@ def _absurd(loss: Loss) -> Finding:
     low = np.flatnonzero(curve.values <= _ABSURD)
     at = min(int(low[-1]) + 1 if len(low) else 0, len(curve) - 1)
     row = curve.row(at)
-    return Finding(
-        rule="LRN001",
-        shape=Shape.LEARNING,
+    return diverged.finding(
         severity=Severity.ERROR,
         confidence=Confidence.HIGH,
         title=f"{curve.raw_name} is absurdly large: {curve.values[0]:.4g} → {curve.values[-1]:.4g}",
@@ -162,7 +156,6 @@ def _absurd(loss: Loss) -> Finding:
         evidence=(metric_evidence(row), metric_evidence(curve.row(-1), EvidenceRole.RELATED)),
         onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=curve.rank, step_lo=curve.step(at - 1) if at else None),
         cause="diverged",
-        causal=Causal.ROOT,
         numbers={"best": float(curve.values.min()), "final": float(curve.values[-1])},
         likely=("the learning rate is far too high", "inputs or targets without a scale"),
         next=("lower the learning rate, and look at the first batches and their targets",),

@@ -77,10 +77,9 @@ class Plateau:
     uniform: float = 0.98
 
 
-@rule("LRN006", shape=Shape.LEARNING, needs=("metrics", "facts"), config=Plateau)
-def early_plateau(run: Run, cfg: Plateau | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "facts"), config=Plateau)
+def early_plateau(run: Run, cfg: Plateau) -> Iterator[Finding]:
     """Find the first training loss that settled early."""
-    cfg = cfg or Plateau()
     if reinforced(run):
         return
     for one in losses(run):
@@ -112,9 +111,7 @@ def _finding(curve: Curve, trend: Trend, vocab: Said | None, cfg: Plateau) -> Fi
     high = uniform is not None and cfg.high * uniform < trend.last < cfg.uniform * uniform
     first = curve.row(trend.settled)
     level = f"; ln(vocabulary) is {number(uniform)}" if uniform is not None else ""
-    return Finding(
-        rule="LRN006",
-        shape=Shape.LEARNING,
+    return early_plateau.finding(
         severity=Severity.WARNING if high else Severity.INFO,
         confidence=Confidence.MEDIUM if high else Confidence.LOW,
         title=f"{curve.raw_name} stayed at {number(trend.last)} from {at_step(first['at'])} on"

@@ -93,7 +93,7 @@ from math import exp
 from forensics.analyses.learning.objective import reinforced
 from forensics.analyses.learning.still import Frozen, Still, still_of
 from forensics.case.evidence import metric_evidence, number
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.learning.no_decrease import LIKELY, NEXT
 from forensics.store.run import Run
@@ -102,19 +102,16 @@ from forensics.store.run import Run
 _UNIFORM = 14.0
 
 
-@rule("LRN014", shape=Shape.LEARNING, needs=("metrics",), config=Frozen)
-def frozen_loss(run: Run, cfg: Frozen | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Frozen)
+def frozen_loss(run: Run, cfg: Frozen) -> Iterator[Finding]:
     """Find the loss that does not move."""
-    cfg = cfg or Frozen()
     still = None if reinforced(run) else still_of(run, cfg)
     if still is None:
         return
     curve, first = still.loss.curve, still.loss.curve.row(still.left)
     sure = still.how != "froze" and (still.idle is not None or still.how == "stuck" or still.count >= cfg.many)
     masked = still.how == "masked"
-    yield Finding(
-        rule="LRN014",
-        shape=Shape.LEARNING,
+    yield frozen_loss.finding(
         severity=Severity.ERROR if sure else Severity.WARNING,
         confidence=Confidence.HIGH if sure and still.how != "stuck" else Confidence.MEDIUM,
         title=_title(still),
@@ -127,7 +124,6 @@ def frozen_loss(run: Run, cfg: Frozen | None = None) -> Iterator[Finding]:
         ),
         onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=curve.rank),
         cause="loss_zero" if masked else "frozen_loss",
-        causal=Causal.ROOT,
         numbers={"value": still.value, "records": still.count},
         likely=_likely(still),
         next=(NEXT[2], *NEXT[:2]) if masked else NEXT,

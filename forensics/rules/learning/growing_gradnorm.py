@@ -70,10 +70,9 @@ class Growing:
     window: int = 51
 
 
-@rule("LRN013", shape=Shape.LEARNING, needs=("metrics",), config=Growing)
-def growing_gradnorm(run: Run, cfg: Growing | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Growing)
+def growing_gradnorm(run: Run, cfg: Growing) -> Iterator[Finding]:
     """Find the gradient norm that grew most."""
-    cfg = cfg or Growing()
     if reinforced(run):
         return
     found = [(c, grown) for c in curves(run, "grad_norm") if (grown := _grown(c, cfg)) is not None]
@@ -110,9 +109,7 @@ def _finding(run: Run, norm: Curve, grown: tuple[int, float, float]) -> Finding:
         and not improved(run, loss, min(at, len(loss) - 1))
     )
     last = metric_evidence(loss.row(-1), EvidenceRole.RELATED) if loss is not None else None
-    return Finding(
-        rule="LRN013",
-        shape=Shape.LEARNING,
+    return growing_gradnorm.finding(
         severity=Severity.WARNING if worse else Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"{norm.raw_name} grew from {number(low)} to {number(final)} from {at_step(row['at'])} on",

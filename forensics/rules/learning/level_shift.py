@@ -47,15 +47,14 @@ from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.losses import Loss, kind, losses, staged
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.case.evidence import at_step, metric_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
 
-@rule("LRN004", shape=Shape.LEARNING, needs=("metrics",), config=Limits)
-def loss_level_shift(run: Run, cfg: Limits | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Limits)
+def loss_level_shift(run: Run, cfg: Limits) -> Iterator[Finding]:
     """Find the largest lasting step upwards."""
-    cfg = cfg or Limits()
     if reinforced(run):
         return
     found = [(one, gone) for one in losses(run, cfg) if (gone := _shift(run, one, cfg)) is not None]
@@ -76,9 +75,7 @@ def _shift(run: Run, loss: Loss, cfg: Limits) -> Departure | None:
 def _finding(loss: Loss, gone: Departure, *, lasts: bool) -> Finding:
     curve = loss.curve
     first = curve.row(gone.onset)
-    return Finding(
-        rule="LRN004",
-        shape=Shape.LEARNING,
+    return loss_level_shift.finding(
         severity=Severity.WARNING if lasts else Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"{curve.raw_name} stepped up by {gone.size - 1:.0%} at {at_step(first['at'])}",
@@ -86,7 +83,6 @@ def _finding(loss: Loss, gone: Departure, *, lasts: bool) -> Finding:
         evidence=(metric_evidence(first), metric_evidence(curve.row(-1), EvidenceRole.RELATED)),
         onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=curve.rank, step_lo=curve.step(max(0, gone.onset - 1))),
         cause="level_shift",
-        causal=Causal.ROOT,
         numbers={"size": gone.size, "net": gone.net},
         likely=("other data from that step on", "a changed loss mask or reduction", "a raised learning rate"),
         next=("compare data, masking and learning rate just before and after that step",),

@@ -52,8 +52,8 @@ from forensics.store.run import Run
 _MAJOR = 2.0
 
 
-@rule("LRN003", shape=Shape.LEARNING, needs=("metrics",), config=Limits)
-def loss_spike(run: Run, cfg: Limits | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Limits)
+def loss_spike(run: Run, cfg: Limits) -> Iterator[Finding]:
     """Note the spikes of the curve that has most of them."""
     if reinforced(run):
         return
@@ -68,9 +68,7 @@ def loss_spike(run: Run, cfg: Limits | None = None) -> Iterator[Finding]:
     many = (
         f"{len(spikes)} spikes of {curve.raw_name}, the highest" if len(spikes) > 1 else f"a spike of {curve.raw_name}"
     )
-    yield Finding(
-        rule="LRN003",
-        shape=Shape.LEARNING,
+    yield loss_spike.finding(
         severity=Severity.INFO,
         confidence=Confidence.HIGH if worst.peak >= _MAJOR else Confidence.MEDIUM,
         title=f"{many} {worst.peak:.2f} times its level, at {at_step(first['at'])}, recovered",

@@ -41,7 +41,7 @@ from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.analyses.learning.rate import OVER_PEAK
 from forensics.case.curves.loss import curves
 from forensics.case.evidence import at_step, metric_evidence, number
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
@@ -55,10 +55,9 @@ class Jump:
     over_peak: float = OVER_PEAK
 
 
-@rule("LRN009", shape=Shape.LEARNING, needs=("metrics",), config=Jump)
-def lr_jump(run: Run, cfg: Jump | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Jump)
+def lr_jump(run: Run, cfg: Jump) -> Iterator[Finding]:
     """Find the first learning rate with a jump, one above its peak before one below."""
-    cfg = cfg or Jump()
     found = [
         (s, s.ups[0])
         for c in curves(run, "lr")
@@ -73,9 +72,7 @@ def _finding(schedule: Schedule, at: int, cfg: Jump) -> Finding:
     before, after = float(curve.values[at - 1]), float(curve.values[at])
     over = after > cfg.over_peak * float(curve.values[:at].max())
     row = curve.row(at)
-    return Finding(
-        rule="LRN009",
-        shape=Shape.LEARNING,
+    return lr_jump.finding(
         severity=Severity.WARNING if over else Severity.INFO,
         confidence=Confidence.MEDIUM if over else Confidence.LOW,
         title=f"the learning rate jumps from {number(before)} to {number(after)} at {at_step(row['at'])}",
@@ -83,7 +80,6 @@ def _finding(schedule: Schedule, at: int, cfg: Jump) -> Finding:
         evidence=(metric_evidence(row), metric_evidence(curve.row(at - 1), EvidenceRole.RELATED)),
         onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=curve.rank, step_lo=curve.step(at - 1)),
         cause="lr_jump",
-        causal=Causal.ROOT,
         numbers={"before": before, "after": after},
         likely=("the scheduler was built again or lost its state", "a restart of a cyclic schedule", "a new stage"),
         next=("check that the scheduler's state is saved and loaded with the checkpoint",),

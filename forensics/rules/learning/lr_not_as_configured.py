@@ -89,10 +89,9 @@ class AsConfigured:
     off: float = 0.05
 
 
-@rule("LRN010", shape=Shape.LEARNING, needs=("metrics", "facts", "events", "progress"), config=AsConfigured)
-def lr_not_as_configured(run: Run, cfg: AsConfigured | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "facts", "events", "progress"), config=AsConfigured)
+def lr_not_as_configured(run: Run, cfg: AsConfigured) -> Iterator[Finding]:
     """Compare the longest logged learning rate with the configuration."""
-    cfg = cfg or AsConfigured()
     logged = [c for c in curves(run, "lr") if len(c) >= cfg.records and c.attempt == 0]
     if not logged:
         return
@@ -113,9 +112,7 @@ def _never_warm(run: Run, schedule: Schedule, cfg: Warming) -> Iterator[Finding]
         return
     last = schedule.curve.row(-1)
     fall = 1 - min(exp(-trend.fall) for trend in trends)
-    yield Finding(
-        rule="LRN010",
-        shape=Shape.LEARNING,
+    yield lr_not_as_configured.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"the warm-up is longer than the run: the learning rate still rises at the end, {at_step(last['at'])}",
@@ -124,7 +121,6 @@ def _never_warm(run: Run, schedule: Schedule, cfg: Warming) -> Iterator[Finding]
         evidence=(metric_evidence(last), metric_evidence(schedule.curve.row(0), EvidenceRole.RELATED)),
         onset=Onset(step=schedule.curve.step(0), t_ns=schedule.curve.row(0)["t_ns"], rank=schedule.curve.rank),
         cause="lr_not_as_configured",
-        causal=Causal.ROOT,
         numbers={"logged": schedule.peak, "fall": fall},
         likely=("warm-up steps of a longer recipe", "warm-up counted in micro-batches or samples"),
         next=(
@@ -183,9 +179,7 @@ def _finding(
 ) -> Finding:
     row = schedule.curve.row(at)
     evidence: tuple[Evidence, ...] = (metric_evidence(row), fact_evidence(said.row))
-    return Finding(
-        rule="LRN010",
-        shape=Shape.LEARNING,
+    return lr_not_as_configured.finding(
         severity=severity,
         confidence=Confidence.MEDIUM if severity is Severity.WARNING else Confidence.LOW,
         title=words[0],

@@ -60,10 +60,9 @@ class Usual:
     records: int = 20
 
 
-@rule("LRN017", shape=Shape.LEARNING, needs=("metrics", "facts"), config=Usual)
-def finetune_settings(run: Run, cfg: Usual | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "facts"), config=Usual)
+def finetune_settings(run: Run, cfg: Usual) -> Iterator[Finding]:
     """Collect what is unusual into one note."""
-    cfg = cfg or Usual()
     adapter = adapter_of(run)
     if adapter is None or reinforced(run):
         return
@@ -106,9 +105,7 @@ def _level(run: Run, cfg: Usual) -> Iterator[tuple[str, Evidence]]:
 
 
 def _finding(adapter: Said, said: list[tuple[str, Evidence]]) -> Finding:
-    return Finding(
-        rule="LRN017",
-        shape=Shape.LEARNING,
+    return finetune_settings.finding(
         severity=Severity.INFO,
         confidence=Confidence.LOW,
         title="; ".join(words for words, _ in said),

@@ -49,7 +49,7 @@ from forensics.analyses.learning.losses import judged, loss_beside
 from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.analyses.learning.rate import Zero, ended_early
 from forensics.case.evidence import at_step, metric_evidence, number
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.learning.no_decrease import FLAT, is_flat
 from forensics.store.run import Run
@@ -60,10 +60,9 @@ _NEXT = (
 )
 
 
-@rule("LRN008", shape=Shape.LEARNING, needs=("metrics",), config=Zero)
-def lr_zero(run: Run, cfg: Zero | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Zero)
+def lr_zero(run: Run, cfg: Zero) -> Iterator[Finding]:
     """Find the first learning rate that was zero all along, else the first that ended too early."""
-    cfg = cfg or Zero()
     every = [schedule_of(c) for c in judged(run, "lr") if len(c) > cfg.few]
     long = [s for s in every if len(s.curve) >= cfg.records]
     if long and all(s.zeros >= cfg.always for s in long):
@@ -87,9 +86,7 @@ def _always(run: Run, schedule: Schedule) -> Iterator[Finding]:
 def _finding(schedule: Schedule, at: int, severity: Severity, words: str, *more: Evidence) -> Finding:
     first = schedule.curve.row(at)
     left = len(schedule.curve) - at
-    return Finding(
-        rule="LRN008",
-        shape=Shape.LEARNING,
+    return lr_zero.finding(
         severity=severity,
         confidence=Confidence.HIGH,
         title=f"the learning rate is {words}",
@@ -98,7 +95,6 @@ def _finding(schedule: Schedule, at: int, severity: Severity, words: str, *more:
         evidence=(metric_evidence(first), metric_evidence(schedule.curve.row(-1), EvidenceRole.RELATED), *more),
         onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=schedule.curve.rank),
         cause="lr_zero",
-        causal=Causal.ROOT,
         numbers={"zeros": schedule.zeros, "peak": schedule.peak},
         likely=("the scheduler was given too few steps", "a warm-up that never ends or a factor of zero"),
         next=_NEXT,

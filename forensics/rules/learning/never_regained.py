@@ -45,7 +45,7 @@ from forensics.analyses.learning.beside_eval import Series, series_of
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.evidence import metric_evidence, number
 from forensics.case.metric_names import metric_names
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
+from forensics.model import Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
@@ -70,10 +70,9 @@ class Regained:
     score: float = 0.2
 
 
-@rule("LRN019", shape=Shape.LEARNING, needs=("metrics",), config=Regained)
-def never_regained(run: Run, cfg: Regained | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Regained)
+def never_regained(run: Run, cfg: Regained) -> Iterator[Finding]:
     """Find the first evaluation loss that was never near its best again, with a score that agrees."""
-    cfg = cfg or Regained()
     found = [(curve, best) for curve in curves(run, "eval_loss") if (best := _best(curve, cfg)) is not None]
     names = _score_names(run) if found else []
     for curve, best in found:
@@ -116,9 +115,7 @@ def _finding(curve: Curve, score: Series, best: int) -> Finding:
     then, last = score.values[score.steps.index(step)], score.values[-1]
     losses = number(float(curve.values[best])), number(float(curve.values[-1]))
     where = Locator(line=score.lines[-1], byte=score.bytes[-1])
-    return Finding(
-        rule="LRN019",
-        shape=Shape.LEARNING,
+    return never_regained.finding(
         severity=Severity.ERROR,
         confidence=Confidence.MEDIUM,
         title=f"{curve.raw_name} went from {losses[0]} at step {step} to {losses[1]} and never came back",
@@ -139,7 +136,6 @@ def _finding(curve: Curve, score: Series, best: int) -> Finding:
         ),
         onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=curve.rank, step_lo=step),
         cause="never_regained",
-        causal=Causal.ROOT,
         numbers={"best": float(curve.values[best]), "last": float(curve.values[-1]), "score": last},
         likely=(
             "a learning rate too high, or a warm-up too short, for fine-tuning",

@@ -101,10 +101,9 @@ class Flat:
 FLAT = Flat()
 
 
-@rule("LRN005", shape=Shape.LEARNING, needs=("metrics", "facts"), config=Flat)
-def no_decrease(run: Run, cfg: Flat | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "facts"), config=Flat)
+def no_decrease(run: Run, cfg: Flat) -> Iterator[Finding]:
     """Find the longest training loss that never fell."""
-    cfg = cfg or Flat()
     if reinforced(run):
         return
     known = [(one.curve, one.trend) for one in losses(run) if not one.curve.ends_nonfinite and one.trend is not None]
@@ -146,9 +145,7 @@ def _would_show(trend: Trend, cfg: Flat) -> bool:
 
 
 def _finding(curve: Curve, trend: Trend, cfg: Flat, *, sure: bool) -> Finding:
-    return Finding(
-        rule="LRN005",
-        shape=Shape.LEARNING,
+    return no_decrease.finding(
         severity=Severity.WARNING if sure else Severity.INFO,
         confidence=Confidence.MEDIUM if sure else Confidence.LOW,
         title=f"{curve.raw_name} did not fall: {number(trend.first)} at first, {number(trend.last)} at last",

@@ -45,7 +45,7 @@ from forensics.analyses.evals.curves import eval_curves
 from forensics.case.curves.loss import Curve, Floats, curves
 from forensics.case.curves.noise import MAD_TO_SIGMA, centred_median, noise_about
 from forensics.case.evidence import metric_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
@@ -73,10 +73,9 @@ class Config:
     near: int = 3
 
 
-@rule("LRN002", shape=Shape.LEARNING, needs=("metrics",), config=Config)
-def overfit(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Config)
+def overfit(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find the first evaluation loss that rises to the end while the training loss falls, the worst kind first."""
-    cfg = cfg or Config()
     training = [c for c in curves(run, "loss") if len(c) >= cfg.evaluations]
     found = [(c, hit) for c in curves(run, "eval_loss") if (hit := _judge(c, training, cfg)) is not None]
     if found:
@@ -158,9 +157,7 @@ def _finding(curve: Curve, best: int, severity: Severity) -> Finding:
     low, last = float(curve.values[best]), float(curve.values[-1])
     step, rising = curve.step(best), curve.row(best + 1)
     meanwhile = "vanished" if severity is Severity.ERROR else "fell"
-    return Finding(
-        rule="LRN002",
-        shape=Shape.LEARNING,
+    return overfit.finding(
         severity=severity,
         confidence=Confidence.MEDIUM,
         title=f"{curve.raw_name} rose from {low:.4g} at step {step} to {last:.4g} while the training loss {meanwhile}",
@@ -174,7 +171,6 @@ def _finding(curve: Curve, best: int, severity: Severity) -> Finding:
         ),
         onset=Onset(step=rising["at"], t_ns=rising["t_ns"], rank=curve.rank, step_lo=step),
         cause="overfit",
-        causal=Causal.ROOT,
         numbers={"best": low, "last": last},
         likely=("more passes over the data than it bears", "too little regularisation for the amount of data"),
         next=(f"use the checkpoint of step {step}", "stop earlier, regularise, or add data"),

@@ -56,15 +56,14 @@ import numpy as np
 from forensics.analyses.learning.ranks import Disagree, Parted, parted
 from forensics.case.curves.loss import Curve
 from forensics.case.evidence import at_step, metric_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
 
-@rule("LRN015", shape=Shape.LEARNING, needs=("metrics",), config=Disagree)
-def ranks_disagree(run: Run, cfg: Disagree | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Disagree)
+def ranks_disagree(run: Run, cfg: Disagree) -> Iterator[Finding]:
     """Name the rank whose loss left those of the others."""
-    cfg = cfg or Disagree()
     found = parted(run, cfg)
     if found is None:
         return
@@ -108,9 +107,7 @@ def _finding(found: Parted, severity: Severity, cause: str) -> Finding:
     step, rank = int(together.steps[found.onset]), together.ranks[odd]
     pair = [_row(together.curves[i], step) for i in (odd, 0 if odd else 1)]
     title, because = _title(found)
-    return Finding(
-        rule="LRN015",
-        shape=Shape.LEARNING,
+    return ranks_disagree.finding(
         severity=severity,
         confidence=Confidence.MEDIUM,
         title=title,
@@ -119,7 +116,6 @@ def _finding(found: Parted, severity: Severity, cause: str) -> Finding:
         onset=Onset(step=step, t_ns=pair[0]["t_ns"], rank=rank),
         culprits=(rank,),
         cause=cause,
-        causal=Causal.ROOT,
         numbers={"ranks": len(together.ranks), "steps": len(together.steps)},
         likely=(
             "a rank without the data-parallel wrapper",

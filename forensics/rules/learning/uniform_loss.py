@@ -50,7 +50,7 @@ from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve
 from forensics.case.evidence import fact_evidence, metric_evidence, number
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.learning.no_decrease import FLAT, LIKELY, NEXT, is_flat
 from forensics.store.run import Run
@@ -68,10 +68,9 @@ class Uniform:
     records: int = 100
 
 
-@rule("LRN007", shape=Shape.LEARNING, needs=("metrics", "facts"), config=Uniform)
-def uniform_loss(run: Run, cfg: Uniform | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "facts"), config=Uniform)
+def uniform_loss(run: Run, cfg: Uniform) -> Iterator[Finding]:
     """Find whether the longest training loss never left ln(vocabulary)."""
-    cfg = cfg or Uniform()
     if reinforced(run):
         return
     said = configured(run, "vocab")
@@ -95,9 +94,7 @@ def _finding(curve: Curve, trend: Trend, vocab: int, said: tuple[Said | None, Sa
     known, mock = said
     certain = known is not None and trend.records >= cfg.records and from_the_start(curve)
     mocked = mock is not None and mock.text.lower() not in {"false", "0", "no"}
-    return Finding(
-        rule="LRN007",
-        shape=Shape.LEARNING,
+    return uniform_loss.finding(
         severity=Severity.INFO if mocked else Severity.ERROR if certain else Severity.WARNING,
         confidence=Confidence.HIGH if certain else Confidence.LOW,
         title=f"{curve.raw_name} stays at {number(trend.last)}: ln({vocab}) = {number(log(vocab))}"
@@ -110,7 +107,6 @@ def _finding(curve: Curve, trend: Trend, vocab: int, said: tuple[Said | None, Sa
         ),
         onset=Onset(step=curve.step(0), t_ns=curve.row(0)["t_ns"], rank=curve.rank),
         cause="uniform_loss",
-        causal=Causal.ROOT,
         numbers={"level": trend.last, "ln_vocab": log(vocab), "vocab": vocab},
         likely=LIKELY,
         next=NEXT,

@@ -55,7 +55,7 @@ from forensics.analyses.learning.lr_schedule import schedule_beside
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.case.curves.loss import Curve, Floats, curves
 from forensics.case.evidence import at_step, metric_evidence, number
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
@@ -74,10 +74,9 @@ class Vanishing:
     least_fall: float = 0.01
 
 
-@rule("LRN012", shape=Shape.LEARNING, needs=("metrics",), config=Vanishing)
-def vanishing_gradients(run: Run, cfg: Vanishing | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Vanishing)
+def vanishing_gradients(run: Run, cfg: Vanishing) -> Iterator[Finding]:
     """Find the first gradient norm that vanishes above a loss that stays."""
-    cfg = cfg or Vanishing()
     if reinforced(run):
         return
     for norm in curves(run, "grad_norm"):
@@ -122,9 +121,7 @@ def _finding(norm: Curve, loss: Curve, levels: Floats, cfg: Vanishing) -> Findin
     low = np.flatnonzero(norm.values >= 10 * cfg.left * levels[0])
     at = min(int(low[-1]) + 1 if len(low) else 0, len(norm) - 1)
     row = norm.row(at)
-    return Finding(
-        rule="LRN012",
-        shape=Shape.LEARNING,
+    return vanishing_gradients.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"{norm.raw_name} vanishes: {number(levels[0])} → {number(levels[-1])}"
@@ -137,7 +134,6 @@ def _finding(norm: Curve, loss: Curve, levels: Floats, cfg: Vanishing) -> Findin
         ),
         onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=norm.rank),
         cause="vanishing_gradients",
-        causal=Causal.ROOT,
         numbers={"first": float(levels[0]), "last": float(levels[-1])},
         likely=("saturated activations", "no residual path or normalisation in a deep net", "initialisation too small"),
         next=("print the gradient norm of each layer", "check initialisation, residual paths and normalisation"),

@@ -33,7 +33,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from forensics.case.evidence import event_evidence
-from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.learning.no_decrease import NEXT
 from forensics.store.run import Run
@@ -44,14 +44,12 @@ _CODES = {
 }
 
 
-@rule("LRN018", shape=Shape.LEARNING, needs=("events",))
-def wiring_reported(run: Run, _: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("events",))
+def wiring_reported(run: Run) -> Iterator[Finding]:
     """Find the first line of each kind."""
     rows = run.scan("events").filter(pl.col("code").is_in(list(_CODES))).sort("source", "seq").collect()
     for row in rows.unique("code", keep="first", maintain_order=True).iter_rows(named=True):
-        yield Finding(
-            rule="LRN018",
-            shape=Shape.LEARNING,
+        yield wiring_reported.finding(
             severity=Severity.WARNING,
             confidence=Confidence.MEDIUM,
             title=_CODES[row["code"]],
@@ -59,7 +57,6 @@ def wiring_reported(run: Run, _: None = None) -> Iterator[Finding]:
             evidence=(event_evidence(row),),
             onset=Onset(step=row["step"], t_ns=row["t_ns"], rank=row["rank"]),
             cause="not_wired",
-            causal=Causal.ROOT,
             likely=("no module matches the adapter's targets", "requires_grad switched off after wrapping"),
             next=NEXT,
         )

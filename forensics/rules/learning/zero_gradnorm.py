@@ -47,7 +47,7 @@ from forensics.analyses.learning.losses import loss_beside
 from forensics.analyses.learning.objective import improved
 from forensics.case.curves.loss import curves
 from forensics.case.evidence import metric_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.learning.no_decrease import FLAT, LIKELY, NEXT, is_flat
 from forensics.store.run import Run
@@ -61,10 +61,9 @@ class ZeroNorm:
     always: float = 0.95
 
 
-@rule("LRN011", shape=Shape.LEARNING, needs=("metrics",), config=ZeroNorm)
-def zero_gradnorm(run: Run, cfg: ZeroNorm | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=ZeroNorm)
+def zero_gradnorm(run: Run, cfg: ZeroNorm) -> Iterator[Finding]:
     """Find the first gradient norm that is zero while the loss stays."""
-    cfg = cfg or ZeroNorm()
     for curve in curves(run, "grad_norm"):
         share = float((curve.values == 0).mean())
         if len(curve) < cfg.records or share < cfg.always:
@@ -73,9 +72,7 @@ def zero_gradnorm(run: Run, cfg: ZeroNorm | None = None) -> Iterator[Finding]:
         if one is None or one.trend is None or not is_flat(one.trend, FLAT) or improved(run, one.curve, 1):
             continue
         loss = one.curve
-        yield Finding(
-            rule="LRN011",
-            shape=Shape.LEARNING,
+        yield zero_gradnorm.finding(
             severity=Severity.ERROR,
             confidence=Confidence.HIGH,
             title=f"{curve.raw_name} is zero in {share:.0%} of the records, and the loss does not fall",
@@ -87,7 +84,6 @@ def zero_gradnorm(run: Run, cfg: ZeroNorm | None = None) -> Iterator[Finding]:
             ),
             onset=Onset(step=curve.step(0), t_ns=curve.row(0)["t_ns"], rank=curve.rank),
             cause="no_gradients",
-            causal=Causal.ROOT,
             numbers={"zeros": share, "records": len(curve)},
             likely=LIKELY[:2],
             next=NEXT,

@@ -50,7 +50,7 @@ class Consecutive:
     least: int = 10
 
 
-@rule("NAN007", shape=Shape.NAN, needs=("events",), config=Consecutive)
+@rule(shape=Shape.NAN, needs=("events",), config=Consecutive)
 def detector_said(run: Run, cfg: Consecutive) -> Iterator[Finding]:
     """Count the detector's lines."""
     rows = detector_lines(run)
@@ -59,9 +59,7 @@ def detector_said(run: Run, cfg: Consecutive) -> Iterator[Finding]:
     first, last = rows[0], rows[-1]
     ends = (event_evidence(last, EvidenceRole.RELATED),) if len(rows) > 1 else ()
     many = len(rows) >= cfg.least
-    yield Finding(
-        rule="NAN007",
-        shape=Shape.NAN,
+    yield detector_said.finding(
         severity=Severity.INFO,
         confidence=Confidence.HIGH,
         title=f"the run's NaN detector fired {len(rows)} times, first at {at_step(first['step'])}",

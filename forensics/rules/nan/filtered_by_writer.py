@@ -51,8 +51,8 @@ from forensics.store.run import Run
 _UNKNOWN = "let the log show NaN losses as they are, without a filter"
 
 
-@rule("NAN006", shape=Shape.NAN, needs=("metrics", "events", "sources"))
-def filtered_by_writer(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("metrics", "events", "sources"))
+def filtered_by_writer(run: Run) -> Iterator[Finding]:
     """Find a NaN that only the gradient norm, or a row of zeros, betrays."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED or not hidden(found):
@@ -60,9 +60,7 @@ def filtered_by_writer(run: Run, _cfg: None = None) -> Iterator[Finding]:
     source = str(found.first.row["source"])
     known = next((one for one in trainers_by_source(run).get(source, ()) if one.nan.prints == "number"), None)
     zeros = found.first.role == "zero"
-    yield Finding(
-        rule="NAN006",
-        shape=Shape.NAN,
+    yield filtered_by_writer.finding(
         severity=Severity.ERROR,
         confidence=Confidence.MEDIUM if zeros and known is None else Confidence.HIGH,
         title=f"the logger hides a NaN loss from {at_step(found.step)} on",

@@ -82,17 +82,15 @@ _AFTER = {
 }
 
 
-@rule("NAN001", shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Shares)
-def first_nonfinite(run: Run, _cfg: Shares) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Shares)
+def first_nonfinite(run: Run) -> Iterator[Finding]:
     """Find the first non-finite step of the attempt that counts."""
     found = nan_onset(run)
     if found is None or (found.said and scale_fell_first(found, collapse_of(run))):
         return
     first, failed = found.first, found.status is Status.FAILED
     kind = kind_of(run, found)
-    yield Finding(
-        rule="NAN001",
-        shape=Shape.NAN,
+    yield first_nonfinite.finding(
         severity=_severity(found),
         confidence=_confidence(found),
         title=f"{_what(found)} from {at_step(found.step)} on" if failed else f"{_what(found)} at {at_step(found.step)}",

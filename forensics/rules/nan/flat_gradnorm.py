@@ -45,8 +45,8 @@ from forensics.registry import rule
 from forensics.store.run import Run
 
 
-@rule("NAN003", shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Alarm)
-def flat_gradnorm(run: Run, _cfg: Alarm) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Alarm)
+def flat_gradnorm(run: Run) -> Iterator[Finding]:
     """Find a NaN that nothing announced."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
@@ -56,9 +56,7 @@ def flat_gradnorm(run: Run, _cfg: Alarm) -> Iterator[Finding]:
         return
     quiet = kind.quiet
     where = "backward" if found.metric == "grad_norm" else "forward"
-    yield Finding(
-        rule="NAN003",
-        shape=Shape.NAN,
+    yield flat_gradnorm.finding(
         severity=Severity.ERROR,
         confidence=kind.confidence,
         title=f"not finite from {at_step(found.step)} on, out of a flat gradient norm",

@@ -52,8 +52,8 @@ _OFF = ("false", "0", "null", "none", "no", "off", "", "disabled", "[]", "{}")
 _NAMES = r"(?i)(?:^|[^a-z0-9])(?:mx)?(?:fp8|float8)(?:$|[^a-z])"
 
 
-@rule("NAN008", shape=Shape.NAN, needs=("metrics", "events", "facts"))
-def fp8_on(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("metrics", "events", "facts"))
+def fp8_on(run: Run) -> Iterator[Finding]:
     """Find the configuration key that turns fp8 on in a run that went non-finite."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
@@ -63,9 +63,7 @@ def fp8_on(run: Run, _cfg: None = None) -> Iterator[Finding]:
     keys = config.filter(pl.col("key").str.contains(_NAMES) | value.str.contains(_NAMES)).head(3).collect()
     if keys.is_empty():
         return
-    yield Finding(
-        rule="NAN008",
-        shape=Shape.NAN,
+    yield fp8_on.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM if found.n_before <= 1 else Confidence.LOW,
         title="fp8 was on when training went non-finite",

@@ -43,8 +43,8 @@ from forensics.registry import rule
 from forensics.store.run import Run
 
 
-@rule("NAN004", shape=Shape.NAN, needs=("metrics", "events", "checkpoints"))
-def from_start(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("metrics", "events", "checkpoints"))
+def from_start(run: Run) -> Iterator[Finding]:
     """Find a NaN that was there from the beginning."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
@@ -52,9 +52,7 @@ def from_start(run: Run, _cfg: None = None) -> Iterator[Finding]:
     kind = kind_of(run, found)
     if kind.name != "from_start":
         return
-    yield Finding(
-        rule="NAN004",
-        shape=Shape.NAN,
+    yield from_start.finding(
         severity=Severity.ERROR,
         confidence=kind.confidence,
         title=f"training was never finite: bad at {at_step(found.step)}",

@@ -47,8 +47,8 @@ from forensics.registry import rule
 from forensics.store.run import Run
 
 
-@rule("NAN002", shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Alarm)
-def gradnorm_spike(run: Run, _cfg: Alarm) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Alarm)
+def gradnorm_spike(run: Run) -> Iterator[Finding]:
     """Find the rise that came before the first non-finite step."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
@@ -57,9 +57,7 @@ def gradnorm_spike(run: Run, _cfg: Alarm) -> Iterator[Finding]:
     if rise is None:
         return
     what = "gradient norm" if rise.metric == "grad_norm" else "loss"
-    yield Finding(
-        rule="NAN002",
-        shape=Shape.NAN,
+    yield gradnorm_spike.finding(
         severity=Severity.ERROR,
         confidence=Confidence.HIGH if rise.metric == "grad_norm" else Confidence.MEDIUM,
         title=f"the {what} rose {rise.ratio:.3g} times at {at_step(rise.step)}, then training was not finite"

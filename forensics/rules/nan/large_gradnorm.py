@@ -55,10 +55,9 @@ class Limit:
     records: int = 50
 
 
-@rule("NAN013", shape=Shape.NAN, needs=("metrics", "events"), config=Limit)
-def large_gradnorm(run: Run, cfg: Limit | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("metrics", "events"), config=Limit)
+def large_gradnorm(run: Run, cfg: Limit) -> Iterator[Finding]:
     """Find the greatest gradient norm before the run went non-finite."""
-    cfg = cfg or Limit()
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
         return
@@ -74,9 +73,7 @@ def large_gradnorm(run: Run, cfg: Limit | None = None) -> Iterator[Finding]:
     if not top.height or top["value"].item() <= cfg.norm:
         return
     worst = top.row(0, named=True)
-    yield Finding(
-        rule="NAN013",
-        shape=Shape.NAN,
+    yield large_gradnorm.finding(
         severity=Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"the gradient norm was {number(worst['value'])} at {at_step(worst['at'])}, before the first bad value",

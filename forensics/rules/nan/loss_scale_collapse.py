@@ -46,8 +46,8 @@ from forensics.registry import rule
 from forensics.store.run import Run
 
 
-@rule("NAN005", shape=Shape.NAN, needs=("metrics", "events"), config=ScaleLimits)
-def loss_scale_collapse(run: Run, _cfg: ScaleLimits) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("metrics", "events"), config=ScaleLimits)
+def loss_scale_collapse(run: Run) -> Iterator[Finding]:
     """Find where the loss scale began to fall for good."""
     collapse = collapse_of(run)
     if collapse is None:
@@ -61,9 +61,7 @@ def loss_scale_collapse(run: Run, _cfg: ScaleLimits) -> Iterator[Finding]:
     elif lost is not None:
         onset = replace(onset, step_lo=lost.clean_step if (lost.clean_step or 0) < (onset.step or 0) else None)
     consequence = lost is not None and onset is lost.onset and collapse.step != lost.step
-    yield Finding(
-        rule="NAN005",
-        shape=Shape.NAN,
+    yield loss_scale_collapse.finding(
         severity=Severity.WARNING if consequence else Severity.ERROR,
         confidence=Confidence.HIGH if lost is not None else Confidence.MEDIUM,
         title=f"{collapse.words}, from {at_step(collapse.step)} on",

@@ -45,8 +45,8 @@ _BACKWARD = r"Function '(\w+Backward\d*)' returned nan values"
 _NAMED = r"(?i)(?:nan|inf|nan/inf|non-?finite)(?: values?| gradients?)? (?:in|at|for) ([A-Za-z_][\w]*(?:\.[\w]+)+)"
 
 
-@rule("NAN011", shape=Shape.NAN, needs=("events", "metrics"))
-def named_operation(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("events", "metrics"))
+def named_operation(run: Run) -> Iterator[Finding]:
     """Find the first operation or module that a line names."""
     row, name = _first(run)
     if row is None:
@@ -54,9 +54,7 @@ def named_operation(run: Run, _cfg: None = None) -> Iterator[Finding]:
     found = nan_onset(run)
     survived = found is not None and found.status is not Status.FAILED
     onset = found.onset if found is not None and not survived else Onset(row["step"], row["t_ns"], row["rank"])
-    yield Finding(
-        rule="NAN011",
-        shape=Shape.NAN,
+    yield named_operation.finding(
         severity=Severity.INFO if survived else Severity.ERROR,
         confidence=Confidence.HIGH,
         title=f"{name} made the first non-finite value",

@@ -53,8 +53,8 @@ from forensics.registry import rule
 from forensics.store.run import Run
 
 
-@rule("NAN010", shape=Shape.NAN, needs=("metrics", "events"))
-def rank_first(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("metrics", "events"))
+def rank_first(run: Run) -> Iterator[Finding]:
     """Find the one rank that went bad before all others."""
     found = nan_onset(run)
     if (
@@ -80,9 +80,7 @@ def rank_first(run: Run, _cfg: None = None) -> Iterator[Finding]:
         if len(rows) > 1
         else "no other rank is bad at all"
     )
-    yield Finding(
-        rule="NAN010",
-        shape=Shape.NAN,
+    yield rank_first.finding(
         severity=Severity.WARNING,
         confidence=Confidence.HIGH,
         title=f"rank {rank} went non-finite first, at {at_step(found.step)}",

@@ -70,10 +70,9 @@ class Agreement:
     differ: int = 3
 
 
-@rule("NAN014", shape=Shape.NAN, needs=("metrics", "events"), config=Agreement)
-def ranks_differ(run: Run, cfg: Agreement | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("metrics", "events"), config=Agreement)
+def ranks_differ(run: Run, cfg: Agreement) -> Iterator[Finding]:
     """Find the step from which on the ranks no longer agreed."""
-    cfg = cfg or Agreement()
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
         return
@@ -83,9 +82,7 @@ def ranks_differ(run: Run, cfg: Agreement | None = None) -> Iterator[Finding]:
         return
     rows = norms.filter(pl.col("at") == first).sort("rank")
     low, high = rows.sort("value").row(0, named=True), rows.sort("value").row(-1, named=True)
-    yield Finding(
-        rule="NAN014",
-        shape=Shape.NAN,
+    yield ranks_differ.finding(
         severity=Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"the ranks' gradient norms agreed and then parted at {at_step(first)}, before the first bad value",

@@ -48,8 +48,8 @@ _MIN_RECORDS = 4
 _SHOWN = 4
 
 
-@rule("NAN015", shape=Shape.NAN, needs=("metrics", "events"))
-def same_place_in_epoch(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("metrics", "events"))
+def same_place_in_epoch(run: Run) -> Iterator[Finding]:
     """Find bad values that come back at one place of the data."""
     found = nan_onset(run)
     if found is None or "epoch" not in found.rows.columns:
@@ -63,9 +63,7 @@ def same_place_in_epoch(run: Run, _cfg: None = None) -> Iterator[Finding]:
         return
     first = again.row(0, named=True)
     others = tuple(metric_evidence(r, EvidenceRole.RELATED) for r in again[1:_SHOWN].iter_rows(named=True))
-    yield Finding(
-        rule="NAN015",
-        shape=Shape.NAN,
+    yield same_place_in_epoch.finding(
         severity=Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"values go bad at the same place of {again.height} epochs, first at {at_step(first['at'])}",

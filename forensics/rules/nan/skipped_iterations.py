@@ -43,8 +43,8 @@ from forensics.registry import rule
 from forensics.store.run import Run
 
 
-@rule("NAN009", shape=Shape.NAN, needs=("metrics", "events", "sources"))
-def loss_column_gone(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("metrics", "events", "sources"))
+def loss_column_gone(run: Run) -> Iterator[Finding]:
     """Find a loss column that vanished."""
     found = nan_onset(run)
     if found is not None and found.status is Status.FAILED:
@@ -56,9 +56,7 @@ def loss_column_gone(run: Run, _cfg: None = None) -> Iterator[Finding]:
 def _gone(run: Run, found: NanOnset, row: Row, count: int) -> Finding:
     evidence = metric_evidence(row)
     known = next((one for one in trainers_by_source(run).get(str(row["source"]), ()) if one.nan.prints == "gap"), None)
-    return Finding(
-        rule="NAN009",
-        shape=Shape.NAN,
+    return loss_column_gone.finding(
         severity=Severity.ERROR,
         confidence=Confidence.HIGH if found.others or known is not None else Confidence.MEDIUM,
         title=f"the loss column vanished at {at_step(evidence.step)} while iterations went on",

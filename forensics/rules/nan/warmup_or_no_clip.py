@@ -59,7 +59,7 @@ class Warmup:
     after_peak: float = 0.1
 
 
-@rule("NAN012", shape=Shape.NAN, needs=("metrics", "events", "facts"), config=Warmup)
+@rule(shape=Shape.NAN, needs=("metrics", "events", "facts"), config=Warmup)
 def warmup_or_no_clip(run: Run, cfg: Warmup) -> Iterator[Finding]:
     """Say what the learning rate and the clip were at the onset."""
     found = nan_onset(run)
@@ -68,9 +68,7 @@ def warmup_or_no_clip(run: Run, cfg: Warmup) -> Iterator[Finding]:
     said = [*_warming(run, cfg, found), *_switched_off(run)]
     if not said:
         return
-    yield Finding(
-        rule="NAN012",
-        shape=Shape.NAN,
+    yield warmup_or_no_clip.finding(
         severity=Severity.INFO,
         confidence=Confidence.LOW,
         title="; ".join(words for words, _ in said),

@@ -60,10 +60,9 @@ class Config:
     longer: float = 3.0
 
 
-@rule("OOM012", shape=Shape.OOM, needs=("events", "metrics", "checkpoints"), config=Config)
-def after_resume(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("events", "metrics", "checkpoints"), config=Config)
+def after_resume(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find a fatal device error that came right after a restart."""
-    cfg = cfg or Config()
     first = next(iter(fatal(run)), None)
     if first is None:
         return
@@ -72,9 +71,7 @@ def after_resume(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
         return
     last = found[-1]
     where = Locator(line=last.after.line_first)
-    yield Finding(
-        rule="OOM012",
-        shape=Shape.OOM,
+    yield after_resume.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"memory ran out {last.after.records} record{'s' if last.after.records != 1 else ''} after the run was"

@@ -38,16 +38,14 @@ from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks
 from forensics.store.run import Run
 
 
-@rule("OOM005", shape=Shape.OOM, needs=("events", "metrics"))
-def during_evaluation(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("events", "metrics"))
+def during_evaluation(run: Run) -> Iterator[Finding]:
     """Find the first fatal device error that was raised in an evaluation."""
     first = next(iter(fatal(run)), None)
     if first is None or first.phase not in {"evaluation", "generation"}:
         return
     tried = f" (tried to allocate {size(first.sizes.tried)})" if first.sizes.tried else ""
-    yield Finding(
-        rule="OOM005",
-        shape=Shape.OOM,
+    yield during_evaluation.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"memory ran out in {first.phase}{tried}, after {at_step(first.step)} of training",

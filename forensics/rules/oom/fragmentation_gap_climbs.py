@@ -69,10 +69,9 @@ class Config:
     carried: float = 0.5
 
 
-@rule("OOM004", shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
-def fragmentation_gap_climbs(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
+def fragmentation_gap_climbs(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find the reserved series whose difference to the allocated one grows most."""
-    cfg = cfg or Config()
     found = [
         one for one in series_of(run) if one.meaning.quantity in {"reserved", "peak_reserved"} and _grows(one, cfg)
     ]
@@ -81,9 +80,7 @@ def fragmentation_gap_climbs(run: Run, cfg: Config | None = None) -> Iterator[Fi
     one = max(found, key=lambda s: s.gap.rise if s.gap else 0.0)
     gap, first, last = one.gap, one.gap_first or 0.0, one.gap_last or 0.0
     severity, died = severity_of(run, one)
-    yield Finding(
-        rule="OOM004",
-        shape=Shape.OOM,
+    yield fragmentation_gap_climbs.finding(
         severity=severity,
         confidence=Confidence.MEDIUM,
         title=f"reserved memory pulls away from allocated memory: {size(first * GIB)} → {size(last * GIB)}"

@@ -47,10 +47,9 @@ class Config:
     share: float = 0.1
 
 
-@rule("OOM013", shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
-def fragmented_request(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
+def fragmented_request(run: Run, cfg: Config) -> Iterator[Finding]:
     """Judge the numbers of the first fatal device message."""
-    cfg = cfg or Config()
     first = next(iter(fatal(run)), None)
     if first is None or first.reading != "fragmentation":
         return
@@ -58,9 +57,7 @@ def fragmented_request(run: Run, cfg: Config | None = None) -> Iterator[Finding]
     if sizes.capacity and unused < cfg.share * sizes.capacity:
         return
     on = expandable(run)
-    yield Finding(
-        rule="OOM013",
-        shape=Shape.OOM,
+    yield fragmented_request.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM if sizes.capacity else Confidence.LOW,
         title=f"{size(unused)} lay reserved and unused when {size(sizes.tried)} could not be had",

@@ -65,10 +65,9 @@ class Config:
     full: float = 0.85
 
 
-@rule("OOM009", shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
-def host_memory_grows(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
+def host_memory_grows(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find the process whose resident memory rises most."""
-    cfg = cfg or Config()
     found = [
         one
         for one in series_of(run)
@@ -86,9 +85,7 @@ def host_memory_grows(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     full = one.share >= cfg.full if one.share is not None else risen >= cfg.kill
     deaths = killed(run) if full else ()
     warn = risen >= cfg.warn
-    yield Finding(
-        rule="OOM009",
-        shape=Shape.OOM,
+    yield host_memory_grows.finding(
         severity=Severity.ERROR if deaths else Severity.WARNING if warn else Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"the process's memory on the host rises all the time: {amount(one, first)} → {amount(one, last)}"

@@ -20,7 +20,7 @@ Example:
     ```events source,line,code,text,attrs
     train.log,12,exitcode-9,failed (exitcode: -9) local_rank: 3 (pid: 811),"{""role"":""symptom"",""shape"":""crash"",""cause"":""killed_by_sigkill""}"
     ```
-    => OOM014 info confidence=low cause=sigkill_unknown causal=context
+    => OOM014 info confidence=low rank=3 cause=sigkill_unknown causal=context
 Not this: an error of its own
     ```events source,line,code,text,attrs
     train.log,12,cuda-oom,CUDA out of memory. Tried to allocate 96.00 MiB,"{""role"":""root"",""shape"":""oom"",""cause"":""gpu_out_of_memory""}"
@@ -54,16 +54,14 @@ _NEXT = (
 )
 
 
-@rule("OOM014", shape=Shape.OOM, needs=("events", "metrics"))
-def killed_by_whom(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("events", "metrics"))
+def killed_by_whom(run: Run) -> Iterator[Finding]:
     """Judge the first SIGKILL."""
     death = death_of(run)
     if death is None:
         return
     proof = death.proof
-    yield Finding(
-        rule="OOM014",
-        shape=Shape.OOM,
+    yield killed_by_whom.finding(
         severity=Severity.INFO,
         confidence=Confidence.LOW if death.meaning == "unknown" else Confidence.MEDIUM,
         title=f"a process was killed (SIGKILL): {_WORDS[death.meaning]}",

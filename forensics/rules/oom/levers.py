@@ -59,8 +59,8 @@ _ATTENTION = ("attn_implementation", "_attn_implementation", "attention_implemen
 _OFF = frozenset({"false", "0", "none", "null", "off"})
 
 
-@rule("OOM017", shape=Shape.OOM, needs=("events", "metrics", "facts"))
-def levers(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("events", "metrics", "facts"))
+def levers(run: Run) -> Iterator[Finding]:
     """List the settings that the configuration leaves unused, when memory ran out."""
     first = next(iter(fatal(run)), None)
     if first is None or first.reading in {"others", "limit"}:
@@ -69,9 +69,7 @@ def levers(run: Run, _cfg: None = None) -> Iterator[Finding]:
     found = [*_checkpointing(facts), *_batch(facts), *_attention(facts)]
     if not found:
         return
-    yield Finding(
-        rule="OOM017",
-        shape=Shape.OOM,
+    yield levers.finding(
         severity=Severity.INFO,
         confidence=Confidence.LOW,
         title=f"the configuration leaves {len(found)} way{'s' if len(found) > 1 else ''} of saving memory unused",

@@ -43,7 +43,7 @@ from collections.abc import Iterator, Sequence
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.model import Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.store.run import Run
@@ -54,8 +54,8 @@ _HOST = re.compile(
 )
 
 
-@rule("OOM001", shape=Shape.OOM, needs=("events", "metrics"))
-def log_says_oom(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("events", "metrics"))
+def log_says_oom(run: Run) -> Iterator[Finding]:
     """Find the first out-of-memory error that the run did not survive."""
     found = in_order(f for f in standing(run) if f.shape == "oom" and f.weight >= Weight.ECHO)
     if not found:
@@ -66,9 +66,7 @@ def log_says_oom(run: Run, _cfg: None = None) -> Iterator[Finding]:
     host = (first.cause == "host_out_of_memory" or _HOST.search(first.quote) is not None) and not tried
     memory = "host memory" if host else "GPU memory"
     size = f" (tried to allocate {tried[1]})" if tried else ""
-    yield Finding(
-        rule="OOM001",
-        shape=Shape.OOM,
+    yield log_says_oom.finding(
         severity=Severity.ERROR,
         confidence=Confidence.HIGH,
         title=f"{who(first.rank)} ran out of {memory}{size}{when(onset)}",
@@ -77,7 +75,6 @@ def log_says_oom(run: Run, _cfg: None = None) -> Iterator[Finding]:
         onset=onset,
         culprits=ranks_of(_named(found)),
         cause="host_out_of_memory" if host else "gpu_out_of_memory",
-        causal=Causal.ROOT,
         numbers={"messages": len(found)},
         likely=("the batch, the sequence or an evaluation needs more than is free", "another process holds the device"),
         next=("lower the micro-batch or the sequence length, or shard more; check who else is on the device",),

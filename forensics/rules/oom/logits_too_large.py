@@ -69,10 +69,9 @@ class Config:
     least_bytes: int = 1 << 30
 
 
-@rule("OOM018", shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
-def logits_too_large(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
+def logits_too_large(run: Run, cfg: Config) -> Iterator[Finding]:
     """Compare the failed request with the size of the logits by the configuration."""
-    cfg = cfg or Config()
     first = next(iter(fatal(run)), None)
     tried = first.sizes.tried if first is not None else None
     if first is None or tried is None or tried < cfg.least_bytes:
@@ -87,9 +86,7 @@ def logits_too_large(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
         if abs(expected - tried) <= cfg.within * tried:
             used = [batch, length, vocabulary, *([many] if many and copies > 1 else [])]
             words = " x ".join([*(f"{n:,}" for _, n in used), f"{width} bytes"])
-            yield Finding(
-                rule="OOM018",
-                shape=Shape.OOM,
+            yield logits_too_large.finding(
                 severity=Severity.WARNING,
                 confidence=Confidence.MEDIUM,
                 title=f"the request that failed ({size(tried)}) has the size of the logits of one batch",

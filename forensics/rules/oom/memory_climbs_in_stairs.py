@@ -71,10 +71,9 @@ class Config:
     together: float = 0.7
 
 
-@rule("OOM003", shape=Shape.OOM, needs=("metrics", "events", "facts", "checkpoints"), config=Config)
-def memory_climbs_in_stairs(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("metrics", "events", "facts", "checkpoints"), config=Config)
+def memory_climbs_in_stairs(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find the series of allocated memory whose stairs climb most."""
-    cfg = cfg or Config()
     found = grew(run, _HELD, ("staircase",), cfg.samples, cfg.gib)
     one = worst(found)
     if one is None:
@@ -82,9 +81,7 @@ def memory_climbs_in_stairs(run: Run, cfg: Config | None = None) -> Iterator[Fin
     severity, died = severity_of(run, one)
     form, beside = one.form, _beside(run, one, cfg)
     every = f", every {form.period:.0f} {'steps' if one.by_step else 'records'}" if form.period else ""
-    yield Finding(
-        rule="OOM003",
-        shape=Shape.OOM,
+    yield memory_climbs_in_stairs.finding(
         severity=severity,
         confidence=Confidence.HIGH if form.period and one.kind != "cumulative peak" else Confidence.MEDIUM,
         title=f"{one.meaning.quantity.replace('_', ' ')} memory climbs in {len(form.steps)} stairs of about"

@@ -67,10 +67,9 @@ class Config:
     gib: float = 0.2
 
 
-@rule("OOM002", shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
-def memory_creeps(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
+def memory_creeps(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find the series of allocated memory that rises most."""
-    cfg = cfg or Config()
     found = grew(run, _HELD, ("slope", "unresolved"), cfg.samples, cfg.gib)
     one = worst(found)
     if one is None:
@@ -80,9 +79,7 @@ def memory_creeps(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
     per = f" by {amount(one, form.per_step)} per {'step' if one.by_step else 'record'}" if form.per_step > 0 else ""
     onset = onset_of(one)
     sure = form.kind == "slope" and form.samples - form.warmup >= cfg.sure_samples and one.kind != "cumulative peak"
-    yield Finding(
-        rule="OOM002",
-        shape=Shape.OOM,
+    yield memory_creeps.finding(
         severity=severity,
         confidence=Confidence.HIGH if sure else Confidence.MEDIUM if form.kind == "slope" else Confidence.LOW,
         title=f"{one.meaning.quantity.replace('_', ' ')} memory rises steadily{per}"

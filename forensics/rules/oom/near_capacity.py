@@ -50,10 +50,9 @@ class Config:
     share: float = 0.95
 
 
-@rule("OOM007", shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
-def near_capacity(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
+def near_capacity(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find the level device series that leaves least room."""
-    cfg = cfg or Config()
     level = {"flat", "plateau", "spike"}
     every = [s for s in series_of(run) if not s.meaning.is_host and s.form.kind in level and s.share is not None]
     one = max(every, key=lambda s: s.share or 0.0, default=None)
@@ -61,9 +60,7 @@ def near_capacity(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
         return
     died = killer(run, one)
     at = int(np.argmin(one.y) if one.meaning.falls else np.argmax(one.y))
-    yield Finding(
-        rule="OOM007",
-        shape=Shape.OOM,
+    yield near_capacity.finding(
         severity=Severity.WARNING if died else Severity.INFO,
         confidence=Confidence.HIGH if one.capacity else Confidence.MEDIUM,
         title=f"device memory is level at {100 * (one.share or 0):.0f} % of the device ({amount(one, one.peak)})",

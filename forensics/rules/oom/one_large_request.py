@@ -54,10 +54,9 @@ class Config:
     samples: int = 10
 
 
-@rule("OOM016", shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
-def one_large_request(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
+def one_large_request(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find a level series that a fatal device message follows."""
-    cfg = cfg or Config()
     first = next(iter(fatal(run)), None)
     if first is None or first.reading in {"others", "limit"}:
         return
@@ -67,9 +66,7 @@ def one_large_request(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
         return
     tried = first.sizes.tried
     asked = f"one request of {size(tried)}" if tried else "one request"
-    yield Finding(
-        rule="OOM016",
-        shape=Shape.OOM,
+    yield one_large_request.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"memory was level before it ran out: {asked} was too large, and nothing leaked",

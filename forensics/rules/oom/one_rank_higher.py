@@ -64,17 +64,14 @@ class Config:
     gib: float = 1.0
 
 
-@rule("OOM008", shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
-def one_rank_higher(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
+def one_rank_higher(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find the rank that stands out most."""
-    cfg = cfg or Config()
     for row in imbalances(run):
         if len(row.levels) < cfg.ranks or row.ratio < cfg.ratio or row.top.peak - row.median < cfg.gib:
             continue
         died = [m for m in fatal(run) if m.rank == row.top.rank]
-        yield Finding(
-            rule="OOM008",
-            shape=Shape.OOM,
+        yield one_rank_higher.finding(
             severity=Severity.WARNING if died else Severity.INFO,
             confidence=Confidence.MEDIUM,
             title=f"rank {row.top.rank} reaches {size(row.top.peak * GIB)}, {row.ratio:.2f} times the median of"

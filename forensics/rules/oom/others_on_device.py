@@ -37,17 +37,15 @@ from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks
 from forensics.store.run import Run
 
 
-@rule("OOM011", shape=Shape.OOM, needs=("events", "metrics"))
-def others_on_device(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("events", "metrics"))
+def others_on_device(run: Run) -> Iterator[Finding]:
     """Find the first fatal message of a device that is shared."""
     found = [m for m in fatal(run) if m.reading == "others"]
     if not found or found[0] is not fatal(run)[0]:
         return
     first = found[0]
     held, whole = first.sizes.others or 0, first.sizes.capacity or 1
-    yield Finding(
-        rule="OOM011",
-        shape=Shape.OOM,
+    yield others_on_device.finding(
         severity=Severity.WARNING,
         confidence=Confidence.HIGH if first.sizes.own else Confidence.MEDIUM,
         title=f"other processes held {size(held)} ({100 * min(1.0, held / whole):.0f} %) of the full device",

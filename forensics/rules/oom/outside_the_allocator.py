@@ -66,10 +66,9 @@ _LIKELY = ("communicators of many process groups", "another library with its own
 _NEXT = ("fewer process groups, or a smaller NCCL_BUFFSIZE", "lower the share of an engine in the same process")
 
 
-@rule("OOM015", shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
-def outside_the_allocator(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
+def outside_the_allocator(run: Run, cfg: Config) -> Iterator[Finding]:
     """Judge the first fatal device message that counts the whole process, else the driver's count beside it."""
-    cfg = cfg or Config()
     died = fatal(run)
     first = next((m for m in died if m.sizes.outside is not None), None)
     if first is not None:
@@ -82,9 +81,7 @@ def outside_the_allocator(run: Run, cfg: Config | None = None) -> Iterator[Findi
 
 
 def _of_message(first: OomMessage) -> Finding:
-    return Finding(
-        rule="OOM015",
-        shape=Shape.OOM,
+    return outside_the_allocator.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"{size(first.sizes.outside)} of the process's device memory is not the allocator's",
@@ -105,9 +102,7 @@ def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...]) -> Iterato
     if used is None or held is None:
         return
     tops = [int(np.argmax(one.y)) for one in (used, held)]
-    yield Finding(
-        rule="OOM015",
-        shape=Shape.OOM,
+    yield outside_the_allocator.finding(
         severity=Severity.WARNING if died else Severity.INFO,
         confidence=Confidence.LOW,
         title=f"{size(found.gib * GIB)} of the device's used memory is not the allocator's",

@@ -43,16 +43,14 @@ _CAUSE = "shared_memory_exhausted"
 _CAUSES = frozenset({_CAUSE, "silent_death_sigbus"})
 
 
-@rule("OOM010", shape=Shape.OOM, needs=("events", "metrics"))
-def shared_memory_full(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("events", "metrics"))
+def shared_memory_full(run: Run) -> Iterator[Finding]:
     """Find the first error that full shared memory explains."""
     found = in_order(f for f in standing(run) if f.cause in _CAUSES)
     if not found:
         return
     onset = onset_of(run, found[0])
-    yield Finding(
-        rule="OOM010",
-        shape=Shape.OOM,
+    yield shared_memory_full.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"{who(found[0].rank)} found shared memory full{when(onset)}",

@@ -74,10 +74,9 @@ class Pieces:
     least: int = 64 << 20
 
 
-@rule("OOM022", shape=Shape.OOM, needs=NEEDS, config=Pieces)
-def snapshot_fragmentation(run: Run, cfg: Pieces | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=NEEDS, config=Pieces)
+def snapshot_fragmentation(run: Run, cfg: Pieces) -> Iterator[Finding]:
     """Report the most fragmented device of the run's snapshots."""
-    cfg = cfg or Pieces()
     found = [
         one
         for one in snapshots(run)
@@ -98,9 +97,7 @@ def _would_fit(one: Snapshot) -> bool:
 def _finding(one: Snapshot) -> Finding:
     fatal = _would_fit(one)
     asked = "" if one.oom is None else f"; {size(one.oom.asked_bytes)} were asked for when memory ran out"
-    return Finding(
-        rule="OOM022",
-        shape=Shape.OOM,
+    return snapshot_fragmentation.finding(
         severity=Severity.WARNING if fatal else Severity.INFO,
         confidence=Confidence.HIGH if fatal else Confidence.MEDIUM,
         title=f"{size(one.unreleasable_bytes)} ({one.fragmentation:.0%}) of reserved memory are free in pieces that "

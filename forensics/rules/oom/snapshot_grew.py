@@ -91,10 +91,9 @@ class Growing:
     share: float = 0.25
 
 
-@rule("OOM023", shape=Shape.OOM, needs=NEEDS, config=Growing)
-def snapshot_grew(run: Run, cfg: Growing | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=NEEDS, config=Growing)
+def snapshot_grew(run: Run, cfg: Growing) -> Iterator[Finding]:
     """Name the stack that grew most over the snapshots of a device."""
-    cfg = cfg or Growing()
     found = [hit for row in _rows(snapshots(run)) if len(row) >= cfg.fewest and (hit := _grew(row, cfg)) is not None]
     if found:
         yield _finding(*max(found, key=lambda hit: hit[2]))
@@ -131,9 +130,7 @@ def _grew(row: Sequence[Snapshot], cfg: Growing) -> tuple[Sequence[Snapshot], St
 
 def _finding(row: Sequence[Snapshot], stack: Stack, rise: int) -> Finding:
     last = row[-1]
-    return Finding(
-        rule="OOM023",
-        shape=Shape.OOM,
+    return snapshot_grew.finding(
         severity=Severity.WARNING,
         confidence=Confidence.HIGH if len(row) >= 5 else Confidence.MEDIUM,
         title=f"what {short(site_of(stack))} holds grew by {size(rise)} over {len(row)} snapshots",

@@ -120,10 +120,9 @@ class Piling:
     share: float = 0.01
 
 
-@rule("OOM020", shape=Shape.OOM, needs=NEEDS, config=Piling)
-def snapshot_leak(run: Run, cfg: Piling | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=NEEDS, config=Piling)
+def snapshot_leak(run: Run, cfg: Piling) -> Iterator[Finding]:
     """Name the worst leak site of each snapshot, the largest first, each site once."""
-    cfg = cfg or Piling()
     seen: set[str] = set()
     found = [(one, leak) for one in snapshots(run) for leak in one.leaks[:1] if _counts(one, leak, cfg)]
     for one, leak in sorted(found, key=lambda pair: -pair[1].bytes):
@@ -139,9 +138,7 @@ def _counts(one: Snapshot, leak: Leak, cfg: Piling) -> bool:
 def _finding(one: Snapshot, leak: Leak) -> Finding:
     step = "" if leak.per_step is None else f", about {size(leak.per_step)} each step"
     period = "" if not leak.period or leak.period < 1.5 else f", every {leak.period:.0f} steps"
-    return Finding(
-        rule="OOM020",
-        shape=Shape.OOM,
+    return snapshot_leak.finding(
         severity=Severity.ERROR if one.ooms else Severity.WARNING,
         confidence=leak.confidence,
         title=f"{short(leak.site)} keeps {size(leak.bytes)} in {leak.count} allocations{step}{period}",

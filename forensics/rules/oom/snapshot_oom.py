@@ -68,10 +68,9 @@ class AtTheEnd:
     holders: int = 3
 
 
-@rule("OOM021", shape=Shape.OOM, needs=NEEDS, config=AtTheEnd)
-def snapshot_oom(run: Run, cfg: AtTheEnd | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=NEEDS, config=AtTheEnd)
+def snapshot_oom(run: Run, cfg: AtTheEnd) -> Iterator[Finding]:
     """Report the earliest fatal out-of-memory event among the snapshots."""
-    cfg = cfg or AtTheEnd()
     found = [(one, one.oom) for one in snapshots(run) if one.oom is not None and one.oom.events_after <= cfg.after]
     if found:
         one, oom = min(found, key=lambda pair: (pair[1].t_ns is None, pair[1].t_ns or 0))
@@ -82,9 +81,7 @@ def _finding(one: Snapshot, oom: Oom, cfg: AtTheEnd, devices: int) -> Finding:
     free = "" if oom.free_bytes is None else f" with {size(oom.free_bytes)} free on the device"
     where = f" at {short(site_of(oom.stack))}" if oom.stack else ""
     holders = one.live_by_stack[: cfg.holders]
-    return Finding(
-        rule="OOM021",
-        shape=Shape.OOM,
+    return snapshot_oom.finding(
         severity=Severity.ERROR,
         confidence=Confidence.HIGH if one.trusted else Confidence.MEDIUM,
         title=f"device {one.device} ran out of memory: {size(oom.asked_bytes)} asked for{free}{where}",

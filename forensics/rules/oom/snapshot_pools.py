@@ -58,10 +58,9 @@ class Private:
     share: float = 0.15
 
 
-@rule("OOM025", shape=Shape.OOM, needs=NEEDS, config=Private)
-def snapshot_pools(run: Run, cfg: Private | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=NEEDS, config=Private)
+def snapshot_pools(run: Run, cfg: Private) -> Iterator[Finding]:
     """Report the device whose private pools keep most."""
-    cfg = cfg or Private()
     found = [one for one in snapshots(run) if _idle(one) > cfg.share * max(one.reserved_bytes, 1)]
     if found:
         yield _finding(max(found, key=_idle))
@@ -74,9 +73,7 @@ def _idle(one: Snapshot) -> int:
 def _finding(one: Snapshot) -> Finding:
     private = [pool for pool in one.pools if pool.pool != (0, 0)]
     idle = _idle(one)
-    return Finding(
-        rule="OOM025",
-        shape=Shape.OOM,
+    return snapshot_pools.finding(
         severity=Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"{len(private)} private pools keep {size(idle)} of {size(one.reserved_bytes)} without allocations in it",

@@ -66,10 +66,9 @@ class Hidden:
     older: float = 0.5
 
 
-@rule("OOM024", shape=Shape.OOM, needs=NEEDS, config=Hidden)
-def snapshot_quality(run: Run, cfg: Hidden | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=NEEDS, config=Hidden)
+def snapshot_quality(run: Run, cfg: Hidden) -> Iterator[Finding]:
     """Report each kind of gap once, with the first snapshot that has it and how many do."""
-    cfg = cfg or Hidden()
     found: dict[str, list[Snapshot]] = {}
     for one in snapshots(run):
         kind = _kind(one, cfg)
@@ -93,9 +92,7 @@ def _kind(one: Snapshot, cfg: Hidden) -> str:
 def _finding(kind: str, row: list[Snapshot]) -> Finding:
     one = row[0]
     many = "" if len(row) == 1 else f" (and {len(row) - 1} more)"
-    return Finding(
-        rule="OOM024",
-        shape=Shape.OOM,
+    return snapshot_quality.finding(
         severity=Severity.INFO,
         confidence=Confidence.HIGH,
         title=f"the memory snapshot of device {one.device} {kind}{many}",

@@ -46,17 +46,15 @@ from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks
 from forensics.store.run import Run
 
 
-@rule("OOM019", shape=Shape.OOM, needs=("events", "metrics"))
-def survived_oom(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("events", "metrics"))
+def survived_oom(run: Run) -> Iterator[Finding]:
     """Count the device errors that were survived, in a run that no such error ended."""
     found = [m for m in oom_messages(run) if m.survived == "progress" and m.where == "device"]
     if not found or fatal(run):
         return
     first = found[0]
     times = f"{len(found)} times" if len(found) > 1 else "once"
-    yield Finding(
-        rule="OOM019",
-        shape=Shape.OOM,
+    yield survived_oom.finding(
         severity=Severity.INFO,
         confidence=Confidence.HIGH,
         title=f"device memory ran out {times}, and the run went on",

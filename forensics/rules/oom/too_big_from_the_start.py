@@ -58,10 +58,9 @@ class Config:
     steps: int = 2
 
 
-@rule("OOM006", shape=Shape.OOM, needs=("events", "metrics", "checkpoints"), config=Config)
-def too_big_from_the_start(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.OOM, needs=("events", "metrics", "checkpoints"), config=Config)
+def too_big_from_the_start(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find a fatal device error before the run had really begun."""
-    cfg = cfg or Config()
     first = next(iter(fatal(run)), None)
     if first is None or (first.step or 0) > cfg.steps or first.phase in {"evaluation", "generation", "checkpoint"}:
         return
@@ -70,9 +69,7 @@ def too_big_from_the_start(run: Run, cfg: Config | None = None) -> Iterator[Find
     what, steps = _ADVICE.get(first.phase, ("model or batch", ("a smaller micro-batch, or more sharding",)))
     tried = f" (tried to allocate {size(first.sizes.tried)})" if first.sizes.tried else ""
     held = f"; {size(first.sizes.allocated)} were allocated" if first.sizes.allocated else ""
-    yield Finding(
-        rule="OOM006",
-        shape=Shape.OOM,
+    yield too_big_from_the_start.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM if first.phase in _ADVICE else Confidence.LOW,
         title=f"the job did not fit from the start: memory ran out for {what}{tried}",

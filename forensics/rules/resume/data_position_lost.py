@@ -42,7 +42,7 @@ import polars as pl
 from forensics.analyses.resume.around import around
 from forensics.case.evidence import metric_evidence
 from forensics.case.lives import Boundary, restarts, rows_of
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
+from forensics.model import Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import loaded, onset
 from forensics.store.run import Run
@@ -66,10 +66,9 @@ class _Reset:
     evidence: tuple[Evidence, ...]
 
 
-@rule("RSM005", shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
-def data_position_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
+def data_position_lost(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find the first restart whose data begins anew."""
-    cfg = cfg or Config()
     for boundary in restarts(run):
         if boundary.kind == "scratch":
             continue
@@ -107,9 +106,7 @@ def _epochs(run: Run, boundary: Boundary, cfg: Config) -> _Reset | None:
 
 
 def _finding(run: Run, boundary: Boundary, reset: _Reset, severity: Severity) -> Finding:
-    return Finding(
-        rule="RSM005",
-        shape=Shape.LEARNING,
+    return data_position_lost.finding(
         severity=severity,
         confidence=Confidence.HIGH if severity is Severity.WARNING else Confidence.LOW,
         title=f"{reset.name} begins anew at the restart of step {boundary.after.first}: {reset.old:g} → {reset.new:g}",
@@ -117,7 +114,6 @@ def _finding(run: Run, boundary: Boundary, reset: _Reset, severity: Severity) ->
         evidence=(*reset.evidence, *loaded(run, boundary)),
         onset=onset(boundary),
         cause="data_position_lost",
-        causal=Causal.ROOT,
         numbers={"before": reset.old, "after": reset.new},
         likely=("the state of the sampler or iterator was not saved",),
         next=("save and load the state of the sampler or iterator",),

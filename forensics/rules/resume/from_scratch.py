@@ -54,7 +54,7 @@ from forensics.analyses.resume.levels import Levels, levels
 from forensics.case.checkpoints import known
 from forensics.case.evidence import Row, checkpoint_evidence
 from forensics.case.lives import Boundary, restarts
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.model import Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import evidence_of, loaded_step, onset
 from forensics.store.run import Run
@@ -76,10 +76,9 @@ class Config:
     errors: float = 6.0
 
 
-@rule("RSM002", shape=Shape.LEARNING, needs=("metrics", "checkpoints", "events"), config=Config)
-def from_scratch(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints", "events"), config=Config)
+def from_scratch(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find the first restart that lost the weights."""
-    cfg = cfg or Config()
     if not restarts(run):
         return
     saved = known(run)
@@ -108,9 +107,7 @@ def _finding(run: Run, boundary: Boundary, seen: Around, found: Levels, saved: R
     steps = boundary.before.last if saved is None else saved["step"]
     there = (checkpoint_evidence(saved),) if saved is not None else ()
     path = saved["path"] if saved is not None else None
-    return Finding(
-        rule="RSM002",
-        shape=Shape.LEARNING,
+    return from_scratch.finding(
         severity=Severity.WARNING if boundary.kind == "scratch" else Severity.ERROR,
         confidence=Confidence.MEDIUM if boundary.kind == "scratch" else Confidence.HIGH,
         title=f"the restart at step {boundary.after.first} began anew: the loss is back at {new:.4g} after {last:.4g}",
@@ -118,7 +115,6 @@ def _finding(run: Run, boundary: Boundary, seen: Around, found: Levels, saved: R
         evidence=(*evidence_of(run, seen, boundary), *there),
         onset=onset(boundary),
         cause="restarted_from_scratch",
-        causal=Causal.ROOT,
         numbers={"first": first, "last": last, "after": new, "steps_lost": boundary.before.last},
         likely=(
             "the run was started without its option to resume",

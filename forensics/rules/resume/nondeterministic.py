@@ -58,10 +58,9 @@ class Config:
     noise: float = 0.3
 
 
-@rule("RSM007", shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
-def nondeterministic(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
+def nondeterministic(run: Run, cfg: Config) -> Iterator[Finding]:
     """Compare the losses of the steps that were done twice, at the first restart where they differ."""
-    cfg = cfg or Config()
     for boundary in restarts(run):
         seen = around(run, boundary, "loss") if boundary.kind == "replays" else None
         pairs = paired(seen) if seen is not None else pl.DataFrame()
@@ -86,9 +85,7 @@ def _finding(seen: Around, pairs: pl.DataFrame, differ: pl.DataFrame, cfg: Confi
     noise = median(pairs["old"].diff().drop_nulls().abs())
     data = typical > cfg.noise * noise
     rows = [frame.filter(pl.col("at") == step).row(0, named=True) for frame in (seen.after, seen.replaced)]
-    return Finding(
-        rule="RSM007",
-        shape=Shape.LEARNING,
+    return nondeterministic.finding(
         severity=Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"step {step} done again gives {differ['new'][0]:.6g} after {differ['old'][0]:.6g}",

@@ -51,7 +51,7 @@ from forensics.analyses.resume.around import Around, around, mean_error, paired
 from forensics.analyses.resume.levels import initial
 from forensics.analyses.rl.levels import median
 from forensics.case.lives import Boundary, restarts
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.model import Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import evidence_of, onset
 from forensics.store.run import Run
@@ -84,10 +84,9 @@ class Config:
     decayed: float = 0.4
 
 
-@rule("RSM001", shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
-def optimizer_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
+def optimizer_lost(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find the first restart after which the loss jumps."""
-    cfg = cfg or Config()
     for boundary in restarts(run):
         seen = around(run, boundary, "loss") if boundary.kind != "scratch" else None
         jump = _jump(seen, cfg) if seen is not None else None
@@ -158,9 +157,7 @@ def _finding(run: Run, boundary: Boundary, seen: Around, jump: tuple[float, floa
     rises = _gradients_rise(run, boundary, cfg)
     proven = fallen or rises or factor >= cfg.gradients
     also = f", and the gradient norm is {factor:.2g} times that before" if rises or factor >= cfg.gradients else ""
-    return Finding(
-        rule="RSM001",
-        shape=Shape.LEARNING,
+    return optimizer_lost.finding(
         severity=Severity.WARNING if proven else Severity.INFO,
         confidence=Confidence.MEDIUM if proven else Confidence.LOW,
         title=f"the loss jumps by {rise:.3g} over {level:.4g} at the restart of step {boundary.after.first}",
@@ -168,7 +165,6 @@ def _finding(run: Run, boundary: Boundary, seen: Around, jump: tuple[float, floa
         evidence=evidence_of(run, seen, boundary),
         onset=onset(boundary),
         cause="optimizer_lost" if proven else "loss_step_at_resume",
-        causal=Causal.ROOT,
         numbers={"level": level, "jump": rise, "standard_errors": errors, "grad_norm_ratio": factor},
         likely=("the optimizer's state was not saved or not loaded", "other data or settings after the restart"),
         next=(

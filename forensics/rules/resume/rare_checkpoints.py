@@ -73,10 +73,9 @@ class _Loss:
     hours: float | None
 
 
-@rule("RSM008", shape=Shape.LEARNING, needs=("metrics", "checkpoints", "events"), config=Config)
-def rare_checkpoints(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints", "events"), config=Config)
+def rare_checkpoints(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find the life that lost most."""
-    cfg = cfg or Config()
     saved = known(run)
     if not saved.height:
         return
@@ -115,9 +114,7 @@ def _finding(run: Run, worst: _Loss, saved: pl.DataFrame) -> Finding:
     first, last = rows.row(0, named=True), rows.row(-1, named=True)
     point = saved.filter(pl.col("step") == worst.checkpoint).row(0, named=True)
     time = f" ({worst.hours:.1f} hours)" if worst.hours is not None else ""
-    return Finding(
-        rule="RSM008",
-        shape=Shape.LEARNING,
+    return rare_checkpoints.finding(
         severity=Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"{worst.steps} steps{time} after the checkpoint of step {worst.checkpoint} were lost",

@@ -46,8 +46,8 @@ from forensics.store.run import Run
 _QUANTITIES = ("loss", "reward", "grad_norm", "lr")
 
 
-@rule("RSM006", shape=Shape.LEARNING, needs=("metrics", "checkpoints"))
-def replayed_steps(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints"))
+def replayed_steps(run: Run) -> Iterator[Finding]:
     """Say how often the run was restarted and how many steps were done again, at the first such restart."""
     every = restarts(run)
     replays = [b for b in every if b.kind == "replays"]
@@ -59,9 +59,7 @@ def replayed_steps(run: Run, _cfg: None = None) -> Iterator[Finding]:
         return
     steps = sum(b.replayed for b in replays)
     forks = sum(b.fork for b in every)
-    yield Finding(
-        rule="RSM006",
-        shape=Shape.LEARNING,
+    yield replayed_steps.finding(
         severity=Severity.INFO,
         confidence=Confidence.HIGH,
         title=f"{steps} steps were done twice in {len(replays)} restart{'s' if len(replays) > 1 else ''}",

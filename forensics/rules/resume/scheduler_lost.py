@@ -46,7 +46,7 @@ import polars as pl
 
 from forensics.analyses.resume.around import Around, around
 from forensics.case.lives import restarts
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.model import Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import evidence_of, onset
 from forensics.store.run import Run
@@ -77,10 +77,9 @@ class Config:
     records: int = 4
 
 
-@rule("RSM003", shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
-def scheduler_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
+def scheduler_lost(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find the first restart that lost the schedule."""
-    cfg = cfg or Config()
     for boundary in restarts(run):
         seen = around(run, boundary, "lr") if boundary.kind != "scratch" else None
         found = _lost(seen, cfg) if seen is not None else None
@@ -88,9 +87,7 @@ def scheduler_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
             continue
         cause, expected, new = found
         what = _WORDS[cause]
-        yield Finding(
-            rule="RSM003",
-            shape=Shape.LEARNING,
+        yield scheduler_lost.finding(
             severity=Severity.WARNING,
             confidence=Confidence.HIGH if seen.replaced.height else Confidence.MEDIUM,
             title=f"the learning rate {what} at the restart of step {boundary.after.first}: {expected:.3g} → {new:.3g}",
@@ -100,7 +97,6 @@ def scheduler_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
             evidence=evidence_of(run, seen, boundary),
             onset=onset(boundary),
             cause=cause,
-            causal=Causal.ROOT,
             numbers={"expected": expected, "after": new},
             likely=("the scheduler's state was not saved or not loaded",),
             next=("save and load the scheduler's state, or set its last_epoch to the step",),

@@ -44,7 +44,7 @@ import polars as pl
 from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.levels import levels
 from forensics.case.lives import Boundary, restarts
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
+from forensics.model import Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.resume._compare import begun, evidence_of, onset
 from forensics.store.run import Run
@@ -69,10 +69,9 @@ class Config:
     near: float = 0.2
 
 
-@rule("RSM004", shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
-def step_lost(run: Run, cfg: Config | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
+def step_lost(run: Run, cfg: Config) -> Iterator[Finding]:
     """Find the first restart that counts anew what went on."""
-    cfg = cfg or Config()
     for boundary in restarts(run):
         if boundary.kind != "scratch":
             continue
@@ -111,9 +110,7 @@ def _level(run: Run, boundary: Boundary, cfg: Config) -> Finding | None:
 
 
 def _finding(run: Run, boundary: Boundary, seen: Around, because: str, confidence: Confidence) -> Finding:
-    return Finding(
-        rule="RSM004",
-        shape=Shape.LEARNING,
+    return step_lost.finding(
         severity=Severity.WARNING,
         confidence=confidence,
         title=f"the step counts from {boundary.after.first} again after step {boundary.before.last}",
@@ -121,7 +118,6 @@ def _finding(run: Run, boundary: Boundary, seen: Around, because: str, confidenc
         evidence=evidence_of(run, seen, boundary),
         onset=onset(boundary),
         cause="step_lost" if confidence is Confidence.HIGH else "steps_count_anew",
-        causal=Causal.ROOT,
         numbers={"last_step": boundary.before.last, "first_step": boundary.after.first},
         likely=("the step was not saved with the weights", "a next stage on the same log"),
         next=("save and load the step, and shift what was logged since",),

@@ -41,8 +41,8 @@ from forensics.store.run import Run
 _RECORDS = 5
 
 
-@rule("RLX011", shape=Shape.LEARNING, needs=("metrics",))
-def coarse_logging(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",))
+def coarse_logging(run: Run) -> Iterator[Finding]:
     """Tell how many steps lie between two records."""
     quantities = ("reward", "reward_fn", "frac_zero_std", "length", "entropy", "kl")
     longest = max(rl_series(run, *quantities), key=lambda s: s.rows.height, default=None)
@@ -52,9 +52,7 @@ def coarse_logging(run: Run, _cfg: None = None) -> Iterator[Finding]:
     if not isinstance(every, int | float) or every <= 1:
         return
     first = longest.rows.row(0, named=True)
-    yield Finding(
-        rule="RLX011",
-        shape=Shape.LEARNING,
+    yield coarse_logging.finding(
         severity=Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"one record for every {every:g} steps of reinforcement learning",

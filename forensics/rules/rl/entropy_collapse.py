@@ -61,10 +61,9 @@ _FALL = 5.0
 _WITHIN = 0.1
 
 
-@rule("RLX003", shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def entropy_collapse(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
+def entropy_collapse(run: Run, cfg: Persistence) -> Iterator[Finding]:
     """Find an entropy that vanished."""
-    cfg = cfg or Persistence()
     every = rl_series(run, "entropy", "reward", "reward_fn")
     rose = risen(_rewards(every))
     words = {None: "no reward is logged", True: "the reward rose meanwhile", False: "the reward did not rise"}[rose]

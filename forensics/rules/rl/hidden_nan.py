@@ -60,10 +60,9 @@ from forensics.rules.rl._words import finding_of
 from forensics.store.run import Run
 
 
-@rule("RLX010", shape=Shape.NAN, needs=("metrics",), config=Persistence)
-def hidden_nan(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.NAN, needs=("metrics",), config=Persistence)
+def hidden_nan(run: Run, cfg: Persistence) -> Iterator[Finding]:
     """Find losses that were replaced before they were logged."""
-    cfg = cfg or Persistence()
     every = rl_series(run, "bad_loss", "grad_norm", "loss")
     for series in (s for s in every if s.quantity == "bad_loss"):
         bad = series.finite["value"] > 0

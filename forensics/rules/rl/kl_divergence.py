@@ -57,10 +57,9 @@ from forensics.store.run import Run
 _GROWTH = 5.0
 
 
-@rule("RLX004", shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def kl_divergence(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
+def kl_divergence(run: Run, cfg: Persistence) -> Iterator[Finding]:
     """Find a KL divergence that stays large or shoots up."""
-    cfg = cfg or Persistence()
     every = rl_series(run, "kl", "kl_sequence", "reward", "reward_fn")
     total = [s for s in every if s.quantity == "reward"]
     rose = risen(total or [s for s in every if s.quantity == "reward_fn"])

@@ -54,10 +54,9 @@ _TAU, _SHARE, _PAID = 0.8, 0.9, 0.7
 _AT_LIMIT = 0.2
 
 
-@rule("RLX006", shape=Shape.LEARNING, needs=("metrics", "facts"), config=Persistence)
-def length_growth(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics", "facts"), config=Persistence)
+def length_growth(run: Run, cfg: Persistence) -> Iterator[Finding]:
     """Find answers that grow to the maximum length."""
-    cfg = cfg or Persistence()
     every = rl_series(run, "length", "length_max", "reward", "reward_fn")
     series = next((s for s in every if s.quantity == "length"), None)
     if series is None or series.finite.height < 2 * cfg.last:

@@ -48,10 +48,9 @@ from forensics.store.run import Run
 _SOLVED = 0.95
 
 
-@rule("RLX002", shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def no_advantage(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
+def no_advantage(run: Run, cfg: Persistence) -> Iterator[Finding]:
     """Find groups of answers that all get one reward, step after step."""
-    cfg = cfg or Persistence()
     every = rl_series(run, "reward", "reward_fn", "reward_std", "frac_zero_std")
     hit = _hit(every, cfg)
     if hit is None:

@@ -47,10 +47,9 @@ from forensics.store.run import Run
 _ONLY_RED = frozenset(("grad_norm", "entropy"))
 
 
-@rule("RLX008", shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def out_of_range(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
+def out_of_range(run: Run, cfg: Persistence) -> Iterator[Finding]:
     """Judge each series by its rows of the table; of one quantity the first row that holds is told."""
-    cfg = cfg or Persistence()
     rows = [r for r in ranges() if r.rule == "RLX008"]
     every = rl_series(run, *{r.quantity for r in rows}, "reward", "reward_fn")
     rewards = [s for s in every if s.quantity == "reward"] or [s for s in every if s.quantity == "reward_fn"]

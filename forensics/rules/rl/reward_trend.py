@@ -55,10 +55,9 @@ from forensics.store.run import Run
 _FULL = 0.95
 
 
-@rule("RLX009", shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def reward_trend(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
+def reward_trend(run: Run, cfg: Persistence) -> Iterator[Finding]:
     """Find a total reward that falls or never rose."""
-    cfg = cfg or Persistence()
     row = range_of("reward_trend")
     for series in rl_series(run, "reward"):
         hit = judge(series, row, cfg)

@@ -50,10 +50,9 @@ _PENALTY = ("penal", "punish", "overlong", "length", "repeti")
 _PAID_BEFORE = 0.5
 
 
-@rule("RLX001", shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def reward_zero(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
+def reward_zero(run: Run, cfg: Persistence) -> Iterator[Finding]:
     """Find the reward that stays zero; the total reward first, then single functions."""
-    cfg = cfg or Persistence()
     every = rl_series(run, "reward", "reward_fn", "reward_std", "reward_fn_std", "reward_max", "reward_min")
     rewards = [s for s in every if s.quantity in {"reward", "reward_fn"}]
     hits = {s.raw_name: hit for s in rewards if (hit := _zero(s, every, cfg)) is not None}

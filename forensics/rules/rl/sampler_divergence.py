@@ -49,10 +49,9 @@ from forensics.rules.rl._words import finding_of, risen
 from forensics.store.run import Run
 
 
-@rule("RLX005", shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def sampler_divergence(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
+def sampler_divergence(run: Run, cfg: Persistence) -> Iterator[Finding]:
     """Find a sampler that lags behind the trained policy."""
-    cfg = cfg or Persistence()
     every = rl_series(run, "logp_diff", "is_ratio_min", "reward", "reward_fn")
     rows = (range_of("logp_diff"), range_of("is_ratio_min"))
     hits = [h for row in rows for s in every if s.quantity == row.quantity and (h := judge(s, row, cfg)) is not None]

@@ -54,10 +54,9 @@ from forensics.rules.rl._words import finding_of
 from forensics.store.run import Run
 
 
-@rule("RLX007", shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def truncated_answers(run: Run, cfg: Persistence | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
+def truncated_answers(run: Run, cfg: Persistence) -> Iterator[Finding]:
     """Find a run whose answers are mostly cut."""
-    cfg = cfg or Persistence()
     every = rl_series(run, "clipped", "length", "length_terminated")
     for series in every:
         hit = judge(series, range_of("clipped_ratio"), cfg) if series.quantity == "clipped" else None

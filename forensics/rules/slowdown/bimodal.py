@@ -56,10 +56,9 @@ class TwoTimes:
     records: int = 50
 
 
-@rule("SLO004", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=TwoTimes)
-def two_step_times(run: Run, cfg: TwoTimes | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=TwoTimes)
+def two_step_times(run: Run, cfg: TwoTimes) -> Iterator[Finding]:
     """Find the first clock with two clear modes over the whole run."""
-    cfg = cfg or TwoTimes()
     for one in paced(run):
         found = modes_of(one.steady.logs) if len(one.steady) >= cfg.records and one.change is None else None
         if found is not None and cfg.least <= found.slow <= cfg.most and _mixed(one, found):
@@ -78,9 +77,7 @@ def _finding(one: Paced, found: Modes) -> Finding:
     slow = one.steady.logs > found.cut
     first, fast = one.row(int(slow.argmax())), one.row(int((~slow).argmax()))
     high, low = (float(one.steady.seconds[part].mean()) for part in (slow, ~slow))
-    return Finding(
-        rule="SLO004",
-        shape=Shape.SLOWDOWN,
+    return two_step_times.finding(
         severity=Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"steps take {number(low)} or {number(high)} s per {one.clock.unit}: {100 * found.slow:.0f} % are slow",

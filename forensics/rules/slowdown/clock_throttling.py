@@ -177,7 +177,7 @@ from dataclasses import dataclass
 
 from forensics.analyses.traces.gpu_clocks import Throttled, throttled
 from forensics.case.evidence import metric_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
 
@@ -196,10 +196,9 @@ class Clocks:
     samples: int = 12
 
 
-@rule("SLO007", shape=Shape.SLOWDOWN, needs=("metrics",), config=Clocks)
-def gpu_clocks_throttled(run: Run, cfg: Clocks | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("metrics",), config=Clocks)
+def gpu_clocks_throttled(run: Run, cfg: Clocks) -> Iterator[Finding]:
     """Find the GPU that lost most of its clock."""
-    cfg = cfg or Clocks()
     found = [t for t in throttled(run, fall=cfg.fall, samples=cfg.samples) if t.share >= cfg.share]
     if found:
         yield _finding(min(found, key=lambda t: t.low / t.high), cfg)
@@ -209,9 +208,7 @@ def _finding(one: Throttled, cfg: Clocks) -> Finding:
     rows = one.rows
     first = rows.row(0, named=True)
     reason, cause = _reason(one, cfg)
-    return Finding(
-        rule="SLO007",
-        shape=Shape.SLOWDOWN,
+    return gpu_clocks_throttled.finding(
         severity=Severity.WARNING if cause != "low_clocks" else Severity.INFO,
         confidence=Confidence.HIGH if cause != "low_clocks" else Confidence.LOW,
         title=f"GPU {one.device} ran at {one.low:.0f} MHz instead of {one.high:.0f} MHz in "
@@ -220,7 +217,6 @@ def _finding(one: Throttled, cfg: Clocks) -> Finding:
         evidence=(metric_evidence(first), metric_evidence(rows.row(-1, named=True), EvidenceRole.RELATED)),
         onset=Onset(step=first["step"], t_ns=first["t_ns"], rank=first["rank"]),
         cause=cause,
-        causal=Causal.ROOT,
         numbers={"high_mhz": one.high, "low_mhz": one.low, "share": one.share},
         likely=(
             "cooling: a fan, a blocked intake, a neighbour that heats",

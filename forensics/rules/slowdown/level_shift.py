@@ -62,10 +62,9 @@ _LIKELY = (
 )
 
 
-@rule("SLO001", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Gravity)
-def step_time_level_shift(run: Run, cfg: Gravity | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Gravity)
+def step_time_level_shift(run: Run, cfg: Gravity) -> Iterator[Finding]:
     """Find the clock that lost most by a lasting rise of its level."""
-    cfg = cfg or Gravity()
     found = gravest(run, cfg, "jump", "stairs")
     if found is not None:
         yield _finding(*found, cfg)
@@ -74,9 +73,7 @@ def step_time_level_shift(run: Run, cfg: Gravity | None = None) -> Iterator[Find
 def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:
     after = change.before * change.ratio
     by_plan = " in even stairs, as a schedule makes them" if change.form == "stairs" else ""
-    return Finding(
-        rule="SLO001",
-        shape=Shape.SLOWDOWN,
+    return step_time_level_shift.finding(
         severity=severity_of(one, change, cfg),
         confidence=confidence_of(one, change),
         title=f"seconds per {one.clock.unit} rose{by_plan} and stayed: {number(change.before)} → {number(after)} "

@@ -50,10 +50,9 @@ class Utilisation:
     records: int = 8
 
 
-@rule("SLO008", shape=Shape.SLOWDOWN, needs=("metrics",), config=Utilisation)
-def low_mfu(run: Run, cfg: Utilisation | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("metrics",), config=Utilisation)
+def low_mfu(run: Run, cfg: Utilisation) -> Iterator[Finding]:
     """Find the lowest median utilisation that a source prints."""
-    cfg = cfg or Utilisation()
     named = pl.col("name").str.contains(r"(?i)(?:^|[/_.])(?:mfu|hfu)(?:_pct|_percent)?$")
     rows = ordered(metric_rows(run, named).filter((pl.col("value") > 0) & pl.col("value").is_finite())).collect()
     for _, part in rows.group_by(["source", "raw_name"], maintain_order=True):
@@ -69,9 +68,7 @@ def low_mfu(run: Run, cfg: Utilisation | None = None) -> Iterator[Finding]:
 
 def _finding(rows: pl.DataFrame, share: float) -> Finding:
     first = rows.row(0, named=True)
-    return Finding(
-        rule="SLO008",
-        shape=Shape.SLOWDOWN,
+    return low_mfu.finding(
         severity=Severity.INFO,
         confidence=Confidence.LOW,
         title=f"the model uses {100 * share:.1f} % of the arithmetic that its devices could do (median)",

@@ -63,10 +63,9 @@ _NEXT = (
 )
 
 
-@rule("SLO030", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Gravity)
-def stalls_more_frequent(run: Run, cfg: Gravity | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Gravity)
+def stalls_more_frequent(run: Run, cfg: Gravity) -> Iterator[Finding]:
     """Find the clock whose stalls add most."""
-    cfg = cfg or Gravity()
     found = gravest(run, cfg, "stalls", "pauses")
     if found is not None:
         yield _finding(*found, cfg)
@@ -75,9 +74,7 @@ def stalls_more_frequent(run: Run, cfg: Gravity | None = None) -> Iterator[Findi
 def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:
     added = change.ratio - 1
     words = f"pauses begin, one every {change.period} steps," if change.period else "slow steps come more often"
-    return Finding(
-        rule="SLO030",
-        shape=Shape.SLOWDOWN,
+    return stalls_more_frequent.finding(
         severity=severity_of(one, change, cfg),
         confidence=confidence_of(one, change),
         title=f"from step {one.at(change.first)} on, {words} and add {100 * added:.0f} % of time",

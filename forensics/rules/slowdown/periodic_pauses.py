@@ -71,10 +71,9 @@ class Paused:
     saves: int = 2
 
 
-@rule("SLO005", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Paused)
-def periodic_pauses(run: Run, cfg: Paused | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Paused)
+def periodic_pauses(run: Run, cfg: Paused) -> Iterator[Finding]:
     """Find the clock that lost the largest share of its time to saves, or to pauses with a period."""
-    cfg = cfg or Paused()
     every = pauses_of(run)
     saving = [(c, p) for c, p in every if p.saving >= cfg.saving or (p.saving >= cfg.dear and p.steps >= cfg.long)]
     saving = [(c, p) for c, p in saving if len(p.saves) >= cfg.saves]
@@ -89,9 +88,7 @@ def periodic_pauses(run: Run, cfg: Paused | None = None) -> Iterator[Finding]:
 def _at_saves(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
     rows = [clock.rows.row(int(i), named=True) for i in found.saves[:3]]
     share = found.saving
-    return Finding(
-        rule="SLO005",
-        shape=Shape.SLOWDOWN,
+    return periodic_pauses.finding(
         severity=Severity.ERROR if share >= cfg.half else Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"saving checkpoints takes {100 * share:.0f} % of the time ({len(found.saves)} saves)",
@@ -112,9 +109,7 @@ def _periodic(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
     rows = [clock.rows.row(int(i), named=True) for i in found.records[:3]]
     unknown = found.share - min(found.share, found.saving + found.evaluating)
     said = ", ".join(_period(comb) for comb in found.combs)
-    return Finding(
-        rule="SLO005",
-        shape=Shape.SLOWDOWN,
+    return periodic_pauses.finding(
         severity=Severity.WARNING if unknown >= cfg.unknown else Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"pauses {said} take {100 * found.share:.0f} % of the time",

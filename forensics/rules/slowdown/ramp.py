@@ -46,19 +46,16 @@ from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured,
 from forensics.store.run import Run
 
 
-@rule("SLO003", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Gravity)
-def step_time_ramp(run: Run, cfg: Gravity | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Gravity)
+def step_time_ramp(run: Run, cfg: Gravity) -> Iterator[Finding]:
     """Find the clock that lost most along a ramp."""
-    cfg = cfg or Gravity()
     found = gravest(run, cfg, "ramp")
     if found is not None:
         yield _finding(*found, cfg)
 
 
 def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:
-    return Finding(
-        rule="SLO003",
-        shape=Shape.SLOWDOWN,
+    return step_time_ramp.finding(
         severity=severity_of(one, change, cfg),
         confidence=confidence_of(one, change),
         title=f"seconds per {one.clock.unit} climbed to {change.ratio:.2f} times what they were, "

@@ -48,10 +48,9 @@ class Recompiles:
     many: int = 8
 
 
-@rule("SLO009", shape=Shape.SLOWDOWN, needs=("events",), config=Recompiles)
-def recompiles(run: Run, cfg: Recompiles | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("events",), config=Recompiles)
+def recompiles(run: Run, cfg: Recompiles) -> Iterator[Finding]:
     """Find the source that recompiled most; the limit that was hit counts before any number."""
-    cfg = cfg or Recompiles()
     rows = run.scan("events").filter(pl.col("code").str.starts_with("dynamo-recompile")).sort("source", "seq").collect()
     limit = rows.filter(pl.col("code") == "dynamo-recompile-limit")
     if limit.height:
@@ -68,9 +67,7 @@ def _finding(rows: pl.DataFrame, count: int, *, gave_up: bool) -> Finding:
     told = (
         "the compiler gave up on a function: it runs uncompiled from here on" if gave_up else f"{count} recompilations"
     )
-    return Finding(
-        rule="SLO009",
-        shape=Shape.SLOWDOWN,
+    return recompiles.finding(
         severity=Severity.INFO,
         confidence=Confidence.HIGH if gave_up else Confidence.MEDIUM,
         title=told,

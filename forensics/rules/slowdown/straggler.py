@@ -103,10 +103,9 @@ class Straggling:
     error: float = 0.2
 
 
-@rule("SLO006", shape=Shape.SLOWDOWN, needs=("metrics",), config=Straggling)
-def straggling_rank(run: Run, cfg: Straggling | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("metrics",), config=Straggling)
+def straggling_rank(run: Run, cfg: Straggling) -> Iterator[Finding]:
     """Find the rank whose own work takes longest, by its own times or by how little it waits."""
-    cfg = cfg or Straggling()
     found = list(stragglers(run, effect=cfg.excess, z=cfg.z, persist=cfg.blocks))
     if found:
         yield _finding(max(found, key=lambda s: abs(s.excess)), cfg)
@@ -118,9 +117,7 @@ def _finding(one: Straggler, cfg: Straggling) -> Finding:
     share = f"{100 * abs(one.excess):.0f} % {'less' if one.waiting else 'longer'} than {_others(one)}"
     if 2 * one.others < one.own and not one.waiting:
         share = f"{one.own:.4g} where {_others(one)} take{'s' * (one.ranks == _PAIR)} {one.others:.4g}"
-    return Finding(
-        rule="SLO006",
-        shape=Shape.SLOWDOWN,
+    return straggling_rank.finding(
         severity=Severity.ERROR
         if abs(one.excess) >= cfg.error and (one.ranks > _PAIR or one.last_like is not None)
         else Severity.WARNING,

@@ -49,10 +49,9 @@ class Coarse:
     records: int = 20
 
 
-@rule("SLO031", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Coarse)
-def step_times_too_coarse(run: Run, cfg: Coarse | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Coarse)
+def step_times_too_coarse(run: Run, cfg: Coarse) -> Iterator[Finding]:
     """Tell the first clock that says nothing about slowdowns, where no finer one of its source does."""
-    cfg = cfg or Coarse()
     for one in paced(run):
         if one.change is None and one.steady.resolution > cfg.unit and len(one.steady) >= cfg.records:
             yield _finding(one)
@@ -61,9 +60,7 @@ def step_times_too_coarse(run: Run, cfg: Coarse | None = None) -> Iterator[Findi
 
 def _finding(one: Paced) -> Finding:
     share = 100 * one.steady.resolution
-    return Finding(
-        rule="SLO031",
-        shape=Shape.SLOWDOWN,
+    return step_times_too_coarse.finding(
         severity=Severity.INFO,
         confidence=Confidence.HIGH,
         title=f"{one.clock.name} is printed in steps of {share:.0f} % of a step: smaller slowdowns cannot be seen",

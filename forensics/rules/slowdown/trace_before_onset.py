@@ -49,8 +49,8 @@ from forensics.rules.slowdown.level_shift import step_time_level_shift
 from forensics.store.run import Run
 
 
-@rule("SLO019", shape=Shape.SLOWDOWN, needs=("spans", "metrics", "checkpoints", "progress"))
-def trace_before_onset(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("spans", "metrics", "checkpoints", "progress"))
+def trace_before_onset(run: Run) -> Iterator[Finding]:
     """Say so when the traces were taken before the slowdown began."""
     marks = steps(run)
     if marks.is_empty():
@@ -61,9 +61,7 @@ def trace_before_onset(run: Run, _cfg: None = None) -> Iterator[Finding]:
         return
     onset = slower.onset.step
     mark = {**traced, "name": f"ProfilerStep#{traced['step']}", "dur_ns": traced["end_ns"] - traced["start_ns"]}
-    yield Finding(
-        rule="SLO019",
-        shape=Shape.SLOWDOWN,
+    yield trace_before_onset.finding(
         severity=Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"the last profiler trace ends at step {traced['step']}, before the steps became slower at step {onset}: "

@@ -68,10 +68,9 @@ class CommunicationGrew:
     ratio: float = 1.3
 
 
-@rule("SLO015", shape=Shape.SLOWDOWN, needs=("spans",), config=CommunicationGrew)
-def trace_communication_grew(run: Run, cfg: CommunicationGrew | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=CommunicationGrew)
+def trace_communication_grew(run: Run, cfg: CommunicationGrew) -> Iterator[Finding]:
     """Compare the first and the last trace of each rank."""
-    cfg = cfg or CommunicationGrew()
     before, after = pl.col("comm_share_first"), pl.col("comm_share_last")
     pair = most_grown(window_pairs(run), "comm_share", (after - before >= cfg.points) & (after >= cfg.ratio * before))
     if pair is not None:

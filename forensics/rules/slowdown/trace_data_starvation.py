@@ -66,10 +66,9 @@ class Starvation:
     calls: int = 1
 
 
-@rule("SLO010", shape=Shape.SLOWDOWN, needs=("spans",), config=Starvation)
-def trace_data_starvation(run: Run, cfg: Starvation | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=Starvation)
+def trace_data_starvation(run: Run, cfg: Starvation) -> Iterator[Finding]:
     """Find the trace in which the loader keeps the device idle most."""
-    cfg = cfg or Starvation()
     shares = loader_share(run)
     if shares.is_empty():
         return
@@ -96,9 +95,7 @@ def _finding(run: Run, row: dict[str, object], traces: int, hit: int) -> Finding
     first, *more = longest(calls)
     what = "the devices are idle" if row["span_ns"] is not None else "steps pass"
     how = " (num_workers=0: batches are made in the training process)" if own else ""
-    return Finding(
-        rule="SLO010",
-        shape=Shape.SLOWDOWN,
+    return trace_data_starvation.finding(
         severity=Severity.WARNING,
         confidence=Confidence.HIGH if gaps.height > 1 else Confidence.MEDIUM,
         title=f"{what} {percent(lost)} of the traced time while the loop waits for its data loader{on_rank(row)}{how}",

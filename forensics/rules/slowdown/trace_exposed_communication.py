@@ -60,10 +60,9 @@ class Exposed:
     collectives: int = 4
 
 
-@rule("SLO013", shape=Shape.SLOWDOWN, needs=("spans",), config=Exposed)
-def trace_exposed_communication(run: Run, cfg: Exposed | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=Exposed)
+def trace_exposed_communication(run: Run, cfg: Exposed) -> Iterator[Finding]:
     """Find the trace with the largest share of exposed communication."""
-    cfg = cfg or Exposed()
     counts = gpu_rows(run).group_by("source").agg(collectives=(pl.col("kind") == COMMUNICATION).sum())
     rows = by_rank(run).join(counts, on="source").with_columns(lost=pl.col("exposed_ns") / pl.col("span_ns"))
     enough = pl.col("collectives") >= cfg.collectives
@@ -78,9 +77,7 @@ def _finding(run: Run, row: dict[str, float], traces: int, hit: int) -> Finding:
     mine = (pl.col("source") == row["source"]) & (pl.col("kind") == COMMUNICATION)
     first, *more = longest(gpu_rows(run).filter(mine))
     hidden = row["overlap_ns"] / row["communication_ns"]
-    return Finding(
-        rule="SLO013",
-        shape=Shape.SLOWDOWN,
+    return trace_exposed_communication.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"{percent(row['lost'])} of the traced time is communication and nothing is computed{on_rank(row)}",

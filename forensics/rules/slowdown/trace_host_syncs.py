@@ -70,10 +70,9 @@ class Syncs:
     wait_share: float = 0.05
 
 
-@rule("SLO011", shape=Shape.SLOWDOWN, needs=("spans",), config=Syncs)
-def trace_host_syncs(run: Run, cfg: Syncs | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=Syncs)
+def trace_host_syncs(run: Run, cfg: Syncs) -> Iterator[Finding]:
     """Find the trace whose host waits for the device most."""
-    cfg = cfg or Syncs()
     calls = sync_calls(run).filter(pl.col("waits"))
     if calls.is_empty():
         return
@@ -110,9 +109,7 @@ def _finding(calls: pl.DataFrame, row: dict[str, Any], *, serious: bool) -> Find
     named = "; ".join(f"{quoted(site)} {n} times, {ms(ns)}" for site, n, ns in sites.iter_rows())
     first, *more = longest(calls)
     each = "" if row["each"] is None else f", {row['each']:.1f} a step"
-    return Finding(
-        rule="SLO011",
-        shape=Shape.SLOWDOWN,
+    return trace_host_syncs.finding(
         severity=Severity.WARNING if serious else Severity.INFO,
         confidence=Confidence.MEDIUM,
         title=f"the host waits for the device {row['calls']} times within the trace{each}; the device is idle "

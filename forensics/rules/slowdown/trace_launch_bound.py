@@ -90,10 +90,9 @@ class LaunchBound:
     many: int = 100
 
 
-@rule("SLO012", shape=Shape.SLOWDOWN, needs=("spans",), config=LaunchBound)
-def trace_launch_bound(run: Run, cfg: LaunchBound | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=LaunchBound)
+def trace_launch_bound(run: Run, cfg: LaunchBound) -> Iterator[Finding]:
     """Find the trace in which late launches cost most."""
-    cfg = cfg or LaunchBound()
     host = idle_causes(run).filter(pl.col("cause") == HOST).select("source", "gaps", host_ns="time_ns")
     kernels = gpu_rows(run).filter(pl.col("category") == "kernel")
     short = kernels.group_by("source").agg(
@@ -115,9 +114,7 @@ def trace_launch_bound(run: Run, cfg: LaunchBound | None = None) -> Iterator[Fin
 def _finding(run: Run, row: dict[str, float], cfg: LaunchBound) -> Finding:
     gaps = idle_gaps(run).filter((pl.col("source") == row["source"]) & (pl.col("cause") == HOST))
     first, *more = longest(gaps)
-    return Finding(
-        rule="SLO012",
-        shape=Shape.SLOWDOWN,
+    return trace_launch_bound.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM if row["kernels"] >= cfg.many else Confidence.LOW,
         title=f"the device waits for launches {percent(row['lost'])} of the traced time{on_rank(row)}; "

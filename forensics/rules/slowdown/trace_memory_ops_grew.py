@@ -72,10 +72,9 @@ class MemoryOpsGrew:
     least: float = 0.01
 
 
-@rule("SLO016", shape=Shape.SLOWDOWN, needs=("spans",), config=MemoryOpsGrew)
-def trace_memory_ops_grew(run: Run, cfg: MemoryOpsGrew | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=MemoryOpsGrew)
+def trace_memory_ops_grew(run: Run, cfg: MemoryOpsGrew) -> Iterator[Finding]:
     """Compare the first and the last trace of each rank."""
-    cfg = cfg or MemoryOpsGrew()
     before, after = pl.col("memory_share_first"), pl.col("memory_share_last")
     more = (pl.col("memory_each_last") >= cfg.count_ratio * pl.col("memory_each_first")).fill_null(value=False)
     share = (after - before >= cfg.points) & (after >= cfg.ratio * before)

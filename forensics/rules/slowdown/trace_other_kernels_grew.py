@@ -67,10 +67,9 @@ class OtherKernelsGrew:
     count_ratio: float = 1.5
 
 
-@rule("SLO017", shape=Shape.SLOWDOWN, needs=("spans",), config=OtherKernelsGrew)
-def trace_other_kernels_grew(run: Run, cfg: OtherKernelsGrew | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=OtherKernelsGrew)
+def trace_other_kernels_grew(run: Run, cfg: OtherKernelsGrew) -> Iterator[Finding]:
     """Compare the first and the last trace of each rank."""
-    cfg = cfg or OtherKernelsGrew()
     before, after = pl.col("other_share_first"), pl.col("other_share_last")
     more = (pl.col("other_each_last") >= cfg.count_ratio * pl.col("other_each_first")).fill_null(value=False)
     tiny = (pl.col("other_median_ns_last") < pl.col("other_median_ns_first")).fill_null(value=False)

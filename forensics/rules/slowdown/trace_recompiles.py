@@ -55,19 +55,16 @@ class Recompiles:
     share: float = 0.05
 
 
-@rule("SLO018", shape=Shape.SLOWDOWN, needs=("spans",), config=Recompiles)
-def trace_recompiles(run: Run, cfg: Recompiles | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=Recompiles)
+def trace_recompiles(run: Run, cfg: Recompiles) -> Iterator[Finding]:
     """Find the trace that compiles most."""
-    cfg = cfg or Recompiles()
     found = compile_share(run).filter(pl.col("steps") >= cfg.steps, pl.col("share") >= cfg.share)
     if found.is_empty():
         return
     row = found.sort(["share", "source"], descending=[True, False]).row(0, named=True)
     rows = compile_rows(run).filter((pl.col("source") == row["source"]) & pl.col("step").is_not_null())
     first = rows.sort("start_ns").row(0, named=True)
-    yield Finding(
-        rule="SLO018",
-        shape=Shape.SLOWDOWN,
+    yield trace_recompiles.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM,
         title=f"{row['steps']} traced steps compile, which takes {percent(row['share'])} of the steps' "

@@ -76,10 +76,9 @@ class Straggler:
     lost_share: float = 0.05
 
 
-@rule("SLO014", shape=Shape.SLOWDOWN, needs=("spans",), config=Straggler)
-def trace_straggler(run: Run, cfg: Straggler | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=Straggler)
+def trace_straggler(run: Run, cfg: Straggler) -> Iterator[Finding]:
     """Name the rank for which the others wait."""
-    cfg = cfg or Straggler()
     found = waits(run)
     if found.is_empty():
         return
@@ -99,9 +98,7 @@ def _finding(run: Run, late: dict[str, float], found: pl.DataFrame, lost: float)
     victim, rank = waited.row(0, named=True), int(late["rank"])
     own = waited.filter((pl.col("rank") == rank) & (pl.col("key") == victim["key"])).row(0, named=True)
     total = int(found.filter(pl.col("rank") != rank)["wait_ns"].sum())
-    return Finding(
-        rule="SLO014",
-        shape=Shape.SLOWDOWN,
+    return trace_straggler.finding(
         severity=Severity.WARNING,
         confidence=Confidence.MEDIUM if late["chance"] > 1e-4 else Confidence.HIGH,
         title=f"rank {rank} comes last to {late['last']} of {late['collectives']} collectives; "

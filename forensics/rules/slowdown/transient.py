@@ -60,10 +60,9 @@ class Temporary:
     z: float = 8.0
 
 
-@rule("SLO002", shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Temporary)
-def temporary_slowdown(run: Run, cfg: Temporary | None = None) -> Iterator[Finding]:
+@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Temporary)
+def temporary_slowdown(run: Run, cfg: Temporary) -> Iterator[Finding]:
     """Find the slow stretch that ended and cost most of the time."""
-    cfg = cfg or Temporary()
     found = [(p, p.change) for p in paced(run) if p.change is not None and p.change.kind == "transient"]
     if found:
         yield _finding(*max(found, key=lambda pair: pair[0].lost(pair[1])), cfg)
@@ -72,9 +71,7 @@ def temporary_slowdown(run: Run, cfg: Temporary | None = None) -> Iterator[Findi
 def _finding(one: Paced, change: Change, cfg: Temporary) -> Finding:
     lost = one.lost(change)
     last = one.at(min(change.end, len(one.steady) - 1))
-    return Finding(
-        rule="SLO002",
-        shape=Shape.SLOWDOWN,
+    return temporary_slowdown.finding(
         severity=Severity.WARNING if lost >= cfg.lost and change.z >= cfg.z else Severity.INFO,
         confidence=confidence_of(one, change),
         title=f"seconds per {one.clock.unit} rose to {change.ratio:.2f} times from step {one.at(change.first)} "

@@ -39,7 +39,7 @@ from forensics.case.errors.kinds import Weight, sender_of
 from forensics.case.errors.launchers import ASKED, last_end
 from forensics.case.errors.timeline import in_order
 from forensics.case.last_steps import last_step
-from forensics.model import Causal, Confidence, Evidence, Finding, Locator, Onset, Severity, Shape
+from forensics.model import Confidence, Evidence, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, short, when, who
 from forensics.store.run import Run
@@ -49,8 +49,8 @@ _SIGNAL = ("external_termination", "a signal from outside")
 _PLAIN = "cancelled"
 
 
-@rule("STP001", shape=Shape.STOPPED, needs=("events", "metrics"))
-def external_stop(run: Run, _cfg: None = None) -> Iterator[Finding]:
+@rule(shape=Shape.STOPPED, needs=("events", "metrics"))
+def external_stop(run: Run) -> Iterator[Finding]:
     """Find the first stop from outside that ended the run."""
     found = in_order(f for f in standing(run) if f.weight == Weight.STOP)
     if not found:
@@ -62,9 +62,7 @@ def external_stop(run: Run, _cfg: None = None) -> Iterator[Finding]:
     telling = min((f for f in found if sender_of(f.code)), key=lambda f: f.cause == _PLAIN, default=first)
     words = sender_of(telling.code, telling.cause)
     cause, words = (telling.cause, words) if words else _SIGNAL
-    yield Finding(
-        rule="STP001",
-        shape=Shape.STOPPED,
+    yield external_stop.finding(
         severity=Severity.ERROR,
         confidence=Confidence.HIGH,
         title=f"the run was stopped by {words}{when(onset)}: {short(first.quote)}",
@@ -72,7 +70,6 @@ def external_stop(run: Run, _cfg: None = None) -> Iterator[Finding]:
         evidence=evidence_of(found),
         onset=onset,
         cause=cause,
-        causal=Causal.ROOT,
         numbers={"messages": len(found)},
         next=("resume from the last checkpoint",),
     )
@@ -86,9 +83,7 @@ def _first_asked(run: Run) -> Iterator[Finding]:
     step = last_step(run, end.source, end.line, end.t_ns, end.rank)
     onset = Onset(step=step, t_ns=end.t_ns, rank=end.rank, step_lo=step)
     where = Locator(line=end.line)
-    yield Finding(
-        rule="STP001",
-        shape=Shape.STOPPED,
+    yield external_stop.finding(
         severity=Severity.ERROR,
         confidence=Confidence.MEDIUM,
         title=f"{who(end.rank)} was stopped by {_SIGNAL[1]}{when(onset)}: {short(end.quote)}",
@@ -99,7 +94,6 @@ def _first_asked(run: Run) -> Iterator[Finding]:
         onset=onset,
         culprits=() if end.rank is None else (end.rank,),
         cause=_SIGNAL[0],
-        causal=Causal.ROOT,
         numbers={"exit_code": end.code},
         next=("resume from the last checkpoint",),
     )

@@ -64,7 +64,7 @@ def made(
 
 def told(run: Run) -> list[Finding]:
     """Warnings and errors of all rules about learning, the worst first."""
-    every = [f for rule in RULES for f in rule.check(run, rule.config() if rule.config else None)]
+    every = [f for rule in RULES for f in rule(run)]
     return sorted((f for f in every if f.severity.rank >= 1), key=lambda f: -f.severity.rank)
 
 

@@ -49,7 +49,7 @@ def steady(last: int, first: int = 1, value: float = 2.0) -> list[tuple[int, flo
 
 def found(run: Run) -> list[Finding]:
     rules = [r for r in load("rules").rules if r.id.startswith("NAN")]
-    return [f for r in rules for f in r.check(run, r.config() if r.config else None)]
+    return [f for r in rules for f in r(run)]
 
 
 def loud(run: Run) -> list[Finding]:

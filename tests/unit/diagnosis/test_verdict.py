@@ -65,7 +65,7 @@ def a_run(events: Sequence[Event], steps: Sequence[int] = (), first_line: int = 
 
 
 def judged(run: Run, *more: Finding) -> Verdict:
-    found = [f for rule in load("rules").rules for f in rule.check(run, rule.config() if rule.config else None)]
+    found = [f for rule in load("rules").rules for f in rule(run)]
     return decide([*found, *more], run, Coverage())
 
 
@@ -219,7 +219,7 @@ def test_the_signature_in_a_traceback_s_last_line_names_it() -> None:
 
 def test_the_order_of_findings_does_not_change_the_answer() -> None:
     run = a_run([(60, "sigterm15", STOP), (61, "traceback", error("KeyError"))], range(40))
-    found = [f for rule in load("rules").rules for f in rule.check(run, rule.config() if rule.config else None)]
+    found = [f for rule in load("rules").rules for f in rule(run)]
     told, back = decide(found, run, Coverage()), decide(found[::-1], run, Coverage())
     assert replace(told, lead=None, chain_findings=()) == replace(back, lead=None, chain_findings=())
     assert told.lead is not None

@@ -36,7 +36,7 @@ def run_with(*events: tuple[str, int, str, str, dict[str, str]], t_ns: dict[int,
 
 def found(run: Run, rule_id: str) -> list[Finding]:
     rule = next(r for r in load("rules").rules if r.id == rule_id)
-    return list(rule.check(run, rule.config() if rule.config else None))
+    return list(rule(run))
 
 
 def test_an_oom_says_how_much_was_asked_for() -> None:

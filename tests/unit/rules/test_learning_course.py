@@ -44,7 +44,7 @@ def run_with(facts: dict[str, str] | None = None, first_step: int = 1, **series:
 
 def said(rule_id: str, run: Run) -> list[Finding]:
     rule = RULES[rule_id]
-    return list(rule.check(run, rule.config() if rule.config else None))
+    return list(rule(run))
 
 
 def noisy(level: np.ndarray, sd: float = 0.01) -> np.ndarray:

@@ -61,7 +61,7 @@ def found(
 ) -> list[Finding]:
     tables = {"metrics": pl.concat(parts), "checkpoints": checkpoints, "events": events}
     run: Run = run_of("made", {t: f for t, f in tables.items() if f is not None})
-    return [f for r in RULES for f in r.check(run, r.config() if r.config else None)]
+    return [f for r in RULES for f in r(run)]
 
 
 def warnings(every: list[Finding]) -> list[tuple[str, str]]:
@@ -261,4 +261,4 @@ def test_no_table_makes_a_rule_on_restarts_or_rewards_fail(rows: list[Any], load
     run = run_of("any", {"metrics": metrics, "checkpoints": points.with_columns(source=pl.lit("a.log"))})
     for rule in load("rules").rules:
         if rule.id.startswith(("RLX", "RSM")):
-            assert all(f.evidence for f in rule.check(run, rule.config() if rule.config else None))
+            assert all(f.evidence for f in rule(run))

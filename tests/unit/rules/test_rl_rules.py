@@ -44,7 +44,7 @@ def rl_run(series: Mapping[str, Sequence[float]]) -> Run:
 
 
 def found(run: Run, *, least: Severity = Severity.WARNING) -> list[Finding]:
-    every = [f for r in RULES for f in r.check(run, r.config() if r.config else None)]
+    every = [f for r in RULES for f in r(run)]
     return [f for f in every if f.severity.rank >= least.rank]
 
 
