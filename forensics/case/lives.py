@@ -217,7 +217,7 @@ def _silent(rows: pl.LazyFrame, run: Run) -> dict[str, tuple[tuple[int, Start], 
     found: dict[str, dict[int, Start]] = {}
     for start in told:
         own = later.filter((pl.col("source") == start.source) & (pl.col("seq") >= start.seq))["at"]
-        behind = pl.col("at") >= (start.step + 1 if start.step else int(own[0]) if len(own) else None)
+        behind = pl.col("at") >= (start.step + 1 if start.step else int(own[0]) if len(own) else math.inf)
         ends = quiet.group_by("source").agg(pl.col("seq").filter(behind).min(), kept=behind.not_().any())
         for source, seq in ends.filter("kept").drop_nulls("seq").select("source", "seq").iter_rows():
             found.setdefault(source, {}).setdefault(seq, start)
