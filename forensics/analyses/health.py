@@ -61,8 +61,6 @@ def health_of(run: Run) -> Health:
     if records.bad:
         every = "no finite loss was logged" if records.bad == records.losses else None
         return Health(None, every or f"{records.bad} of {records.losses} losses are not finite")
-    if records.losses and records.steps < MIN_LOSSES:
-        return _unseen(end, records)
     return _of_end(end, records, is_paced=_is_paced(run))
 
 
@@ -74,10 +72,15 @@ def _is_paced(run: Run) -> bool:
 def _of_end(end: Ending, records: _Records, *, is_paced: bool) -> Health:
     """Judge the end of a run whose losses are finite."""
     span = f"{records.count} training records" + (f" up to {end.reach}" if end.reach.done is not None else "")
+    has_course = not records.losses or records.steps >= MIN_LOSSES
     if end.success is not None:
         sure = Confidence.HIGH if records.losses and is_paced else Confidence.MEDIUM
         unseen = "" if is_paced else "; no time of a step tells whether it became slower"
+        if not has_course:
+            sure, unseen = Confidence.LOW, f"; {_no_course(records)}"
         return Health(sure, f"{span}, then {end.success.quote.strip()[:80]!r}{unseen}")
+    if not has_course:
+        return Health(None, _no_course(records))
     if not records.losses:
         return Health(None, f"{span} without a loss, and no end marker")
     if end.reach.is_reached:
@@ -88,11 +91,13 @@ def _of_end(end: Ending, records: _Records, *, is_paced: bool) -> Health:
 
 def _unseen(end: Ending, records: _Records) -> Health:
     why = "no training metrics were recognised" if not records.count else "too few training metrics were recognised"
-    if records.steps:
-        why = f"a loss was printed at {records.steps} step{'s' if records.steps > 1 else ''} only, which is no course"
     if end.success is None:
         return Health(None, why)
     return Health(None, f"{why}; the run says that it finished ({end.success.place}), and nothing shows how it went")
+
+
+def _no_course(records: _Records) -> str:
+    return f"a loss was printed at {records.steps} step{'s' if records.steps > 1 else ''} only, which is no course"
 
 
 def _without(end: Ending) -> str:

@@ -45,7 +45,9 @@ def schedule_of(curve: Curve) -> Schedule:
     dead = int(alive[-1]) + 1 if len(alive) else 0
     rising = np.flatnonzero(v[1:] / JUMP > v[:-1]) + 1
     fell = np.concatenate([[False], v[:-1] <= 0.999 * np.maximum.accumulate(v)[:-1]])
-    steady = np.concatenate([[False, False], v[1:-1] <= v[:-2]]) if n > 1 else np.zeros(n, dtype=bool)
+    at = curve.at.to_numpy()  # a step that is logged twice is no steady rate
+    steady = np.zeros(n, dtype=bool)
+    steady[2:] = (v[1:-1] <= v[:-2]) & (at[1:-1] != at[:-2])
     stairs = np.sort(np.diff(v))[-_STAIRS:]
     usual = JUMP * float(stairs[0]) if len(stairs) == _STAIRS else 0.0
     ups = tuple(

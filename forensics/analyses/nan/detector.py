@@ -98,7 +98,7 @@ def _judge(run: Run, lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candida
         place=pl.coalesce("line", "seq").fill_null(0)
     )
     at = losses.filter(pl.col("value") != 0.0)["place"]
-    after = int((at > lines[-1].line).sum())
+    after = int((at > lines[-1].line).sum()) if len(at) else _later_elsewhere(run, lines[-1], rows)
     ended = after >= _SURVIVED
     first = lines[0] if ended else _last_stretch(lines, at)
     before = losses.filter(pl.col("place") < first.line)
@@ -107,7 +107,7 @@ def _judge(run: Run, lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candida
     clean = before.row(-1, named=True) if before.height else None
     step = first.row["step"] if first.row["step"] is not None else step_after(before)
     if ended:
-        few = len(lines) <= max(_STUMBLES, len(at) // 20)
+        few = len(lines) <= max(_STUMBLES, (len(at) or after) // 20)
         status = Status.TRANSIENT if few else Status.INTERMITTENT
     else:
         status = Status.FAILED
@@ -134,6 +134,18 @@ def _elsewhere(run: Run, line: _Line, rows: pl.DataFrame) -> pl.DataFrame:
     last = found.filter(pl.col("at") == pl.col("at").max()).head(1)
     series = found.join(last.select(SERIES), on=[*SERIES], how="semi", nulls_equal=True, maintain_order="left")
     return series.filter(pl.col("attempt") == pl.col("attempt").max())
+
+
+def _later_elsewhere(run: Run, line: _Line, rows: pl.DataFrame) -> int:
+    """How many finite losses the store with most of them holds behind the step of a line of a file without losses."""
+    row = line.row
+    step = (
+        row["step"] if row["step"] is not None else last_step(run, row["source"], line.line, row["t_ns"], row["rank"])
+    )
+    if step is None:
+        return 0
+    later = rows.filter(pl.col("role").is_in(["loss", "part"]) & ~pl.col("bad") & (pl.col("at") > step))
+    return max(later.group_by(SERIES).len()["len"].to_list(), default=0)
 
 
 def _last_stretch(lines: list[_Line], at: pl.Series) -> _Line:

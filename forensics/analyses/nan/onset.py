@@ -12,6 +12,8 @@ from forensics.analyses.nan.together import lost_together
 from forensics.case.epochs import counts_epochs
 from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.case.nonfinite import watched
+from forensics.case.series import metric_rows
+from forensics.case.steps import at
 from forensics.model import Evidence, EvidenceRole, Onset
 from forensics.store.run import Run
 
@@ -81,7 +83,7 @@ def nan_onset(run: Run) -> NanOnset | None:
 
 
 def _onset(run: Run) -> NanOnset | None:
-    found = series_candidates(run)
+    found = [_seen_whole(run, c) for c in series_candidates(run)]
     found += detector_candidates(run)
     found += lost_together(run) if not found else ()
     if not found:
@@ -107,6 +109,19 @@ def _onset(run: Run) -> NanOnset | None:
     )
 
 
+def _seen_whole(run: Run, candidate: Candidate) -> Candidate:
+    """A series that only ever logged bad values has stumbled where another store of the metric is finite later."""
+    row, step = candidate.row, candidate.step
+    if candidate.status is not Status.FAILED or candidate.clean is not None or step is None or row["name"] is None:
+        return candidate
+    same = (pl.col("name") == row["name"]) & (pl.col("source") != row["source"])
+    others = metric_rows(run, same).filter(
+        (pl.col("value_class") == "finite") & (pl.col("rank").eq_missing(row["rank"]))
+    )
+    after = others.select((at() >= step + candidate.n_bad).sum()).collect().item()
+    return replace(candidate, status=Status.TRANSIENT, n_after=after) if after else candidate
+
+
 def _near(candidate: Candidate, peers: list[Candidate]) -> bool:
     return any(p.row["source"] == candidate.row["source"] for p in peers) and candidate.row["value_class"] != "+inf"
 
@@ -120,7 +135,8 @@ def _contradicted(candidate: Candidate, peers: list[Candidate]) -> bool:
         return False
     row, step = candidate.row, candidate.step
     return any(
-        p.clean is not None
+        p.role not in SPOKEN
+        and p.clean is not None
         and p.clean["at"] is not None
         and p.clean["at"] >= step
         and (p.row["source"], p.role) != (row["source"], candidate.role)

@@ -9,8 +9,10 @@ from forensics.model import Confidence, Evidence, EvidenceRole, Onset, Severity
 
 
 def severity_of(one: Paced, change: Change, cfg: Gravity) -> Severity:
-    """Give the severity of a loss of time: grave ones are errors, mild ones warnings."""
-    return {"grave": Severity.ERROR, "mild": Severity.WARNING, "note": Severity.INFO}[tier_of(one, change, cfg)]
+    """Give the severity of a loss of time: grave ones are errors, mild ones and what is not sure are warnings."""
+    if (tier := tier_of(one, change, cfg)) == "grave" and confidence_of(one, change) is not Confidence.LOW:
+        return Severity.ERROR
+    return Severity.INFO if tier == "note" else Severity.WARNING
 
 
 def evidence_of(one: Paced, change: Change) -> tuple[Evidence, ...]:

@@ -40,6 +40,15 @@ def test_times_printed_in_units_of_a_third_of_a_step_show_no_pace(tmp_path: Path
     assert verdict(tmp_path, lines).confidence is Confidence.MEDIUM
 
 
-@pytest.mark.parametrize(("count", "outcome"), [(1, Outcome.CANNOT_SAY), (2, Outcome.CANNOT_SAY), (3, Outcome.HEALTHY)])
-def test_one_loss_or_two_are_no_course(count: int, outcome: Outcome, tmp_path: Path) -> None:
-    assert verdict(tmp_path, records(" | val_loss: 2.9", count)).outcome is outcome
+@pytest.mark.parametrize("count", [1, 2])
+def test_lines_too_few_to_be_learned_show_nothing(count: int, tmp_path: Path) -> None:
+    assert verdict(tmp_path, records(" | val_loss: 2.9", count)).outcome is Outcome.CANNOT_SAY
+
+
+@pytest.mark.parametrize(("count", "sure"), [(2, Confidence.LOW), (3, Confidence.MEDIUM)])
+def test_two_losses_are_no_course(count: int, sure: Confidence, tmp_path: Path) -> None:
+    rows = [f"{n},{3 - n / 100:.4f}" for n in range(1, count + 1)]
+    (tmp_path / "metrics.csv").write_text("\n".join(["step,loss", *rows]) + "\n", encoding="utf-8")
+    found = verdict(tmp_path, [])
+    assert (found.outcome, found.confidence) == (Outcome.HEALTHY, sure)
+    assert ("no course" in found.headline) is (sure is Confidence.LOW)
