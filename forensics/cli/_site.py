@@ -21,7 +21,9 @@ from forensics.report import catalogue
 RULES = "reference/rules"
 _FENCE = re.compile(r"^(?P<fence>`{3,})[^\n]*\n.*?^(?P=fence)$", re.MULTILINE | re.DOTALL)
 _SECTION = re.compile(r"^(?P<title>[A-Z][a-z]+(?: [a-z]+)*):(?: |\n|$)")
-_BLOCK = re.compile(r"^ *```(?P<head>\w+ [\w,]+)\n(?P<body>.*?)^ *```$|^ *=> (?P<claim>.+)$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^ *```(?P<head>\w+(?: [\w,]+)?)\n(?P<body>.*?)^ *```$|^ *=> (?P<claim>.+)$", re.MULTILINE | re.DOTALL
+)
 
 
 def stage(docs: Path, into: Path) -> None:
@@ -93,9 +95,10 @@ def _example(block: re.Match[str]) -> Iterator[str]:
     if block["claim"]:
         yield from (f"Result: `{block['claim']}`", "")
         return
-    name, columns = block["head"].split(" ", 1)
-    lines = (line.strip() for line in block["body"].splitlines())
-    yield from (f"Rows of [`{name}`](../tables.md#{name}):", "", "```text", columns, *lines, "```", "")
+    name, _, columns = block["head"].partition(" ")
+    lines = (line.strip() for line in (columns, *block["body"].splitlines()))
+    form = "Rows" if columns else "Columns"
+    yield from (f"{form} of [`{name}`](../tables.md#{name}):", "", "```text", *filter(None, lines), "```", "")
 
 
 def _capital(text: str) -> str:

@@ -118,18 +118,18 @@ def _rules() -> tuple[registry.Rule, ...]:
 def _noted(rule: registry.Rule, into: dict[str, tuple[Any, ...]]) -> registry.Rule:
     """The rule, which also notes what it found."""
 
-    def check(run: Run, config: Any) -> tuple[Any, ...]:
+    def check(run: Run, config: Any = None) -> tuple[Any, ...]:
         into[rule.id] = tuple(rule(run, config))
         return into[rule.id]
 
-    return replace(rule, check=check)
+    return replace(rule, find=check)
 
 
 def _or_kept(rule: registry.Rule, kept: Kept, anew: frozenset[str]) -> registry.Rule:
     """The rule where it may differ, else one that gives what it gave."""
     if rule.origin in anew or rule.id not in kept.findings:
         return rule
-    return replace(rule, check=lambda _run, _config: kept.findings[rule.id])
+    return replace(rule, find=lambda _run, _config=None: kept.findings[rule.id])
 
 
 @contextmanager

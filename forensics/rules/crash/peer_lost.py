@@ -80,7 +80,8 @@ _WORDS: Mapping[str, tuple[str, str, str, str]] = MappingProxyType(
 @rule(shape=Shape.CRASH, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def peer_lost(run: Run) -> Iterator[Finding]:
     """Find complaints that a process is gone."""
-    found = in_order(f for f in standing(run) if f.shape == "crash" and f.weight <= Weight.CLOSED)
+    every = standing(run)
+    found = in_order(f for f in every if f.shape == "crash" and f.weight <= Weight.CLOSED)
     if not found:
         return
     first = found[0]
@@ -89,6 +90,7 @@ def peer_lost(run: Run) -> Iterator[Finding]:
     cause, title, because, then = _WORDS.get(first.cause, _GONE) if alike else _GONE
     victims = set(ranks_of(tuple(f for f in found if f.weight == Weight.CLOSED)))
     silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
+    is_last = not any(f.source == first.source and f.at > first.at for f in every)  # else the words are in the next one
     named = silent if victims and len(silent) < len(victims) else ()
     yield peer_lost.finding(
         severity=Severity.ERROR,
@@ -99,7 +101,7 @@ def peer_lost(run: Run) -> Iterator[Finding]:
         onset=onset,
         culprits=named,
         cause=cause,
-        causal=Causal.ROOT if alike and first.cause == _RAISED else Causal.SYMPTOM,
+        causal=Causal.ROOT if alike and first.cause == _RAISED and is_last else Causal.SYMPTOM,
         numbers={"reports": len(found)},
         next=(then,),
     )
