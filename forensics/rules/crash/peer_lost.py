@@ -30,11 +30,11 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from forensics.analyses.hang.complaints import complaints
-from forensics.case.errors.failures import standing
+from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
 from forensics.case.ranks import world
@@ -81,7 +81,8 @@ _WORDS: Mapping[str, tuple[str, str, str, str]] = MappingProxyType(
 def peer_lost(run: Run) -> Iterator[Finding]:
     """Find complaints that a process is gone."""
     every = standing(run)
-    found = in_order(f for f in every if f.shape == "crash" and f.weight <= Weight.CLOSED)
+    reports = (f for f in every if f.shape == "crash" and f.weight <= Weight.CLOSED)
+    found = in_order(f for f in reports if not _is_told_next(f, every))
     if not found:
         return
     first = found[0]
@@ -90,7 +91,6 @@ def peer_lost(run: Run) -> Iterator[Finding]:
     cause, title, because, then = _WORDS.get(first.cause, _GONE) if alike else _GONE
     victims = set(ranks_of(tuple(f for f in found if f.weight == Weight.CLOSED)))
     silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
-    is_last = not any(f.source == first.source and f.at > first.at for f in every)  # else the words are in the next one
     named = silent if victims and len(silent) < len(victims) else ()
     yield peer_lost.finding(
         severity=Severity.ERROR,
@@ -101,7 +101,12 @@ def peer_lost(run: Run) -> Iterator[Finding]:
         onset=onset,
         culprits=named,
         cause=cause,
-        causal=Causal.ROOT if alike and first.cause == _RAISED and is_last else Causal.SYMPTOM,
+        causal=Causal.ROOT if alike and first.cause == _RAISED else Causal.SYMPTOM,
         numbers={"reports": len(found)},
         next=(then,),
     )
+
+
+def _is_told_next(failure: Failure, every: Sequence[Failure]) -> bool:
+    """Whether a traceback has no last line because the next event of its file holds the words."""
+    return failure.cause == _RAISED and any(f.source == failure.source and f.at > failure.at for f in every)
