@@ -62,7 +62,7 @@ def make_events(place: Path, scale: float) -> None:
     """An event file of about 119 MB: 20 tags a step, the loss NaN for the last tenth."""
     tf = made("generate_tfevents")
     tags, steps = [name.encode() for name in tf.names(20)], int(104_000 * scale)
-    frame = import_module("forensics.io.tfrecord").frame
+    frame = import_module("forensics.io.records.tfrecord").frame
     with (place / "events.out.tfevents.1750000000.node-a.1.0").open("wb") as out:
         out.write(frame(b"\x09\x00\x00\x00\x00\x30\x13\xda\x41\x1a\x0dbrain.Event:2"))
         for first in range(0, steps, 4096):

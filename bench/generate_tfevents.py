@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from forensics.io.crc32c import masked, masked_many
-from forensics.io.tfrecord import frame
+from forensics.io.records.crc32c import masked, masked_many
+from forensics.io.records.tfrecord import frame
 
 START = 1_750_000_000.0
 _STEPS = 4_096
@@ -58,7 +58,7 @@ def framed(payloads: list[bytes]) -> bytes:
 
 
 def _crc(data: bytes) -> int:
-    from forensics.io.crc32c import crc32c  # noqa: PLC0415 - beside its one use
+    from forensics.io.records.crc32c import crc32c  # noqa: PLC0415 - beside its one use
 
     return crc32c(data)
 

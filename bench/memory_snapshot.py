@@ -95,7 +95,7 @@ def peer(path: Path, out: Path) -> dict[str, Any]:
 
 def ours(path: Path, out: Path) -> dict[str, Any]:
     """Read as `forensics ingest` does, to Parquet parts."""
-    from forensics.ingest import memory_snapshot  # noqa: PLC0415 - each route imports what it needs
+    from forensics.formats.snapshot import reader as memory_snapshot  # noqa: PLC0415 - each route imports what it needs
     from forensics.io.limits import DEFAULT  # noqa: PLC0415
     from forensics.io.reading import open_source  # noqa: PLC0415
     from forensics.model import Source  # noqa: PLC0415
@@ -154,7 +154,7 @@ def bare_peer(path: Path, out: Path) -> dict[str, Any]:
 
 def bare_ours(path: Path, out: Path) -> dict[str, Any]:
     """Import what `ours` imports, and read nothing."""
-    from forensics.ingest import memory_snapshot  # noqa: PLC0415 - each route imports what it needs
+    from forensics.formats.snapshot import reader as memory_snapshot  # noqa: PLC0415 - each route imports what it needs
     from forensics.io.reading import open_source  # noqa: PLC0415
     from forensics.store.sink import SourceSink  # noqa: PLC0415
 

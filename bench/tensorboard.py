@@ -55,7 +55,7 @@ class Counted(SourceSink):
 
 def ours_columns(folder: Path) -> dict[str, Any]:
     """Read all files below a folder into columns."""
-    from forensics.ingest.tfevents import read  # noqa: PLC0415 - a worker imports its own reader
+    from forensics.formats.tfevents.reader import read  # noqa: PLC0415 - a worker imports its own reader
 
     points = 0
     for path, source in sources(folder):
@@ -68,7 +68,7 @@ def ours_columns(folder: Path) -> dict[str, Any]:
 
 def _sums(path: Path, source: Source) -> checksums.Sums:
     """Checksums of one file, read once more."""
-    from forensics.ingest.tfevents import read  # noqa: PLC0415 - a worker imports its own reader
+    from forensics.formats.tfevents.reader import read  # noqa: PLC0415 - a worker imports its own reader
 
     sink = Counted(source)
     sink.kept = []

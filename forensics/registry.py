@@ -24,7 +24,7 @@ T = TypeVar("T")
 Kind = Literal["rules", "ingesters", "dialects", "renderers"]
 _FOLDERS: dict[Kind, str] = {
     "rules": "forensics.rules",
-    "ingesters": "forensics.ingest",
+    "ingesters": "forensics.formats",
     "dialects": "forensics.dialects.trainers",
     "renderers": "forensics.report",
 }
@@ -290,7 +290,7 @@ def load(*kinds: Kind) -> Registry:
     found = {kind: _of_kind(kind)[0] for kind in asked}
     return Registry(
         rules=tuple(sorted(found.get("rules", ()), key=lambda r: r.id)),
-        ingesters=found.get("ingesters", ()),
+        ingesters=tuple(sorted(found.get("ingesters", ()), key=lambda i: i.name)),
         dialects=found.get("dialects", ()),
         renderers=tuple(sorted(found.get("renderers", ()), key=lambda r: r.name)),
         broken=tuple(b for kind in asked for b in _of_kind(kind)[1]),

@@ -11,7 +11,7 @@ import pytest
 
 from forensics.analyses.nan.origin import origin
 from forensics.compare.baseline import against
-from forensics.compare.config import audit
+from forensics.compare.config.audit import audit
 from forensics.pipeline import ingest_run, report_of, triage
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

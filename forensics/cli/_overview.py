@@ -1,6 +1,6 @@
-"""The commands there are, and the page of `forensics --help`: found by a walk over this folder, without importing any.
+"""The commands there are, and the page of `forensics --help`: found by a walk over `commands`, without importing any.
 
-A command is one file of this folder whose name does not begin with `_`: its docstring is the help page, its function
+A command is one file of that folder: its docstring is the help page, its function
 `command` is the command. The first line of the docstring is read from the file, because `--help` must cost nothing.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 
-_PACKAGE = "forensics.cli"
+_PACKAGE = "forensics.cli.commands"
 _HEAD = """\
 Usage: forensics COMMAND [OPTIONS] ...
 
@@ -34,7 +34,7 @@ Exit codes:
 def names(path: list[str]) -> tuple[str, ...]:
     """Names of the commands in the folder `path`, as typed (`nan-origin`), sorted."""
     modules = (m.name for m in pkgutil.iter_modules(path))
-    return tuple(sorted(m.replace("_", "-") for m in modules if m != "main" and not m.startswith("_")))
+    return tuple(sorted(m.replace("_", "-") for m in modules if not m.startswith("_")))
 
 
 def module_of(name: str) -> str:

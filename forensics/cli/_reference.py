@@ -17,8 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from forensics import cli
-from forensics.cli import _overview
+from forensics.cli import _overview, commands
 from forensics.cli._play import played
 from forensics.cli._reference_tables import dialects, figures, formats, metric_names, tables
 from forensics.cli.main import run
@@ -52,7 +51,7 @@ def _help(*args: str) -> str:
 
 def _cli() -> Iterator[str]:
     yield from ("# Commands", "", "```text", _help(), "```", "")
-    for name in _overview.names(list(cli.__path__)):
+    for name in _overview.names(list(commands.__path__)):
         yield from (f"## forensics {name}", "", "```text", _help(name), "```", "")
 
 
@@ -83,7 +82,7 @@ def _named() -> set[str]:
     """Names of all documents that the code writes."""
     texts = (
         one.read_text(encoding="utf-8")
-        for package in ("forensics.report", "forensics.cli")
+        for package in ("forensics.report", "forensics.report.pages", "forensics.cli", "forensics.cli.commands")
         for one in files(package).iterdir()
         if one.name.endswith(".py")
     )

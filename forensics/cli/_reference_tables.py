@@ -12,7 +12,7 @@ from forensics import registry
 from forensics.dialects.spec import Dialect
 from forensics.figures._kind import kinds
 from forensics.registry import Ingester
-from forensics.report import catalogue
+from forensics.report.pages import catalogue
 from forensics.store.schema import TABLES, VERSION
 
 Row = tuple[str, ...]

@@ -16,7 +16,7 @@ from forensics import registry
 from forensics.cli._reference_tables import marked, table
 from forensics.model import Shape
 from forensics.registry import Rule
-from forensics.report import catalogue
+from forensics.report.pages import catalogue
 
 RULES = "reference/rules"
 _FENCE = re.compile(r"^(?P<fence>`{3,})[^\n]*\n.*?^(?P=fence)$", re.MULTILINE | re.DOTALL)

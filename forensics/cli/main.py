@@ -7,8 +7,7 @@ import os
 import sys
 import warnings
 
-from forensics import cli
-from forensics.cli import _overview
+from forensics.cli import _overview, commands
 from forensics.cli._streams import let_go_of_output, made_whole, refused_output, tell
 from forensics.errors import ExitCode, ForensicsError, InputError, PlaceError, UsageError, errno_of
 
@@ -96,13 +95,13 @@ def _has_folder() -> bool:
 
 def _answered(args: list[str]) -> int:
     if args[:1] in (["--help"], ["-h"]):
-        sys.stdout.write(_overview.page(list(cli.__path__)))
+        sys.stdout.write(_overview.page(list(commands.__path__)))
         return ExitCode.OK
     if _COMPLETE in os.environ:  # the shell asks through the environment, without arguments
         answer = _parsed(["--help"])
         return answer if isinstance(answer, int) else ExitCode.OK
     if not args:
-        sys.stderr.write(_overview.page(list(cli.__path__)))
+        sys.stderr.write(_overview.page(list(commands.__path__)))
         return ExitCode.USAGE
     _check(args)
     answer = _parsed(args)
@@ -140,7 +139,7 @@ def app(named: str = "") -> typer.Typer:
 
     built = typer.Typer(name="forensics", rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=True)
     built.callback()(root)
-    every = _overview.names(list(cli.__path__))
+    every = _overview.names(list(commands.__path__))
     for name in (named,) if named in every else every:
         module = import_module(_overview.module_of(name))
         built.command(name, help=module.__doc__)(module.command)
@@ -165,7 +164,7 @@ def _check(args: list[str]) -> None:
 
 
 def _help_for(args: list[str]) -> str:
-    name = args[0] if args and args[0] in _overview.names(list(cli.__path__)) else ""
+    name = args[0] if args and args[0] in _overview.names(list(commands.__path__)) else ""
     return f"forensics {name} --help" if name else "forensics --help"
 
 

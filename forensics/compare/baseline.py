@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from forensics.compare._eval_cause import cause_of
-from forensics.compare.config import Difference
-from forensics.compare.evals import Pair, compare_all
+from forensics.compare.config.audit import Difference
+from forensics.compare.evals._cause import cause_of
+from forensics.compare.evals.comparison import Pair, compare_all
 from forensics.store.run import Run
 from forensics.store.schema import TABLES, conform
 

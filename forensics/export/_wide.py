@@ -8,7 +8,7 @@ import polars as pl
 
 from forensics.export._points import seconds, series_of
 from forensics.export._records import Record, moved_note, records_of, tags_of
-from forensics.ingest._axes import CONSTANTS, EPOCHS, STEPS, TIMES
+from forensics.formats.rows.axes import CONSTANTS, EPOCHS, STEPS, TIMES
 
 #: Columns that say where a record stands; `source` and `attempt` only where there are several series.
 AXES = ("source", "attempt", "rank", "step", "epoch", "timestamp")

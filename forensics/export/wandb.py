@@ -19,7 +19,7 @@ from forensics.errors import InputError
 from forensics.export._points import Series, numbered, seconds, series_of, tagged, title, unstepped_note
 from forensics.export._records import Record, moved_note, records_of
 from forensics.export._target import Export, File, Selection, Target
-from forensics.io.leveldb_frame import frame
+from forensics.io.records.leveldb_frame import frame
 from forensics.io.tolerant_json import loads
 from forensics.report._phrases import plural
 

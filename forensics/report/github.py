@@ -13,8 +13,8 @@ from forensics.io.safe_text import for_github, for_github_property
 from forensics.model import Evidence, Finding, Outcome, Report, Severity
 from forensics.registry import renderer
 from forensics.report import _phrases as say
-from forensics.report._diff_github import MOST, joined
 from forensics.report._losses import told, words
+from forensics.report.pages._diff_github import MOST, joined
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 

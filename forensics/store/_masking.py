@@ -9,7 +9,7 @@ from functools import cache
 
 import polars as pl
 
-from forensics.ingest._secrets import HIDDEN, masked, without_forms
+from forensics.formats.rows.secrets import HIDDEN, masked, without_forms
 from forensics.io.secrets import bare_patterns, needles
 from forensics.io.tolerant_json import dumps
 from forensics.store.schema import TABLES

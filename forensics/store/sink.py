@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from forensics.errors import PlaceError, errno_of
-from forensics.ingest._secrets import without_forms
+from forensics.formats.rows.secrets import without_forms
 from forensics.io.budget import TEXT_CHARS, Budget
 from forensics.io.disk import Lost
 from forensics.io.limits import DEFAULT, Limits

@@ -14,7 +14,7 @@ import pytest
 
 from forensics import registry
 from forensics.errors import InputError, LimitExceeded, PlaceError
-from forensics.ingest._out import Out
+from forensics.formats.rows.out import Out
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.registry import Registry

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forensics.ingest._secrets import masked, without_forms
+from forensics.formats.rows.secrets import masked, without_forms
 
 from .conftest import Call
 

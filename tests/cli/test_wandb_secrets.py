@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from forensics.io.leveldb_frame import frame
+from forensics.io.records.leveldb_frame import frame
 from forensics.pipeline import ingest_run
 
 from .conftest import Call

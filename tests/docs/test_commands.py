@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from forensics import cli, config
-from forensics.cli import _overview
+from forensics import config
+from forensics.cli import _overview, commands
 from forensics.cli._play import answer, played
 from forensics.cli.main import run
 from forensics.registry import load
@@ -145,7 +145,7 @@ def test_a_workflow_that_a_page_shows_gives_only_inputs_that_the_action_takes(bo
 
 
 def test_every_command_and_option_that_a_page_names_exists() -> None:
-    helps = {name: answer(f"{name} --help")[1] for name in _overview.names(list(cli.__path__))}
+    helps = {name: answer(f"{name} --help")[1] for name in _overview.names(list(commands.__path__))}
     for path in PAGES:
         for text in INLINE.findall(path.read_text(encoding="utf-8")):
             words = text.split()
@@ -156,5 +156,5 @@ def test_every_command_and_option_that_a_page_names_exists() -> None:
 
 def test_every_command_has_a_page_that_tells_how_to_use_it() -> None:
     how_to = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs/how-to").glob("*.md"))
-    for name in _overview.names(list(cli.__path__)):
+    for name in _overview.names(list(commands.__path__)):
         assert re.search(rf"^(?:\$ )?forensics {name}\b", how_to, re.MULTILINE), name

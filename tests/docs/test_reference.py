@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from forensics import cli, config
-from forensics.cli import _overview
+from forensics import config
+from forensics.cli import _overview, commands
 from forensics.cli._reference_tables import columns
 from forensics.errors import ExitCode
 from forensics.io.limits import DEFAULT
@@ -41,7 +41,7 @@ def test_every_generated_page_is_known_here(written: Path) -> None:
 
 def test_every_command_has_its_section() -> None:
     page = (REFERENCE / "cli.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## forensics (\S+)$", page, re.MULTILINE) == list(_overview.names(list(cli.__path__)))
+    assert re.findall(r"^## forensics (\S+)$", page, re.MULTILINE) == list(_overview.names(list(commands.__path__)))
 
 
 def test_every_table_dialect_and_format_has_its_section() -> None:

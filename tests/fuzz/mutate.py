@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 
-from forensics.io import leveldb_frame, leveldb_log, tfrecord
+from forensics.io.records import leveldb_frame, leveldb_log, tfrecord
 from forensics.registry import Ingester
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -20,11 +20,11 @@ from forensics.compare.baseline import against
 from forensics.diagnosis.hang import picture
 from forensics.diagnosis.memory import memory_of
 from forensics.model import Coverage, Finding, Report
-from forensics.report import diff as diff_page
-from forensics.report import hang as hang_page
-from forensics.report import memory as memory_page
-from forensics.report import nan_origin as nan_page
 from forensics.report import text as text_page
+from forensics.report.pages import diff as diff_page
+from forensics.report.pages import hang as hang_page
+from forensics.report.pages import memory as memory_page
+from forensics.report.pages import nan_origin as nan_page
 from forensics.store.gather import coverage_of
 from forensics.store.run import Run
 

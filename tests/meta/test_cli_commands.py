@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from forensics import cli
-from forensics.cli import _overview
+from forensics.cli import _overview, commands
 
 ROOT = Path(__file__).parents[2]
-NAMES = _overview.names(list(cli.__path__))
+NAMES = _overview.names(list(commands.__path__))
 HEAVY = {"polars", "pandas", "plotly", "wandb", "tensorboard", "numpy", "rich", "orjson", "zstandard", "google"}
 LIGHT = {"typer", "forensics", "__future__", *sys.stdlib_module_names}
 SUMMARY_CHARS = 66
@@ -37,7 +36,7 @@ def test_a_command_has_a_page_whose_first_line_fits_the_overview(name: str) -> N
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_command_imports_nothing_heavy_until_it_is_called(name: str) -> None:
-    path = ROOT / "forensics" / "cli" / f"{name.replace('-', '_')}.py"
+    path = ROOT / "forensics" / "cli" / "commands" / f"{name.replace('-', '_')}.py"
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
             assert {alias.name.split(".")[0] for alias in node.names} <= LIGHT
@@ -79,6 +78,7 @@ def test_help_costs_at_most_six_times_an_empty_program() -> None:
 def test_a_new_file_is_a_new_command(tmp_path: Path) -> None:
     code = '"""Say hi."""\nfrom forensics.cli._answer import Answer\ndef command() -> Answer: return Answer("hi\\n")\n'
     (tmp_path / "say_hello.py").write_text(code, encoding="utf-8")
-    add = f"from forensics import cli; cli.__path__.append({str(tmp_path)!r}); from forensics.cli.main import run"
+    extended = f"from forensics.cli import commands; commands.__path__.append({str(tmp_path)!r})"
+    add = f"{extended}; from forensics.cli.main import run"
     assert python(f"{add}; run(['say-hello'])").stdout == "hi\n"
-    assert "say-hello" in _overview.names([*cli.__path__, str(tmp_path)])
+    assert "say-hello" in _overview.names([*commands.__path__, str(tmp_path)])

@@ -21,7 +21,7 @@ LAYERS = (
     ("forensics.analyses",),
     ("forensics.case",),
     ("forensics.store",),
-    ("forensics.ingest",),
+    ("forensics.formats",),
     ("forensics.dialects",),
     ("forensics.knowledge",),
     ("forensics.io",),
@@ -39,6 +39,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_MODULE_LINES = 300
 MEDIAN_MODULE_LINES = 140
 MAX_FUNCTION_LINES = 80
+MAX_MODULES_A_FOLDER = 25
 
 
 def level(module: str) -> int | None:
@@ -91,3 +92,8 @@ def test_the_median_module_fits_on_two_screens() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
 def test_a_module_says_what_it_is(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in MODULES}), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_folder_holds_few_modules(folder: Path) -> None:
+    assert len(list(folder.glob("*.py"))) <= MAX_MODULES_A_FOLDER

@@ -54,9 +54,10 @@ AREAS: Mapping[str, tuple[str, ...]] = {
         "compare/_series.py", "compare/_student.py", "compare/_comparable.py", "compare/sections/throughput.py",
     ),
     "evals": (
-        "compare/_eval_tests.py", "compare/_eval_spread.py", "compare/_eval_pick.py", "compare/_eval_logged.py",
+        "compare/evals/_tests.py", "compare/evals/_spread.py", "compare/evals/_pick.py", "compare/evals/_logged.py",
         "analyses/evals/*.py",
-        "compare/evals.py", "compare/sections/evals.py", "rules/bad_eval/_results.py", "analyses/evals/curves.py",
+        "compare/evals/comparison.py", "compare/sections/evals.py", "rules/bad_eval/_results.py",
+        "analyses/evals/curves.py",
     ),
 }  # fmt: skip
 SURVIVORS = HERE / "survivors.tsv"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2
 
-from forensics.io.tfrecord import frame
+from forensics.io.records.tfrecord import frame
 
 NAME = "events.out.tfevents.1750000000.node-a.1.0"
 ODD = (math.nan, math.inf, -math.inf, -0.0, 0.0, 1e-45, 3.4e38)

@@ -13,8 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from forensics import pipeline
-from forensics.ingest import metrics_csv, monitor_csv, wandb_chart_csv, wandb_history_csv
-from forensics.ingest._csv_rows import Sizes, rows_of
+from forensics.formats.metrics import monitor as monitor_csv
+from forensics.formats.metrics import table as metrics_csv
+from forensics.formats.rows.delimited import Sizes, rows_of
+from forensics.formats.wandb.exports import chart_csv as wandb_chart_csv
+from forensics.formats.wandb.exports import history_csv as wandb_history_csv
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink
 
@@ -120,13 +123,13 @@ def test_cells_behind_an_open_quote_keep_their_columns() -> None:
 
 def test_looking_behind_quotes_is_paid_for_by_the_file() -> None:
     """Every line opens a quote that the next one does not close: what is looked at grows with the file, no faster."""
-    from forensics.ingest import _csv_rows  # noqa: PLC0415
+    from forensics.formats.rows import delimited as csv_rows  # noqa: PLC0415
 
     looked = []
     for count in (20_000, 40_000):
         line = b'a"b,"\n'
-        lines = _csv_rows._Lines(opened_bytes("t.csv", line * count).blocks())
-        assert sum(1 for _ in _csv_rows._rows(lines, ",", None)) == count
+        lines = csv_rows._Lines(opened_bytes("t.csv", line * count).blocks())
+        assert sum(1 for _ in csv_rows._rows(lines, ",", None)) == count
         looked.append(lines.looked_bytes / (len(line) * count))
     assert max(looked) < 20
     assert looked[1] < looked[0]

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.io import sqlite_pages
 from forensics.io.reading import opened_bytes
-from forensics.io.sqlite_wal import Log, log_of
+from forensics.io.sqlite import pages as sqlite_pages
+from forensics.io.sqlite.wal import Log, log_of
 
 Rows = list[tuple[Any, ...]]
 TABLES = ("t", "u")

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.ingest import dcgm_exporter, dcgmi_dmon, nvidia_smi_csv
+from forensics.formats.gpu import dcgm_exporter, dcgmi_dmon
+from forensics.formats.gpu import nvidia_smi as nvidia_smi_csv
 
 from .tables import BATCH_ROWS, BLOCK_BYTES, NUMBER, read, rows
 

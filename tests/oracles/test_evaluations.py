@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics.errors import NotMine
-from forensics.ingest import eval_results, lighteval
+from forensics.formats.evals import lighteval
+from forensics.formats.evals import results as eval_results
 
 from .tables import NUMBER, read, shown
 

@@ -19,11 +19,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.compat.proto import event_pb2, summary_pb2
 
 from forensics import pipeline
-from forensics.ingest._tf_routes import ALL, Routes
-from forensics.ingest.tfevents import read_points
+from forensics.formats.tfevents._routes import ALL, Routes
+from forensics.formats.tfevents.reader import read_points
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.reading import opened_bytes
-from forensics.io.tfrecord import frame
+from forensics.io.records.tfrecord import frame
 from forensics.model import FileCoverage
 from forensics.store.sink import SourceSink
 

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics.errors import InputError, NotMine
-from forensics.ingest import _fr_document, flight_recorder
+from forensics.formats.recorder import _document as fr_document
+from forensics.formats.recorder import reader as flight_recorder
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink
@@ -153,7 +154,7 @@ def test_damage_never_gives_fewer_entries_without_a_word(seed: int, pickled: boo
 
 
 def test_more_entries_than_are_read_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_fr_document, "MOST_ENTRIES", 12)
+    monkeypatch.setattr(fr_document, "MOST_ENTRIES", 12)
     sink = read(pickle.dumps(dump(4, 40), 4))
     assert len(written(sink)) == 12
     assert [one.code for one in sink.issues] == ["damaged"]

@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 
 from forensics import pipeline
 from forensics.errors import InputError
-from forensics.ingest import eval_samples, metrics_jsonl, trainer_state, wandb_export_json
+from forensics.formats.evals import samples as eval_samples
+from forensics.formats.metrics import json_lines as metrics_jsonl
+from forensics.formats.metrics import trainer_state
+from forensics.formats.wandb.exports import json_rows as wandb_export_json
 from forensics.io.tolerant_json import loads
 
 from .tables import BATCH_ROWS, BLOCK_BYTES, NUMBER, classed, read, rows, shown

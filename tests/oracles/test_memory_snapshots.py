@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics.errors import InputError, NotMine
-from forensics.ingest import memory_snapshot
-from forensics.ingest._snap_fast import FastReader
+from forensics.formats.snapshot import reader as memory_snapshot
+from forensics.formats.snapshot._fast import FastReader
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink
 from tests.oracles._damage import damaged
-from tests.unit.ingest._snapshot_truth import MASK, blocks_read, blocks_true, events_read, events_true, stack_texts
+from tests.unit.formats._snapshot_truth import MASK, blocks_read, blocks_true, events_read, events_true, stack_texts
 
 pytestmark = pytest.mark.usefixtures("only_owned_columns")
 Frames = dict[str, pl.DataFrame]

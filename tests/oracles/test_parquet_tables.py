@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from forensics import pipeline
 from forensics.errors import InputError, NotMine
-from forensics.ingest import wandb_history_parquet
+from forensics.formats.wandb.exports import history_parquet as wandb_history_parquet
 from forensics.io.parquet_pages import shape_of
 
 from .tables import BATCH_ROWS, NUMBER, Bounded, classed, read, rows, shown

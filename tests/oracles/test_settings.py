@@ -14,8 +14,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.ingest import config_files, hparams_yaml
-from forensics.ingest._config_parse import Parsed, toml_settings
+from forensics.formats.configs import documents as config_files
+from forensics.formats.configs import hparams as hparams_yaml
+from forensics.formats.configs._parse import Parsed, toml_settings
 from forensics.io.budget import Budget
 from forensics.io.limits import DEFAULT
 

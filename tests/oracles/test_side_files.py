@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from forensics.ingest import error_file, git_record, requirements_txt, safetensors_header, tokenizer_files
+from forensics.formats.checkpoints import safetensors as safetensors_header
+from forensics.formats.configs import git_record
+from forensics.formats.configs import requirements as requirements_txt
+from forensics.formats.configs import tokenizers as tokenizer_files
+from forensics.formats.stacks import error_file
 
 from .tables import read
 

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics.errors import InputError, NotMine
-from forensics.ingest import proc_state, pyspy_json, stack_dump
+from forensics.formats.stacks import dump as stack_dump
+from forensics.formats.stacks import proc_state, pyspy_json
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics import pipeline
-from forensics.ingest.text_log import Sizes, read
+from forensics.formats.text.log import Sizes, read
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from forensics import pipeline
-from forensics.ingest import _trace_event, _trace_salvage, _trace_stream
-from forensics.ingest._trace_device import may_be_left
+from forensics.formats.trace import _event as trace_event
+from forensics.formats.trace import _salvage as trace_salvage
+from forensics.formats.trace import _stream as trace_stream
+from forensics.formats.trace._device import may_be_left
 from forensics.io.limits import DEFAULT
 from forensics.store.run import Run
 from tests.oracles import _trace_truth as oracle
@@ -163,9 +165,9 @@ def test_salvage_looks_at_each_byte_a_bounded_number_of_times(
 ) -> None:
     work = [0]
     for module, name in (
-        *((_trace_event, one) for one in ("_fast", "_exact", "_loose", "_device", "_any")),
-        *((_trace_salvage, one) for one in ("loads", "Objects", "_quotes", "_escapes", "_bare_words")),
-        *((_trace_stream, one) for one in ("salvage", "Objects", "layout_of")),
+        *((trace_event, one) for one in ("_fast", "_exact", "_loose", "_device", "_any")),
+        *((trace_salvage, one) for one in ("loads", "Objects", "_quotes", "_escapes", "_bare_words")),
+        *((trace_stream, one) for one in ("salvage", "Objects", "layout_of")),
     ):
         monkeypatch.setattr(module, name, Counting(getattr(module, name), work))
     whole = made.LAYOUTS[layout](made.events(3, 1500))

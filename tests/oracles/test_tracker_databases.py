@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics import pipeline
-from forensics.ingest import mlflow_files, mlflow_sqlite, trackio_sqlite
+from forensics.formats.trackers import mlflow_files, mlflow_sqlite
+from forensics.formats.trackers import trackio as trackio_sqlite
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink

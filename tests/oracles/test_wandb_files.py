@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from forensics import pipeline
 from forensics.dialects.names import canonical
-from forensics.ingest.wandb_run import read
-from forensics.io import leveldb_log
-from forensics.io.leveldb_frame import frame
+from forensics.formats.wandb.run import read
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.reading import opened_bytes
+from forensics.io.records import leveldb_log
+from forensics.io.records.leveldb_frame import frame
 from forensics.store.sink import SourceSink
 
 sys.path.insert(0, str(Path(__file__).parent))

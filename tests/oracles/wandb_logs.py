@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from forensics.io.leveldb_frame import frame
+from forensics.io.records.leveldb_frame import frame
 
 HEADER = b":W&B\xe1\xbe\x00"
 BLOCK = 32_768

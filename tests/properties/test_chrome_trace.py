@@ -10,10 +10,10 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forensics.ingest import chrome_trace
-from forensics.ingest._trace_layout import Objects
-from forensics.ingest._trace_stream import Stream
-from forensics.ingest._trace_times import nanoseconds_exactly
+from forensics.formats.trace import chrome as chrome_trace
+from forensics.formats.trace._layout import Objects
+from forensics.formats.trace._stream import Stream
+from forensics.formats.trace._times import nanoseconds_exactly
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forensics.compare._eval_tests import by_counts, by_errors, holm, mcnemar, paired
-from forensics.ingest._eval_places import eval_places
-from forensics.ingest._eval_step import step_in
+from forensics.compare.evals._tests import by_counts, by_errors, holm, mcnemar, paired
+from forensics.formats.evals._places import eval_places
+from forensics.formats.evals.checkpoint_names import step_in
 
 PAIRS = int(os.environ.get("EVAL_PAIRS", "400"))
 SHARE, ALPHA = 0.6, 0.05

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from forensics.errors import InputError
-from forensics.ingest import checkpoint_dirs, error_file, metrics_csv, metrics_jsonl, tfevents, trainer_state
+from forensics.formats.checkpoints import folders as checkpoint_dirs
+from forensics.formats.metrics import json_lines as metrics_jsonl
+from forensics.formats.metrics import table as metrics_csv
+from forensics.formats.metrics import trainer_state
+from forensics.formats.stacks import error_file
+from forensics.formats.tfevents import reader as tfevents
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink

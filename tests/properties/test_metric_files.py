@@ -13,11 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.errors import InputError, NotMine
-from forensics.ingest import metrics_csv, metrics_jsonl, wandb_export_json, wandb_history_csv, wandb_history_parquet
-from forensics.ingest._csv_rows import rows_of
-from forensics.ingest._json_records import places
-from forensics.ingest._wandb_columns import chart_of
-from forensics.ingest._yaml_leaves import leaves
+from forensics.formats.configs.yaml_leaves import leaves
+from forensics.formats.metrics import json_lines as metrics_jsonl
+from forensics.formats.metrics import table as metrics_csv
+from forensics.formats.rows.delimited import rows_of
+from forensics.formats.rows.json_records import places
+from forensics.formats.wandb.exports import history_csv as wandb_history_csv
+from forensics.formats.wandb.exports import history_parquet as wandb_history_parquet
+from forensics.formats.wandb.exports import json_rows as wandb_export_json
+from forensics.formats.wandb.exports.columns import chart_of
 from forensics.io.limits import DEFAULT
 from forensics.io.parquet_pages import shape_of
 from forensics.io.reading import opened_bytes

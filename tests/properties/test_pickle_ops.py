@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.errors import InputError
-from forensics.io.pickle_ops import Machine, PickleBounds, read_plain, run
+from forensics.io.pickle.ops import Machine, PickleBounds, read_plain, run
 
 SCALARS = (
     st.none() | st.booleans() | st.integers(-(1 << 100), 1 << 100) | st.floats(allow_nan=False) | st.text(max_size=40)

@@ -13,7 +13,7 @@ from forensics.dialects.engine import Matcher
 from forensics.dialects.reader import Bounds, Reader
 from forensics.dialects.spec import TAILS, Dialect, Line
 from forensics.errors import NotMine
-from forensics.ingest import text_log
+from forensics.formats.text import log as text_log
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink
 

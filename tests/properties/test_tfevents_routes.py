@@ -16,14 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2
 
-from forensics.ingest._attempts import Attempts
-from forensics.ingest._tf_attempts import ColumnAttempts
-from forensics.ingest._tf_layout import learn
-from forensics.ingest._tf_routes import ALL, Routes
-from forensics.ingest.tfevents import read_points
+from forensics.formats.rows.attempts import Attempts
+from forensics.formats.tfevents._attempts import ColumnAttempts
+from forensics.formats.tfevents._layout import learn
+from forensics.formats.tfevents._routes import ALL, Routes
+from forensics.formats.tfevents.reader import read_points
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
-from forensics.io.tfrecord import frame
+from forensics.io.records.tfrecord import frame
 from forensics.store.sink import SourceSink
 
 FIELD_BY_FIELD = Routes(stride=False, template=False, usual=False)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.io.limits import DEFAULT
-from forensics.io.tfrecord import Damage, Record, frame, has_header, read
+from forensics.io.records.tfrecord import Damage, Record, frame, has_header, read
 
 PAYLOADS = st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=40)
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from forensics.analyses.evals.results import Row
 from forensics.analyses.evals.settings import Unlike
-from forensics.ingest._eval_step import stamp_ns
+from forensics.formats.evals.checkpoint_names import stamp_ns
 from forensics.store.run import Run
 
 #: Shares of the documents in common that must be alike, and that must differ.

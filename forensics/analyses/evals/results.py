@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import polars as pl
 
-from forensics.ingest._eval_metrics import is_higher_better, is_share
+from forensics.formats.evals.scores import is_higher_better, is_share
 from forensics.io.tolerant_json import loads
 from forensics.store.run import Run
 

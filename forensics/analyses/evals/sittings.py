@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from forensics.analyses.evals.results import Key, Row, courses, settings_of
-from forensics.ingest._eval_step import step_in
+from forensics.formats.evals.checkpoint_names import step_in
 from forensics.store.run import Run
 
 _EARLIEST = -(1 << 62)

@@ -10,7 +10,7 @@ import polars as pl
 from forensics.analyses.evals.results import Row
 from forensics.analyses.evals.settings import Unlike
 from forensics.analyses.evals.sittings import filed_step, weights_of
-from forensics.ingest._eval_step import step_in
+from forensics.formats.evals.checkpoint_names import step_in
 from forensics.store.run import Run
 
 #: Hashes that make another tokenizer, and what each is of.

@@ -12,7 +12,7 @@ import polars as pl
 
 from forensics.analyses.traces.kernel_categories import categorise
 from forensics.analyses.traces.steps import step_at, steps
-from forensics.ingest._trace_calls import QUIET_CALLS
+from forensics.formats.trace.calls import QUIET_CALLS
 from forensics.store.run import Run
 
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")

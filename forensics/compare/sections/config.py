@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from forensics.compare._model import Options, Section
 from forensics.compare._sections import SectionKind
-from forensics.compare.config import Audit, Difference, audit_all
+from forensics.compare.config.audit import Audit, Difference, audit_all
 from forensics.model import Evidence, Number
 from forensics.store.run import Run
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from forensics.analyses.evals.curves import eval_curves
 from forensics.analyses.evals.results import Row
 from forensics.compare._decide import Answer
-from forensics.compare._eval_cause import cause_of, words_of
-from forensics.compare._eval_words import facts_of, headline_of, notes_of
 from forensics.compare._model import Options, Section
 from forensics.compare._sections import SectionKind
-from forensics.compare.evals import Pair, compare_all
+from forensics.compare.evals._cause import cause_of, words_of
+from forensics.compare.evals._words import facts_of, headline_of, notes_of
+from forensics.compare.evals.comparison import Pair, compare_all
 from forensics.model import Evidence, EvidenceRole, Locator, Number
 from forensics.store.run import Run
 

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.evals.results import Row, courses, error_of, members_of
-from forensics.ingest._eval_metrics import is_share
+from forensics.formats.evals.scores import is_share
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of, result_evidence

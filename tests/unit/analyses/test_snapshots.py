@@ -19,7 +19,7 @@ UNIT = Path(__file__).parents[1]
 
 
 def helpers() -> ModuleType:
-    path = UNIT / "ingest" / "_snapshot_truth.py"
+    path = UNIT / "formats" / "_snapshot_truth.py"
     spec = importlib.util.spec_from_file_location("snapshot_truth", path)
     assert spec is not None
     assert spec.loader is not None

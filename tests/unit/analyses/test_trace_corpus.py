@@ -21,7 +21,7 @@ from forensics.analyses.traces.steps import steps
 from forensics.compare.kernel_profile import profile
 from forensics.model import Finding
 from forensics.pipeline import ingest_run
-from forensics.report.kernels import LAYOUT, Page
+from forensics.report.pages.kernels import LAYOUT, Page
 from forensics.store.run import Run
 
 SHARED = Path(__file__).parents[4] / "shared"

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
-from forensics.compare.config import Audit, audit
+from forensics.compare.config.audit import Audit, audit
 from forensics.pipeline import ingest_run
 
 ROOT = Path(__file__).parents[3]

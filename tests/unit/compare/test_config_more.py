@@ -9,8 +9,8 @@ import pytest
 
 from forensics.case.consumed import consumed, source_of
 from forensics.cli.main import run as command
-from forensics.compare._config_keys import OTHER, concept_of, normalised
-from forensics.compare.config import audit, audit_all
+from forensics.compare.config._keys import OTHER, concept_of, normalised
+from forensics.compare.config.audit import audit, audit_all
 from forensics.pipeline import ingest_run
 from tests.unit.compare._pair_files import ROOT, compared, maker, scored, write
 

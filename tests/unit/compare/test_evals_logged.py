@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forensics.compare import _eval_tests as tests_of
 from forensics.compare._decide import Answer
-from forensics.compare._eval_logged import by_steps
-from forensics.compare._eval_spread import against_spread
 from forensics.compare._sections import diff
-from forensics.compare.evals import compare_all, compare_evals
+from forensics.compare.evals import _tests as tests_of
+from forensics.compare.evals._logged import by_steps
+from forensics.compare.evals._spread import against_spread
+from forensics.compare.evals.comparison import compare_all, compare_evals
 from forensics.pipeline import ingest_run
 from forensics.store.run import Run
 

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from forensics.io import leveldb_log
+from forensics.io.records import leveldb_log
 
 from .conftest import HOSTILE, Back, bits, exported, made, points
 

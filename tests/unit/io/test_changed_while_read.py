@@ -20,7 +20,7 @@ import pytest
 from forensics import registry
 from forensics.cli._exit import lost
 from forensics.errors import InputError, PlaceError
-from forensics.ingest import _snap_stream
+from forensics.formats.snapshot import _stream as snap_stream
 from forensics.io import disk as bytes_on_disk
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import Opened, open_source, opened_bytes
@@ -171,10 +171,10 @@ def test_a_reader_that_gives_pages_back_never_looks_at_them_again(monkeypatch: p
     path = fixture_file("memory_snapshot/ok-leak-2.12/*.pickle")
     assert path.stat().st_size > 4 * PAGESIZE
     given: list[int] = []
-    give_back = _snap_stream._give_back
-    monkeypatch.setattr(_snap_stream, "_DROP_BYTES", 1)
-    monkeypatch.setattr(_snap_stream, "WINDOW", 2_000)
-    monkeypatch.setattr(_snap_stream, "_give_back", lambda m, read: given.append(m.p) or give_back(m, read))
+    give_back = snap_stream._give_back
+    monkeypatch.setattr(snap_stream, "_DROP_BYTES", 1)
+    monkeypatch.setattr(snap_stream, "WINDOW", 2_000)
+    monkeypatch.setattr(snap_stream, "_give_back", lambda m, read: given.append(m.p) or give_back(m, read))
     source = Source(path.name, path.stat().st_size)
     readers = [one for one in registry.load("ingesters").ingesters if one.name == "memory_snapshot"]
     of_file, file = fill(open_source(path.parent, source), source, readers, DEFAULT)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.io.crc32c import crc32c, masked, masked_many
+from forensics.io.records.crc32c import crc32c, masked, masked_many
 
 
 def by_definition(data: bytes) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from forensics.errors import InputError
-from forensics.io.pickle_ops import DATA_OPS, Machine, PickleBounds, PickleCut, PickleRefused, read_plain, run
+from forensics.io.pickle.ops import DATA_OPS, Machine, PickleBounds, PickleCut, PickleRefused, read_plain, run
 
 ROOT = Path(__file__).parents[3]
 HOSTILE = sorted((ROOT.parent / "shared" / "corpus" / "memory" / "hostile").glob("*.pickle"))
@@ -143,7 +143,7 @@ def test_a_hostile_pickle_costs_no_time_and_ends_in_a_message(path: Path) -> Non
 MEMORY = """
 import resource, sys
 from forensics.errors import InputError
-from forensics.io.pickle_ops import read_plain
+from forensics.io.pickle.ops import read_plain
 calls = []
 watched = ("pickle.", "import", "os.", "exec", "compile")
 sys.addaudithook(lambda name, args: calls.append(name) if name.startswith(watched) else None)

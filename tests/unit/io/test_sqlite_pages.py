@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.errors import InputError
-from forensics.io import sqlite_pages as pages
 from forensics.io.reading import opened_bytes
-from forensics.io.sqlite_orphans import orphans
+from forensics.io.sqlite import pages
+from forensics.io.sqlite.orphans import orphans
 
 CELLS = st.one_of(
     st.none(),

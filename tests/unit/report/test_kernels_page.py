@@ -14,7 +14,7 @@ import pytest
 from forensics.analyses.traces.kernel_categories import like_kempnerforge
 from forensics.compare.kernel_profile import KernelProfile, profile
 from forensics.compare.kernels import KernelDiff, diff
-from forensics.report.kernels import LAYOUT, Page, has_work
+from forensics.report.pages.kernels import LAYOUT, Page, has_work
 from forensics.store.run import Run, run_of
 
 HOSTILE = "\x1b]0;x\x07 <b>|`##[error]` \u202e void gemm\nsecond line"

@@ -13,7 +13,7 @@ import pytest
 
 from forensics.diagnosis.memory import Memory, memory_of
 from forensics.model import Coverage, FileCoverage, FileStatus
-from forensics.report import memory as page
+from forensics.report.pages import memory as page
 from forensics.store.run import Run, run_of
 
 HOSTILE = "\x1b]0;x\x07 <b>|`##[error]` \u202e CUDA out of memory. Tried to allocate 8.00 GiB"

@@ -12,8 +12,8 @@ import pytest
 from forensics.analyses.nan.origin import JudgedCheckpoint, NanOrigin, Rise
 from forensics.checkpoint import Checkpoint
 from forensics.model import Coverage, Evidence, FileCoverage, FileStatus, Issue, Locator
-from forensics.report import nan_origin
-from forensics.report.nan_origin import Page
+from forensics.report.pages import nan_origin
+from forensics.report.pages.nan_origin import Page
 
 HOSTILE = "\x1b]0;x\x07 <b>|`##[error]` \u202e\udcff"
 BLOWUP = NanOrigin(

@@ -17,7 +17,7 @@ from forensics.case.rank_spans import spans
 from forensics.diagnosis.hang import picture
 from forensics.diagnosis.verdict import decide
 from forensics.model import Confidence, Coverage
-from forensics.report import hang as pages
+from forensics.report.pages import hang as pages
 from forensics.rules.hang._decide import decision
 from forensics.rules.hang.culprit import culprit
 from forensics.store.run import Run, run_of

@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from forensics import ingest, registry
+from forensics import registry
 from forensics.errors import InputError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
@@ -36,8 +36,8 @@ COLD_STARTS = 100 if MANY else 2
 VARIANTS = 4
 DAY = 86_400
 CONTEXT = multiprocessing.get_context("forkserver")
-INGESTERS = sorted(p.stem for p in Path(ingest.__path__[0]).glob("*.py") if not p.stem.startswith("_"))
-CONTEXT.set_forkserver_preload(["forensics.pipeline", *(f"forensics.ingest.{name}" for name in INGESTERS)])
+READERS = sorted(one.origin for one in registry.load("ingesters").ingesters)
+CONTEXT.set_forkserver_preload(["forensics.pipeline", *READERS])
 
 
 def content(variant: int) -> str:

@@ -1,0 +1,50 @@
+"""Show how memory moved: series, snapshots, leaks, OOM; two: diff.
+
+INPUT is a run directory, a log or a memory snapshot. With two, the second is compared with the first.
+
+Exit codes: 0 memory is level; 1 it ran out, grows or leaks; 3 cannot say.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forensics.cli._answer import Answer
+from forensics.cli._shared import Shared, reads_runs
+from forensics.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from forensics.diagnosis.memory import Memory
+
+InputsArgument = Annotated[list[Path], typer.Argument(metavar="INPUT...", help="One run or snapshot, or two of them.")]
+_MOST = 2
+
+
+@reads_runs("text", "json", "markdown")
+def command(inputs: InputsArgument, *, shared: Shared) -> Answer:
+    """Show how the memory of a run moved, or what differs between two.
+
+    Raises:
+        UsageError: for more than two inputs.
+    """
+    from forensics.diagnosis.memory import memory_of  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.report.pages import memory as page  # noqa: PLC0415 - same
+    from forensics.store.gather import coverage_of, issues_of  # noqa: PLC0415 - same
+
+    if len(inputs) > _MOST:
+        message = f"{len(inputs)} inputs were given"
+        raise UsageError(message, help="forensics memory RUN, or forensics memory BASE CANDIDATE")
+    runs = [shared.reading.one(path) for path in inputs]
+    run, base = runs[-1], runs[0] if len(runs) == _MOST else None
+    found = memory_of(run, base)
+    shown = page.Page(found, coverage_of(run), issues_of(run))
+    return shared.answer(shown, page.LAYOUT.render, _code(found), *runs)
+
+
+def _code(found: Memory) -> ExitCode:
+    if found.empty:
+        return ExitCode.CANNOT_SAY
+    return ExitCode.FINDINGS if found.bad else ExitCode.OK

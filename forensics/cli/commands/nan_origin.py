@@ -1,0 +1,41 @@
+"""Find where a run stopped being finite, and where to restart.
+
+INPUT is a log file, a run directory, or - for a log on standard input.
+
+Exit codes: 0 every value is finite; 1 a non-finite step was found; 3 cannot say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forensics.cli._answer import Answer
+from forensics.cli._shared import Shared, reads_runs
+from forensics.errors import ExitCode
+
+if TYPE_CHECKING:
+    from forensics.analyses.nan.origin import NanOrigin
+
+InputArgument = Annotated[str, typer.Argument(metavar="INPUT", help="A log, a run directory, or - for stdin.")]
+
+
+@reads_runs("text", "json", "markdown")
+def command(source: InputArgument, *, shared: Shared) -> Answer:
+    """Find the first step at which a value was not finite."""
+    from forensics.analyses.nan.origin import origin  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.report.pages import nan_origin as page  # noqa: PLC0415 - same
+    from forensics.store.gather import coverage_of, issues_of  # noqa: PLC0415 - same
+
+    run = shared.reading.one(source)
+    found = origin(run)
+    shown = page.Page(found, run.name, coverage_of(run), issues_of(run))
+    return shared.answer(shown, page.LAYOUT.render, _code(found), run)
+
+
+def _code(found: NanOrigin) -> ExitCode:
+    if found.kind == "none":
+        return ExitCode.OK
+    bad = found.kind != "unknown" or found.first_bad_metric is not None
+    return ExitCode.FINDINGS if bad else ExitCode.CANNOT_SAY

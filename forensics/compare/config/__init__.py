@@ -1,0 +1,1 @@
+"""Settings of two runs side by side."""

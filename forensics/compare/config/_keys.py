@@ -1,0 +1,85 @@
+"""What a key of a configuration means, whatever the trainer calls it.
+
+The tables: `keys.tsv` (known keys), `noise.tsv`, and `stems.tsv` (words in unknown keys).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+_FIRST_NOISE = re.compile(
+    r"^(?:wandb|hydra|consumed|logging|loggers?|profil\w*|slurm|tensorboard|mlflow(?!\.source\.git)|trackio|comet|id2label|label2id"
+    r"|_wandb|monitor\w*|metrics|tracking|callbacks?)\.|^define_metric\."
+)
+#: Words of keys that say where, how often or under which name something is done, not what.
+_ASIDE = re.compile(
+    r"(?:^|[._])(?:dirs?|folder|cache\w*|interval|every|freq\w*|period|workers?|proc|procs|threads?|log\w*|save\w*|eval|val"
+    r"|valid\w*|test|checkpoint\w*|ckpt\w*|url|uri|host\w*|port|ids?|uuid|times?|timeout|date|wandb|monitor\w*|metrics?|profil\w*"
+    r"|verbose|prefetch\w*|debug\w*|callbacks?|retry|retries|buffer|backend|device|devices|project|group|tags?|notes?|author"
+    r"|print\w*|mmap\w*|virtual|pipeline|\w*nccl\w*|tensorboard|mlflow|comet|hub|push\w*|upload\w*|download\w*|overwrite\w*|version|warmstart_dir|remote|local)(?:$|[._])"
+)
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """One meaning: its name, family, weight (0 to 10), how values are compared, and what it acts on."""
+
+    name: str
+    family: str
+    weight: float
+    kind: str
+    acts_on: str
+
+
+OTHER = Concept("other", "other settings", 1.0, "name", "not known")
+
+
+@cache
+def concepts(table: str = "keys.tsv") -> tuple[tuple[Concept, re.Pattern[str]], ...]:
+    """Every meaning with the pattern of its keys, in the order in which they are tried."""
+    found: list[tuple[Concept, re.Pattern[str]]] = []
+    for cells in _rows(table):
+        name, family, weight, kind, acts_on, pattern = cells
+        found.append((Concept(name, family, float(weight), kind, acts_on), re.compile(pattern)))
+    return tuple(found)
+
+
+def _rows(name: str) -> list[list[str]]:
+    text = (files("forensics.compare.config") / name).read_text(encoding="utf-8")
+    return [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+
+
+@cache
+def _noise() -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern) for _, pattern in _rows("noise.tsv"))
+
+
+def normalised(key: str) -> str:
+    """A key in lower case, its words joined by `_`, its parts by dots: `train/maxSteps` is `train.max_steps`."""
+    plain = key[:300].replace("/", ".").replace("-", "_").lstrip(".")
+    return _WORDS.sub("_", plain).lower()
+
+
+@cache
+def concept_of(key: str) -> Concept | None:
+    """Give the meaning of a normalised key; `OTHER` where the table has none, None for noise."""
+    if _FIRST_NOISE.match(key):
+        return None
+    for concept, pattern in concepts():
+        if pattern.fullmatch(key):
+            return concept
+    if any(pattern.fullmatch(key) for pattern in _noise()):
+        return None
+    return _by_words(key)
+
+
+def _by_words(key: str) -> Concept:
+    """The meaning that the words of an unknown key suggest; `OTHER` where they are of places, rhythms or names."""
+    ending = ".".join(key.split(".")[-2:])
+    if _ASIDE.search(key):
+        return OTHER
+    return next((concept for concept, pattern in concepts("stems.tsv") if pattern.search(ending)), OTHER)

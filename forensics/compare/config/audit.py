@@ -1,0 +1,230 @@
+"""The audit of two runs' settings: what differs, ranked by how plausibly it changes evaluations.
+
+Keys are brought to one name (`keys.tsv`), values to one spelling; paths of outputs, names, times, hosts and
+logging are noise (`noise.tsv`). What was logged counts beside what was configured: the learning rate as printed
+is compared step by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isclose
+
+from forensics.case.consumed import Consumed, consumed
+from forensics.case.evidence import fact_evidence
+from forensics.compare.config._consumed import drift, evidence, moved
+from forensics.compare.config._devices import devices
+from forensics.compare.config._entries import Entry, entries, shown
+from forensics.compare.config._keys import OTHER
+from forensics.compare.config._logged import logged_lr
+from forensics.compare.config._pairs import Pair, pairs
+from forensics.compare.config._rank import effective_batch, score_of
+from forensics.compare.config._shares import changed, matched, mixes, variation
+from forensics.model import Evidence, EvidenceRole
+from forensics.store.run import Run
+
+#: From this weight on a difference is named as a possible cause of other evaluations.
+CAUSE = 3.5
+_BATCH = ("batch.size", "batch.accumulation")
+_BY_KEY = ("data.weights", "data.consumed")
+FAMILIES = (
+    *("data mix and order", "learning rate and schedule", "batch and tokens", "tokenizer and vocabulary", "model"),
+    *("optimizer", "precision", "decoding", "seeds", "code and versions"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that differs: family, name, both values as text, both places, and a score of 0 to 10."""
+
+    name: str
+    family: str
+    key: str
+    base: str
+    cand: str
+    score: float
+    acts_on: str
+    base_evidence: Evidence | None
+    cand_evidence: Evidence | None
+    note: str = ""
+
+    @property
+    def what(self) -> str:
+        """Its name, of data the source of which the share changed."""
+        return self.key if self.name in _BY_KEY else self.name
+
+    @property
+    def is_cause(self) -> bool:
+        """Whether it may plausibly change an evaluation."""
+        return self.score >= CAUSE
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """All differences, the most plausible first; settings compared in each run; families that a run did not record.
+
+    `drifts` say where a run consumed another mix of data than it was configured for.
+    """
+
+    differences: tuple[Difference, ...]
+    base_settings: int
+    cand_settings: int
+    base_lacks: tuple[str, ...]
+    cand_lacks: tuple[str, ...]
+    base_drifts: tuple[str, ...] = ()
+    cand_drifts: tuple[str, ...] = ()
+
+    @property
+    def causes(self) -> tuple[Difference, ...]:
+        """The differences that may plausibly change an evaluation."""
+        return tuple(d for d in self.differences if d.is_cause)
+
+
+def audit(base: Run, cand: Run) -> Audit:
+    """Compare what two runs recorded of their settings."""
+    first, second = entries(base), entries(cand)
+    hosts = devices(base), devices(cand)
+    eaten = consumed(base), consumed(cand)
+    found = [*_shares(first, second), *_consumed(*eaten), *_settings(first, second, hosts), *_logged(base, cand)]
+    ranked = sorted(found, key=lambda d: (-d.score, FAMILIES.index(d.family) if d.family in FAMILIES else 99, d.key))
+    drifts = tuple(drift(first, eaten[0])), tuple(drift(second, eaten[1]))
+    return Audit(tuple(_once(ranked)), len(first), len(second), _lacking(first), _lacking(second), *drifts)
+
+
+def audit_all(bases: Sequence[Run], cand: Run) -> Audit:
+    """Compare a candidate with several baselines: what it shares with any of them is no difference.
+
+    The values and places are those of the first baseline.
+    """
+    first, *others = [audit(base, cand) for base in bases]
+    for other in others:
+        known = {(d.name, d.key) for d in other.differences}
+        first = replace(first, differences=tuple(d for d in first.differences if (d.name, d.key) in known))
+    return first
+
+
+def _lacking(every: Sequence[Entry]) -> tuple[str, ...]:
+    have = {entry.concept.family for entry in every}
+    return tuple(family for family in FAMILIES if family not in have)
+
+
+def _settings(
+    first: Sequence[Entry], second: Sequence[Entry], hosts: tuple[float | None, float | None]
+) -> Iterator[Difference]:
+    in_mixes = {s.entry.key for every in (first, second) for mix in mixes(every).values() for s in mix.values()}
+    batches = effective_batch(first, hosts[0]), effective_batch(second, hosts[1])
+    told = False
+    for pair in pairs(first, second):
+        if pair.entry.key in in_mixes:
+            continue
+        score, note = score_of(pair, batches)
+        told = told or (pair.concept.name in _BATCH and score >= CAUSE)
+        if score > 0:
+            yield _difference(pair, score, note)
+    if not told and batches[0] and batches[1] and not isclose(batches[0], batches[1]):
+        yield _batch(first, second, (batches[0], batches[1]))
+
+
+def _batch(first: Sequence[Entry], second: Sequence[Entry], sizes: tuple[float, float]) -> Difference:
+    """A batch that differs although no setting of it does: by the number of devices."""
+    one, other = (next((e for e in every if e.concept.name in _BATCH), None) for every in (first, second))
+    return Difference(
+        name="batch.effective",
+        family="batch and tokens",
+        key="samples of a step",
+        base=shown(sizes[0]),
+        cand=shown(sizes[1]),
+        score=7.0,
+        acts_on="how many samples a step takes",
+        base_evidence=_evidence(one, EvidenceRole.RELATED),
+        cand_evidence=_evidence(other, EvidenceRole.PRIMARY),
+        note="micro batch times accumulation times replicas, which differ in number",
+    )
+
+
+def _difference(pair: Pair, score: float, note: str) -> Difference:
+    concept, entry = pair.concept, pair.entry
+    is_other = concept is OTHER
+    return Difference(
+        name=entry.key if is_other else concept.name,
+        family=concept.family,
+        key=entry.key,
+        base=pair.base.shown if pair.base else "(not stated)",
+        cand=pair.cand.shown if pair.cand else "(not stated)",
+        score=round(score, 2),
+        acts_on=concept.acts_on,
+        base_evidence=_evidence(pair.base, EvidenceRole.RELATED),
+        cand_evidence=_evidence(pair.cand, EvidenceRole.PRIMARY),
+        note=note,
+    )
+
+
+def _evidence(entry: Entry | None, role: EvidenceRole) -> Evidence | None:
+    return fact_evidence(entry.row, role) if entry is not None else None
+
+
+def _shares(first: Sequence[Entry], second: Sequence[Entry]) -> Iterator[Difference]:
+    for base, cand in matched(mixes(first), mixes(second)):
+        distance = variation(base, cand)
+        for number, change in enumerate(changed(base, cand)):
+            one, other = change.base, change.cand
+            yield Difference(
+                name="data.weights",
+                family="data mix and order",
+                key=f"share of {change.label}",
+                base=shown(round(one.share, 4)) if one else "(not in the mix)",
+                cand=shown(round(other.share, 4)) if other else "(not in the mix)",
+                score=10.0 if number == 0 else 9.5,
+                acts_on="what is learned from",
+                base_evidence=_evidence(one.entry if one else None, EvidenceRole.RELATED),
+                cand_evidence=_evidence(other.entry if other else None, EvidenceRole.PRIMARY),
+                note=f"total variation distance of the mixes {distance:.3g}",
+            )
+
+
+def _consumed(base: Mapping[str, Consumed], cand: Mapping[str, Consumed]) -> Iterator[Difference]:
+    for number, one in enumerate(moved(base, cand)):
+        yield Difference(
+            name="data.consumed",
+            family="data mix and order",
+            key=f"consumed share of {one.label}",
+            base=shown(round(one.base.share, 4)) if one.base else "(none counted)",
+            cand=shown(round(one.cand.share, 4)) if one.cand else "(none counted)",
+            score=9.9 if number == 0 else 9.4,
+            acts_on="what is learned from",
+            base_evidence=evidence(one.base, EvidenceRole.RELATED),
+            cand_evidence=evidence(one.cand, EvidenceRole.PRIMARY),
+            note=f"total variation distance of what was consumed {one.distance:.3g}",
+        )
+
+
+def _logged(base: Run, cand: Run) -> Iterator[Difference]:
+    found = logged_lr(base, cand)
+    if found is None:
+        return
+    first, second, parted, ratio = found
+    assert first.value is not None
+    assert second.value is not None
+    yield Difference(
+        name="lr.logged",
+        family="learning rate and schedule",
+        key=f"{second.name} as logged, from step {parted} on",
+        base=f"{first.value:.6g}",
+        cand=f"{second.value:.6g}",
+        score=round(8.0 * min(1.0, 0.5 + abs(ratio - 1)), 2),
+        acts_on="the size of the steps",
+        base_evidence=first,
+        cand_evidence=second,
+        note="logged rates count, whatever was configured",
+    )
+
+
+def _once(ranked: Sequence[Difference]) -> Iterator[Difference]:
+    """The same two values of the same meaning once, however many files say them."""
+    seen: set[tuple[str, str, str]] = set()
+    for one in ranked:
+        sig = (one.what, one.base, one.cand)
+        if sig not in seen:
+            seen.add(sig)
+            yield one

@@ -1,0 +1,1 @@
+"""Evaluation results of two runs side by side."""

@@ -1,0 +1,1 @@
+"""Checkpoints, by their names and headers."""

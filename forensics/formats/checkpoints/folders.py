@@ -1,0 +1,105 @@
+"""Checkpoint folders as they lie on disk: step and state by the names of files; weights are never read or unpickled.
+
+A pointer file (`latest`, `latest_checkpointed_iteration.txt`) is written when a save is done, so what it names was
+complete; so is a folder with the `.metadata` of a distributed checkpoint, which its writer adds last, and a file with a
+`DONE_` marker. A folder that is still called temporary is not complete, nor is one with an empty file of weights or one
+whose container lacks its end. For all others it cannot be known. A file of weights that is text stands for weights that
+are kept elsewhere (a pointer of Git LFS); where its path gives a step, that checkpoint was saved.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from forensics.checkpoint import Named, named, whose
+from forensics.errors import NotMine
+from forensics.formats.checkpoints._containers import is_cut
+from forensics.formats.checkpoints._header_length import header_bytes
+from forensics.formats.rows.out import Out
+from forensics.io.limits import Limits
+from forensics.io.reading import Opened
+from forensics.registry import Sniff, ingester
+
+_POINTERS = ("latest", "latest_checkpointed_iteration.txt", "last_checkpoint", "latest_checkpoint")
+_WEIGHTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".distcp", ".npz", ".keras", ".h5", ".hdf5", ".zip")
+#: kinds of file that also hold data sets: a checkpoint only where the path gives a step or a checkpoint's name
+_SHARED = (".bin", ".npz")
+#: kinds of file that hold anything: a checkpoint only where the path gives a step or an epoch
+_ANYTHING = (".h5", ".hdf5", ".zip")
+_NAMED = re.compile(r"(?:pytorch_|adapter_|diffusion_pytorch_)?model|optimizer|scheduler|training_args|rng_state")
+_INDEX = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+_COMMITTED = (".metadata", "commit_success.txt", "_CHECKPOINT_METADATA")
+_POINTER_BYTES = 4096
+_TEXT = frozenset(range(32, 127)) | {9, 10, 13}
+_NOT_READ = "weights, not read"
+
+
+@ingester(
+    "checkpoint_dirs",
+    version=1,
+    sniff=Sniff(
+        glob=(*_POINTERS, *(f"*{suffix}" for suffix in _WEIGHTS), *_INDEX, *_COMMITTED, ".metadata.tmp", "DONE_*")
+    ),
+    emits=("checkpoints",),
+)
+def read(opened: Opened, out: Out, limits: Limits) -> None:
+    """State the checkpoint that one file tells of.
+
+    Raises:
+        NotMine: for text that merely has such a name.
+    """
+    del limits
+    path = opened.source.path
+    name = PurePosixPath(path).name
+    if name.lower() in _POINTERS:
+        _pointer(opened, out)
+        return
+    found = named(path)
+    placed = found is not None and found.has_place
+    if name.endswith(_WEIGHTS) and _is_text(opened.head(1024)) and not placed:
+        raise NotMine("text, not weights")
+    if name.endswith(".safetensors") and header_bytes(opened.head(9), opened.size_bytes) is not None:
+        raise NotMine("its header is read")
+    if name.endswith(_ANYTHING) and not placed:
+        raise NotMine("no checkpoint by its name")
+    if found is not None and _is_checkpoint(name, found):
+        _row(found, out, complete=_complete(name, found, opened))
+    out.account(skipped_bytes=opened.size_bytes, reason=_NOT_READ)
+
+
+def _is_text(head: bytes) -> bool:
+    return len(head) > 0 and all(byte in _TEXT for byte in head)
+
+
+def _is_checkpoint(name: str, found: Named) -> bool:
+    return found.has_place or not name.endswith(_SHARED) or _NAMED.match(name) is not None
+
+
+def _complete(name: str, found: Named, opened: Opened) -> bool | None:
+    if found.temporary or name.endswith(".tmp"):
+        return False
+    if name.endswith(_WEIGHTS) and (opened.size_bytes == 0 or is_cut(opened)):
+        return False
+    return True if name in _COMMITTED or name.startswith("DONE_") else None
+
+
+def _row(found: Named, out: Out, *, complete: bool | None) -> None:
+    row = {"seq": 0, "step": found.step, "path": found.path, "kind": "directory", "complete": complete}
+    out.rows("checkpoints", {name: [cell] for name, cell in row.items()})
+
+
+def _pointer(opened: Opened, out: Out) -> None:
+    """The one line of a pointer names a folder beside it, or gives the iteration alone; it is not opened."""
+    text = opened.head(_POINTER_BYTES)
+    words = text.split()
+    if opened.size_bytes > _POINTER_BYTES or len(words) != 1 or not _is_text(text):
+        raise NotMine("no pointer to a checkpoint")
+    word = words[0].decode("ascii")
+    name = f"iter_{int(word):07d}" if word.isdigit() and len(word) < 16 else PurePosixPath(word).name
+    folder = opened.source.path.rpartition("/")[0]
+    path = f"{folder}/{name}" if folder else name
+    found = whose(path)
+    _row(Named(path, found.step if found is not None else None), out, complete=True)
+    out.account(read_bytes=opened.size_bytes, records=1)
+    out.format("pointer")

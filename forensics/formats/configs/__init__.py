@@ -1,0 +1,1 @@
+"""Configurations, commands, versions and tokenizers."""

@@ -1,0 +1,114 @@
+"""Configuration files: JSON, YAML and TOML of any trainer, as facts with their lines.
+
+Read are Hugging Face's `config.json`, `generation_config.json` and `training_args.json`, DeepSpeed's JSON, Hydra's
+`.hydra/*.yaml`, W&B's `config.yaml` (its `{desc, value}` wrapping taken off) and a trainer's own files. A document that
+holds measurements, a trace or evaluation results is left to others. Nothing is constructed from YAML, aliases are not
+followed; secrets and persons are masked. What stands before damage is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from forensics.errors import NotMine
+from forensics.formats.configs._content import is_config
+from forensics.formats.configs._parse import Parsed, Setting, json_settings, toml_settings, yaml_settings
+from forensics.formats.rows.facts import ConfigFacts
+from forensics.formats.rows.out import Out
+from forensics.formats.rows.text import document, settle_document
+from forensics.io.limits import Limits
+from forensics.io.reading import Opened
+from forensics.registry import Sniff, ingester
+
+_MOST_BYTES = 4 << 20
+_READERS = {
+    **dict.fromkeys(("json", "json5"), json_settings),
+    **dict.fromkeys(("yaml", "yml"), yaml_settings),
+    "toml": toml_settings,
+}
+_GENERATION = re.compile(r"generation[_-]?config\.json$|(?:^|/)generation\.json$")
+_PACKAGE = re.compile(r"^(?P<name>[A-Za-z][\w.-]*)={1,3}(?P<version>[\w.+!-]+)")
+
+
+@ingester(
+    "config_files",
+    version=1,
+    sniff=Sniff(glob=("config.json", "*.yaml", "*.yml", "*.toml", "*.json"), fallback=True),
+    emits=("facts",),
+)
+def read(opened: Opened, out: Out, limits: Limits) -> None:
+    """Read one file of settings.
+
+    Raises:
+        NotMine: when it has another ending, is too large for settings, or holds something else.
+    """
+    name = opened.source.path.rsplit("/", 1)[-1].lower().removesuffix(".gz").removesuffix(".zst")
+    reader = _READERS.get(name.rsplit(".", 1)[-1]) if "." in name else None
+    if reader is None or opened.size_bytes > _MOST_BYTES:
+        raise NotMine("no file of settings by its name or size")
+    data = document(opened, limits)
+    if b"\0" in data[:4096]:
+        raise NotMine("binary content")
+    parsed = reader(data, opened.budget)
+    settings = _unwrapped(parsed.settings)
+    if not settings or not is_config(opened.source.path, parsed):
+        raise NotMine("a document that holds no settings")
+    facts = ConfigFacts()
+    family = "generation" if _GENERATION.search(opened.source.path.lower()) else "config"
+    for setting in settings:
+        _put(facts, setting, family)
+    facts.write(out)
+    if parsed.problem:
+        out.issue("damaged", f"{parsed.problem}; {len(settings)} values before it were read", byte=parsed.good_bytes)
+    out.format(_format(name, parsed))
+    settle_document(opened, out, records=len(settings), lost_bytes=len(data) - parsed.good_bytes)
+
+
+def _put(facts: ConfigFacts, setting: Setting, family: str) -> None:
+    key, value = setting.key, setting.value
+    if key.startswith("_wandb."):
+        if key in {"_wandb.cli_version", "_wandb.python_version", "_wandb.framework"}:
+            facts.put(key.removeprefix("_wandb.").removesuffix("_version"), value, setting.line, "versions")
+        return
+    if re.match(r"dependencies\.(?:\d+\.)?(?:pip\.)?\d+$", key) and isinstance(value, str):
+        found = _PACKAGE.match(value)
+        if found:
+            facts.put(found["name"].lower().replace("_", "-"), found["version"], setting.line, "versions")
+        return
+    facts.put(key, value, setting.line, _family(key, family))
+
+
+def _family(key: str, family: str) -> str:
+    """Give the family of a key: the commit and versions a configuration states are no settings."""
+    last = key.rsplit(".", 1)[-1].lower()
+    if last in {"git_commit", "git_hash", "git_sha", "commit", "commit_hash", "git_revision", "commit_sha"}:
+        return "versions"
+    if last in {"transformers_version", "torch_version", "cuda_version", "python_version", "framework_version"}:
+        return "versions"
+    return family
+
+
+def _unwrapped(settings: Sequence[Setting]) -> Sequence[Setting]:
+    """Take the `{desc, value}` of W&B off, where a file has it."""
+    parts = [s.key.split(".", 2) for s in settings]
+    wrapped = [p for p in parts if len(p) > 1 and p[1] in {"value", "desc"}]
+    single = [p for p in parts if p[0] == "wandb_version"]
+    if len(wrapped) + len(single) < len(parts) or not wrapped or not (single or any(p[0] == "_wandb" for p in parts)):
+        return settings
+    return [
+        Setting(".".join((p[0], *p[2:])), s.value, s.line)
+        for p, s in zip(parts, settings, strict=True)
+        if len(p) > 1 and p[1] == "value"
+    ]
+
+
+def _format(name: str, parsed: Parsed) -> str:
+    keys = {s.key for s in parsed.settings}
+    if "wandb_version" in keys or any(k.startswith("_wandb.value") for k in keys):
+        return "settings (W&B)"
+    if any(k.startswith("zero_optimization") for k in keys):
+        return "settings (DeepSpeed)"
+    if "transformers_version" in keys or "architectures.0" in keys:
+        return "settings (Hugging Face)"
+    return f"settings ({name.rsplit('.', 1)[-1].replace('yml', 'yaml')})"

@@ -1,0 +1,158 @@
+"""Results of evaluations: documents of lm-evaluation-harness, of the Trainer of Hugging Face, and of any script.
+
+A document of the harness holds `results`: tasks, and under each its metrics as `acc` (0.3) or `acc,none` (metric,
+filter; 0.4), with the standard error beside it. What the comparability of two results depends on is kept with every
+row: task version, few-shot examples, limit, documents scored, prompt and chat template (as hashes), decoding, arguments
+and revision of the model, precision, batch size, seeds, and the commits of harness and libraries. A group carries its
+members. The `eval_results.json` of the Trainer, one flat object, is one task, `eval`. A file that was cut gives the
+tasks that are whole, without their settings.
+
+Any other layout is read as a tree: a score is a number under the name of one, its task is what stands beside, above or
+in the name of the file, and everything else that stands there is a setting (`_eval_tree.py`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from forensics.errors import InputError, NotMine
+from forensics.formats.evals._about import About, about_of, count_of, settings_of_task
+from forensics.formats.evals._document import Document, Object, as_object, parsed
+from forensics.formats.evals._own import own_rows
+from forensics.formats.evals._rows import EvalRow, EvalRows, Measured, measured, text_of, whole
+from forensics.formats.evals._tree import scores_in
+from forensics.formats.rows.json_offsets import offsets_of
+from forensics.formats.rows.json_records import number
+from forensics.formats.rows.out import Out
+from forensics.formats.rows.text import document, settle_document
+from forensics.io.limits import Limits
+from forensics.io.reading import Opened
+from forensics.io.tolerant_json import loads
+from forensics.registry import Sniff, ingester
+
+_HEAD = 1 << 16
+_MOST_BYTES = 64 << 20
+_RESULTS = re.compile(rb'"results"\s*:\s*\{')
+_FLAT_NAMES = re.compile(r"(?:^|/)(?:eval|test|predict|all)_results\.json$")
+_FLAT_KEY = re.compile(r"^(eval|test|predict)_(\w+)$")
+_COSTS = re.compile(r"_(?:runtime|samples|steps_per_second|samples_per_second|model_preparation_time)$|_per_second$")
+#: A document without any of these has no score that is known by its name.
+_HINT = re.compile(
+    rb"(?i)acc|exact_match|\"em\"|f1|bleu|rouge|score|pass|ppl|perplex|win_?rate|mcc|auc|_rate|bits_per|wer\"|cer\"|ndcg"
+    rb"|metric|recall|chrf|result|iou|psnr|mrr"
+)
+#: Files of other kinds that may lie beside results, whose keys may be any word.
+_OTHERS = re.compile(
+    r"(?i)(?:^|/)(?:tokenizer\w*|vocab\w*|added_tokens|special_tokens_map|package(?:-lock)?|\w*config\w*|trainer_state"
+    r"|\w+\.(?:safetensors|bin)\.index|index|args|params|hparams|settings|\w*schema\w*)\.json$"
+)
+#: What only the harness writes beside its results.
+_OF_HARNESS = ("versions", "configs", "n-shot", "higher_is_better", "group_subtasks", "config_tasks")
+_MAGIC = tuple(b'{%s"results"' % space for space in (b"", b"\n  ", b"\n    ", b"\n\t"))
+
+
+@ingester("eval_results", version=2, sniff=Sniff(glob=("*.json",), magic=_MAGIC), emits=("evals",))
+def read(opened: Opened, out: Out, limits: Limits) -> None:
+    """Read one document of results.
+
+    Raises:
+        NotMine: when it is no document of evaluation results.
+    """
+    head = opened.text_head(_HEAD)
+    path = opened.source.path
+    begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if begins not in (b"{", b"[") or opened.size_bytes > _MOST_BYTES or _OTHERS.search(path):
+        raise NotMine("no document, or too long for evaluation results")
+    if _HINT.search(head) is None and _FLAT_NAMES.search(path) is None:
+        raise NotMine("no scores")
+    if begins == b"{" and _RESULTS.search(head) and b'"config_general"' not in head:
+        found = parsed(document(opened, limits), "results")
+        if _is_of_harness(found, path):
+            _write(found, opened, out)
+            if found.why:
+                out.issue("damaged", f"{found.why}; {len(found.tasks)} whole tasks were read, their settings were not")
+            return
+    _own(opened, out, limits)
+
+
+def _is_of_harness(found: Document, path: str) -> bool:
+    if not any(m.value is not None for metrics in found.tasks.values() for m in measured(metrics)):
+        return False
+    return "results" in path if found.why else any(key in found.whole for key in _OF_HARNESS)
+
+
+def _own(opened: Opened, out: Out, limits: Limits) -> None:
+    """Read the flat object of the Trainer, or the scores of a document of any layout.
+
+    Raises:
+        NotMine: for anything else.
+    """
+    path = opened.source.path
+    data = document(opened, limits)
+    try:
+        whole_ = loads(data)
+    except InputError:
+        raise NotMine("damaged, and not recognised as evaluation results") from None
+    if _FLAT_NAMES.search(path) is not None and (flat := _flat(as_object(whole_))):
+        _write(Document({}, flat), opened, out)
+        return
+    scores = scores_in(whole_)
+    rows = EvalRows(out)
+    for row in own_rows(scores, path, offsets_of(data, {one.path for one in scores})):
+        rows.add(row)
+    out.format("evaluation results")
+    settle_document(opened, out, records=rows.close())
+
+
+def _flat(cells: Object) -> dict[str, Object]:
+    tasks: dict[str, dict[str, object]] = {}
+    for key, cell in cells.items():
+        found = _FLAT_KEY.match(key)
+        if found and not _COSTS.search(key) and number(cell) is not None:
+            tasks.setdefault(found[1], {})[found[2]] = cell
+    return dict(tasks)
+
+
+def _write(found: Document, opened: Opened, out: Out) -> None:
+    rows = EvalRows(out)
+    about = about_of(found, opened.source.path)
+    for seq, (task, metrics) in enumerate(found.tasks.items()):
+        settings = settings_of_task(found, about, task)
+        for one in measured(metrics):
+            rows.add(_row(found, about, (seq, task, settings), one))
+    out.format(_version(found))
+    count = rows.close()
+    settle_document(opened, out, records=count, lost_bytes=found.lost_bytes)
+
+
+def _version(found: Document) -> str:
+    if "configs" in found.whole or "n-shot" in found.whole:
+        return "lm-eval 0.4"
+    if "config" in found.whole and "versions" in found.whole:
+        return "lm-eval 0.3"
+    return "evaluation results"
+
+
+def _row(found: Document, about: About, at: tuple[int, str, str], one: Measured) -> EvalRow:
+    seq, task, settings = at
+    line, byte = found.places.of(task, one.key)
+    better = as_object(found.part("higher_is_better").get(task)).get(one.metric)
+    shots = whole(found.part("n-shot").get(task))
+    return EvalRow(
+        seq=seq,
+        line=line,
+        byte=byte,
+        task=task,
+        task_version=text_of(found.part("versions").get(task)),
+        metric=one.metric,
+        filter=one.filter,
+        value=one.value,
+        stderr=one.stderr,
+        n=count_of(found, task),
+        fewshot=shots if shots is not None else about.fewshot,
+        higher_is_better=better if isinstance(better, bool) else None,
+        model=about.model,
+        step=about.step,
+        t_ns=about.t_ns,
+        settings=settings,
+    )

@@ -1,0 +1,131 @@
+"""Tables of evaluation results, as delimited text or JSON lines: a row for each task, checkpoint or model.
+
+A delimited table has columns for the task, the metric and its value, or a column for each metric; OpenCompass has one
+for each model. JSON lines have one object of any layout per line (`eval_results.py`). What stands in the other columns
+is a setting of the row. Records of training, with a loss or a learning rate beside, are metrics and left to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from forensics.errors import NotMine
+from forensics.formats.evals._own import identifies, own_rows, row_of, trains
+from forensics.formats.evals._rows import EvalRow, EvalRows
+from forensics.formats.evals._tree import COUNTS, TASKS, Scored, scores_in
+from forensics.formats.evals.scores import is_share, metric_of
+from forensics.formats.rows.delimited import complaint, first_rows, rows_of
+from forensics.formats.rows.json_offsets import Offsets
+from forensics.formats.rows.json_records import number, record_of
+from forensics.formats.rows.out import Out
+from forensics.formats.rows.text import head_lines, lines_of, settle
+from forensics.io.limits import Limits
+from forensics.io.reading import Opened
+from forensics.registry import Sniff, ingester
+
+_SAMPLE_ROWS = 20
+_HEAD = 1 << 16
+_METRICS, _VALUES = ("metric", "metric_name", "measure"), ("value", "score", "mean", "result")
+_BESIDE = frozenset(("version", "mode", "stderr", "step"))
+_TRUTH: Mapping[str, object] = {"true": True, "false": False, "": None, "none": None, "null": None}
+
+
+@ingester("eval_tables", version=1, sniff=Sniff(glob=("*.csv", "*.tsv", "*.jsonl")), emits=("evals",), growth=8)
+def read(opened: Opened, out: Out, limits: Limits) -> None:
+    """Read one table of results.
+
+    Raises:
+        NotMine: when no first row is the result of an evaluation.
+    """
+    del limits
+    name = opened.source.path.lower()
+    rows = EvalRows(out)
+    lost_bytes = _lines(opened, out, rows) if ".jsonl" in name else _table(opened, out, rows)
+    out.format("evaluation results (table)")
+    settle(opened, out, records=rows.close(), lost_bytes=lost_bytes, reason="rows that are no result")
+
+
+def _lines(opened: Opened, out: Out, rows: EvalRows) -> int:
+    first = [record for text in head_lines(opened, _HEAD)[:_SAMPLE_ROWS] if (record := record_of(text)) is not None]
+    scores = [scores_in(record) for record in first]
+    if (
+        not first
+        or not all(scores)
+        or any(trains(own) for own in scores)
+        or not any(identifies(own, opened.source.path) for own in scores)
+    ):
+        raise NotMine("no lines of evaluation results")
+    lost_bytes = seq = 0
+    for line in lines_of(opened):
+        record = record_of(line.text)
+        if record is None:
+            if line.text.strip():
+                lost_bytes += len(line.text)
+                code, what = ("line-not-json", "no JSON object") if line.ended else ("row-cut", "cut and was not read")
+                out.issue(code, f"a line is {what}", byte=line.byte, line=line.number)
+            continue
+        for row in own_rows(scores_in(record), opened.source.path, Offsets(), strict=False):
+            rows.add(row._replace(seq=seq, line=line.number, byte=line.byte))
+            seq += 1
+    return lost_bytes
+
+
+def _table(opened: Opened, out: Out, rows: EvalRows) -> int:
+    delimiter, first = first_rows(opened, _SAMPLE_ROWS)
+    if len(first) < 2:
+        raise NotMine("no table")
+    names = [cell.strip().strip('"') for cell in first[0]]
+    scores = [one for cells in first[1:] for one in _scores(names, cells)]
+    if not scores or trains(scores) or not identifies(scores, opened.source.path):
+        raise NotMine("no table of evaluation results")
+    lost_bytes = seq = 0
+    header = True
+    for row in rows_of(opened, delimiter, out):
+        if header or [cell.strip() for cell in row.cells] == names:
+            header = False
+            continue
+        if (wrong := complaint(row, len(names))) is not None:
+            out.issue(wrong[0], wrong[1], byte=row.byte, line=row.line)
+            lost_bytes += row.size_bytes
+            continue
+        for made in _rows(names, row.cells, opened.source.path, (seq, row.line, row.byte)):
+            rows.add(made)
+            seq += 1
+    return lost_bytes
+
+
+def _rows(names: list[str], cells: list[str], path: str, at: tuple[int, int, int]) -> Iterator[EvalRow]:
+    for count, one in enumerate(_scores(names, cells)):
+        yield row_of(one, path, (at[0] + count, at[1], at[2]))
+
+
+def _scores(names: list[str], cells: list[str]) -> Iterator[Scored]:
+    """Scores of one row: of the column of values, of each column that is a metric, or of each model."""
+    told = {name: _cell(cell) for name, cell in zip(names, cells, strict=False)}
+    lower = {name.lower(): name for name in names}
+    task = next((str(told[lower[key]]) for key in TASKS if key in lower and told.get(lower[key]) is not None), "")
+    metric = next((told.get(lower[key]) for key in _METRICS if key in lower), None)
+    value = next((lower[key] for key in _VALUES if key in lower), None)
+    columns: list[tuple[str, str, str, Mapping[str, object]]]
+    if isinstance(metric, str):
+        others = [name for name in names if name.lower() not in (*TASKS, *_METRICS, *COUNTS, *_BESIDE)]
+        columns = [(value, task, metric, {})] if value is not None else []
+        columns = columns or [(name, task, metric, {"model": name}) for name in others]
+    else:
+        scores = [(name, found) for name in names if (found := metric_of(name)) is not None]
+        columns = [(name, task or found[0] or "", found[1], {}) for name, found in scores]
+    used = {column[0] for column in columns}
+    error = next((number(told[lower[key]]) for key in ("stderr", "std_err", "se") if key in lower), None)
+    around = {name: cell for name, cell in told.items() if name not in used}
+    for name, asked, own, more in columns:
+        found = number(told.get(name))
+        if found is not None and not isinstance(told.get(name), bool) and not (is_share(own) and found > 100):
+            yield Scored((name,), asked, own, found, error, {**around, **more})
+
+
+def _cell(text: str) -> object:
+    plain = text.strip().strip('"')
+    if plain.lower() in _TRUTH:
+        return _TRUTH[plain.lower()]
+    found = number(plain)
+    return plain if found is None else found

@@ -1,0 +1,1 @@
+"""Tables of metrics that a trainer writes."""

@@ -1,0 +1,202 @@
+"""JSON lines of metrics, one object per record with a step: LLaMA-Factory, OpenMMLab, detectron2, RLlib, W&B, custom.
+
+NaN may stand as a bare literal or as a string. Nested objects are joined with `/`; a nested `config` becomes facts. A
+record that names a held-out split gets that split before its names. Where a writer counts iterations anew in each
+epoch, the fall of the step with a rising epoch is no restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from operator import itemgetter
+from typing import cast
+
+from forensics.errors import NotMine
+from forensics.formats.rows.attempts import Attempts
+from forensics.formats.rows.axes import CONSTANTS, EPOCHS, STEPS, TIMES
+from forensics.formats.rows.json_records import number, record_of
+from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
+from forensics.formats.rows.out import Out
+from forensics.formats.rows.splits import Splits
+from forensics.formats.rows.text import Line, lines_of, settle
+from forensics.io.budget import Budget
+from forensics.io.limits import Limits
+from forensics.io.reading import Opened
+from forensics.io.tolerant_json import dumps
+from forensics.registry import Sniff, ingester
+
+_AXES = frozenset((*STEPS, *EPOCHS, *TIMES))
+_NESTING = 6
+_SAMPLE_ROWS = 50
+_MAX_STEPS = ("total_steps", "max_steps")
+_CONFIG = "config"
+_FACTS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    step: int | None
+    epoch: float | None
+    t_ns: int | None
+    rank: int | None
+    cells: tuple[tuple[str, float | None], ...]
+
+
+@dataclass(slots=True)
+class _State:
+    rank: int | None
+    budget: Budget
+    rows: MetricRows
+    attempts: Attempts
+    splits: Splits = field(default_factory=Splits)
+    seq: int = 0
+    lost_bytes: int = 0
+    most: float | None = None
+    config: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@ingester(
+    "metrics_jsonl",
+    version=2,
+    sniff=Sniff(glob=("*.jsonl", "scalars.json", "*.log.json", "metrics.json", "result.json", "*_metrics.json")),
+    emits=("metrics", "facts"),
+    growth=8,
+)
+def read(opened: Opened, out: Out, limits: Limits) -> None:
+    """Read one file of JSON lines.
+
+    Raises:
+        NotMine: when none of the first lines is an object with a step and a number beside it.
+    """
+    _sniff(opened)
+    rows = MetricRows(out, limits)
+    state = _State(opened.source.rank, opened.budget, rows, Attempts(opened.source.attempt or 0))
+    with closing(state.rows):  # what was read before a budget ends is kept
+        for line in lines_of(opened):
+            record = record_of(line.text)
+            if record is None:
+                if line.text.strip():
+                    _complain(line, out)
+                    state.lost_bytes += len(line.text)
+                continue
+            _add(record, line, state)
+            state.most = next(
+                (found for key in _MAX_STEPS if (found := number(record.get(key))) is not None), state.most
+            )
+            state.config = state.config or dict(islice(_config(record, opened.budget), _FACTS))
+            state.seq += 1
+    _facts(state, out)
+    out.format("json lines")
+    settle(opened, out, records=state.seq, lost_bytes=state.lost_bytes, reason="lines that are no JSON object")
+
+
+def _facts(state: _State, out: Out) -> None:
+    found = [(key, value, "config") for key, value in state.config.items()]
+    if (whole := int64(state.most)) is not None:
+        found.append(("max_steps", str(whole), "progress"))
+    if found:
+        keys, values, families = zip(*found, strict=True)
+        out.rows("facts", {"key": keys, "value": values, "family": families})
+
+
+def _config(record: dict[str, object], budget: Budget) -> Iterator[tuple[str, str]]:
+    inside = record.get(_CONFIG)
+    if isinstance(inside, dict):
+        for key, cell in budget.each(_flat(cast("dict[str, object]", inside)), itemgetter(0)):
+            if isinstance(cell, (str, int, float)):
+                yield key.replace("/", "."), dumps(cell, compact=True).decode()
+
+
+def _complain(line: Line, out: Out) -> None:
+    if line.ended:
+        out.issue("line-not-json", "a line is no JSON object", byte=line.byte, line=line.number)
+    else:
+        out.issue("row-cut", "the last line is cut and was not read", byte=line.byte, line=line.number)
+
+
+def _sniff(opened: Opened) -> None:
+    for text in opened.text_head(1 << 20).split(b"\n")[:_SAMPLE_ROWS]:
+        record = record_of(text)
+        if record is not None:
+            row = _parsed(record, opened.budget)
+            if "_step" in record:
+                raise NotMine("rows of a W&B history")
+            if row.step is not None and row.cells:
+                return
+    raise NotMine("no JSON line has a step and a number")
+
+
+def _flat(record: dict[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
+    for key, cell in record.items():
+        if not prefix and key == _CONFIG:
+            continue
+        if isinstance(cell, dict) and depth < _NESTING:
+            yield from _flat(cast("dict[str, object]", cell), f"{prefix}{key}/", depth + 1)
+        else:
+            yield f"{prefix}{key}", cell
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """What the keys of a record mean, the same for all records with these keys: axes in order of preference."""
+
+    steps: tuple[tuple[str, str], ...]
+    epochs: tuple[tuple[str, str], ...]
+    times: tuple[tuple[str, str], ...]
+    rank: str
+    #: key, its lower-case form and whether it may be an axis; constants are left out
+    cells: tuple[tuple[str, str, bool], ...]
+
+
+@lru_cache(maxsize=256)
+def _meaning(top: tuple[str, ...], flat: tuple[str, ...]) -> _Keys:
+    """Meaning of a record's own keys (`top`) and of those of its nested objects as well (`flat`)."""
+    lowered = {key.lower(): key for key in top}
+    steps, epochs, times = (
+        tuple((name, lowered[name]) for name in names if name in lowered) for names in (STEPS, EPOCHS, TIMES)
+    )
+    cells = tuple((key, low, low in _AXES) for key in flat if (low := key.lower()) not in CONSTANTS)
+    return _Keys(steps, epochs, times, lowered.get("rank", ""), cells)
+
+
+def _axis(record: Mapping[str, object], names: tuple[tuple[str, str], ...]) -> tuple[str, float | None]:
+    for name, key in names:
+        found = number(record.get(key))
+        if found is not None:
+            return name, found
+    return "", None
+
+
+def _parsed(record: dict[str, object], budget: Budget) -> _Row:
+    nested = any(type(cell) is dict for cell in record.values())
+    flat = dict(budget.each(_flat(record), itemgetter(0))) if nested or _CONFIG in record else record
+    keys = _meaning(tuple(record), tuple(flat))
+    (step_name, step), (epoch_name, epoch) = _axis(record, keys.steps), _axis(record, keys.epochs)
+    time_name, stamp = _axis(record, keys.times)
+    cells: list[tuple[str, float | None]] = []
+    for key, name, may_be_axis in keys.cells:
+        cell = flat[key]
+        value = cell if type(cell) is float else number(cell)
+        if value is None and cell is not None:
+            continue
+        if may_be_axis and (name in {step_name, epoch_name, time_name} or value is None or value == step):
+            continue
+        cells.append((key, value))
+    return _Row(int64(step), epoch, unix_ns(stamp), int64(number(record.get(keys.rank))), tuple(cells))
+
+
+def _add(record: dict[str, object], line: Line, state: _State) -> None:
+    row = _parsed(record, state.budget)
+    place = state.splits.place(record, row.step, row.epoch)
+    rank = state.rank if row.rank is None else row.rank
+    at = At(state.seq, 0, rank, line.number, line.byte, place.step, place.epoch, row.t_ns, place.gstep)
+    see, add = state.attempts.see, state.rows.add
+    for key, value in row.cells:
+        name = place.prefix + key
+        if (attempt := see(name, place.step, place.epoch)) != at.attempt:
+            at = at._replace(attempt=attempt)
+        add(at, name, value)

@@ -1,0 +1,215 @@
+"""Tables of metrics as delimited text: any with a step or an epoch in its first line.
+
+Lightning's `metrics.csv`, YOLO's `results.csv`, `progress.csv` and `progress.txt` of reinforcement learning. An empty
+cell was not logged; `nan` is a NaN. A header that comes again begins a new table. Where the table counts in epochs
+only, the epoch is the step, because it is the file's own axis. Columns under `config/` are facts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from forensics.errors import NotMine
+from forensics.formats.rows.attempts import Attempts
+from forensics.formats.rows.axes import EPOCHS, STEPS, TIMES, first_of
+from forensics.formats.rows.delimited import (
+    MOST_COLUMNS,
+    Row,
+    Sizes,
+    Stretch,
+    complaint,
+    first_rows,
+    stretches_of,
+)
+from forensics.formats.rows.json_records import number
+from forensics.formats.rows.metrics import At, MetricRows, Places, int64, unix_ns, unix_ns_of
+from forensics.formats.rows.out import Out
+from forensics.formats.rows.text import settle
+from forensics.formats.wandb.exports.columns import INDEX, is_chart, is_history
+from forensics.io.columns import owned
+from forensics.io.limits import Limits
+from forensics.io.reading import Opened
+from forensics.io.tolerant_json import dumps
+from forensics.registry import Sniff, ingester
+
+if TYPE_CHECKING:
+    from forensics.formats.metrics._columns import Columns
+
+_SAMPLE_ROWS = 20
+_CONFIG = "config/"
+_FACTS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    names: tuple[str, ...]
+    step: int | None
+    epoch: int | None
+    time: int | None
+    #: columns that hold metrics
+    metrics: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _State:
+    header: _Header
+    rank: int | None
+    rows: MetricRows
+    attempts: Attempts
+    #: of the header that the file begins with
+    first_name: str = ""
+    seq: int = 0
+    lost_bytes: int = 0
+    config: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@ingester(
+    "metrics_csv",
+    version=2,
+    sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")),
+    emits=("metrics", "facts"),
+    growth=8,
+)
+def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -> None:
+    """Read one table, with the sizes of `Sizes` unless others are given.
+
+    Raises:
+        NotMine: when the first line names no step or epoch, or no row below it has a number.
+    """
+    delimiter, header = _sniff(opened)
+    sizes = sizes or Sizes()
+    state = _State(header, opened.source.rank, MetricRows(out, limits), Attempts(opened.source.attempt or 0))
+    state.first_name = header.names[0]
+    for part in stretches_of(opened, delimiter, out, sizes):
+        if isinstance(part, Row):
+            _one(part, state, out)
+        else:
+            _many(part, delimiter, sizes.least_lines, state, out)
+    state.rows.close()
+    if state.config:
+        keys, values = zip(*state.config.items(), strict=True)
+        out.rows("facts", {"key": keys, "value": values, "family": ["config"] * len(keys)})
+    out.format(_variant(header, opened.source.path))
+    settle(opened, out, records=state.seq, lost_bytes=state.lost_bytes, reason="rows that do not fit the header")
+
+
+def _one(row: Row, state: _State, out: Out) -> None:
+    again = _header(row.cells) if row.cells and _first(row.cells) == state.first_name else None
+    if again is not None:
+        state.header = again
+    elif (wrong := complaint(row, len(state.header.names))) is not None:
+        code, message = wrong
+        out.issue(code, message, byte=row.byte, line=row.line)
+        state.lost_bytes += row.size_bytes
+    else:
+        _row(row, state)
+        state.seq += 1
+
+
+def _many(stretch: Stretch, delimiter: str, least_lines: int, state: _State, out: Out) -> None:
+    from forensics.formats.metrics import _columns as csv_columns  # noqa: PLC0415 - few runs have a table that is worth it
+
+    width = len(state.header.names)
+    shape = csv_columns.Shape(delimiter, state.first_name, width, least_lines)
+    for part in csv_columns.fitting(stretch, shape):
+        if isinstance(part, Row):
+            _one(part, state, out)
+        elif len(state.header.names) == width:
+            _table(csv_columns.columns_of(part, delimiter, width), state)
+        else:
+            for row in part.rows(delimiter):
+                _one(row, state, out)
+
+
+def _first(cells: list[str]) -> str:
+    return cells[0].strip().lstrip("# ")
+
+
+def _header(cells: list[str]) -> _Header | None:
+    """The meaning of a first line; None when it names no axis, or numbers stand in it."""
+    if not 2 <= len(cells) <= MOST_COLUMNS:
+        return None
+    names = (_first(cells), *(cell.strip() for cell in cells[1:]))
+    if any(number(name) is not None for name in names):
+        return None
+    step, epoch, time = (first_of(names, wanted) for wanted in (STEPS, EPOCHS, TIMES))
+    if step is None and epoch is None:
+        return None
+    axes = {step, epoch, time}
+    metrics = tuple(i for i, name in enumerate(names) if i not in axes and name and not INDEX.fullmatch(name))
+    return _Header(names, step, epoch, time, metrics)
+
+
+def _sniff(opened: Opened) -> tuple[str, _Header]:
+    delimiter, rows = first_rows(opened, _SAMPLE_ROWS + 1)
+    header = _header(rows[0]) if rows else None
+    if header is None:
+        raise NotMine("the first line names no step and no epoch")
+    if is_chart(rows[0]) or is_history(rows[0]):
+        raise NotMine("an export of W&B")
+    axis = header.epoch if header.step is None else header.step
+    if axis is not None and any(len(row) > axis and number(row[axis].strip()) is not None for row in rows[1:]):
+        return delimiter, header
+    raise NotMine("no row has a number as its step")
+
+
+def _row(row: Row, state: _State) -> None:
+    header = state.header
+    numbers = [number(cell.strip()) for cell in row.cells]
+    numbers += [None] * (len(header.names) - len(numbers))
+    step, epoch, time = (None if i is None else numbers[i] for i in (header.step, header.epoch, header.time))
+    axis = int64(epoch if header.step is None else step)
+    own_epoch = None if header.step is None else epoch
+    shared = At(state.seq, 0, state.rank, row.line, row.byte, axis, epoch, unix_ns(time))
+    see = state.attempts.see
+    for index in header.metrics:
+        name, value = header.names[index], numbers[index]
+        if name.startswith(_CONFIG):
+            _remember(state, name, row.cells[index : index + 1])
+        elif value is not None:
+            if (attempt := see(name, axis, own_epoch)) != shared.attempt:
+                shared = shared._replace(attempt=attempt)
+            state.rows.add(shared, name, value)
+
+
+def _table(columns: Columns, state: _State) -> None:
+    """Read many rows at once, as `_row` reads them one by one."""
+    import numpy as np  # noqa: PLC0415 - few runs have a table that is worth it
+    import polars as pl  # noqa: PLC0415 - same
+
+    header, height = state.header, len(columns.line)
+    step, epoch, time = (None if i is None else columns.numbers(i) for i in (header.step, header.epoch, header.time))
+    counts = step if header.step is not None else epoch
+    assert counts is not None  # a header names one of them
+    axis = columns.whole(header.step if header.step is not None else header.epoch or 0, counts)
+    configured = [i for i in header.metrics if header.names[i].startswith(_CONFIG)]
+    metrics = [i for i in header.metrics if i not in configured]
+    names, numbers = [header.names[i] for i in metrics], [columns.numbers(i) for i in metrics]
+    there = np.column_stack([np.zeros((height, 0), np.bool_), *(one.is_not_null().to_numpy() for one in numbers)])
+    values = np.column_stack([np.zeros((height, 0)), *(one.to_numpy() for one in numbers)])
+    attempts = state.attempts.see_table(names, axis, None if header.step is None else epoch, there)
+    seq = pl.Series(owned(np.arange(state.seq, state.seq + height)))
+    times = None if time is None else unix_ns_of(time)
+    places = Places(seq, state.rank, columns.line, columns.byte, axis, epoch, times)
+    state.rows.add_table(places, names, values, there, attempts)
+    filled = [(first, header.names[i]) for i in configured if (first := columns.first_text(i)) is not None]
+    for (_, text), name in sorted(filled, key=lambda one: one[0][0]):
+        _remember(state, name, [text])
+    state.seq += height
+
+
+def _remember(state: _State, name: str, cells: list[str]) -> None:
+    key = name.removeprefix(_CONFIG).replace("/", ".")
+    if key not in state.config and len(state.config) < _FACTS and cells and cells[0].strip():
+        value = number(cells[0].strip())
+        state.config[key] = dumps(cells[0].strip() if value is None else value, compact=True).decode()
+
+
+def _variant(header: _Header, path: str) -> str:
+    base = path.rpartition("/")[2].lower()
+    if base.startswith("progress."):
+        return "progress of reinforcement learning"
+    if header.step is None:
+        return "results.csv of YOLO" if any(name.endswith("box_loss") for name in header.names) else "csv by epoch"
+    return "csv by step"

@@ -1,0 +1,45 @@
+"""Rows of settings on their way to the table `facts`: bounded, without secrets, each with its line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from forensics.formats.rows.out import Out
+from forensics.formats.rows.secrets import masked
+from forensics.io.tolerant_json import dumps
+
+MOST, _KEY_CHARS, _VALUE_CHARS = 10_000, 300, 4_000
+
+
+@dataclass(slots=True)
+class ConfigFacts:
+    """What was found, in the order of the file; beyond `MOST` rows only their number is kept."""
+
+    lines: list[int | None] = field(default_factory=list[int | None])
+    keys: list[str] = field(default_factory=list[str])
+    values: list[str] = field(default_factory=list[str])
+    families: list[str] = field(default_factory=list[str])
+    beyond: int = 0
+
+    def __len__(self) -> int:
+        """Rows that were kept."""
+        return len(self.keys)
+
+    def put(self, key: str, value: object, line: int | None = None, family: str = "config") -> None:
+        """Note one value."""
+        if len(self.keys) >= MOST:
+            self.beyond += 1
+            return
+        shown = masked(key, value)
+        self.lines.append(line)
+        self.keys.append(key[:_KEY_CHARS])
+        self.values.append(dumps(shown[:_VALUE_CHARS] if isinstance(shown, str) else shown, compact=True).decode())
+        self.families.append(family)
+
+    def write(self, out: Out) -> None:
+        """Hand everything to the sink."""
+        if self.keys:
+            columns = {"line": self.lines, "key": self.keys, "value": self.values, "family": self.families}
+            out.rows("facts", columns)
+        if self.beyond:
+            out.issue("too-many", f"only the first {MOST} settings were kept", count=self.beyond)

@@ -1,0 +1,1 @@
+"""Stacks of threads, and the errors that workers leave."""

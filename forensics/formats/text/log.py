@@ -1,0 +1,134 @@
+"""Training logs: stdout, stderr, job output, in any mixture of dialects, plain or compressed.
+
+The dialects are found on a sample (head, tail and 64 places between); what is read then is metrics, checkpoint lines,
+error signatures, tracebacks, success markers and the last line. Carriage returns and backspaces cut a line into
+segments, lines count by newline. Program text in a log is not output, and a file that is program text is not a log.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics import registry
+from forensics.dialects import prefixes, sniff
+from forensics.dialects.reader import Bounds, Reader
+from forensics.errors import NotMine
+from forensics.formats.rows.out import Out
+from forensics.formats.text._settings import write_settings
+from forensics.formats.text.sample import choose, is_text, sampled
+from forensics.io.blocks import Block, count_lines
+from forensics.io.heap import keep_freed_blocks
+from forensics.io.limits import DEFAULT, Limits
+from forensics.io.reading import Opened
+from forensics.registry import Sniff, ingester
+
+#: Bytes that are matched at once: what follows from them is about ten times as large while it is laid out.
+PIECE_BYTES = 8 << 20
+#: Smaller files are read before a sieve is made.
+SIEVE_FROM_BYTES = 4 << 20
+#: What a launcher says of a rank, whatever file it stands in.
+_OF_OTHERS = ("elastic-failure", "elastic-rank", "mpi-rank-died", "mpi-signal", "mpi-abort", "ddp-model-mismatch")
+#: A rank as a logger's format writes it, between brackets or bars; `rank=16` of a matrix stands in no such place.
+_TAG = r"(?i)(?:\[|\| ?|\()(?:global_?)?rank[ _:=]{0,2}(\d{1,6})(?:\]| ?\||\))"
+#: Fewer lines than this say nothing of a format.
+_FEW = 3
+_GLOBS = (
+    *("*.log", "*.log.[0-9]*", "*.txt", "*.out", "*.err", "stdout*", "stderr*", "*.o[0-9]*", "*.e[0-9]*"),
+    *("slurm-*", "nohup*", "*output*", "*.jsonl", "log*", "*.log.json", "typescript"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Bytes that are matched at once, and of the smallest log that a sieve is made for; both change speed only."""
+
+    piece_bytes: int = PIECE_BYTES
+    sieve_from_bytes: int = SIEVE_FROM_BYTES
+
+
+@ingester(
+    "text_log",
+    version=2,
+    sniff=Sniff(glob=_GLOBS, fallback=True),
+    emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
+)
+def read(opened: Opened, out: Out, limits: Limits = DEFAULT, sizes: Sizes | None = None) -> None:
+    """Read one log, with the sizes of this module unless others are given.
+
+    Memory is bounded by a few blocks and, for dialects that need other lines, 200,000 matches.
+
+    Raises:
+        NotMine: for binary content and for program text.
+    """
+    if not is_text(opened):
+        raise NotMine("not a text log")
+    mtime_ns = opened.source.mtime_ns
+    year = time.gmtime(mtime_ns / 1e9).tm_year if mtime_ns else 1970
+    raw = sampled(opened)
+    tasks = prefixes.numbers_tasks(raw)
+    sample, ranks = sniff.bare(raw, tasks=tasks)
+    dialects = choose(registry.load("dialects").dialects, sample, year, ranks)
+    out.format("+".join(d.name for d in dialects) or "text")
+    sizes = sizes or Sizes()
+    large = opened.size_bytes >= sizes.sieve_from_bytes
+    lines = "\n".join(raw.to_list()).encode() if large else None
+    if large:
+        keep_freed_blocks()
+    reader = Reader(dialects, Bounds(limits.quote_chars, limits.traceback_lines, year), tasks=tasks, sample=lines)
+    base = opened.source.attempt or 0
+    rank = opened.source.rank if opened.source.rank is not None else _speaker(raw)
+    said = set[tuple[str, str]]()
+    for block in opened.blocks():
+        for piece in pieces(block, sizes.piece_bytes):
+            write_settings(out, piece, said)
+            for tables in reader.feed(piece.data, offset=piece.offset, first_line=piece.first_line):
+                _write(out, tables, rank, base)
+    ready, flooded = reader.close()
+    for tables in ready:
+        _write(out, tables, rank, base)
+    for code, count in flooded:
+        out.issue("flood", f"{code}: hits between the first and the last ones were left out", count=count)
+    for problem in opened.problems():
+        out.issue(problem.code, problem.message, byte=problem.byte, line=problem.line, count=problem.count)
+    account = opened.account()
+    out.account(
+        read_bytes=account.read_bytes, skipped_bytes=account.skipped_bytes, reason=account.reason, records=reader.lines
+    )
+
+
+def _speaker(sample: pl.Series) -> int | None:
+    """The rank that a logger puts behind the time and the level of most lines, where it is one for all of them."""
+    said = sample.str.extract(_TAG).drop_nulls()
+    return int(said[0]) if said.n_unique() == 1 and len(said) >= max(_FEW, len(sample) / 2) else None
+
+
+def pieces(block: Block, piece_bytes: int = PIECE_BYTES) -> Iterator[Block]:
+    """A block in parts of whole lines, about `piece_bytes` each: tables of fewer rows, so less memory at once."""
+    data, begin, line = block.data, 0, block.first_line
+    while len(data) - begin > 3 * piece_bytes // 2 and (end := data.rfind(b"\n", begin, begin + piece_bytes) + 1):
+        part = data[begin:end]
+        yield Block(part, block.offset + begin, line)
+        line += count_lines(part)
+        begin = end
+    yield Block(data[begin:], block.offset + begin, line) if begin else block
+
+
+def _write(out: Out, tables: dict[str, pl.DataFrame], rank: int | None, attempt: int) -> None:
+    for table, rows in tables.items():
+        if not rows.height:
+            continue
+        frame = rows
+        if table == "collectives":
+            file_rank = pl.lit(rank, dtype=pl.Int64)
+            frame = rows.with_columns(rank=pl.coalesce("rank", file_rank, "speaker")).drop("speaker")
+        elif "rank" in frame.columns and rank is not None:
+            own = pl.lit(rank, dtype=pl.Int64)
+            named = pl.col("code").is_in(_OF_OTHERS) if "code" in frame.columns else pl.lit(value=False)
+            frame = frame.with_columns(rank=pl.when(named).then(pl.col("rank").cast(pl.Int64)).otherwise(own))
+        if "attempt" in frame.columns and attempt:
+            frame = frame.with_columns(pl.col("attempt") + attempt)
+        out.rows(table, frame)

@@ -1,0 +1,124 @@
+"""Trackio's databases (`<project>.db`): one row of metrics as JSON for each call of `log`, and system metrics by time.
+
+Non-finite numbers stand in the JSON as strings. Each run is an attempt of its own, in the order of the first points;
+settings of the run that came last are the configuration, those of the others stand under `runs.<name>.`. The
+database is read page by page and no SQL is run. It is kept in write-ahead mode: after a kill the last rows stand in the
+`-wal` file beside it only, whose committed pages are read as part of the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import cast
+
+from forensics.errors import InputError
+from forensics.formats.rows.json_records import number
+from forensics.formats.rows.metrics import MetricRows, int64
+from forensics.formats.rows.out import Out
+from forensics.formats.trackers._facts import TrackerFacts
+from forensics.formats.trackers._tables import LOG, TRACKIO, every_row, open_tables, settle_database, text, variant
+from forensics.formats.trackers.points import Point, TrackedPoints
+from forensics.io.limits import Limits
+from forensics.io.reading import Opened
+from forensics.io.sqlite import pages as sqlite_pages
+from forensics.io.sqlite.pages import Database, Row, Table
+from forensics.io.tolerant_json import loads
+from forensics.registry import Sniff, ingester
+
+_COLUMNS = ("run_id", "run_name", "timestamp", "step", "metrics")
+_NESTING = 3
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DEEP = 64
+
+
+@ingester(
+    "trackio_sqlite",
+    version=3,
+    sniff=Sniff(magic=(sqlite_pages.MAGIC,)),
+    emits=("metrics", "facts"),
+    beside=(("", LOG),),
+)
+def read(opened: Opened, out: Out, limits: Limits) -> None:
+    """Read one database.
+
+    Raises:
+        NotMine: when it has no `metrics` table of Trackio.
+    """
+    db, tables = open_tables(opened, TRACKIO)
+    metric_rows = MetricRows(out, limits)
+    points = TrackedPoints(metric_rows, opened.source.rank, opened.source.attempt or 0)
+    names: dict[str, str] = {}
+    for name in ("metrics", "system_metrics"):
+        if name in tables:
+            names |= _table(db, tables, name, points, out)
+    metric_rows.close()
+    facts = TrackerFacts()
+    under = _configs(db, tables["configs"], facts) if "configs" in tables else {}
+    points.tell(facts, names, {run: under.get(name, "") for run, name in names.items()})
+    facts.write(out)
+    out.format(variant("Trackio database", len(points.runs), db))
+    settle_database(opened, db, out, points.records)
+
+
+def _is_record(row: Row) -> bool:
+    _, run, stamp, _, document = row.cells
+    return isinstance(run, str) and isinstance(stamp, str) and isinstance(document, str) and document.startswith("{")
+
+
+def _table(db: Database, tables: Mapping[str, Table], name: str, points: TrackedPoints, out: Out) -> dict[str, str]:
+    """Points of one table, the one of system metrics has times and no steps; gives its runs' names by their ids."""
+    names: dict[str, str] = {}
+    for row in every_row(db, tables, name, _COLUMNS, out, like=_is_record):
+        run_id, run_name, stamp, step, document = row.cells
+        record = _object(text(document))
+        if record is None:
+            out.issue("row-not-json", "the metrics of a row are no JSON object", byte=row.byte or 0)
+            continue
+        run, when = text(run_id) or text(run_name), _time(text(stamp))
+        names.setdefault(run, text(run_name) or run)
+        for key, value in _numbers(record):
+            points.add(Point(run, key, value, int64(number(step)), when, row.byte))
+    return names
+
+
+def _object(document: str) -> dict[str, object] | None:
+    try:
+        found = loads(document.encode("utf-8", "replace"))
+    except InputError:
+        return None
+    return cast("dict[str, object]", found) if isinstance(found, dict) else None
+
+
+def _numbers(record: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float | None]]:
+    """Numbers, and nulls, by key; objects inside are joined with `/`, media and tables are none."""
+    for key, cell in record.items():
+        if isinstance(cell, dict):
+            inner = cast("dict[str, object]", cell)
+            if depth < _NESTING and "_type" not in inner:
+                yield from _numbers(inner, f"{prefix}{key}/", depth + 1)
+        elif cell is None or (number(cell) is not None):
+            yield f"{prefix}{key}", number(cell)
+
+
+def _time(stamp: str) -> int | None:
+    """ISO time to ns, read as UTC where it names no zone."""
+    try:
+        when = datetime.fromisoformat(stamp[:_DEEP])
+    except ValueError:
+        return None
+    since = (when if when.tzinfo else when.replace(tzinfo=UTC)) - _EPOCH
+    ns = (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1000
+    return int64(ns) if ns > 0 else None
+
+
+def _configs(db: Database, table: Table, facts: TrackerFacts) -> dict[str, str]:
+    """Note the settings of each run; gives what they stand under by the run's name."""
+    told: dict[str, str] = {}
+    found = [row.cells for row in sqlite_pages.rows(db, table, ("run_name", "config"))][:1000]
+    for index, (run, document) in enumerate(found):
+        under = told[text(run)] = "" if index == len(found) - 1 else f"runs.{text(run)}."
+        for key, value in (_object(text(document)) or {}).items():
+            if not key.startswith("_"):
+                facts.setting(key, value, under)
+    return told

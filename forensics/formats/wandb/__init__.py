@@ -1,0 +1,1 @@
+"""Runs of W&B: the transaction log and the files beside it."""

@@ -1,0 +1,176 @@
+"""Many history rows at once: the n-th items of all rows together, then all numbers and all names in one go.
+
+Rows that do not look like what every known writer writes are left to the reader of single rows, and it decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from forensics.formats.wandb._cut import Keys, cut
+from forensics.formats.wandb._items import numbers_of
+from forensics.formats.wandb._points import Place
+from forensics.formats.wandb._varints import PAD, OddError, demand
+from forensics.formats.wandb._wire import Cells, cells_of
+from forensics.io.columns import owned
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from forensics.formats.wandb._history import History, Row
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+#: First bytes of JSON texts that hold a number although they are none: strings, objects, null.
+_MAY_HOLD = np.zeros(256, bool)
+_MAY_HOLD[np.frombuffer(b'"{n', np.uint8)] = True
+_FAR = 9.0e18
+
+
+def decode(history: History, rows: list[Row], keys: Keys) -> list[int] | None:
+    """Read rows together and hand their points over; give the attempt of each row.
+
+    None, and nothing done, where they are not of the usual form.
+    """
+    bodies = [data[at:end] for _, _, data, at, end in rows]
+    text = bytearray().join((*bodies, PAD))
+    sizes = np.fromiter(map(len, bodies), np.int64, len(bodies))
+    try:
+        cells = cells_of(np.frombuffer(text, np.uint8), sizes)
+        codes, values = cut(cells, text, keys)
+        numbers = values.cast(pl.Float64, strict=False)
+        batch = _Batch(history, rows, keys, cells, codes, numbers.to_numpy(), numbers.is_not_null().to_numpy(), text)
+        columns = batch.columns()
+    except OddError:
+        return None
+    return batch.hand_over(columns)
+
+
+@dataclass(slots=True)
+class _Batch:
+    history: History
+    rows: list[Row]
+    keys: Keys
+    cells: Cells
+    code: Ints
+    number: Floats
+    is_number: NDArray[np.bool_]
+    text: bytearray
+
+    def axis(self, name: str) -> tuple[Floats, NDArray[np.bool_]]:
+        """Value of one key in each row, NaN where it is not; and whether it is."""
+        values = np.full(len(self.rows), np.nan)
+        there = np.zeros(len(self.rows), bool)
+        for code in (n for n, known in enumerate(self.keys.names) if known == name):
+            hit = np.flatnonzero((self.code == code) & self.is_number)
+            values[self.cells.row[hit]] = self.number[hit]
+            there[self.cells.row[hit]] = True
+        return values, there
+
+    def columns(self) -> dict[str, Ints | Floats]:
+        """What the points of each row share, one value a row; raises `OddError` where `_step` is missing."""
+        step, there = self.axis("_step")
+        demand(there & (np.abs(step) < _FAR))
+        if axes := self.history.axes.axes():
+            holds = [any(f"{axis}.".startswith(f"{name}.") for axis in axes) for name in self.keys.names]
+            if len(self._may_hold(np.array(holds, bool)[self.code])):
+                raise OddError  # an axis in a string or an object counts from its row on
+        stamp, _ = self.axis("_timestamp")
+        byte = np.array([byte for _, byte, _, _, _ in self.rows], np.int64)
+        return {"byte": byte, "step": step.astype(np.int64), "stamp": stamp, "epoch": self.axis("epoch")[0]}
+
+    def hand_over(self, shared: dict[str, Ints | Floats]) -> list[int]:
+        """Write the points of all rows; give the attempt of each."""
+        history, points = self.history, self.history.points
+        step = shared["step"].astype(np.int64)
+        stamp = shared["stamp"]
+        timed = (stamp > 0) & (stamp < 9.2e9)
+        t_ns = np.where(timed, np.rint(np.where(timed, stamp, 0) * 1e9), 0).astype(np.int64)
+        if timed.any():
+            history.t_ns = int(t_ns[np.flatnonzero(timed)[-1]])
+        attempt = self._attempts(step)
+        used = np.array([not name.startswith("_") for name in self.keys.names], bool)[self.code]
+        kept = np.flatnonzero(used & self.is_number)
+        rest = self._may_hold(used)
+        gsteps = self._gsteps(step)
+        row, code = self.cells.row[kept], owned(self.code[kept])
+        names = [points.names[name] for name in self.keys.names]
+        value = self.number[kept]
+        if any(name.scale != 1 for name in names):
+            value *= np.array([name.scale for name in names])[code]
+        points.numeric.update(self.keys.names[n] for n in np.flatnonzero(np.bincount(code, minlength=1)))
+        frame = pl.DataFrame(
+            {
+                "attempt": owned(attempt[row]),
+                "byte": owned(shared["byte"][row]),
+                "step": owned(step[row]),
+                "t_ns": owned(t_ns[row]),
+                "gstep": owned(gsteps[kept]),
+                "name": pl.Series([name.canonical for name in names], dtype=pl.String).gather(code),
+                "raw_name": pl.Series(self.keys.names, dtype=pl.String).gather(code),
+                "value": owned(value),
+            }
+        ).with_columns(
+            pl.lit(history.rank, dtype=pl.Int32).alias("rank"),
+            pl.col("t_ns").replace(0, None),
+            seq="byte",
+        )
+        if not np.isnan(shared["epoch"]).all():
+            frame = frame.with_columns(epoch=pl.Series(owned(shared["epoch"][row])).fill_nan(None))
+        if np.isfinite(value).all():
+            frame = frame.with_columns(value_class=pl.lit("finite"))
+        points.out.rows("metrics", frame)
+        self._odd_values(rest, (step, t_ns, attempt, shared["epoch"].astype(np.float64), gsteps))
+        found: list[int] = attempt.tolist()
+        return found
+
+    def _odd_values(self, rest: Ints, shared: tuple[Ints, Ints, Ints, Floats, Ints]) -> None:
+        """Points that stand in strings and objects, and nulls."""
+        step, t_ns, attempt, epoch, gsteps = shared
+        for n in rest.tolist():
+            row, at, size = int(self.cells.row[n]), int(self.cells.value_at[n]), int(self.cells.value_len[n])
+            byte = self.rows[row][1]
+            own_epoch = None if np.isnan(epoch[row]) else float(epoch[row])
+            place = Place(
+                byte, int(attempt[row]), self.history.rank, byte, int(step[row]), own_epoch, int(t_ns[row]) or None
+            )
+            for name, number in numbers_of(self.keys.names[int(self.code[n])], bytes(self.text[at : at + size])):
+                self.history.points.add(place, int(gsteps[n]), name, number)
+
+    def _may_hold(self, among: NDArray[np.bool_]) -> Ints:
+        """Which of these items are no numbers but may hold some."""
+        rest = np.flatnonzero(among & ~self.is_number)
+        return rest[_MAY_HOLD[np.frombuffer(self.text, np.uint8)[self.cells.value_at[rest]]]]
+
+    def _attempts(self, step: Ints) -> Ints:
+        see = self.history.attempts.see
+        first = see("_step", int(step[0]))
+        if (np.diff(step) >= 0).all():
+            see("_step", int(step[-1]))
+            return np.full(len(step), first, np.int64)
+        return np.array([first, *(see("_step", own) for own in step[1:].tolist())], np.int64)
+
+    def _gsteps(self, step: Ints) -> Ints:
+        """Optimizer step of each item."""
+        axes = self.history.axes
+        found = step[self.cells.row]
+        if not axes.axes():
+            return found
+        axis_of = [axes.axis_of(name) for name in self.keys.names]
+        for axis in sorted(axes.axes()):
+            own = np.array([known == axis for known in axis_of], bool)[self.code]
+            values, there = self.axis(axis)
+            there &= np.isfinite(values) & (np.abs(values) < _FAR)
+            last = np.maximum.accumulate(np.where(there, np.arange(len(step)), -1))
+            whole = np.where(there, values, 0).astype(np.int64)
+            before = axes.last.get(axis)
+            steps = np.where(last >= 0, whole[np.maximum(last, 0)], step if before is None else before)
+            found[own] = steps[self.cells.row[own]]
+            if there.any():
+                axes.last[axis] = int(whole[last[-1]])
+        return found

@@ -1,0 +1,104 @@
+"""Which metric a W&B run counts its steps by: `define_metric`, and the optimizer step that follows from it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from forensics.formats.rows.metrics import int64
+from forensics.io.records.protobuf import BYTES, VARINT, fields, varint
+
+#: x axes that count something else than optimizer steps.
+_OTHER_AXIS = re.compile(r"token|sample|example|image|epoch|time|hour|second|minute|flop|episode", re.IGNORECASE)
+_SUMMARIES = {1: "min", 2: "max", 3: "mean", 4: "best", 5: "last", 6: "none", 7: "copy", 8: "first"}
+_GOALS = {1: "minimize", 2: "maximize"}
+_MOST = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One definition: of one metric, or of all that begin with the part of `name` before its star."""
+
+    name: str
+    step_metric: str = ""
+    goal: str = ""
+    summary: tuple[str, ...] = ()
+
+
+def definition(data: bytes, at: int, end: int) -> Definition:
+    """Read a metric record between two offsets.
+
+    Raises:
+        WireError: when the bytes are no such message.
+    """
+    texts: dict[int, str] = {}
+    goal = ""
+    summary: list[str] = []
+    for number, kind, start, stop in fields(data, at, end):
+        if kind == BYTES and number in {1, 2, 4}:
+            texts[number] = data[start:stop].decode("utf-8", "replace")
+        elif kind == VARINT and number == 8:
+            goal = _GOALS.get(varint(data, start)[0], "")
+        elif kind == BYTES and number == 7:
+            summary += [_SUMMARIES[n] for n, inner, a, _ in fields(data, start, stop) if _chosen(data, n, inner, a)]
+    return Definition(texts.get(1) or texts.get(2, ""), texts.get(4, ""), goal, tuple(summary))
+
+
+def _chosen(data: bytes, number: int, kind: int, at: int) -> bool:
+    return number in _SUMMARIES and kind == VARINT and varint(data, at)[0] != 0
+
+
+@dataclass(slots=True)
+class StepAxes:
+    """The x axes that were defined so far, and the last value of each.
+
+    The optimizer step of a point is its axis in the same row, else the last one seen, else `_step`. An exact definition
+    goes before the longest one with a star. An axis of tokens, samples, epochs or times is no optimizer step.
+    """
+
+    exact: dict[str, str] = field(default_factory=dict[str, str])
+    stars: dict[str, str] = field(default_factory=dict[str, str])
+    last: dict[str, int] = field(default_factory=dict[str, int])
+    _known: dict[str, str] = field(default_factory=dict[str, str])
+
+    def define(self, what: Definition) -> None:
+        """Take one more definition."""
+        axis = "" if _OTHER_AXIS.search(what.step_metric) else what.step_metric
+        where = self.stars if what.name.endswith("*") else self.exact
+        if what.name and len(where) < _MOST:
+            where[what.name] = axis
+            self._known.clear()
+
+    def axis_of(self, name: str) -> str:
+        """The axis of a metric; nothing where it is `_step`."""
+        if not self.exact and not self.stars:
+            return ""
+        known = self._known.get(name)
+        if known is None:
+            known = self._axis_of(name)
+            if len(self._known) < _MOST:
+                self._known[name] = known
+        return known
+
+    def axes(self) -> frozenset[str]:
+        """All axes in use."""
+        return frozenset(axis for axis in (*self.exact.values(), *self.stars.values()) if axis)
+
+    def _axis_of(self, name: str) -> str:
+        if name in self.axes():
+            return name
+        if name in self.exact:
+            return self.exact[name]
+        fitting = [star for star in self.stars if name.startswith(star[:-1])]
+        return self.stars[max(fitting, key=len)] if fitting else ""
+
+    def see(self, axis: str, value: float | None) -> None:
+        """Note the value of an axis in a row."""
+        whole = int64(value)
+        if whole is not None:
+            self.last[axis] = whole
+
+    def step(self, name: str, own_step: int | None) -> int | None:
+        """Optimizer step of a point of the row whose axes were seen last."""
+        axis = self.axis_of(name)
+        return self.last.get(axis, own_step) if axis else own_step

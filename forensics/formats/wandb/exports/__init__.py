@@ -1,0 +1,1 @@
+"""Histories of W&B runs as they are exported."""

@@ -1,0 +1,189 @@
+"""JSON exports of W&B: rows of a history as a list, as columns or as lines, and the summary of a run.
+
+A null was not logged. In a document that a data frame was written to, a bare NaN was not logged either, and is kept as
+a null; the word `"NaN"` is a NaN, as `scan_history` spells it. In JSON lines a bare NaN is one too. `run.history()`
+gives 500 sampled rows unless asked for more, and a file with exactly that many says so. A summary becomes facts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from operator import itemgetter
+from typing import cast
+
+from forensics.errors import NotMine
+from forensics.formats.rows.json_records import number, places, record_of
+from forensics.formats.rows.metrics import MetricRows
+from forensics.formats.rows.out import Out
+from forensics.formats.rows.text import document, lines_of, settle, settle_document
+from forensics.formats.wandb.exports._rows import HistoryRows
+from forensics.formats.wandb.exports.columns import HISTORY_AXES
+from forensics.io.limits import Limits
+from forensics.io.reading import Opened
+from forensics.io.tolerant_json import dumps, loads
+from forensics.registry import Sniff, ingester
+
+_HEAD_BYTES = 1 << 20
+_NESTING = 4
+_FACTS = 10_000
+_BETWEEN = b" \t\r\n,[]"
+
+Record = Mapping[str, object]
+
+
+@ingester(
+    "wandb_export_json",
+    version=1,
+    sniff=Sniff(glob=("*.json", "*.jsonl")),
+    emits=("metrics", "facts"),
+)
+def read(opened: Opened, out: Out, limits: Limits) -> None:
+    """Read one export.
+
+    Raises:
+        NotMine: when no `_step`, `_runtime` or `_timestamp` of W&B stands where an export has it.
+    """
+    head = opened.text_head(_HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head[:1] not in (b"[", b"{") or not any(f'"{name}"'.encode() in head for name in HISTORY_AXES):
+        raise NotMine("no _step, _runtime or _timestamp")
+    if head[:1] == b"[":
+        _list(opened, out, limits)
+    elif _lines(head):
+        _read_lines(opened, out, limits)
+    else:
+        _object(opened, out, limits)
+
+
+def _history(opened: Opened, out: Out, limits: Limits) -> HistoryRows:
+    return HistoryRows(out, MetricRows(out, limits), opened.source.rank, opened.source.attempt or 0)
+
+
+def _lines(head: bytes) -> bool:
+    """Whether the first line is an object of its own, with a step in it that more lines follow."""
+    first, more, _ = head.partition(b"\n")
+    record = record_of(first) if more else None
+    return record is not None and number(record.get("_step")) is not None
+
+
+def _cells(record: Record, *, bare_nan: bool, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float | None]]:
+    """Numbers of a row, nested ones joined with a dot; media objects are no numbers. A padded cell gives None."""
+    for key, cell in record.items():
+        if isinstance(cell, dict):
+            inner = cast("Record", cell)
+            if depth < _NESTING and "_type" not in inner and key != "_wandb":
+                yield from _cells(inner, bare_nan=bare_nan, prefix=f"{prefix}{key}.", depth=depth + 1)
+            continue
+        value = number(cell)
+        if isinstance(cell, float) and math.isnan(cell) and not bare_nan:
+            yield f"{prefix}{key}", None
+        elif value is not None:
+            yield f"{prefix}{key}", value
+
+
+def _charged(opened: Opened, cells: Iterable[tuple[str, float | None]]) -> Iterator[tuple[str, float | None]]:
+    """Charge each cell by its joined name: a long one before many values would make them as long."""
+    return opened.budget.each(cells, itemgetter(0))
+
+
+def _list(opened: Opened, out: Out, limits: Limits) -> None:
+    data = document(opened, limits)
+    where = places(data)
+    if not where.spans:
+        raise NotMine("a list without objects")
+    history = _history(opened, out, limits)
+    lost, reached = 0, 0
+    with closing(history):
+        for begin, end in where.spans:
+            lost += len(data[reached:begin].translate(None, _BETWEEN + b"\xef\xbb\xbf"))
+            reached = end
+            record = record_of(data[begin:end])
+            if record is None:
+                out.issue("damaged", "a record is no JSON object", byte=begin, line=where.line(begin))
+                lost += end - begin
+                continue
+            history.add(_charged(opened, _cells(record, bare_nan=False)), where.line(begin), begin)
+        rest = data[reached:].strip()
+        if rest != b"]":
+            out.issue("damaged", f"the list is cut; {history.count} records before it were read", byte=reached)
+            lost += len(rest)
+    out.format("W&B history json")
+    settle_document(opened, out, records=history.count, lost_bytes=lost)
+
+
+def _read_lines(opened: Opened, out: Out, limits: Limits) -> None:
+    history = _history(opened, out, limits)
+    lost = 0
+    with closing(history):
+        for line in lines_of(opened):
+            if not line.text.strip():
+                continue
+            record = record_of(line.text)
+            if record is None:
+                code, what = (
+                    ("line-not-json", "is no JSON object") if line.ended else ("row-cut", "is cut and was not read")
+                )
+                out.issue(code, f"a line {what}", byte=line.byte, line=line.number)
+                lost += len(line.text)
+                continue
+            history.add(_charged(opened, _cells(record, bare_nan=True)), line.number, line.byte)
+    out.format("W&B history json lines")
+    settle(opened, out, records=history.count, lost_bytes=lost, reason="lines that are no JSON object")
+
+
+def _object(opened: Opened, out: Out, limits: Limits) -> None:
+    found = loads(document(opened, limits), limits)
+    if not isinstance(found, dict):
+        raise NotMine("not an object")
+    content = cast("dict[str, object]", found)
+    columns = _columns(content)
+    if columns is None:
+        _summary(content, opened, out)
+        return
+    names = list(columns)
+    history = _history(opened, out, limits)
+    with closing(history):
+        for row in zip(*columns.values(), strict=True):
+            history.add(_charged(opened, _cells(dict(zip(names, row, strict=True)), bare_nan=False)), None, None)
+    out.format("W&B history json by column")
+    settle_document(opened, out, records=history.count)
+
+
+def _columns(content: dict[str, object]) -> dict[str, list[object]] | None:
+    """Columns of equal length, from the forms `split`, `list` and `columns` of a data frame; None for other objects."""
+    names, rows = content.get("columns"), content.get("data")
+    if isinstance(names, list) and isinstance(rows, list):
+        width = len(cast("list[object]", names))
+        whole = [cast("list[object]", r) for r in cast("list[object]", rows) if isinstance(r, list)]
+        whole = [row for row in whole if len(row) == width]
+        return {str(name): [row[i] for row in whole] for i, name in enumerate(cast("list[object]", names))}
+    axis = content.get("_step")
+    if isinstance(axis, list):
+        size = len(cast("list[object]", axis))
+        lists = ((k, cast("list[object]", v)) for k, v in content.items() if isinstance(v, list))
+        return {name: cells for name, cells in lists if len(cells) == size}
+    if isinstance(axis, dict):
+        index = list(cast("dict[str, object]", axis))
+        frames = ((k, cast("dict[str, object]", v)) for k, v in content.items() if isinstance(v, dict))
+        return {name: [cells.get(i) for i in index] for name, cells in frames}
+    return None
+
+
+def _summary(content: dict[str, object], opened: Opened, out: Out) -> None:
+    if not any(number(content.get(name)) is not None for name in HISTORY_AXES):
+        raise NotMine("neither a history nor a summary")
+    rows = list(_leaves(content))[:_FACTS]
+    keys, values = zip(*rows, strict=True)
+    out.rows("facts", {"key": keys, "value": values, "family": ["progress"] * len(rows)})
+    out.format("W&B summary")
+    settle_document(opened, out, records=len(rows))
+
+
+def _leaves(content: Record, prefix: str = "summary.", depth: int = 0) -> Iterator[tuple[str, str]]:
+    for key, cell in content.items():
+        if isinstance(cell, dict):
+            if depth < _NESTING and key != "_wandb":
+                yield from _leaves(cast("Record", cell), f"{prefix}{key}.", depth + 1)
+        elif isinstance(cell, (str, int, float)) and len(str(cell)) < 10_000:
+            yield f"{prefix}{key}", dumps(cell, compact=True).decode()

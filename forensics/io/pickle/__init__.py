@@ -1,0 +1,1 @@
+"""Pickles as data: no object of theirs is made."""

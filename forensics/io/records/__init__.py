@@ -1,0 +1,1 @@
+"""Framed records with checksums, and the fields of their messages."""

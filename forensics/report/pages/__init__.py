@@ -1,0 +1,1 @@
+"""Answers of the commands other than triage."""

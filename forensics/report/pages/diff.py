@@ -1,0 +1,88 @@
+"""A comparison of runs laid out: `forensics.diff/1`, text, Markdown, workflow commands and JUnit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+
+from forensics.compare._model import Diff, Section
+from forensics.io.safe_text import printable
+from forensics.model import Coverage, Issue
+from forensics.report._layout import Layout
+from forensics.report._payload import Payload, evidence_payload
+from forensics.report._style import LABEL_CHARS, Paint, Style
+from forensics.report.pages._diff_github import github
+from forensics.report.pages._diff_junit import junit
+from forensics.report.pages._diff_markdown import markdown
+
+_PAINTS: dict[str, Paint] = {
+    "regression": "red",
+    "improvement": "green",
+    "no_change": "green",
+    "inconclusive": "yellow",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A comparison, and the account of what was read of all its runs."""
+
+    diff: Diff
+    coverage: Coverage
+    issues: tuple[Issue, ...] = ()
+
+
+def _fields(page: Page) -> Payload:
+    """The deciding section's answer at the top, every section below."""
+    diff, first = page.diff, page.diff.deciding
+    return {
+        "verdict": diff.answer.value,
+        "headline": next((s.headline for s in (first, *diff.sections) if s is not None), "nothing could be compared"),
+        "metric": first.metric if first else None,
+        "change": first.change if first else None,
+        "interval": list(first.interval) if first and first.interval else None,
+        "min_detectable": first.min_detectable if first else None,
+        "base": asdict(first.base) if first and first.base else None,
+        "cand": asdict(first.cand) if first and first.cand else None,
+        "bases": list(diff.bases),
+        "candidate": diff.cand,
+        "sections": {section.name: _section(section) for section in diff.sections},
+    }
+
+
+def _section(section: Section) -> Payload:
+    return {
+        "title": section.title,
+        "verdict": section.answer.value if section.answer else None,
+        "headline": section.headline,
+        "facts": [{"label": label, "text": text} for label, text in section.facts],
+        "notes": list(section.notes),
+        "numbers": dict(sorted(section.numbers.items())),
+        "evidence": [evidence_payload(e) for e in section.evidence],
+        **({"rows": [dict(row) for row in section.rows]} if section.rows else {}),
+    }
+
+
+def _text(page: Page, style: Style) -> Iterator[str]:
+    answer = page.diff.answer
+    word = style.paint(answer.value.replace("_", " ").upper(), "bold", _PAINTS[answer.value])
+    yield f"{word}  {printable(', '.join(page.diff.bases))} → {printable(page.diff.cand)}"
+    for section in page.diff.sections:
+        yield from style.field(section.title.lower(), printable(section.headline), "bold")
+        for label, text in section.facts:
+            yield from style.field(label, printable(text))
+        for number, evidence in enumerate(section.evidence[-2:]):
+            yield style.paint(f"{'' if number else 'evidence':<{LABEL_CHARS}}", "dim") + printable(evidence.place)
+            yield " " * (LABEL_CHARS + 2) + printable(evidence.quote, max(20, style.width - LABEL_CHARS - 2))
+        for number, note in enumerate(section.notes):
+            yield from style.field("" if number else "note", printable(note))
+
+
+def _of(form: Callable[[Diff], Iterator[str]]) -> Callable[[Page], Iterator[str]]:
+    return lambda page: form(page.diff)
+
+
+LAYOUT = Layout(
+    "forensics.diff/1", _fields, _text, _of(markdown), MappingProxyType({"github": _of(github), "junit": _of(junit)})
+)

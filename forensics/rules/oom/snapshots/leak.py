@@ -1,0 +1,167 @@
+"""OOM020 snapshot-leak-site: a memory snapshot names the line whose allocations pile up.
+
+What it detects: a stack whose allocations were recorded, never given back, and made again all over the recording.
+
+Why it matters: a curve of memory says that something is kept; a snapshot says which line keeps it.
+
+How it decides: allocations that live to the end are grouped by their Python stack, then by the line that made them.
+A group counts when it was added to in at least `spread` of the tenths of the recording and to its end, its bytes lie on
+a line over time, and the recording holds at least three steps. Where a stack frees some of what it makes, only what has
+twice the age that the freed ones reached counts, so that a bounded cache is none. It must hold `least` bytes, or
+`share` of what is allocated. A recording without steps must repeat some work and give nearly all of it back, as one of
+requests does: parameters and the activations of one forward pass are never freed in it either.
+
+What else looks like this: a cache that is still filling, metrics that are collected on the device until an epoch ends.
+
+What to do next: look at what the line makes and who keeps it: a list of losses or outputs without `.detach()` or
+`.item()`, hooks, a graph kept by `retain_graph`; take two snapshots some steps apart to see it grow.
+
+References: PyTorch documentation, "Understanding CUDA Memory Usage" and `torch.cuda.memory`.
+
+Example:
+    ```allocs action,addr,size,stack
+    alloc,4096,30000000,0
+    alloc,90000000,2000000,1
+    free_completed,4096,30000000,2
+    alloc,4096,30000000,0
+    alloc,92000000,2000000,1
+    free_completed,4096,30000000,2
+    alloc,4096,30000000,0
+    alloc,94000000,2000000,1
+    free_completed,4096,30000000,2
+    alloc,4096,30000000,0
+    alloc,96000000,2000000,1
+    free_completed,4096,30000000,2
+    ```
+    ```segments addr,total_size,allocated_size,active_size,device
+    4096,40000000,0,0,0
+    90000000,8000000,8000000,8000000,0
+    ```
+    ```blocks segment,addr,size,requested_size,state,stack,device
+    0,4096,40000000,0,inactive,,0
+    1,90000000,2000000,2000000,active_allocated,1,0
+    1,92000000,2000000,2000000,active_allocated,1,0
+    1,94000000,2000000,2000000,active_allocated,1,0
+    1,96000000,2000000,2000000,active_allocated,1,0
+    ```
+    ```frames frame,file,line,function
+    0,/home/ann/net.py,12,forward
+    1,/home/ann/log.py,31,remember
+    2,/opt/torch/optim/adam.py,80,step
+    ```
+    ```stacks stack,depth,frame
+    0,0,0
+    1,0,1
+    2,0,2
+    ```
+    => OOM020 warning confidence=medium cause=leak per_step=2000000 spread=0.4000
+Not this: weights, made once
+    ```allocs action,addr,size,stack
+    alloc,90000000,2000000,1
+    alloc,92000000,2000000,1
+    alloc,94000000,2000000,1
+    alloc,4096,30000000,0
+    free_completed,4096,30000000,2
+    alloc,4096,30000000,0
+    free_completed,4096,30000000,2
+    alloc,4096,30000000,0
+    free_completed,4096,30000000,2
+    ```
+    ```segments addr,total_size,allocated_size,active_size,device
+    4096,40000000,0,0,0
+    90000000,6000000,6000000,6000000,0
+    ```
+    ```blocks segment,addr,size,requested_size,state,stack,device
+    0,4096,40000000,0,inactive,,0
+    1,90000000,2000000,2000000,active_allocated,1,0
+    1,92000000,2000000,2000000,active_allocated,1,0
+    1,94000000,2000000,2000000,active_allocated,1,0
+    ```
+    ```frames frame,file,line,function
+    0,/home/ann/net.py,12,forward
+    1,/home/ann/net.py,4,make_weights
+    2,/opt/torch/optim/adam.py,80,step
+    ```
+    ```stacks stack,depth,frame
+    0,0,0
+    1,0,1
+    2,0,2
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.analyses.snapshots.per_device import Leak, Snapshot, snapshots
+from forensics.model import Finding, Severity, Shape
+from forensics.registry import rule
+from forensics.rules.oom._memory import size
+from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short
+from forensics.store.run import Run
+
+_LIKELY = (
+    "tensors kept in a list or a dict, such as losses or outputs without .detach() or .item()",
+    "a graph that is kept alive by a hook, a closure or retain_graph",
+    "a cache without a bound",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piling:
+    """Thresholds of OOM020: bytes that survive, or their share of what is allocated at the end.
+
+    1 MiB is the size above which the allocator has a pool of its own.
+    """
+
+    least: int = 1 << 20
+    share: float = 0.01
+
+
+@rule(shape=Shape.OOM, needs=NEEDS, config=Piling)
+def snapshot_leak(run: Run, cfg: Piling) -> Iterator[Finding]:
+    """Name the worst leak site of each snapshot, the largest first, each site once."""
+    seen: set[str] = set()
+    found = [(one, leak) for one in snapshots(run) for leak in one.leaks[:1] if _counts(one, leak, cfg)]
+    for one, leak in sorted(found, key=lambda pair: -pair[1].bytes):
+        if leak.site not in seen:
+            seen.add(leak.site)
+            yield _finding(one, leak)
+
+
+def _counts(one: Snapshot, leak: Leak, cfg: Piling) -> bool:
+    return leak.bytes >= cfg.least or leak.bytes >= cfg.share * max(one.allocated_bytes, 1)
+
+
+def _finding(one: Snapshot, leak: Leak) -> Finding:
+    step = "" if leak.per_step is None else f", about {size(leak.per_step)} each step"
+    period = "" if not leak.period or leak.period < 1.5 else f", every {leak.period:.0f} steps"
+    return snapshot_leak.finding(
+        severity=Severity.ERROR if one.ooms else Severity.WARNING,
+        confidence=leak.confidence,
+        title=f"{short(leak.site)} keeps {size(leak.bytes)} in {leak.count} allocations{step}{period}",
+        because=f"none of them was given back; they were made in {leak.spread:.0%} of the tenths of a recording of "
+        f"{leak.steps} {'repetitions' if leak.per_step is None else 'steps'}, in a straight line"
+        f" (r = {leak.linearity:.3f})",
+        evidence=(
+            evidence(one, f"first of {leak.count} allocations that stay: {chain(leak.stack)}", seq=leak.seq),
+            *(
+                evidence(one, f"next: {size(other.bytes)} at {chain(other.stack)}", seq=other.seq, related=True)
+                for other in one.leaks[1:4]
+            ),
+        ),
+        culprits=ranks(one),
+        cause="leak",
+        numbers={
+            "bytes": leak.bytes,
+            "count": leak.count,
+            "per_step": leak.per_step or 0.0,
+            "spread": leak.spread,
+            "linearity": leak.linearity,
+            "site": leak.site,
+        },
+        likely=_LIKELY,
+        next=(f"look at what {short(leak.site)} makes, and who keeps it after the step",),
+    )

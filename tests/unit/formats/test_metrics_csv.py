@@ -1,0 +1,101 @@
+"""Comma-separated metrics: sparse rows, padded names, NaN kept, a cut last row dropped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from forensics.errors import NotMine
+from forensics.formats.metrics.table import read
+
+Run = Callable[..., Any]
+
+
+def test_an_empty_cell_was_not_logged(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_csv/ok-lightning")
+    assert [step for step, _ in wrote.points("loss")] == list(range(9, 100, 10))
+    assert [step for step, _ in wrote.points("eval_loss")] == [49, 99]
+    assert wrote.table("metrics")["line"].to_list()[0] == 2
+    assert wrote.table("metrics")["attempt"].unique().to_list() == [0]
+
+
+def test_a_table_by_epoch_uses_the_epoch_as_its_step(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_csv/ok-yolo")
+    metrics = wrote.table("metrics")
+    assert metrics["step"].unique().sort().to_list() == metrics["epoch"].unique().sort().to_list() == list(range(1, 8))
+    assert "train/box_loss" in metrics["raw_name"].to_list()
+
+
+def test_a_printed_nan_is_a_nan(run_fixture: Run) -> None:
+    loss = run_fixture(read, "metrics_csv/crash-nan").points("loss")
+    assert [step for step, value in loss if math.isnan(value)] == list(range(15, 21))
+
+
+def test_a_cut_last_row_is_stated_and_not_read(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_csv/broken-cut")
+    assert [issue.code for issue in wrote.issues] == ["row-cut"]
+    assert wrote.coverage.skipped_bytes > 0
+
+
+def test_a_second_header_and_a_step_that_goes_back_begin_an_attempt(run: Run) -> None:
+    data = b"step,loss\n1,3.0\n2,2.5\nstep,loss,lr\n1,2.9,0.1\n"
+    metrics = run(read, "m.csv", data).table("metrics")
+    assert metrics.select("attempt", "step", "name").rows() == [
+        (0, 1, "loss"),
+        (0, 2, "loss"),
+        (1, 1, "loss"),
+        (1, 1, "lr"),
+    ]
+
+
+def test_quotes_times_and_foreign_cells_are_understood(run: Run) -> None:
+    data = b'step,timestamp,"a,b",note\r\n1,1750000000,"2.5",fine\r\n'
+    row = run(read, "m.csv", data).table("metrics").row(0, named=True)
+    assert (row["raw_name"], row["value"], row["t_ns"]) == ("a,b", 2.5, 1_750_000_000_000_000_000)
+
+
+def test_a_row_with_too_many_cells_is_stated(run: Run) -> None:
+    wrote = run(read, "m.csv", b"step,loss\n1,2.0\n2,1.9,7\n3,1.8\n")
+    assert [(issue.code, issue.line) for issue in wrote.issues] == [("row-not-read", 3)]
+    assert wrote.points("loss") == [(1, 2.0), (3, 1.8)]
+
+
+@pytest.mark.parametrize("data", [b"", b"name,score\na,1\n", b"1,2\n3,4\n", b"step,loss\n", b"step,loss\nx,y\n"])
+def test_other_tables_are_left_to_others(data: bytes, run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, "m.csv", data)
+
+
+def test_progress_of_reinforcement_learning_is_read_by_its_own_axis(run_fixture: Run) -> None:
+    board = run_fixture(read, "metrics_csv/ok-stable-baselines")
+    assert [step for step, _ in board.points("rollout/ep_rew_mean")] == [512 * k for k in range(1, 7)]
+    assert [step for step, _ in board.points("loss")] == [512 * k for k in range(2, 7)]
+    spinning = run_fixture(read, "metrics_csv/ok-spinning-up")
+    metrics = spinning.table("metrics")
+    assert metrics["step"].unique().sort().to_list() == [4000 * k for k in range(1, 6)]
+    assert metrics["epoch"].unique().sort().to_list() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert [step for step, value in spinning.points("StdEpRet") if math.isnan(value)] == [16_000]
+
+
+def test_columns_of_the_configuration_are_facts_and_no_points(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_csv/ok-rllib")
+    assert wrote.table("facts").select("key", "value", "family").rows() == [
+        ("lr", "0.0007", "config"),
+        ("env", '"Ledge-v2"', "config"),
+    ]
+    assert set(wrote.table("metrics")["raw_name"]) == {"episode_reward_mean", "timesteps_total"}
+
+
+def test_a_quoted_cell_may_hold_a_line_end_and_the_lines_still_count(run: Run) -> None:
+    data = b'step,note,loss\n1,"two\nlines",2.5\n2,"one",2.0\n'
+    metrics = run(read, "m.csv", data).table("metrics")
+    assert metrics.select("step", "value", "line").rows() == [(1, 2.5, 2), (2, 2.0, 4)]
+
+
+def test_a_quote_that_never_closes_costs_no_other_row(run: Run) -> None:
+    data = b"step,loss\n1,2.5\n" + b'2,"2.4\n' + b"".join(b"%d,2.0\n" % k for k in range(3, 300))
+    wrote = run(read, "m.csv", data)
+    assert [step for step, _ in wrote.points("loss")] == list(range(1, 300))

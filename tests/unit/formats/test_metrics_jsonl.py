@@ -1,0 +1,114 @@
+"""JSON lines of metrics: each writer's name for the step, NaN literals, damaged lines stated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+import pytest
+
+from forensics.errors import NotMine
+from forensics.formats.metrics.json_lines import read
+
+Run = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("case", "steps"),
+    [
+        ("ok-llama-factory", list(range(10, 61, 10))),
+        ("ok-detectron2", [19, 39, 59, 79, 99]),
+        ("ok-mmengine", list(range(50, 301, 50))),
+    ],
+)
+def test_each_writer_names_its_step(case: str, steps: list[int], run_fixture: Run) -> None:
+    wrote = run_fixture(read, f"metrics_jsonl/{case}")
+    assert [step for step, _ in wrote.points("loss")] == steps
+    assert wrote.issues == []
+    assert wrote.coverage.skipped_bytes == 0
+
+
+def test_the_planned_steps_are_a_fact_and_no_metric(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_jsonl/ok-llama-factory")
+    assert wrote.table("facts").select("key", "value").rows() == [("max_steps", "60")]
+    assert set(wrote.table("metrics")["name"]) == {"loss", "lr"}
+
+
+def test_a_bare_nan_is_a_nan_with_its_line_and_time(run_fixture: Run) -> None:
+    metrics = run_fixture(read, "metrics_jsonl/crash-nan").table("metrics")
+    bad = metrics.row(7, named=True)
+    assert math.isnan(bad["value"])
+    assert (bad["step"], bad["line"], bad["t_ns"]) == (8, 8, 1_750_000_008_000_000_000)
+
+
+def test_damaged_lines_are_stated_and_the_others_read(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_jsonl/broken-lines")
+    assert [issue.code for issue in wrote.issues] == ["line-not-json", "row-cut"]
+    assert wrote.points("loss")[-1] == (99, 1.5)
+    assert wrote.coverage.skipped_bytes > 0
+
+
+def test_nested_strings_and_ranks_are_understood(run: Run) -> None:
+    data = b'{"step": 1, "rank": 3, "train": {"loss": "2.5", "tag": "x"}, "ok": true, "bad": "NaN", "none": null}\n'
+    metrics = run(read, "m.jsonl", data).table("metrics")
+    assert metrics.select("raw_name", "value_class", "rank").rows() == [
+        ("train/loss", "finite", 3),
+        ("bad", "nan", 3),
+        ("none", "null", 3),
+    ]
+
+
+def test_iterations_that_begin_anew_in_each_epoch_are_no_restart(run: Run) -> None:
+    rows = [f'{{"epoch": {e}, "iter": {i}, "loss": 1.0}}\n' for e in (1, 2) for i in (50, 100)]
+    assert run(read, "a.log.json", "".join(rows).encode()).table("metrics")["attempt"].unique().to_list() == [0]
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b'{"text": "a"}\n', b'{\n "step": 1\n}\n', b"plain\n", b"[1]\n", b'{"step": 1}\n']
+)
+def test_other_lines_are_left_to_others(data: bytes, run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, "m.jsonl", data)
+
+
+def test_iterations_that_begin_anew_in_each_epoch_add_up_and_are_no_restart(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_jsonl/ok-openmmlab-old")
+    loss = wrote.table("metrics").filter(pl.col("raw_name") == "loss")
+    assert loss["step"].to_list() == [10, 20, 30, 40] * 3
+    assert loss["gstep"].to_list() == list(range(10, 121, 10))
+    assert wrote.table("metrics")["attempt"].unique().to_list() == [0]
+
+
+def test_validation_records_are_their_own_series_at_the_step_of_training(run_fixture: Run) -> None:
+    older = run_fixture(read, "metrics_jsonl/ok-openmmlab-old").table("metrics").filter(pl.col("name") == "eval_loss")
+    assert older.select("raw_name", "step", "gstep").rows() == [("val/loss", 40, 40 * k) for k in (1, 2, 3)]
+    newer = run_fixture(read, "metrics_jsonl/ok-openmmlab-val").table("metrics")
+    scores = newer.filter(pl.col("raw_name") == "val/toy/mAP")
+    assert scores.select("step", "epoch", "value").rows() == [(40 * k, float(k), k / 10) for k in (1, 2, 3)]
+    assert newer["attempt"].unique().to_list() == [0]
+
+
+def test_a_record_that_names_its_split_is_prefixed_with_it(run: Run) -> None:
+    data = b'{"step": 1, "split": "train", "loss": 2.0}\n{"step": 1, "split": "Validation", "loss": 2.5}\n'
+    metrics = run(read, "m.jsonl", data).table("metrics")
+    assert metrics.select("raw_name", "name").rows() == [("loss", "loss"), ("val/loss", "eval_loss")]
+
+
+def test_results_of_rllib_keep_deep_numbers_and_the_configuration_once(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_jsonl/ok-rllib")
+    names = set(wrote.table("metrics")["raw_name"])
+    assert "info/learner/default_policy/learner_stats/policy_loss" in names
+    assert not any("config" in name or "hist" in name for name in names)
+    assert wrote.table("facts").select("key", "value").rows() == [
+        ("lr", "0.0007"),
+        ("env", '"Ledge-v2"'),
+        ("model.free_log_std", "false"),
+    ]
+
+
+def test_an_axis_that_was_not_chosen_is_kept_where_it_says_something_else(run: Run) -> None:
+    data = b'{"step": 5, "global_step": 5, "total_timesteps": 640, "loss": 1.0}\n'
+    metrics = run(read, "m.jsonl", data).table("metrics")
+    assert metrics.select("raw_name", "value").rows() == [("total_timesteps", 640.0), ("loss", 1.0)]
