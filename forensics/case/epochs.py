@@ -27,8 +27,8 @@ class EpochScale:
         return round(self.zero + epoch * self.steps)
 
     def steps_of(self, epoch: pl.Expr) -> pl.Expr:
-        """Give the same for a column."""
-        return (self.zero + epoch * self.steps).round().cast(pl.Int64)
+        """Give the same for a column; null for an epoch that is no number, as damage leaves it."""
+        return (self.zero + epoch * self.steps).round().cast(pl.Int64, strict=False)
 
 
 #: The steps of an epoch, as the later half of the records gives them, agree so well: a trainer prints two digits of it.

@@ -72,3 +72,8 @@ def test_the_last_step_of_each_epoch_gives_the_line(first: int) -> None:
 
 def test_steps_alone_give_no_scale() -> None:
     assert epoch_scale(_run([{"step": 1}, {"step": 2}])) is None
+
+
+def test_an_epoch_that_damage_made_no_number_has_no_step() -> None:
+    epochs = pl.DataFrame({"epoch": [2.0, float("nan"), float("inf")]})
+    assert epochs.select(EpochScale(10.0).steps_of(pl.col("epoch"))).to_series().to_list() == [20, None, None]
