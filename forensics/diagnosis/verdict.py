@@ -62,7 +62,7 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
     omens = [f for f in others if _foretells(f, cause)]
     other = [f for f in others if f.shape is not cause.shape and f not in omens]
     rival = next((f for f in other if f not in explained), None) or next(iter(other), None)
-    links = [*omens, cause, *(f for f in explained if f not in omens)][:_CHAIN]
+    links = _one_a_place([*omens, cause, *(f for f in explained if f not in omens)])[:_CHAIN]
     return Verdict(
         outcome=outcome,
         headline=_sentence(cause),
@@ -80,6 +80,14 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
         onset_confidence=_onset_confidence(cause),
         cause_confidence=_cause_confidence(cause),
     )
+
+
+def _one_a_place(links: Iterable[Finding]) -> list[Finding]:
+    """The first finding of each place: two that prove themselves by one line speak of one event."""
+    by_place: dict[str, Finding] = {}
+    for finding in links:
+        by_place.setdefault(str(finding.evidence[0].place), finding)
+    return list(by_place.values())
 
 
 def _onset_confidence(cause: Finding) -> Confidence | None:

@@ -105,6 +105,13 @@ def test_an_oom_explains_the_time_outs_that_follow_it() -> None:
     assert len(verdict.chain) == 2
 
 
+def test_two_findings_of_one_line_are_one_link_of_the_chain() -> None:
+    run = a_run([(41, "cuda-oom", OOM)], range(40))
+    at_its_line, below = (replace(nan_at(line), shape=Shape.HANG, title="the run hangs") for line in (41, 42))
+    assert len(judged(run, at_its_line).chain) == 1
+    assert len(judged(run, below).chain) == 2
+
+
 def test_a_time_out_names_the_rank_that_did_not_report() -> None:
     events: list[Event] = [(60 + r, "nccl-watchdog", {**WATCHDOG, "rank": str(r)}) for r in (0, 1, 3)]
     verdict = judged(a_run([(2, "last_line", {"role": "context", "rank": "2"}), *events], range(40)))
