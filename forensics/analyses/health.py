@@ -14,9 +14,8 @@ import polars as pl
 
 from forensics.analyses.pace.account import paced
 from forensics.case.endings import Ending, ending
-from forensics.case.joined.stores import counted
+from forensics.case.joined.stores import counted, counted_records
 from forensics.case.nonfinite import BAD_CLASSES, role
-from forensics.case.series import keys_of
 from forensics.case.steps import at, of_training
 from forensics.model import Confidence
 from forensics.store.run import Run
@@ -109,22 +108,23 @@ def _without(end: Ending) -> str:
 
 
 def _records(run: Run) -> _Records:
-    losses = keys_of(run).filter(_LOSS)["name"].unique().to_list()
-    loss = pl.col("name").is_in(losses) & pl.col("value").is_not_null()
-    last = pl.col("attempt").fill_null(0) == pl.col("attempt").fill_null(0).max().over("source")
+    evaluated = counted(run, role() == "eval").select("source", "attempt", "seq")
+    trained = counted_records(run).filter("trains").select("source", "attempt", "seq")
+    places = pl.concat([trained, evaluated]).with_columns(pl.col("attempt").fill_null(0)).collect()
+    newest = places.group_by("source").agg(newest=pl.col("attempt").max())
+    rows = counted(run, _LOSS & (of_training() | (role() == "eval")))
+    told = pl.col("value").is_not_null()
+    lost = ~(told & (pl.col("value_class") == "finite")).any()
+    last = pl.col("attempt").fill_null(0) == pl.col("newest")
     bad = (pl.col("name") == "loss") & last & pl.col("value_class").is_in(BAD_CLASSES)
-    lost = (loss & (pl.col("value_class") == "finite")).sum() == 0
-    rows = counted(run, of_training() | (role() == "eval"))
-    places = rows.select("source", "seq")
-    again = pl.all_horizontal(pl.all().eq_missing(pl.all().shift()))
-    records = places.filter(~again | (pl.int_range(pl.len()) == 0)).unique().select(pl.len()).collect().item()
     row = (
-        rows.select(
-            losses=loss.sum(),
-            bad=pl.when(lost).then(loss.sum()).otherwise(bad.sum()),
-            steps=pl.coalesce(at(), "seq").filter(loss & of_training()).n_unique(),
+        rows.join(newest.lazy(), on="source", how="left")
+        .select(
+            losses=told.sum(),
+            bad=pl.when(lost).then(told.sum()).otherwise(bad.sum()),
+            steps=pl.coalesce(at(), "seq").filter(told & of_training()).n_unique(),
         )
         .collect()
         .row(0)
     )
-    return _Records(int(records), int(row[0] or 0), int(row[1] or 0), int(row[2] or 0))
+    return _Records(places.select("source", "seq").n_unique(), *(int(count or 0) for count in row))

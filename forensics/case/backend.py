@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from forensics.case.series import keys_of
 from forensics.knowledge.backends import Backend, backends
 from forensics.store.run import Run
 
@@ -31,7 +32,7 @@ def _lines(run: Run) -> pl.Series:
 
 
 def _metrics(run: Run) -> pl.Series:
-    return run.scan("metrics").select(pl.col("raw_name").drop_nulls().unique()).collect().to_series()
+    return keys_of(run)["raw_name"].drop_nulls().unique()
 
 
 def _values(run: Run) -> pl.Series:

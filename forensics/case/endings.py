@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.case.end_markers import ends_the_log, last_lines, marks_of
-from forensics.case.joined.stores import counted
+from forensics.case.joined.stores import counted_records
 from forensics.case.progress import CLOSE, Counter, is_close, ledger
 from forensics.case.series import metric_rows
-from forensics.case.steps import at, of_training
+from forensics.case.steps import at, of_training, parts
 from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.store.run import Run
 
@@ -170,7 +170,9 @@ def _by_epochs(run: Run, plan: int) -> Iterator[Reach]:
 def _epochs(run: Run) -> tuple[float, float, bool] | None:
     """The first and the last epoch of the records, and whether all are whole numbers."""
     epoch = pl.col("epoch").filter(pl.col("epoch").is_finite())
-    row = counted(run).select(epoch.min().alias("a"), epoch.max().alias("b"), (epoch == epoch.floor()).all().alias("w"))
+    row = counted_records(run).select(
+        epoch.min().alias("a"), epoch.max().alias("b"), (epoch == epoch.floor()).all().alias("w")
+    )
     a, b, whole = row.collect().row(0)
     return None if a is None or b is None else (a, b, bool(whole))
 
@@ -196,18 +198,12 @@ def _steps(run: Run) -> tuple[int | None, int | None, int]:
 
 
 def _steps_of(run: Run) -> tuple[int | None, int | None, int]:
-    rows = (
-        counted(run, of_training())
-        .filter(at().is_not_null())
-        .select("source", pl.col("attempt").fill_null(0), at=at())
-        .filter(~pl.all_horizontal(pl.all().eq_missing(pl.all().shift())) | (pl.int_range(pl.len()) == 0))
-        .unique()
-        .collect()
-    )
+    trained = counted_records(run).filter(pl.col("trains") & at().is_not_null())
+    rows = trained.select("source", pl.col("attempt").fill_null(0), at()).collect()
     if rows.is_empty():
         return None, None, 0
-    last = rows.filter(pl.col("attempt") == pl.col("attempt").max().over("source"))
-    furthest = last.filter(pl.col("source") == last.sort("at")["source"][-1]).sort("at")
-    gaps = furthest["at"].diff().drop_nulls()
+    last = [part.filter(pl.col("attempt") == pl.col("attempt").max())["at"] for part in parts(rows, ["source"])]
+    furthest = max(last, key=lambda steps: int(str(steps.max()))).unique().sort()
+    gaps = furthest.diff().drop_nulls()
     every = gaps.median() if gaps.len() else None
-    return int(furthest["at"][0]), int(furthest["at"][-1]), int(every) if isinstance(every, float) else 0
+    return int(furthest[0]), int(furthest[-1]), int(every) if isinstance(every, float) else 0

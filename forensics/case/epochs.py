@@ -11,7 +11,8 @@ import polars as pl
 
 from forensics.case.joined.stores import counted
 from forensics.case.progress import ledger
-from forensics.case.steps import at, of_training
+from forensics.case.series import metric_records
+from forensics.case.steps import at
 from forensics.store.run import Run
 
 
@@ -73,7 +74,7 @@ def _judged(run: Run) -> frozenset[str]:
 
 
 def _numbered(run: Run) -> pl.LazyFrame:
-    return run.scan("metrics").filter(at().is_not_null() & of_training())
+    return metric_records(run).filter(at().is_not_null() & pl.col("trains"))
 
 
 def _told(run: Run) -> pl.LazyFrame:

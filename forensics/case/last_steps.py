@@ -18,7 +18,8 @@ import polars as pl
 
 from forensics.case.epochs import counts_epochs, epoch_scale
 from forensics.case.progress import ledger
-from forensics.case.steps import at, of_training
+from forensics.case.series import metric_records
+from forensics.case.steps import at
 from forensics.store.run import Run
 
 #: Many logs print whole seconds, so that a record of the same second may be printed before a line of a finer clock.
@@ -94,8 +95,8 @@ def _tracks(run: Run) -> Mapping[str, Track]:
         converted = pl.lit(None, dtype=pl.Int64) if scale is None else scale.steps_of(step)
         step = pl.when(pl.col("source").is_in(epochs)).then(converted).otherwise(step)
     rows = (
-        run.scan("metrics")
-        .filter(step.is_not_null() & of_training())
+        metric_records(run)
+        .filter(step.is_not_null() & pl.col("trains"))
         .select(
             "source",
             "rank",

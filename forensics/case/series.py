@@ -25,7 +25,7 @@ _ROW = "#row"
 _KEY = ("source", "attempt", "rank", "raw_name", "name")
 _SERIES = _KEY[:4]
 #: What all metrics of one record have in common.
-_PLACE = ("source", "attempt", "rank", "seq", "line", "byte", "step", "gstep", "t_ns")
+_PLACE = ("source", "attempt", "rank", "seq", "line", "byte", "step", "gstep", "epoch", "t_ns")
 #: One row of so many, or more, is found faster by a mark than by sorting.
 _DENSE = 20
 #: So many rows are looked at together: grouping takes ten times the memory of the row numbers it gives.
@@ -123,15 +123,20 @@ def chosen(index: Index, where: pl.Expr, without: pl.DataFrame | None = None) ->
     return marked["wanted"].to_numpy()
 
 
-def metric_records(run: Run) -> pl.LazyFrame:
+def metric_records(run: Run, *, without: pl.DataFrame | None = None) -> pl.LazyFrame:
     """Give the place, steps and time of every metric row once for all rows of a record that follow each other.
 
-    Columns `source`, `attempt`, `rank`, `seq`, `line`, `byte`, `step`, `gstep`, `t_ns`, and, by the canonical name,
-    `evaluates`: whether the row is one of an evaluation, and `trains`: whether training itself logged it; in the order
-    of the table.
+    Columns `source`, `attempt`, `rank`, `seq`, `line`, `byte`, `step`, `gstep`, `epoch`, `t_ns`, and, by the canonical
+    name, `evaluates`: whether the row is one of an evaluation, and `trains`: whether training itself logged it; in the
+    order of the table. Series that stand in `without` (source, attempt, rank and raw name) are left out.
     """
-    found = run.derived(_records)
-    return _typed(found, _of_one_value(index_of(run).keys)).with_columns(found["evaluates", "trains"]).lazy()
+    index = index_of(run)
+    if without is None or without.is_empty():
+        found = run.derived(_records)
+    else:
+        rows = index.places(chosen(index, pl.lit(value=True), without))
+        found = _once_a_record(index.table.select(*_PLACE, "name")[rows], index.keys)
+    return _typed(found, _of_one_value(index.keys)).with_columns(found["evaluates", "trains"]).lazy()
 
 
 def _gathered(index: Index, wanted: NDArray[np.bool_], *, coded: bool) -> pl.LazyFrame:
@@ -214,13 +219,17 @@ def _marked(rows: pl.Series, order: NDArray[np.uint32], counts: NDArray[np.int64
 
 def _records(run: Run) -> pl.DataFrame:
     index = index_of(run)
-    names = index.keys.select(pl.col("name").drop_nulls().unique())
+    return _once_a_record(index.table.select(*_PLACE, "name"), index.keys)
+
+
+def _once_a_record(rows: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
+    names = keys.select(pl.col("name").drop_nulls().unique())
     evaluating = names.filter(pl.col("name").str.starts_with("eval"))["name"].to_list()
     training = names.filter(of_training())["name"].to_list()
     evaluates, trains = (pl.col("name").is_in(some).fill_null(value=False) for some in (evaluating, training))
-    place = index.table.lazy().select(*_PLACE, evaluates=evaluates, trains=trains)
-    if (index.seqs[1:] != index.seqs[:-1]).all():
+    place = rows.lazy().select(*_PLACE, evaluates=evaluates, trains=trains)
+    if rows.select((pl.col("seq") != pl.col("seq").shift()).fill_null(value=True).all()).item():
         return place.collect()
-    varied = [name for name in _PLACE if _varies(index.table, name)]
+    varied = [name for name in _PLACE if _varies(rows, name)]
     same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in (*varied, "evaluates", "trains"))
     return place.filter(~same | (pl.int_range(pl.len()) == 0)).collect()

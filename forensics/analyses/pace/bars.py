@@ -14,7 +14,8 @@ import polars as pl
 
 from forensics.analyses.pace.average import undone_quantum
 from forensics.case.curves.loss import Floats
-from forensics.case.steps import at, of_training
+from forensics.case.series import metric_records
+from forensics.case.steps import at
 from forensics.dialects.counters import kind_of
 from forensics.store.run import Run
 
@@ -47,9 +48,8 @@ def bars(run: Run) -> Iterator[tuple[pl.DataFrame, float]]:
     rows = drawn.with_columns(pl.col("attempt").fill_null(0)).sort("source", "seq").collect()
     kinds = {label: kind_of(label) for label in rows["label"].unique().to_list()}
     training = [label for label, kind in kinds.items() if kind in {"", "train"}]
-    recorded = run.derived(_recorded)
     for _, part in rows.filter(pl.col("label").is_in(training)).group_by(_GROUP, maintain_order=True):
-        steps = _numbered(part, recorded)
+        steps = _numbered(run, part)
         if steps.height >= _FEWEST:
             apart = float(str(part["seq"].diff().median()))
             paced, quantum = _timed(steps, thinned=part.height >= _FRAMES and apart > _THINNED)
@@ -58,11 +58,11 @@ def bars(run: Run) -> Iterator[tuple[pl.DataFrame, float]]:
 
 def _recorded(run: Run) -> pl.DataFrame:
     """The step of each line that prints a metric of training: columns `source`, `seq`, `own`."""
-    numbered = run.scan("metrics").filter(of_training() & at().is_not_null() & pl.col("line").is_not_null())
+    numbered = metric_records(run).filter(pl.col("trains") & at().is_not_null() & pl.col("line").is_not_null())
     return numbered.group_by("source", "seq").agg(own=at().max()).collect()
 
 
-def _numbered(part: pl.DataFrame, recorded: pl.DataFrame) -> pl.DataFrame:
+def _numbered(run: Run, part: pl.DataFrame) -> pl.DataFrame:
     """The draws of the total that is drawn most often, with `epoch_` and `at` over the epochs, one for each new mean.
 
     A draw with the step or the mean of the one before shows other words only. A bar that is drawn once for each epoch,
@@ -72,7 +72,9 @@ def _numbered(part: pl.DataFrame, recorded: pl.DataFrame) -> pl.DataFrame:
     total = int(str(part["plan"].mode().max()))
     own = part.filter(pl.col("plan") == total)
     if (own["done"] == total).all():
-        ended = own.join(recorded, ["source", "seq"], "inner", maintain_order="left").rename({"own": "at"})
+        ended = own.join(run.derived(_recorded), ["source", "seq"], "inner", maintain_order="left").rename(
+            {"own": "at"}
+        )
         ended = ended.with_columns(again_=pl.lit(value=True), epoch_=pl.int_range(pl.len()))
         return ended.filter((pl.col("at") > pl.col("at").cum_max().shift(1)).fill_null(value=True))
     again = (pl.col("done") < pl.col("done").shift(1)).fill_null(value=True)

@@ -26,10 +26,10 @@ from forensics.case.joined._strands import (
     keeps_console,
     strands,
 )
-from forensics.case.series import metric_rows
+from forensics.case.series import metric_records, metric_rows
 from forensics.store.run import Run
 
-__all__ = ["Line", "Link", "Match", "Stores", "Strand", "counted", "stores_of"]
+__all__ = ["Line", "Link", "Match", "Stores", "Strand", "counted", "counted_records", "stores_of"]
 
 #: So many pairs of files are compared at most, the longest first.
 _PAIRS = 200
@@ -72,6 +72,11 @@ def counted(run: Run, where: pl.Expr | None = None) -> pl.LazyFrame:
     `where` chooses series, by the columns of `case.series.keys_of`.
     """
     return metric_rows(run, pl.lit(value=True) if where is None else where, without=stores_of(run).left_out)
+
+
+def counted_records(run: Run) -> pl.LazyFrame:
+    """Give the records of `counted` rows, as `case.series.metric_records` has them."""
+    return metric_records(run, without=stores_of(run).left_out)
 
 
 def _stores(run: Run) -> Stores:
