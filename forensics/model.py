@@ -247,10 +247,14 @@ def _is_lost(file: FileCoverage) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Every file of the run, and the kinds of evidence that were absent, so what could not be checked."""
+    """Every file of the run, and the kinds of evidence that were absent, so what could not be checked.
+
+    `unrecognised` are the printed names of metrics that were read, and of which nothing is known.
+    """
 
     files: tuple[FileCoverage, ...] = ()
     absent: tuple[str, ...] = ()
+    unrecognised: tuple[str, ...] = ()
 
     @property
     def lost_bytes(self) -> int:

@@ -12,6 +12,7 @@ import polars as pl
 
 from forensics import registry
 from forensics.analyses.checkpoints import last_clean
+from forensics.analyses.coverage import coverage_of
 from forensics.case.attempts import Attempts, attempts, of_judged
 from forensics.diagnosis.actions import actions, advised
 from forensics.diagnosis.verdict import decide
@@ -22,7 +23,7 @@ from forensics.io.reading import Opened, open_source, opened_bytes, opened_strea
 from forensics.model import FileCoverage, Finding, Issue, Report, Severity, Shape, Source
 from forensics.store import disk
 from forensics.store.fill import fill, held_bytes
-from forensics.store.gather import Rows, coverage_of, issues_frame, issues_of, run_from, sources_frame
+from forensics.store.gather import Rows, issues_frame, issues_of, run_from, sources_frame
 from forensics.store.run import Run
 from forensics.store.sink import Raw
 

@@ -1,18 +1,24 @@
 """Canonical metric names: which printed names mean the same quantity, and the factor to the unit in the name.
 
-The table is data (`names.tsv`: printed name, canonical name, scale), with the source of each row; this module reads it.
+The tables are data, with the source of each row: `names.tsv` (printed name, canonical name, scale), `roles.tsv` (short
+names that mean something only where their numbers show it) and `units.tsv`; this module reads them.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from functools import cache
+from math import isfinite, log2
+from statistics import median
 
 from forensics.dialects.spec import Name
 from forensics.dialects.tables import rows
 
 #: `gpu.3.memory.used`, `gpu/3/power`, `system/gpu_3_power_usage_watts`: the device is no part of the quantity.
 _BETWEEN = re.compile(r"[\s/._-]+")
+_BRACKETS = re.compile(r"[()\[\]]")
+_WITH_UNIT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)? ?([A-Za-zµ]{1,3})")
 _DEVICE = re.compile(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
 
 
@@ -23,19 +29,48 @@ def table() -> dict[str, Name]:
 
 
 @cache
+def meanings() -> frozenset[str]:
+    """Every canonical name that a printed one can have."""
+    return frozenset(name.canonical for name in table().values()) | {known for _, known, *_ in rows("roles.tsv")}
+
+
+@cache
 def _by_words() -> dict[str, Name]:
     """The table by the words of its names, whatever stands between them; where these mean two things, neither."""
     found: dict[str, set[Name]] = {}
     for printed, name in table().items():
-        found.setdefault(_BETWEEN.sub("_", printed).strip("_"), set()).add(name)
+        found.setdefault(_words(printed), set()).add(name)
     return {words: next(iter(names)) for words, names in found.items() if len(names) == 1 and "_" in words}
+
+
+@cache
+def _roles(holds: str) -> dict[str, str]:
+    """Words of a name → what it means where its numbers hold that."""
+    return {printed: known for printed, known, told, *_ in rows("roles.tsv") if told == holds}
+
+
+@cache
+def _units(of: str) -> dict[str, float]:
+    """Units of one kind (bytes, name, time) → the factor to GiB or to seconds."""
+    return {unit: float(factor) for unit, kind, factor, *_ in rows("units.tsv") if kind == of}
+
+
+def _words(printed: str) -> str:
+    return _BETWEEN.sub("_", printed.strip().lower()).strip("_")
+
+
+def _sized(key: str) -> Name | None:
+    """The meaning of a name whose last word is a unit of bytes: `mem_gb`, `memory (MiB)`."""
+    bare, _, unit = _words(_BRACKETS.sub(" ", key)).rpartition("_")
+    known, factor = _roles("bytes").get(bare), _units("name").get(unit)
+    return None if known is None or factor is None else Name(known, factor)
 
 
 def canonical(printed: str) -> Name:
     """Canonical name of a printed one: exact (case-blind), then without a `train/`-like prefix, else itself, unscaled.
 
-    Last by its words, whatever stands between them: `Grad/norm` is `grad_norm`. The number of a device is left out:
-    `gpu.3.memory.used` is looked up as `gpu.memory.used`.
+    Last by its words, whatever stands between them: `Grad/norm` is `grad_norm`, and `mem_gb` a memory in GiB. The
+    number of a device is left out: `gpu.3.memory.used` is looked up as `gpu.memory.used`.
     A prefix that names a split (`val`, `valid`, `validation`, `eval`, `test`) makes `loss` an `eval_loss`.
     """
     known = table()
@@ -45,10 +80,57 @@ def canonical(printed: str) -> Name:
     if (device := _DEVICE.match(key)) is not None:
         return known.get(f"gpu.{key[device.end() :]}", Name(printed.strip()))
     head, _, last = key.replace(".", "/").rpartition("/")
-    if last in known:
+    means = known.get(last) or _sized(last)
+    if means is not None:
         split = head.split("/")[0]
         if split in {"val", "valid", "validation", "eval", "test"}:
-            return Name(f"eval_{known[last].canonical}", known[last].scale)
+            return Name(f"eval_{means.canonical}", means.scale)
         if split in {"train", "training", "optim", "actor", "perf", ""}:
-            return known[last]
-    return _by_words().get(_BETWEEN.sub("_", key).strip("_"), Name(printed.strip()))
+            return means
+    return _by_words().get(_words(key)) or _sized(key) or Name(printed.strip())
+
+
+def unit_of(cell: str) -> str:
+    """The unit of bytes or of time behind the number of a cell (`4100MB`, `0.5 ms`); empty where none is."""
+    found = _WITH_UNIT.fullmatch(cell.strip())
+    unit = found[1] if found is not None else ""
+    return unit if unit in _units("bytes") or unit in _units("time") else ""
+
+
+def measured(printed: str, units: Collection[str], values: Sequence[float]) -> Name:
+    """Canonical name of a printed one whose numbers are known, with the factor to its unit.
+
+    `units` are those that stand behind the numbers, empty where none does. Some short names mean something only where
+    their numbers show it: an `rss` has a unit of bytes, a loss `scale` is a power of two, an `objective` falls.
+    """
+    words, unit = _words(printed), next(iter(units)) if len(set(units)) == 1 else ""
+    factor = _units("bytes").get(unit)
+    if factor is not None and words in _roles("bytes"):
+        return Name(_roles("bytes")[words], factor)
+    for holds, holding in _HOLDING.items():
+        if words in _roles(holds) and holding(values):
+            return Name(_roles(holds)[words])
+    name = canonical(printed)
+    if name.canonical.endswith("_s") and name.scale == 1.0:
+        return Name(name.canonical, _units("time").get(unit, 1.0))
+    return name
+
+
+#: A loss scale that is worth printing; a guidance or a weight may be a small power of two.
+_LEAST_SCALE = 16.0
+#: Fewer numbers show no course.
+_COURSE = 6
+
+
+def falls(values: Sequence[float]) -> bool:
+    """Whether the last third of the finite values lies below the first, as that of what training makes small."""
+    told = [value for value in values if isfinite(value)]
+    third = len(told) // 3
+    return len(told) >= _COURSE and median(told[-third:]) < median(told[:third])
+
+
+def _are_powers(values: Sequence[float]) -> bool:
+    return all(isfinite(value) and value >= _LEAST_SCALE and log2(value).is_integer() for value in values)
+
+
+_HOLDING = {"powers": _are_powers, "falls": falls}

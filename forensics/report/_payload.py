@@ -130,10 +130,11 @@ def evidence_payload(evidence: Evidence) -> Payload:
 
 
 def coverage_payload(coverage: Coverage) -> Payload:
-    """Give the account of bytes, and what was absent."""
+    """Give the account of bytes, what was absent, and the names that were read and not recognised."""
     return {
         "files": [_file(f) for f in coverage.files],
         "absent": list(coverage.absent),
+        "unrecognised": list(coverage.unrecognised),
         "lost_bytes": coverage.lost_bytes,
     }
 

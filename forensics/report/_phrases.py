@@ -88,6 +88,19 @@ def unseen(report: Report) -> tuple[str, ...]:
     return tuple(parts)
 
 
+#: More names are told by their number.
+_NAMES_SHOWN = 8
+
+
+def unrecognised(coverage: Coverage) -> str:
+    """`2 metrics read and not recognised: foo, bar`; empty where all were."""
+    names = coverage.unrecognised
+    if not names:
+        return ""
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return f"{plural(len(names), 'metric')} read and not recognised: {', '.join(names[:_NAMES_SHOWN])}{more}"
+
+
 def seen(coverage: Coverage) -> str:
     """`3 files read (kempnerforge, tfevents)`."""
     read = [f for f in coverage.files if f.status is not FileStatus.SKIPPED]

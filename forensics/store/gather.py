@@ -129,7 +129,7 @@ def run_from(name: str, tables: Mapping[str, Rows]) -> Run:
     return Run(name, frames, held=held)
 
 
-def coverage_of(run: Run) -> Coverage:
+def stored_coverage(run: Run) -> Coverage:
     """Read the coverage back from the tables, with the kinds of evidence that no file gave."""
     files = tuple(
         FileCoverage(

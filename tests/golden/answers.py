@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics import pipeline
+from forensics.analyses.coverage import coverage_of
 from forensics.analyses.nan.origin import origin
 from forensics.compare._model import Options
 from forensics.compare._sections import diff
@@ -25,7 +26,6 @@ from forensics.report.pages import diff as diff_page
 from forensics.report.pages import hang as hang_page
 from forensics.report.pages import memory as memory_page
 from forensics.report.pages import nan_origin as nan_page
-from forensics.store.gather import coverage_of
 from forensics.store.run import Run
 
 #: Fields that repeat the input or change with a release of the program.

@@ -50,10 +50,10 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     quiet: opt.QuietOption = False,
 ) -> Answer:
     """Write the points of a run to a place outside of it; exit 3 when the run has none."""
+    from forensics.analyses.coverage import coverage_of  # noqa: PLC0415 - same
     from forensics.export import _publish, _target  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.export._points import select  # noqa: PLC0415 - same
     from forensics.io.safe_text import printable  # noqa: PLC0415 - same
-    from forensics.store.gather import coverage_of  # noqa: PLC0415 - same
 
     target = _loaded(opt.one_of("--to", to, _target.names()))
     if wide and not target.wide:

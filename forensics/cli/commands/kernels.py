@@ -55,11 +55,12 @@ def command(  # noqa: PLR0913 - each is an option of the command line
 
 
 def _page(runs: Mapping[str, Run], like: str) -> Page:
+    from forensics.analyses.coverage import coverage_of  # noqa: PLC0415 - same
     from forensics.analyses.traces.kernel_categories import like_kempnerforge  # noqa: PLC0415 - same
     from forensics.compare.kernel_profile import profile  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.compare.kernels import diff  # noqa: PLC0415 - same
     from forensics.report.pages.kernels import Page  # noqa: PLC0415 - same
-    from forensics.store.gather import coverage_of, issues_of  # noqa: PLC0415 - same
+    from forensics.store.gather import issues_of  # noqa: PLC0415 - same
     from forensics.store.joined import joined  # noqa: PLC0415 - same
 
     naming = like_kempnerforge if like == "kempnerforge" else str

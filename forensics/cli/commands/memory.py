@@ -30,9 +30,10 @@ def command(inputs: InputsArgument, *, shared: Shared) -> Answer:
     Raises:
         UsageError: for more than two inputs.
     """
+    from forensics.analyses.coverage import coverage_of  # noqa: PLC0415 - same
     from forensics.diagnosis.memory import memory_of  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.report.pages import memory as page  # noqa: PLC0415 - same
-    from forensics.store.gather import coverage_of, issues_of  # noqa: PLC0415 - same
+    from forensics.store.gather import issues_of  # noqa: PLC0415 - same
 
     if len(inputs) > _MOST:
         message = f"{len(inputs)} inputs were given"

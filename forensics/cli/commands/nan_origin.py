@@ -24,9 +24,10 @@ InputArgument = Annotated[str, typer.Argument(metavar="INPUT", help="A log, a ru
 @reads_runs("text", "json", "markdown")
 def command(source: InputArgument, *, shared: Shared) -> Answer:
     """Find the first step at which a value was not finite."""
+    from forensics.analyses.coverage import coverage_of  # noqa: PLC0415 - same
     from forensics.analyses.nan.origin import origin  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.report.pages import nan_origin as page  # noqa: PLC0415 - same
-    from forensics.store.gather import coverage_of, issues_of  # noqa: PLC0415 - same
+    from forensics.store.gather import issues_of  # noqa: PLC0415 - same
 
     run = shared.reading.one(source)
     found = origin(run)

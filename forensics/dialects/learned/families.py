@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from math import log2
 from types import MappingProxyType
 
 import polars as pl
 
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
-from forensics.dialects.names import canonical
+from forensics.dialects.names import measured
 from forensics.dialects.spec import NS, RESERVED, Line, N, Name
 
 _MAX_FIRST, _MAX_GAP = 120, 60
@@ -54,21 +53,8 @@ class Column:
 
 #: What counts → the group of the number that it counts to.
 _LIMITS: Mapping[str, str] = MappingProxyType({"step": "max_steps", "iter": "iters", "epoch": "epochs"})
-#: A loss scale that is worth printing; a guidance or a weight may be a small power of two.
-_LEAST_SCALE = 16.0
-#: Units of bytes as they are printed behind a number, in GiB, and of time, in seconds.
-_GIB: Mapping[str, float] = MappingProxyType(
-    {
-        "KiB": 2**-20,
-        "MiB": 2**-10,
-        "GiB": 1.0,
-        "kB": 1e3 / 2**30,
-        "KB": 1e3 / 2**30,
-        "MB": 1e6 / 2**30,
-        "GB": 1e9 / 2**30,
-    }
-)
-_SECONDS: Mapping[str, float] = MappingProxyType({"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3})
+#: A letter of thousands behind a number: it is multiplied out where the number is read.
+_THOUSANDS = frozenset("kKMGBTP")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +100,9 @@ def as_line(family: Family) -> Line:
 
 
 def _named(column: Column) -> Name:
-    """The canonical name, scaled by the unit that every number carries when the name is in seconds.
-
-    Some short names are told by what they hold: an RSS by its unit of bytes, a loss scale by its powers of two.
-    """
-    name = canonical(column.key)
-    units = {cell.unit for cell in column.cells}
-    if column.key.lower() == "rss" and units <= {*_GIB} and len(units) == 1:
-        return Name("process_rss_gib", _GIB[units.pop()])
-    if column.key.lower() == "scale" and all(v >= _LEAST_SCALE and log2(v).is_integer() for v in column.values):
-        return Name("loss_scale")
-    if len(units) != 1 or not name.canonical.endswith("_s") or name.scale != 1.0:
-        return name
-    return Name(name.canonical, _SECONDS.get(units.pop(), 1.0))
+    """The canonical name by the key, the unit that every number carries, and the numbers themselves."""
+    units = {"B" if cell.unit in _THOUSANDS else cell.unit for cell in column.cells}
+    return measured(column.key, units, column.values)
 
 
 def group_names(keys: Sequence[str]) -> dict[str, str]:
@@ -149,7 +125,7 @@ def _number(column: Column, group: str) -> str:
         return rf"(?P<{group}>{_COUNT})(?:\.0+)?"
     if group == "rank":
         return r"(?P<rank>\d{1,6})"
-    suffixed = any(cell.unit in {"k", "K", "M", "G", "B", "T", "P"} for cell in column.cells)
+    suffixed = any(cell.unit in _THOUSANDS for cell in column.cells)
     return rf"(?P<{group}>{NS})" if suffixed else rf"(?P<{group}>{N}){UNIT_SOURCE}"
 
 

@@ -26,6 +26,7 @@ from forensics.dialects.learned.continued import continues
 from forensics.dialects.learned.families import Column, Family, as_line, finish
 from forensics.dialects.learned.headers import tables
 from forensics.dialects.learned.masking import Slot, slots
+from forensics.dialects.learned.nameless import nameless
 from forensics.dialects.learned.save_lines import CHECKPOINT_LINES
 from forensics.dialects.spec import Dialect
 
@@ -73,6 +74,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     repeats = _MIN_TINY if len(lines) < _TINY_LINES else _MIN_REPEATS
     excerpt = len(lines) < _TINY_LINES and sum(bool(line.strip()) for line in lines) <= _EXCERPT_LINES
     found = [*_families(lines, ranks, repeats, excerpt=excerpt), *tables(lines, repeats)][:_MAX_FAMILIES]
+    found = found if any(family.is_metric for family in found) else [*found, *nameless(lines)]
     if not any(family.is_metric for family in found):
         return None
     learned = tuple(as_line(family) for family in found)

@@ -55,7 +55,7 @@ def tables(lines: Sequence[str], repeats: int) -> Iterator[Family]:
             return
         seen.add(header)
         rows = [cells for text in lines[i + 1 :] if len(cells := _cells(text)) == len(header) and _is_row(cells)]
-        if len(rows) >= repeats and (family := _family(header, rows, bars="|" in line)) is not None:
+        if len(rows) >= repeats and (family := _family(header, rows, _between(line))) is not None:
             yield family
 
 
@@ -63,7 +63,12 @@ def _is_row(cells: Sequence[str]) -> bool:
     return all(_NUMBER.match(cell) or _CLOCK.match(cell) for cell in cells)
 
 
-def _family(header: tuple[str, ...], rows: list[list[str]], *, bars: bool) -> Family | None:
+def _between(line: str) -> str:
+    """What stands between the cells of every row: one that is NaN throughout has no decimal point."""
+    return next((mark for mark in "|\t" if mark in line), " ")
+
+
+def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Family | None:
     counter = next((i for i, cell in enumerate(header) if _STEP.match(cell)), None)
     kept = [i for i in range(len(header)) if all(_NUMBER.match(row[i]) for row in rows)]
     if counter is not None and (counter not in kept or not _grows([_count(row[counter]) for row in rows])):
@@ -75,11 +80,12 @@ def _family(header: tuple[str, ...], rows: list[list[str]], *, bars: bool) -> Fa
     )
     named = group_names(header)
     groups = [roles.get(i, named[cell]) for i, cell in enumerate(header)]
+    bars = between == "|"
     gap = r"\s*\|\s*" if bars else r"\s+"
     cells = [rf"(?P<{groups[i]}>{N})%?" if i in kept else r"[\d:]+" for i in range(len(header))]
     pattern = (r"^\s*\|?\s*" if bars else r"^\s*") + gap.join(cells) + (r"\s*\|?\s*$" if bars else r"\s*$")
     counts = {header[i]: role for i, role in roles.items()}
-    return Family(columns, counts, is_metric=True, pattern=pattern, needle="|" if bars else ".")
+    return Family(columns, counts, is_metric=True, pattern=pattern, needle=between)
 
 
 def _grows(counts: Sequence[float]) -> bool:

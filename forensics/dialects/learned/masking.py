@@ -15,7 +15,7 @@ from forensics.dialects.names import table
 from forensics.dialects.spec import N
 
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
-_UNIT = r"(?:%|[kKMGT]i?B(?:/s)?|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x|[a-z]+/s(?:ec)?)"
+_UNIT = r"(?:%| ?[kKMGT]i?B(?:/s)?|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x|[a-z]+/s(?:ec)?)"
 #: What stands for each placeholder in a learned pattern; none needs look-around.
 SOURCE = {
     OPAQUE: r"\d[-\d:.,TZ/ ]*",
@@ -36,8 +36,10 @@ _TOKEN = re.compile(
 #: Names may be Chinese, Japanese or Korean; their colons and commas are wide.
 LETTERS = r"A-Za-z_\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fff\uac00-\ud7a3"
 _KEY_WORD = rf"[{LETTERS}][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b\uff08\uff09]*"
+#: A norm as it is written: `||g||`, `‖∇L‖`.
+_NORM = rf"(?:\|\||‖)[{LETTERS}∇][{LETTERS}∇ ()]{{0,20}}(?:\|\||‖)(?:_?2)?"
 _KEY = re.compile(
-    rf"(?P<key>{_KEY_WORD}(?: [{LETTERS}@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b]*){{0,3}})"
+    rf"(?P<key>{_NORM}|{_KEY_WORD}(?: [{LETTERS}@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b]*){{0,3}})"
     r"(?P<sep>['\"]?[\])]?\s*(?:->|=>|:=|[:=\uff1a]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
 )
 _COUNTER = r"(?:epoch|step|iter(?:ation)?|batch|update)"
@@ -117,7 +119,7 @@ def _places(line: str) -> tuple[_Place, ...]:
             pieces.append(found.span() if mask is None else mask)
             continue
         before = _before(line, tuple(pieces))
-        slot = Slot("", "", found["unit"] or "", before, bool(places) and before.strip() in {"/", "of"})
+        slot = Slot("", "", (found["unit"] or "").strip(), before, bool(places) and before.strip() in {"/", "of"})
         slot = slot._replace(key=_key(slot, places[-1].slot if places else None))
         holds = not any(map(str.isdigit, earlier + before))
         places.append(_Place(*found.span("number"), tuple(pieces), slot, holds))

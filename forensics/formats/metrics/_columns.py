@@ -37,9 +37,11 @@ class Columns:
     byte: pl.Series
     padded: bool
 
-    def numbers(self, column: int) -> pl.Series:
-        """Numbers of a column as `number` reads them, null where it reads none."""
+    def numbers(self, column: int, unit: str = "") -> pl.Series:
+        """Numbers of a column as `number` reads them without the unit behind them, null where it reads none."""
         text = self._text(column)
+        if unit:
+            text = text.str.strip_suffix(unit).str.strip_chars_end(_BLANKS)
         read = text.cast(pl.Float64, strict=False)
         refused = read.is_null() & text.is_not_null() & (text != "")
         if (text.str.len_bytes().max() or 0) >= NUMBER_CHARS:  # pyright: ignore[reportOperatorIssue] - lengths

@@ -1,15 +1,18 @@
 """Tables of metrics as delimited text: any with a step or an epoch in its first line.
 
 Lightning's `metrics.csv`, YOLO's `results.csv`, `progress.csv` and `progress.txt` of reinforcement learning. An empty
-cell was not logged; `nan` is a NaN. A header that comes again begins a new table. Where the table counts in epochs
-only, the epoch is the step, because it is the file's own axis. Columns under `config/` are facts.
+cell was not logged; `nan` is a NaN. A column whose first number has a unit (`4100MB`) has it in each cell. A header
+that comes again begins a new table. Where the table counts in epochs only, the epoch is the step, because it is the
+file's own axis. Columns under `config/` are facts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from forensics.dialects.names import measured, unit_of
 from forensics.errors import NotMine
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import EPOCHS, STEPS, TIMES, first_of
@@ -47,8 +50,13 @@ class _Header:
     step: int | None
     epoch: int | None
     time: int | None
-    #: columns that hold metrics
+    #: columns that hold metrics, and the unit behind the numbers of some
     metrics: tuple[int, ...]
+    units: Mapping[int, str] = field(default_factory=dict[int, str])
+
+    def bare(self, index: int, cell: str) -> str:
+        """A cell without the unit of its column."""
+        return cell.strip().removesuffix(self.units.get(index, "")).rstrip()
 
 
 @dataclass(slots=True)
@@ -81,6 +89,8 @@ def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -
     sizes = sizes or Sizes()
     state = _State(header, opened.source.rank, MetricRows(out, limits), Attempts(opened.source.attempt or 0))
     state.first_name = header.names[0]
+    for index, unit in header.units.items():
+        state.rows.means(header.names[index], measured(header.names[index], (unit,), ()))
     for part in stretches_of(opened, delimiter, out, sizes):
         if isinstance(part, Row):
             _one(part, state, out)
@@ -97,7 +107,7 @@ def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -
 def _one(row: Row, state: _State, out: Out) -> None:
     again = _header(row.cells) if row.cells and _first(row.cells) == state.first_name else None
     if again is not None:
-        state.header = again
+        state.header = replace(again, units=state.header.units) if again.names == state.header.names else again
     elif (wrong := complaint(row, len(state.header.names))) is not None:
         code, message = wrong
         out.issue(code, message, byte=row.byte, line=row.line)
@@ -150,13 +160,19 @@ def _sniff(opened: Opened) -> tuple[str, _Header]:
         raise NotMine("an export of W&B")
     axis = header.epoch if header.step is None else header.step
     if axis is not None and any(len(row) > axis and number(row[axis].strip()) is not None for row in rows[1:]):
-        return delimiter, header
+        return delimiter, replace(header, units=_units(header, rows[1:]))
     raise NotMine("no row has a number as its step")
+
+
+def _units(header: _Header, rows: Sequence[Sequence[str]]) -> dict[int, str]:
+    """Columns of metrics whose first cell is a number with a unit."""
+    firsts = ((i, next((row[i] for row in rows if len(row) > i and row[i].strip()), "")) for i in header.metrics)
+    return {i: unit for i, cell in firsts if (unit := unit_of(cell))}
 
 
 def _row(row: Row, state: _State) -> None:
     header = state.header
-    numbers = [number(cell.strip()) for cell in row.cells]
+    numbers = [number(header.bare(i, cell)) for i, cell in enumerate(row.cells)]
     numbers += [None] * (len(header.names) - len(numbers))
     step, epoch, time = (None if i is None else numbers[i] for i in (header.step, header.epoch, header.time))
     axis = int64(epoch if header.step is None else step)
@@ -185,7 +201,7 @@ def _table(columns: Columns, state: _State) -> None:
     axis = columns.whole(header.step if header.step is not None else header.epoch or 0, counts)
     configured = [i for i in header.metrics if header.names[i].startswith(_CONFIG)]
     metrics = [i for i in header.metrics if i not in configured]
-    names, numbers = [header.names[i] for i in metrics], [columns.numbers(i) for i in metrics]
+    names, numbers = [header.names[i] for i in metrics], [columns.numbers(i, header.units.get(i, "")) for i in metrics]
     there = np.column_stack([np.zeros((height, 0), np.bool_), *(one.is_not_null().to_numpy() for one in numbers)])
     values = np.column_stack([np.zeros((height, 0)), *(one.to_numpy() for one in numbers)])
     attempts = state.attempts.see_table(names, axis, None if header.step is None else epoch, there)

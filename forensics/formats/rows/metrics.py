@@ -156,6 +156,10 @@ class MetricRows:
         if len(self._values) >= min(_BATCH, self.limits.batch_rows) or self._names.chars > NAME_CHARS:
             self.close()
 
+    def means(self, raw_name: str, name: Name) -> None:
+        """Give a printed name the meaning that its numbers show, where the name alone does not tell it."""
+        self._names[raw_name] = name
+
     def close(self) -> None:
         """Hand what is collected to the sink."""
         if not self._values:

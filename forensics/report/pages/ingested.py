@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.analyses.coverage import coverage_of
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, FileStatus, Issue
 from forensics.report import _phrases as say
@@ -14,7 +15,7 @@ from forensics.report._losses import field, words
 from forensics.report._payload import read_payload, tool
 from forensics.report._style import LABEL_CHARS, PLAIN, Style
 from forensics.report.json_v1 import encoded
-from forensics.store.gather import coverage_of, issues_of
+from forensics.store.gather import issues_of
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 
@@ -72,6 +73,8 @@ def _text(summary: Summary, style: Style) -> Iterator[str]:
         yield f"... and {say.plural(len(files) - _FILES_SHOWN, 'more file')}: -v shows them"
     filled = ", ".join(f"{table} {count:,}" for table, count in summary.rows.items() if count)
     yield from style.field("tables", filled or "none")
+    if said := say.unrecognised(summary.coverage):
+        yield from style.field("unknown", printable(said))
     if summary.issues:
         first = summary.issues[0]
         count = say.plural(sum(i.count for i in summary.issues), "issue")

@@ -27,7 +27,7 @@ from forensics.io.reading import Opened, open_source, opened_bytes
 from forensics.model import Coverage, FileCoverage, FileStatus, Issue, Source
 from forensics.pipeline import ingest_run, report_of
 from forensics.store.fill import fill, lasting
-from forensics.store.gather import coverage_of, issues_of
+from forensics.store.gather import issues_of, stored_coverage
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 DATA = bytes(range(256)) * 1024
@@ -203,7 +203,7 @@ def test_fifty_gigabytes_of_holes_cost_nothing_and_are_stated(tmp_path: Path, pa
     before = os.times()
     run = ingest_run(tmp_path)
     after = os.times()
-    (file,) = coverage_of(run).files
+    (file,) = stored_coverage(run).files
     assert file.size_bytes == 50 * GIB
     assert file.read_bytes <= path.stat().st_blocks * 512 + DEFAULT.block_bytes + DEFAULT.line_bytes
     assert file.status is not FileStatus.READ

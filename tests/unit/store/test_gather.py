@@ -15,7 +15,7 @@ from forensics.cli._judge import Asked, judged
 from forensics.errors import UsageError
 from forensics.model import Source
 from forensics.store import gather
-from forensics.store.gather import Rows, coverage_of, issues_of, run_from
+from forensics.store.gather import Rows, issues_of, run_from, stored_coverage
 from forensics.store.run import Run
 from forensics.store.schema import conform
 from forensics.store.sink import SourceSink
@@ -84,7 +84,7 @@ def test_parts_on_disk_stay_there_and_between_the_rows_in_memory(monkeypatch: py
 def test_a_run_without_a_loss_has_empty_tables_of_the_schema(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     run = pipeline.ingest_run(tmp_path / "none")
-    assert (coverage_of(run).files, issues_of(run)) == ((), ())
+    assert (stored_coverage(run).files, issues_of(run)) == ((), ())
     assert run.collect("issues").columns == ["source", "byte", "line", "code", "message", "count"]
 
 

@@ -25,7 +25,7 @@ from forensics.io.reading import Opened
 from forensics.model import FileStatus, Source
 from forensics.pipeline import ingest_run
 from forensics.store import disk, fill, manifest, parts, shelf
-from forensics.store.gather import coverage_of, issues_of
+from forensics.store.gather import issues_of, stored_coverage
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 
@@ -375,7 +375,7 @@ def test_a_source_that_fails_fails_alone(run: Path, place: Path, monkeypatch: py
     monkeypatch.setattr(disk, "fill", fails)
     found = ingest_run(run, store=place)
     assert found.collect("metrics").height == 59
-    assert [(f.source, f.status) for f in coverage_of(found).files if f.status is not FileStatus.READ] == [
+    assert [(f.source, f.status) for f in stored_coverage(found).files if f.status is not FileStatus.READ] == [
         ("train.log", FileStatus.SKIPPED)
     ]
     assert [(i.source, i.code, i.message) for i in issues_of(found)] == [

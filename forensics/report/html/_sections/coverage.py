@@ -36,6 +36,7 @@ def coverage(shown: Shown) -> Markup:
         tag("h2", "What was read"),
         tag("p", say.seen(report.coverage), f"; {say.plural(report.coverage.lost_bytes, 'byte')} lost."),
         *([tag("p", f"Absent, so not checked: {absent}.")] if absent else []),
+        *([tag("p", f"{unknown}.")] if (unknown := say.unrecognised(report.coverage)) else []),
         *([data_table(head, rows, f"Files of {report.run}")] if rows else []),
         *more(len(files) - _FILES, "file"),
         *(

@@ -1,0 +1,42 @@
+"""What was read of a run, what was not, and which metrics were read although nothing is known of their names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import polars as pl
+
+from forensics.analyses.evals.curves import direction
+from forensics.analyses.memory._kinds import MEANINGS
+from forensics.analyses.pace.names import pace_name
+from forensics.analyses.rl.series import name_table
+from forensics.case.nonfinite import role
+from forensics.case.series import keys_of
+from forensics.dialects.names import meanings
+from forensics.model import Coverage
+from forensics.store.gather import stored_coverage
+from forensics.store.run import Run
+
+
+def coverage_of(run: Run) -> Coverage:
+    """Give the account of the files, and the printed names that no table of names knows."""
+    return replace(stored_coverage(run), unrecognised=run.derived(_unrecognised))
+
+
+def _unrecognised(run: Run) -> tuple[str, ...]:
+    """Each name once, in the order of their first records."""
+    names = keys_of(run).select("name", "raw_name").unique(maintain_order=True).with_columns(role())
+    unknown = names.filter(
+        pl.col("role").is_null()
+        & ~pl.col("name").is_in([*meanings(), *MEANINGS])
+        & ~pl.col("name").str.contains("^eval")
+    )
+    rewards = re.compile("|".join(f"(?:{pattern})" for _, pattern, _ in name_table()), re.IGNORECASE)
+    return tuple(
+        dict.fromkeys(
+            raw
+            for name, raw in unknown.select("name", "raw_name").iter_rows()
+            if pace_name(raw) is None and direction(name) is None and not rewards.search(raw)
+        )
+    )

@@ -1,0 +1,73 @@
+"""Lines of nothing but numbers, as `print(step, loss)` or `print(step, loss.item(), norm)` leaves them.
+
+No name tells what they are, so their numbers must: the first rises evenly, and the second falls as a loss does, or is
+NaN. What follows is kept without a name; a number that is ever not finite is no rate, time or share, and beside a loss
+it is the gradient norm.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import isfinite
+
+from forensics.dialects.learned.families import Column, Family
+from forensics.dialects.learned.masking import Slot
+from forensics.dialects.names import falls
+from forensics.dialects.spec import N
+
+#: Fewer lines enumerate something.
+_LEAST_LINES = 12
+_LEAST_WIDTH, _MOST_WIDTH = 2, 4
+_MOST_CHARS = 200
+_BETWEEN = r"[\s,:;]+"
+_TENSOR = (r"(?:tensor\()?", r"(?:(?:, [^)]*)?\))?")
+_ROW = re.compile(rf"[\s(\[]*(\d+)(?:{_BETWEEN}{_TENSOR[0]}{N}{_TENSOR[1]}){{1,3}}[\s)\]]*")
+_NUMBER = re.compile(rf"(?<![\w.]){N}(?![\w.])")
+#: Of the rises of a counter so many may be falls: a run that began again.
+_FALLS = 0.2
+
+
+def nameless(lines: Sequence[str]) -> Iterator[Family]:
+    """The family of lines without a name in which a counter and a loss stand, by the number of their cells."""
+    rows: dict[tuple[int, str], list[list[str]]] = {}
+    for line in lines:
+        if len(line) <= _MOST_CHARS and _ROW.fullmatch(line):
+            cells = _NUMBER.findall(line)
+            rows.setdefault((len(cells), "\t" if "\t" in line else " "), []).append(cells)
+    for (width, between), found in rows.items():
+        if _LEAST_WIDTH <= width <= _MOST_WIDTH and len(found) > _LEAST_LINES:
+            columns = [
+                Column(str(at), tuple(map(_cell, cells)), (), place=at)
+                for at, cells in enumerate(zip(*found, strict=True))
+            ]
+            if _counts(columns[0]) and _is_loss(columns[1]):
+                yield _family(columns, between)
+
+
+def _cell(text: str) -> Slot:
+    return Slot("", text, "", "", over=False)
+
+
+def _counts(column: Column) -> bool:
+    """Whether it rises by the same whole number, but where a run began again."""
+    rises = [b - a for a, b in pairwise(column.values)]
+    up = {rise for rise in rises if rise > 0}
+    return len(up) == 1 and sum(rise <= 0 for rise in rises) <= _FALLS * len(rises)
+
+
+def _is_loss(column: Column) -> bool:
+    told = [value for value in column.values if isfinite(value)]
+    parts = any(not value.is_integer() for value in told)
+    return not told or (parts and min(told) >= 0 and falls(told))
+
+
+def _family(columns: Sequence[Column], between: str) -> Family:
+    lost = next((column.place for column in columns[2:] if not all(map(isfinite, column.values))), None)
+    rest = ("grad_norm" if column.place == lost else f"value_{column.place + 1}" for column in columns[2:])
+    groups = ["step", "loss", *rest]
+    cells = [rf"(?P<{group}>{N})" for group in groups]
+    middle = _BETWEEN.join(rf"{_TENSOR[0]}{cell}{_TENSOR[1]}" for cell in cells[1:])
+    pattern = rf"^[\s(\[]*(?P<step>\d+){_BETWEEN}{middle}[\s)\]]*$"
+    return Family(tuple(columns), {columns[0].key: "step"}, is_metric=True, pattern=pattern, needle=between)

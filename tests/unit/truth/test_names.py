@@ -1,0 +1,158 @@
+"""Names: stems, units and the numbers themselves tell what a metric is; what is unknown is said to be read."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from forensics.cli.main import run as command
+from forensics.model import Outcome, Shape
+from tests.unit.truth._runs import DONE, falling, judged, said, shape, write
+
+NAN = (Outcome.FAILED, Shape.NAN)
+LEAK = (Outcome.SUSPECT, Shape.OOM)
+
+
+def growing(memory: str) -> list[str]:
+    """A loss that falls beside a memory that grows by 120 units a step."""
+    return [
+        *(f"step {at} | loss {3 - at / 100:.4f} | " + memory.format(v=4000 + 120 * at) for at in range(200)),
+        DONE,
+    ]
+
+
+@pytest.mark.parametrize(
+    "memory", ["rss {v}MB", "mem={v}MB", "memory: {v} MiB", "gpu_mem {v}MiB", "mem {v} MB", "mem_mb {v}", "rss_mb={v}"]
+)
+def test_memory_is_known_by_its_stem_and_a_unit_of_bytes(memory: str, tmp_path: Path) -> None:
+    assert shape(said(tmp_path, growing(memory))) == LEAK
+
+
+@pytest.mark.parametrize("memory", ["mem {v}", "memory={v}ms", "members {v}MB", "rss {v}", "mem_per {v}"])
+def test_a_stem_without_a_unit_of_bytes_is_no_memory(memory: str, tmp_path: Path) -> None:
+    found = judged(tmp_path, {"train.log": growing(memory)})
+    assert found.verdict.outcome is Outcome.HEALTHY
+
+
+def test_a_cell_of_a_table_may_be_a_number_with_its_unit(tmp_path: Path) -> None:
+    def table(unit: str, rows: int) -> list[str]:
+        return ["step,loss,mem", *(f"{at},{3 - at / 1000:.4f},{4000 + 120 * at}{unit}" for at in range(rows))]
+
+    for rows in (200, 2000):  # the second is read as columns
+        found = judged(tmp_path / f"with {rows}", {"metrics.csv": table(" MB", rows)})
+        (leak,) = [one for one in found.findings if one.shape is Shape.OOM]
+        assert (leak.cause, found.coverage.unrecognised) == ("leak_per_step", ())
+        assert leak.evidence[0].value == pytest.approx(4000e6 / 2**30)
+    bare = judged(tmp_path / "without", {"metrics.csv": table("", 200)})
+    assert ([one for one in bare.findings if one.shape is Shape.OOM], bare.coverage.unrecognised) == ([], ("mem",))
+
+
+@pytest.mark.parametrize("norm", ["||g||", "‖g‖", "Grad/norm", "gnorm"])
+def test_a_norm_by_its_sign_or_its_words_shows_the_blow_up_before_a_nan(norm: str, tmp_path: Path) -> None:
+    lines = [
+        *(f"step {at} | loss {2.5 - at / 100:.4f} | {norm} {0.5 + at % 3 / 100:.3f}" for at in range(60)),
+        *(f"step {at} | loss 1.9 | {norm} {900 * (at - 58)}" for at in range(60, 63)),
+        *(f"step {at} | loss nan | {norm} nan" for at in range(63, 70)),
+    ]
+    verdict = said(tmp_path, lines)
+    assert (verdict.cause, verdict.onset.step) == ("optimization_blowup", 63)
+
+
+def test_a_norm_of_something_else_is_no_gradient_norm(tmp_path: Path) -> None:
+    lines = [
+        *(f"step {at} | loss {2.5 - at / 100:.4f} | ||x|| {0.5 + at % 3 / 100:.3f}" for at in range(60)),
+        *(f"step {at} | loss 1.9 | ||x|| {900 * (at - 58)}" for at in range(60, 63)),
+        *(f"step {at} | loss nan | ||x|| 900" for at in range(63, 70)),
+    ]
+    found = judged(tmp_path, {"train.log": lines})
+    assert (found.verdict.cause, found.coverage.unrecognised) == ("unknown", ("x",))
+
+
+@pytest.mark.parametrize("name", ["ce", "xent", "objective", "obj"])
+def test_what_is_made_small_is_the_loss_under_other_names(name: str, tmp_path: Path) -> None:
+    lines = [f"step {at} {name} {3 - at / 50:.3f}" for at in range(40)] + [
+        f"step {at} {name} nan" for at in range(40, 45)
+    ]
+    verdict = said(tmp_path, lines)
+    assert (*shape(verdict), verdict.onset.step) == (*NAN, 40)
+
+
+def test_an_objective_that_is_made_large_is_no_loss(tmp_path: Path) -> None:
+    lines = [f"step {at} objective {1 + at / 50:.3f}" for at in range(40)]
+    found = judged(tmp_path, {"train.log": [*lines, DONE]})
+    assert found.coverage.unrecognised == ("objective",)
+
+
+def printed(row: str) -> list[str]:
+    """What a loop prints each step, and the last five steps with NaN in place of all numbers."""
+    return [
+        *(row.format(at=at, tens=at * 10, loss=3 - at / 50, norm=0.8 + at % 4 / 100) for at in range(40)),
+        *(row.format(at=at, tens=at * 10, loss=math.nan, norm=math.nan) for at in range(40, 45)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{at} {loss:.4f}",
+        "{tens}, {loss}",
+        "{at} {loss:.4f} {norm:.4f}",
+        "{at} tensor({loss:.4f}, grad_fn=<NllLossBackward0>)",
+        "({at}, {loss}, {norm})",
+        "{at}: {loss:.3f}",
+        "{at}\t{loss:.3f}",
+    ],
+)
+def test_a_loop_that_prints_numbers_without_a_name_is_read(row: str, tmp_path: Path) -> None:
+    verdict = said(tmp_path, printed(row))
+    assert (*shape(verdict), verdict.onset.step) == (*NAN, 400 if "{tens}" in row else 40)
+
+
+def test_a_third_number_that_turns_nan_with_the_loss_is_the_gradient_norm(tmp_path: Path) -> None:
+    assert said(tmp_path, printed("{at} {loss:.4f} {norm:.4f}")).cause == "data_or_numerics"
+
+
+def test_a_third_number_that_stays_finite_is_read_and_not_recognised(tmp_path: Path) -> None:
+    found = judged(tmp_path, {"train.log": [*printed("{at} {loss:.4f} {norm:.4f}")[:40], DONE]})
+    assert (found.verdict.outcome, found.coverage.unrecognised) == (Outcome.HEALTHY, ("value_3",))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{at} {rising:.3f}",  # a frequency, a distance
+        "{at} {whole}",  # counts
+        "{at} {below:.3f}",  # a coordinate
+        "{square} {loss:.3f}",  # the first does not count
+    ],
+)
+def test_columns_of_numbers_that_behave_like_no_loss_are_none(row: str, tmp_path: Path) -> None:
+    lines = [
+        row.format(at=at, rising=at * at / 7, whole=400 - at, below=1 - at / 20, square=at * at, loss=3 - at / 50)
+        for at in range(40)
+    ]
+    assert said(tmp_path, [*lines, DONE]).outcome is Outcome.CANNOT_SAY
+
+
+def test_a_table_whose_last_rows_are_nan_alone_keeps_them(tmp_path: Path) -> None:
+    lines = ["epoch\ttrain_loss\tgrad_norm", *(f"{at}\t{3 - at / 50:.3f}\t0.5" for at in range(30))]
+    lines += [f"{at}\tnan\tnan" for at in range(30, 40)]
+    verdict = said(tmp_path, lines)
+    assert (*shape(verdict), verdict.onset.step) == (*NAN, 30)
+
+
+def test_a_metric_that_nothing_knows_is_read_and_not_recognised(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [*falling(1, 60, "step {at} | loss: {loss:.4f} | lr: 1e-4 | zorg: {loss:.3f} | reward: 0.5"), DONE]
+    place = write(tmp_path / "run", {"train.log": lines})
+    command(["triage", str(place), "--format", "json"])
+    assert json.loads(capsys.readouterr().out)["coverage"]["unrecognised"] == ["zorg"]
+    command(["ingest", str(place), "--store", str(tmp_path / "store")])
+    assert "1 metric read and not recognised: zorg" in " ".join(capsys.readouterr().out.split())
+    page = tmp_path / "page.html"
+    command(["report", str(place), "-o", str(page)])
+    assert "1 metric read and not recognised: zorg" in page.read_text(encoding="utf-8")
