@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from forensics.case.end_markers import is_end
 from forensics.case.launches import launches
 from forensics.case.lives import Boundary, Life, boundaries, is_new, lives
 from forensics.case.series import metric_rows
@@ -284,7 +285,7 @@ def _described(run: Run, cuts: Mapping[str, Sequence[Cut]], begins: Sequence[Sta
         .iter_rows(named=True)
     }
     bad = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"') | (pl.col("code") == "traceback")
-    good = pl.col("code") == "success"
+    good = is_end()
     marked = numbered(run.scan("events").filter(bad | good).select("source", "seq", good=good))
     ends = set(marked.select("number", "good").unique().collect().iter_rows())
     return tuple(

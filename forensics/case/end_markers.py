@@ -1,6 +1,6 @@
 """Marks in the stores of a run: success and end markers, training records, and the last line of each log.
 
-Success markers are events with the code `success`; end markers are `<dialect>.ended`. A marker that is followed by
+Success markers are events that tell so; end markers are `<dialect>.ended`. A marker that is followed by
 another run in the same file (`<dialect>.started`, or steps that start again) speaks of the earlier run only.
 """
 
@@ -14,6 +14,7 @@ import polars as pl
 
 from forensics.case.series import metric_records, metric_rows
 from forensics.case.steps import parts
+from forensics.knowledge.errors import telling
 from forensics.store.run import Run
 
 #: Rows printed after a success marker that still belong to it (a last evaluation, a summary).
@@ -114,11 +115,17 @@ def marks_of(run: Run) -> Marks:
     return run.derived(_marks_of)
 
 
+def is_end() -> pl.Expr:
+    """Whether an event says that training finished, in anybody's words or in those of a trainer or a tracker."""
+    code = pl.col("code")
+    return code.is_in(telling("finished")) | code.str.ends_with(".ended")
+
+
 def _marks_of(run: Run) -> Marks:
     code = pl.col("code")
     rows = (
         run.scan("events")
-        .filter((code == "success") | code.str.ends_with(".ended") | code.str.ends_with(".started"))
+        .filter(is_end() | code.str.ends_with(".started"))
         .with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0))
         .sort("source", "at")
         .collect()

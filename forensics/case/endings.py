@@ -15,6 +15,7 @@ from forensics.case.joined.stores import counted_records
 from forensics.case.progress import CLOSE, Counter, is_close, ledger
 from forensics.case.series import metric_rows
 from forensics.case.steps import at, of_training, parts
+from forensics.knowledge.errors import telling
 from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.store.run import Run
 
@@ -78,7 +79,7 @@ def _marker(run: Run) -> Evidence | None:
 
 def _exit_of_zero(run: Run) -> Evidence | None:
     """The line that says that the program ended with code 0, where it stands at the end of its log."""
-    rows = run.scan("events").filter(pl.col("code") == "exit-zero").sort("source", "seq").collect()
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("ended_with_zero"))).sort("source", "seq").collect()
     last = last_lines(run) if rows.height else {}
     for row in reversed(rows.to_dicts()):
         if ends_the_log(row["source"], row["line"], last):

@@ -16,15 +16,16 @@ import polars as pl
 
 from forensics.case.series import keys_of, metric_records, metric_rows
 from forensics.checkpoint import whose
+from forensics.knowledge.errors import telling
 from forensics.store.run import Run
 
 #: A line of the file's head that is not the first proves a new head together with so many others only.
 _HEAD_LINES = 3
 #: Records between the sign of a start and the first step that is lower: an evaluation, a sanity check.
 _FEW = 3
-_STRONG = frozenset(("start-resumed", "elastic-restart", "resumed"))
-_CODES = ("start-resumed", "start-loaded", "start-banner", "head-again", "elastic-restart")
-_HEAD, _LOADED = "head-again", "start-loaded"
+_HEAD = "head-again"
+#: Of the rows of checkpoints that were loaded.
+_RESUMED = "resumed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def openings(run: Run) -> Mapping[str, Start]:
 
 
 def _openings(run: Run) -> dict[str, Start]:
-    signs = _signs(run).filter(pl.col("code").is_in(sorted(_STRONG - {"elastic-restart"})))
+    signs = _signs(run).filter(pl.col("code").is_in([_RESUMED, *telling("resumed")]))
     done = _activity(run, {*signs["source"].to_list()})
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in signs.iter_rows(named=True):
@@ -99,16 +100,17 @@ _NOTHING = _Done(np.zeros(0, np.int64), np.zeros(0, np.bool_))
 
 def _signs(run: Run) -> pl.DataFrame:
     code = pl.col("code")
+    told = [_HEAD, *_strong(), *telling("loaded"), *telling("started")]
     events = (
         run.scan("events")
-        .filter((code.is_in(_CODES) | code.str.ends_with(".started")) & pl.col("seq").is_not_null())
+        .filter((code.is_in(told) | code.str.ends_with(".started")) & pl.col("seq").is_not_null())
         .with_columns(path=pl.col("attrs").str.extract(r'"path":"([^"]*)"'))
         .select("source", "seq", "line", "byte", "t_ns", "step", "path", "code", "text", "attrs")
     )
     loaded = (
         run.scan("checkpoints")
         .filter((pl.col("kind") == "resumed") & pl.col("seq").is_not_null())
-        .select("source", "seq", "line", "t_ns", "step", "path", code=pl.lit("resumed"))
+        .select("source", "seq", "line", "t_ns", "step", "path", code=pl.lit(_RESUMED))
     )
     rows = pl.concat([events, loaded], how="diagonal").sort("source", "seq", "code", maintain_order=True).collect()
     named = {path: one.step for path in rows["path"].drop_nulls().unique() if (one := whose(path)) is not None}
@@ -167,13 +169,18 @@ def _told(signs: pl.DataFrame | None, done: _Done) -> Iterator[Start]:
 
 def _proven(rows: Sequence[Mapping[str, Any]], *, failed: bool) -> bool:
     codes = {row["code"] for row in rows}
-    if codes & _STRONG:
+    if codes & _strong():
         return True
     heads = {row["attrs"] for row in rows if row["code"] == _HEAD}
     if len(heads) >= _HEAD_LINES or (len(heads) > 1 and any(map(_is_first_of_head, rows))):
         return True
-    banners = {row["text"][:20] for row in rows if row["code"] not in {_HEAD, _LOADED}}
-    return bool(heads) + bool(_LOADED in codes) + len(banners) + failed > 1
+    banners = {row["text"][:20] for row in rows if row["code"] not in {_HEAD, *telling("loaded")}}
+    return bool(heads) + bool(codes & telling("loaded")) + len(banners) + failed > 1
+
+
+def _strong() -> frozenset[str]:
+    """Codes of which one proves a start."""
+    return telling("resumed") | telling("restarted") | {_RESUMED}
 
 
 def _is_first_of_head(row: Mapping[str, Any]) -> bool:
@@ -183,14 +190,14 @@ def _is_first_of_head(row: Mapping[str, Any]) -> bool:
 def _start(rows: Sequence[Mapping[str, Any]]) -> Start:
     """The start that signs tell of: it stands at the first of them, and what was loaded is in the last that says it."""
     first = rows[0]
-    loads = [row for row in rows if row["code"] in {*_STRONG, _LOADED} and row["code"] != "elastic-restart"]
+    loads = [row for row in rows if row["code"] in {_RESUMED, *telling("resumed"), *telling("loaded")}]
     named = next((row for row in reversed(loads) if row["step"] is not None), loads[-1] if loads else None)
     said = named or first
     return Start(
         first["source"], first["seq"], first["line"], first["byte"], said["t_ns"] or first["t_ns"],
         None if named is None else named["step"], None if named is None else named["path"],
         said["text"] or str(said["code"]), resumed=named is not None,
-        by_launcher={row["code"] for row in rows} & _STRONG == {"elastic-restart"},
+        by_launcher=bool(by := {row["code"] for row in rows} & _strong()) and by <= telling("restarted"),
     )  # fmt: skip
 
 

@@ -15,8 +15,8 @@ from forensics.case.checkpoints import known
 from forensics.case.ranks import world
 from forensics.case.settings import settings
 from forensics.case.trainers import trainers
-from forensics.dialects.advice import Advice, advice, advice_for
 from forensics.knowledge.causes import FIX, Cause, Remedy, causes, filled
+from forensics.knowledge.errors import ErrorLine, row_for, row_of
 from forensics.model import Finding, Shape, Verdict
 from forensics.store.run import Run
 
@@ -33,7 +33,7 @@ class Situation:
 
     on: frozenset[str]
     trainers: frozenset[str]
-    line: Advice | None
+    line: ErrorLine | None
     beside: frozenset[str]
     settings: Mapping[str, Setting]
     values: Mapping[str, str]
@@ -69,14 +69,14 @@ def _advised(run: Run, verdict: Verdict, finding: Finding, findings: Sequence[Fi
     return replace(finding, next=(*told, *filter(_is_command, finding.next))) if told else finding
 
 
-def _line(lead: Finding | None, cause: str) -> Advice | None:
+def _line(lead: Finding | None, cause: str) -> ErrorLine | None:
     """The row of the error line that the lead finding rests on, where that speaks of the cause itself."""
-    told = (advice(e.name or "", e.quote) for e in (lead.evidence if lead is not None else ()))
+    told = (row_of(e.name or "", e.quote) for e in (lead.evidence if lead is not None else ()))
     return next((one for one in told if one is not None and one.cause == cause), None)
 
 
 def _situation(
-    run: Run, verdict: Verdict, lead: Finding | None, line: Advice | None, findings: Sequence[Finding]
+    run: Run, verdict: Verdict, lead: Finding | None, line: ErrorLine | None, findings: Sequence[Finding]
 ) -> Situation:
     checkpoint, onset = verdict.checkpoint, verdict.onset
     rank = verdict.culprits[0] if len(verdict.culprits) == 1 else onset.rank
@@ -90,7 +90,7 @@ def _situation(
         "saved": "" if checkpoint is None else str(checkpoint.step),
         "next": next((step for step in (lead.next if lead is not None else ()) if not _is_command(step)), ""),
         "show_nan": next((one.nan.show for one in trainers(run) if one.nan.show), ""),
-        "fix": (line or advice_for(verdict.cause) or _NOTHING).fix,
+        "fix": fixing.fix if (fixing := line or row_for(verdict.cause)) is not None else "",
     }
     states = {"ranks": len(world(run)) > 1, "saves": not known(run).is_empty()}
     return Situation(
@@ -107,14 +107,11 @@ def _is_command(step: str) -> bool:
     return step.startswith(("forensics ", "torchrun "))
 
 
-_NOTHING = Advice("", "", "", "", "", "")
-
-
-def _memory(verdict: Verdict, lead: Finding | None, line: Advice | None) -> str:
+def _memory(verdict: Verdict, lead: Finding | None, line: ErrorLine | None) -> str:
     """Whose memory a verdict speaks of: `host` or `device`; empty for other verdicts."""
     if verdict.shape is not Shape.OOM:
         return ""
-    if (said := line or advice_for(verdict.cause)) is not None:
+    if (said := line or row_for(verdict.cause)) is not None:
         return "host" if said.family == _HOST_FAMILY else "device"
     told = (MEANINGS.get(e.name or "") for e in (lead.evidence if lead is not None else ()))
     first = next((meaning for meaning in told if meaning is not None), None)
@@ -137,7 +134,7 @@ def _fits(remedy: Remedy, now: Situation) -> bool:
     asked = (
         (remedy.on, now.on),
         (remedy.trainer, now.trainers),
-        (remedy.line, frozenset({now.line.line} if now.line is not None else ())),
+        (remedy.line, frozenset({now.line.id} if now.line is not None else ())),
         (remedy.beside, now.beside),
     )
     return all(not wanted or present.intersection(wanted) for wanted, present in asked)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from forensics.dialects.events import signatures
 from forensics.knowledge.backends import backends
 from forensics.knowledge.causes import FIX, Cause, causes
+from forensics.knowledge.errors import by_id, table
 from forensics.knowledge.settings import settings
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ VALUES = {"run", "step", "rank", "ranks", "checkpoint", "saved", "next", "fix", 
 
 
 def of_lines() -> set[str]:
-    return {row.cause for row in signatures.table() if row.role != "benign" and row.shape}
+    return {row.cause for row in table() if row.role != "benign" and row.shape}
 
 
 def of_rules() -> set[str]:
@@ -97,7 +97,7 @@ def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> Non
         assert remedy.setting in known | {""}
         assert set(remedy.on) <= places
         assert set(remedy.beside) <= set(causes())
-        assert set(remedy.line) <= set(signatures.by_id())
+        assert set(remedy.line) <= set(by_id())
         assert bool(remedy.setting) or not (remedy.unless or remedy.within or remedy.where)
         for pattern in (remedy.unless, remedy.where):
             re.compile(pattern)

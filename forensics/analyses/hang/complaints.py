@@ -16,6 +16,8 @@ from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.launchers import follows
 from forensics.case.errors.timeline import is_before
+from forensics.knowledge.errors import speaking_of, starting, telling
+from forensics.knowledge.signals import is_silent
 from forensics.store.run import Run
 
 #: Lines of one failure block that a launcher prints, its stack included.
@@ -61,27 +63,19 @@ def _complaints(run: Run) -> Complaints:
     for failure in placed(run):
         if failure.weight in (Weight.WRAPPER, Weight.STOP):
             continue
-        if failure.code in _TOLD or _consequence(run, failure) or _of_teardown(failure, stalled):
+        if failure.code in speaking_of("another") or _consequence(run, failure) or _of_teardown(failure, stalled):
             continue
         kind = late if failure.shape == "hang" else own if failure.weight >= Weight.ECHO else closed
         if failure.rank is None:
             unplaced.append(failure)
-        elif kind is not own or not failure.cause.startswith(_KILLED):
+        elif kind is not own or not is_silent(failure.cause):
             kind.setdefault(failure.rank, failure)
     return Complaints(closed, late, own, tuple(unplaced))
 
 
-#: A rank that another one asks for its dump says nothing of its own state.
-_TOLD = frozenset({"nccl-dump-told"})
-#: Errors of a group that starts while the one before it still holds its place.
-_AT_START = frozenset({"port_in_use", "eaddrinuse", "rendezvous_failed"})
-#: What an exit code says is told by the exits, not by the rank itself.
-_KILLED = "silent_death_"
-
-
 def _consequence(run: Run, failure: Failure) -> bool:
     """Whether it complains of peers, or of its start, in a group that was started after the run had failed."""
-    said = failure.shape == "hang" or failure.weight <= Weight.CLOSED or failure.cause in _AT_START
+    said = failure.shape == "hang" or failure.weight <= Weight.CLOSED or failure.cause in starting()
     return said and follows(run, failure.source, failure.at, failure.t_ns)
 
 
@@ -95,7 +89,9 @@ def _of_teardown(failure: Failure, stalled: Sequence[Failure]) -> bool:
 def _blocks(run: Run) -> dict[str, tuple[list[int], list[int]]]:
     rows = (
         run.scan("events")
-        .filter((pl.col("code") == "elastic-rank") & pl.col("rank").is_not_null() & pl.col("line").is_not_null())
+        .filter(
+            pl.col("code").is_in(telling("rank_of_block")) & pl.col("rank").is_not_null() & pl.col("line").is_not_null()
+        )
         .sort("source", "line")
         .select("source", "line", "rank")
         .collect()

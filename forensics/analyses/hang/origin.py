@@ -11,7 +11,8 @@ import polars as pl
 
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
-from forensics.case.errors.launchers import ASKED, KILLED, PLAIN, GroupEnd, last_end
+from forensics.case.errors.launchers import GroupEnd, last_end
+from forensics.knowledge.signals import signal_of
 from forensics.store.run import Run
 
 
@@ -22,7 +23,7 @@ def unexplained_exit(run: Run) -> GroupEnd | None:
 
 def _unexplained_exit(run: Run) -> GroupEnd | None:
     end = last_end(run)
-    if end is None or end.code in ASKED | KILLED | (PLAIN - {1}):
+    if end is None or signal_of(end.code) is not None:
         return None
     return None if any(_explains(run, failure, end) for failure in standing(run)) else end
 
@@ -36,7 +37,7 @@ def is_disputed(run: Run, end: GroupEnd) -> bool:
 def _explains(run: Run, failure: Failure, end: GroupEnd) -> bool:
     if failure.weight == Weight.WRAPPER or end.before(failure.source, failure.at, failure.t_ns):
         return False
-    if failure.weight == Weight.CLOSED and (end.code not in PLAIN or _has_its_own_log(run, end)):
+    if failure.weight == Weight.CLOSED and (not end.is_plain or _has_its_own_log(run, end)):
         return failure.rank is None or failure.rank == end.rank
     return True
 

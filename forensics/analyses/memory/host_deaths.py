@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
+from forensics.case.errors.exits import cause_of
 from forensics.case.errors.failures import Failure, standing
-from forensics.case.errors.kinds import KILLED, Weight
+from forensics.case.errors.kinds import Weight
 from forensics.store.run import Run
 
+#: The cause of a process that SIGKILL ended, sender unknown.
+KILLED = cause_of(-9)
 Meaning = Literal["memory", "scheduler", "tear-down", "unknown"]
 
 

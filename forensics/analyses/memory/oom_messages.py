@@ -9,9 +9,9 @@ device or more.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Literal
 
 import polars as pl
@@ -20,35 +20,20 @@ from forensics.analyses.memory._oom_clauses import Sizes, sizes_of
 from forensics.case.errors.attributes import attributes
 from forensics.case.errors.failures import Failure, failures
 from forensics.case.last_steps import last_step
+from forensics.knowledge.errors import telling
+from forensics.knowledge.phases import phase_of
 from forensics.model import Locator
 from forensics.store.run import Run
 
 Where = Literal["device", "host"]
-Phase = Literal["loading", "forward", "backward", "optimizer", "evaluation", "generation", "checkpoint", "unknown"]
 Reading = Literal["fragmentation", "full", "limit", "others", "unknown"]
 _MOST = 4000
 #: Messages of one rank within so many lines that print no numbers of their own belong to the one before.
 _NEAR_LINES = 60
 #: Of the device, from which the part of other processes is worth saying (they leave too little room for a job).
 _OTHERS_SHARE = 0.1
-_DETAILS = "oom-detail"
 _ENOUGH = 3
-#: Words in a path or a function of the frame that raised, and the phase that they mean; the first that fits.
-#: `eval_frame` is how CPython calls what runs a frame (PEP 523), and torch.compile's file of that name: no evaluation.
-_PHASES: tuple[tuple[Phase, re.Pattern[str]], ...] = (
-    (
-        "evaluation",
-        re.compile(
-            r"(?i)\b(?:eval(?!_frame)\w*|valid\w*|test_step|prediction_step|compute_metrics)\b|_eval(?!_frame)|evaluat"
-        ),
-    ),
-    ("generation", re.compile(r"(?i)generat|rollout|sample\b|inference|decod")),
-    ("backward", re.compile(r"(?i)backward|autograd")),
-    ("optimizer", re.compile(r"(?i)optim|adam|\bstep\b.*optim|zero_grad|foreach")),
-    ("checkpoint", re.compile(r"(?i)save_|state_dict|serialization")),
-    ("loading", re.compile(r"(?i)from_pretrained|load_|init_weights|\bto\b \(|_apply|__init__|materialize")),
-    ("forward", re.compile(r"(?i)forward|functional|linear|attention|loss|_call_impl")),
-)
+_OOM, _HOST, _TRACEBACK = "oom", "host_out_of_memory", "traceback"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +51,7 @@ class OomMessage:
     step: int | None
     t_ns: int | None
     where: Where
-    phase: Phase
+    phase: str
     sizes: Sizes
     quote: str
     survived: str = ""
@@ -100,29 +85,27 @@ def oom_messages(run: Run) -> tuple[OomMessage, ...]:
 def _messages(run: Run) -> tuple[OomMessage, ...]:
     judged = {(f.source, f.at): f for f in failures(run)}
     kept: list[OomMessage] = []
-    for row in _rows(run).iter_rows(named=True):
+    for row in islice(_rows(run, judged), _MOST):
         one = _message(row, last_step(run, row["source"], row["order"], row["t_ns"], row["rank"]), judged)
         if one is not None:
             _add(kept, one)
     return tuple(kept)
 
 
-def _rows(run: Run) -> pl.DataFrame:
-    """Events that speak of memory: signatures of that shape, and tracebacks that end in such an exception."""
-    attrs = pl.col("attrs")
-    memory = attrs.str.contains(r'"shape":\s*"oom"').fill_null(value=False)
-    raised = (pl.col("code") == "traceback") & attrs.str.contains(
-        r"OutOfMemoryError|[Oo]ut of memory|RESOURCE_EXHAUSTED|ResourceExhausted|MemoryError|ALLOC_FAILED|bad_alloc"
-        r"|allocate memory|exceed allowed memory"
-    ).fill_null(value=False)
-    return (
+def _rows(run: Run, judged: Mapping[tuple[str, int], Failure]) -> Iterator[dict[str, Any]]:
+    """Events that speak of memory: lines of that shape, and tracebacks that are judged so."""
+    memory = pl.col("attrs").str.contains(r'"shape":\s*"oom"').fill_null(value=False)
+    rows = (
         run.scan("events")
-        .filter(memory | raised)
+        .filter(memory | (pl.col("code") == _TRACEBACK))
         .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
         .sort("source", "order", "seq", maintain_order=True)
-        .head(_MOST)
         .collect()
     )
+    for row in rows.iter_rows(named=True):
+        failure = judged.get((row["source"], row["order"]))
+        if row["code"] != _TRACEBACK or (failure is not None and failure.shape == _OOM):
+            yield row
 
 
 def _message(
@@ -140,6 +123,7 @@ def _message(
         return None
     code = str(row["code"])
     step = row["step"] if row["step"] is not None else before
+    cause = failure.cause if code == _TRACEBACK and failure is not None else attrs.get("cause", "")
     return OomMessage(
         source=row["source"],
         locator=Locator(line=row["line"], byte=row["byte"]),
@@ -148,28 +132,12 @@ def _message(
         rank=row["rank"] if row["rank"] is not None or failure is None else failure.rank,
         step=step,
         t_ns=row["t_ns"],
-        where=_where(code, attrs, text),
+        where="host" if cause == _HOST else "device",
         phase=phase_of(attrs.get("frame", "")),
         sizes=sizes,
         quote=row["text"] or "",
         survived=failure.cleared if failure is not None else "",
     )
-
-
-def _where(code: str, attrs: Mapping[str, str], text: str) -> Where:
-    if code == "traceback":
-        raised = attrs.get("exc", "").rsplit(".", 1)[-1]
-        host = raised in {"MemoryError", "ArrayMemoryError"} or "CPUAllocator" in text or "memory: you tried" in text
-        return "host" if host or re.search(r"DataLoader worker|Cannot allocate memory", text) else "device"
-    return "host" if attrs.get("cause") == "host_out_of_memory" else "device"
-
-
-def phase_of(frame: str) -> Phase:
-    """Tell the phase of training from the frame that raised; `unknown` when nothing in it says so."""
-    for phase, words in _PHASES:
-        if words.search(frame) is not None:
-            return phase
-    return "unknown"
 
 
 def _add(kept: list[OomMessage], one: OomMessage) -> None:
@@ -180,7 +148,7 @@ def _add(kept: list[OomMessage], one: OomMessage) -> None:
             continue
         near = abs(one.at - other.at) <= _NEAR_LINES
         same = one.at == other.at or _alike(one.sizes, other.sizes)
-        part = near and (not one.sizes.known or not other.sizes.known or one.code == _DETAILS)
+        part = near and (not one.sizes.known or not other.sizes.known or one.code in telling("oom_numbers"))
         if same or part:
             kept[i] = _joined(other, one)
             return
@@ -198,5 +166,5 @@ def _joined(a: OomMessage, b: OomMessage) -> OomMessage:
     names = Sizes.__slots__
     sizes = Sizes(**{n: getattr(a.sizes, n) if getattr(a.sizes, n) is not None else getattr(b.sizes, n) for n in names})
     phase = a.phase if a.phase != "unknown" else b.phase
-    count = a.copies + (b.code != _DETAILS)
+    count = a.copies + (b.code not in telling("oom_numbers"))
     return replace(a, sizes=sizes, phase=phase, survived=a.survived or b.survived, copies=count)

@@ -10,11 +10,12 @@ import polars as pl
 
 from forensics.analyses.nan.series import Candidate, Status, step_after
 from forensics.case.end_markers import ends_the_log, last_lines
-from forensics.case.errors.kinds import of_exception
+from forensics.case.errors.kinds import Weight, of_exception, of_line
 from forensics.case.evidence import Row, attributes
 from forensics.case.last_steps import last_step
 from forensics.case.nonfinite import watched
 from forensics.case.steps import SERIES
+from forensics.knowledge.errors import telling
 from forensics.store.run import Run
 
 #: So many finite losses after a detector's last line mean that training went on; so many lines at most are a stumble.
@@ -23,12 +24,8 @@ _STUMBLES = 3
 _NAN_SHAPE = r'"shape":\s*"nan"'
 _BLAMED = r'"role":\s*"(?:root|symptom)"'
 _MAY_BE_NAN = r"(?i)nan\b|inf\b|finite|FloatingPoint|probability tensor|NanLoss|(?:found|has) invalid values"
-#: A traceback, and an exception's line without one.
-_EXCEPTIONS = ("traceback", "py-exception-terminal")
 #: A detector's own words for when it fired.
 _WHEN = re.compile(r"(?i)\b(?:iter(?:ation)?|(?:global[_ ])?step)\b\s*(?:number|no\.?)?\s*[=#:]?\s*(\d{1,12})\b")
-#: Anomaly mode prints a forward traceback for every error in the backward pass, not only for NaN.
-_ANY_ERROR = ("anomaly-forward-op",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +64,23 @@ def _dialect_lines(run: Run) -> Iterator[_Line]:
 def _errors(run: Run) -> Iterator[_Line]:
     """Signatures that speak of NaN as an error, and exceptions whose words do."""
     attrs, code = pl.col("attrs").fill_null(""), pl.col("code")
-    signed = attrs.str.contains(_NAN_SHAPE) & attrs.str.contains(_BLAMED) & ~code.is_in(_ANY_ERROR)
-    raised = code.is_in(_EXCEPTIONS) & attrs.str.contains(_MAY_BE_NAN)
+    signed, alone = attrs.str.contains(_NAN_SHAPE) & attrs.str.contains(_BLAMED), telling("exception")
+    raised = code.is_in(["traceback", *alone]) & attrs.str.contains(_MAY_BE_NAN)
     rows = run.scan("events").filter((signed | raised) & ~code.str.ends_with(".nan")).sort("source", "seq").collect()
     last = last_lines(run)
     told = set(rows.filter(code == "traceback").select("source", "line").iter_rows())
     for row in rows.iter_rows(named=True):
         said = attributes(row)
         message = said.get("message", said.get("msg", ""))
-        if row["code"] in _EXCEPTIONS and of_exception(said.get("exc", ""), message)[1] != "nan":
+        lone = row["code"] in alone
+        raises = lone or row["code"] == "traceback"
+        judged = of_exception(said.get("exc", ""), message) if raises else of_line(row["code"], said)
+        if judged is None or judged[1] != "nan":
             continue
-        lone = row["code"] == "py-exception-terminal"
         place = (row["source"], row["line"])
         if lone and (place in told or not ends_the_log(*place, last)):
             continue
-        echo = "probability tensor" in (row["text"] or "")
-        yield _Line(_timed(row), row["line"] or row["seq"] or 0, echo=echo)
+        yield _Line(_timed(row), row["line"] or row["seq"] or 0, echo=judged[0] == Weight.ECHO)
 
 
 def _timed(row: Row) -> Row:

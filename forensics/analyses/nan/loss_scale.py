@@ -6,11 +6,8 @@ import polars as pl
 
 from forensics.case.joined.stores import counted
 from forensics.case.steps import ordered
+from forensics.knowledge.errors import telling
 from forensics.store.run import Run
-
-#: Signature events that announce a skipped update or a scale at its floor.
-OVERFLOW_CODES = ("ds-overflow", "fairseq-overflow", "apex-overflow")
-FLOOR_CODES = ("ds-min-scale", "ds-scale-at-one", "fairseq-min-scale")
 
 
 def scale(run: Run) -> pl.DataFrame:
@@ -23,13 +20,13 @@ def scale(run: Run) -> pl.DataFrame:
 def overflows(events: pl.LazyFrame) -> pl.DataFrame:
     """Event rows that announce a skipped update, one per line, in file order."""
     code = pl.col("code")
-    rows = events.filter(code.str.ends_with(".overflow") | code.is_in(OVERFLOW_CODES))
+    rows = events.filter(code.str.ends_with(".overflow") | code.is_in(telling("skipped_update")))
     return rows.sort("source", "seq").collect().unique(("source", "line", "byte"), keep="first", maintain_order=True)
 
 
 def floors(events: pl.LazyFrame) -> pl.DataFrame:
     """Event rows that say that the scale is at its minimum, in file order."""
-    return events.filter(pl.col("code").is_in(FLOOR_CODES)).sort("source", "seq").collect()
+    return events.filter(pl.col("code").is_in(telling("scale_at_floor"))).sort("source", "seq").collect()
 
 
 def skipped(run: Run) -> pl.DataFrame:

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from forensics.case.errors.kinds import Weight
+from forensics.case.errors.kinds import UNKNOWN, Weight, of_line
+from forensics.knowledge.errors import by_id
 
 #: The cause of an error of which nothing is known but its class.
-ANY = "uncaught_exception"
+ANY = UNKNOWN[2]
 _TRACEBACK_LINES = 400
 #: A message of several lines is over after so many.
 _MESSAGE_LINES = 6
 #: A line's usual length, where a source knows bytes only.
 _LINE_BYTES = 120
 _NEAR_EVENTS = 12
-#: `srun` ends a step within so many lines of its own words about the task that failed.
-_STEP_LINES = 60
-#: Ends of a task that the end of its step explains.
-_SENT = ("Terminated", "Killed", "Hangup", "User defined signal")
-#: Codes whose following lines may say more, and the causes that say too little.
-_TELLS_MORE = frozenset({"traceback", "py-exception-terminal", "cpp-terminate", "cpp-terminate-mac"})
-_UNTOLD = frozenset({ANY, "native_exception"})
-#: CANN's error codes are further lines of the message of the exception that they explain.
-_CODED = frozenset({"hccl-notify"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +25,7 @@ class Failure:
 
     `stack`: frames of a traceback, innermost first; `head`: the line where it begins; `caught`: a function of the
     program printed it, and no entry of the program was left. Of `cleared`,
-    `progress`: it was caught; `earlier`: it ended an earlier run in the same file; `success`: the run's own success
+    `progress`: it was caught; `earlier`: it ended an earlier run in the same file; `finished`: the run's own success
     marker follows it; `recurring`: the program raised it again and again and printed on; `teardown`: it follows the
     success marker; `freed`: a warning that was taken back.
     """
@@ -67,17 +60,23 @@ def merged(found: Iterable[Failure]) -> tuple[Failure, ...]:
     """Give a traceback the judgement of a signature that stands in its own last line, and drop that signature."""
     rows = list(found)
     taken: set[int] = set()
-    named = {i: _with_signature(f, i, rows, taken) for i, f in enumerate(rows) if f.code in _TELLS_MORE}
+    named = {i: _with_signature(f, i, rows, taken) for i, f in enumerate(rows) if _opens(f)}
     return tuple(_placed(named.get(i, failure), rows) for i, failure in enumerate(rows) if i not in taken)
 
 
 def _placed(failure: Failure, rows: list[Failure]) -> Failure:
-    """Take a cancelled step for an echo where a task of it had failed before."""
-    if failure.code != "slurm-step-cancel":
+    """Judge a line by what it means behind an earlier one, where its row says so and one stands there."""
+    row = by_id().get(failure.code)
+    after = row.after if row is not None else None
+    means = of_line(after.means, {}) if after is not None else None
+    if after is None or means is None:
         return failure
-    exits = [f for f in rows if f.code == "srun-exit" and f.source == failure.source]
-    followed = any(0 < failure.at - f.at <= _STEP_LINES and not any(map(f.quote.__contains__, _SENT)) for f in exits)
-    return replace(failure, shape="crash", weight=Weight.WRAPPER, cause="step_aborted") if followed else failure
+    unless = re.compile(after.unless or "(?!)")
+    earlier = [f for f in rows if f.code == after.line and f.source == failure.source]
+    if not any(0 < failure.at - f.at <= after.within and not unless.search(f.quote) for f in earlier):
+        return failure
+    weight, shape, cause = means
+    return replace(failure, shape=shape, weight=weight, cause=cause)
 
 
 def _with_signature(failure: Failure, i: int, rows: list[Failure], taken: set[int]) -> Failure:
@@ -88,9 +87,9 @@ def _with_signature(failure: Failure, i: int, rows: list[Failure], taken: set[in
             continue
         if _inside(failure, other) or (_within(failure, other, _TRACEBACK_LINES) and said and said in other.quote):
             taken.add(j)
-            if failure.cause in _UNTOLD and other.weight >= Weight.CLOSED:
+            if _says_little(failure) and other.weight >= Weight.CLOSED:
                 failure = _judged_as(failure, other)
-        elif failure.cause in _UNTOLD and _goes_on(failure, other):
+        elif _says_little(failure) and _goes_on(failure, other):
             taken.add(j)
             failure = _judged_as(failure, other)
     return failure
@@ -115,4 +114,17 @@ def _within(failure: Failure, other: Failure, lines: int) -> bool:
 def _goes_on(failure: Failure, other: Failure) -> bool:
     """Whether a signature stands in the lines that an exception's message goes on with, by the same rank."""
     after = other.at > failure.at and other.rank == failure.rank and _within(failure, other, _MESSAGE_LINES)
-    return after and (other.weight == Weight.OWN or other.code in _CODED)
+    row = by_id().get(other.code)
+    return after and (other.weight == Weight.OWN or (row is not None and row.continues))
+
+
+def _opens(failure: Failure) -> bool:
+    """Whether lines below may say more of it."""
+    row = by_id().get(failure.code)
+    return failure.code == "traceback" or (row is not None and row.opens)
+
+
+def _says_little(failure: Failure) -> bool:
+    """Whether nothing is known of it but its class."""
+    row = by_id().get(failure.code)
+    return failure.cause == ANY or (row is not None and row.opens and failure.cause == row.cause)

@@ -73,8 +73,8 @@ def cleared(  # noqa: PLR0913 - what is known of the run's end, each by its name
     if success is not None:
         return _after_success(failure, success)
     if failure.caught and reached and unreported and not end.steps_of(failure.source).at:
-        return "success"  # an uncaught error would have been printed from the program's entry on
-    return "success" if _ended_well_elsewhere(failure, end, goes_on=goes_on, unreported=unreported) else ""
+        return "finished"  # an uncaught error would have been printed from the program's entry on
+    return "finished" if _ended_well_elsewhere(failure, end, goes_on=goes_on, unreported=unreported) else ""
 
 
 def alike(failure: Judged) -> tuple[str, str]:
@@ -156,4 +156,4 @@ def _after_success(failure: Judged, success: Mark) -> str:
     if before or success.source != failure.source:
         echo = failure.weight == Weight.ECHO and failure.head is None
         return "teardown" if echo or failure.aside or failure.weight <= Weight.STOP else ""
-    return "" if failure.weight == Weight.STOP else "success"
+    return "" if failure.weight == Weight.STOP else "finished"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -18,37 +17,13 @@ import polars as pl
 from forensics.case.errors.attributes import attributes
 from forensics.case.errors.launchers import last_end, of_later_group
 from forensics.case.rank_spans import listed
+from forensics.dialects.events.elastic import FAILURE
+from forensics.knowledge.errors import telling
+from forensics.knowledge.signals import code_of, signal_of
 from forensics.store.run import Run
 
 #: The cause of a process that ended by an exit code and said nothing.
 NONZERO = "exit_nonzero"
-#: How launchers write the signal that ended a task, and the exit code that it is (signal(7)).
-_SIGNALS: Mapping[str, int] = MappingProxyType(
-    {
-        "Hangup": -1,
-        "Illegal instruction": -4,
-        "Trace/breakpoint trap": -5,
-        "Aborted": -6,
-        "Bus error": -7,
-        "Floating point exception": -8,
-        "Killed": -9,
-        "Out Of Memory": -9,
-        "Segmentation fault": -11,
-        "Terminated": -15,
-    }
-)
-#: Causes of processes that said nothing, by the code that a launcher tells (negative) or a shell (128 + the signal).
-SIGNALS: Mapping[int, str] = MappingProxyType(
-    {
-        **dict.fromkeys((-9, 137), "silent_death_sigkill"),
-        **dict.fromkeys((-11, 139), "silent_death_segv"),
-        **dict.fromkeys((-7, 135), "silent_death_sigbus"),
-        **dict.fromkeys((-4, -5, -8, 132, 133, 136), "silent_death_signal"),
-    }
-)
-#: An abort: a watchdog's, when a rank waited too long, or the program's own (a failed assertion, a C++ exception).
-ABORTED = frozenset({-6, 134})
-_TABLE, _TASKS, _MPI, _FORCED = "elastic-failure", "srun-exit", "mpi-rank-died", "agent-forces"
 #: No node has more workers.
 _NODE_RANKS = 128
 
@@ -101,7 +76,8 @@ def cause_of(code: int) -> str:
     """Give the cause of a process that said nothing and ended with a code."""
     if code == 0:
         return "early_exit"
-    return "silent_death_signal" if code in ABORTED else SIGNALS.get(code, NONZERO)
+    signal = signal_of(code)
+    return NONZERO if signal is None or signal.way == "asked" else signal.cause
 
 
 def exits(run: Run) -> Exits:
@@ -110,16 +86,16 @@ def exits(run: Run) -> Exits:
 
 
 def _exits(run: Run) -> Exits:
-    rows = run.scan("events").filter(pl.col("code").is_in([_TABLE, _TASKS, _MPI, _FORCED])).sort(
-        "source", "line", "seq"
-    ).collect()  # fmt: skip
+    forcing = telling("forced")
+    wanted = pl.col("code").is_in([FAILURE, *forcing, *telling("exit_of_tasks"), *telling("exit_by_signal")])
+    rows = run.scan("events").filter(wanted).sort("source", "line", "seq").collect()
     told = [(row, attributes(row["attrs"])) for row in rows.iter_rows(named=True)]
-    forced = {attrs.get("pid") for row, attrs in told if row["code"] == _FORCED}
-    tables = any(row["code"] == _TABLE for row, _ in told)
+    forced = {attrs.get("pid") for row, attrs in told if row["code"] in forcing}
+    tables = any(row["code"] == FAILURE for row, _ in told)
     found: dict[int, Exit] = {}
     for row, attrs in told:
         # under torchrun a task of srun is an agent and no rank
-        if (row["code"] == _TASKS and tables) or of_later_group(run, row["source"], row["line"]):
+        if (tables and row["code"] in telling("exit_of_tasks")) or of_later_group(run, row["source"], row["line"]):
             continue
         for end in _ends(row, attrs):
             found.setdefault(end.rank, replace(end, forced=attrs.get("pid") in forced))
@@ -142,10 +118,10 @@ def _exits(run: Run) -> Exits:
 
 def _ends(row: Mapping[str, Any], attrs: Mapping[str, str]) -> Iterator[Exit]:
     """Give the ends that one line or block tells; none where it names no code or no rank."""
-    if row["code"] == _TASKS:
-        code = _SIGNALS.get(attrs.get("what", "")) if "rc" not in attrs else int(attrs["rc"])
+    if row["code"] in telling("exit_of_tasks"):
+        code = code_of(attrs.get("what", "")) if "rc" not in attrs else int(attrs["rc"])
         ranks = listed(attrs.get("tasks", ""))
-    elif row["code"] == _MPI:
+    elif row["code"] in telling("exit_by_signal"):
         code, ranks = -int(attrs.get("signal", "0")), listed(attrs.get("rank", ""))
     else:
         code = int(attrs["exitcode"]) if "exitcode" in attrs else None

@@ -20,28 +20,23 @@ from forensics.case.errors._failure import ANY, Failure, merged
 from forensics.case.errors._survival import alike, cleared, recurring, started_again
 from forensics.case.errors.attributes import attributes
 from forensics.case.errors.exits import NONZERO, exits
-from forensics.case.errors.kinds import Weight, final_codes, of_exception, of_signature
+from forensics.case.errors.kinds import Weight, of_exception, of_line, of_lone_line
 from forensics.case.ranks import stated
-from forensics.dialects.events.signatures import by_id
+from forensics.knowledge.errors import by_id, final, telling
+from forensics.knowledge.signals import signal_of
 from forensics.store.run import Run
 
 _MAX_EVENTS = 20_000
-#: A line of torchrun's failure blocks: the rank of the exit code that stands a line or two below it.
-_BLOCK_RANK = "elastic-rank"
 _BLOCK_EXIT = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
 _BLOCK_LINES = 4
-#: Codes that are judged by more than their role.
-_RAISED = ("traceback", "py-exception-terminal")
-_UNSIGNED = (*_RAISED, "wandb.exit", _BLOCK_RANK, *final_codes())
+_EXIT_RECORD = "wandb.exit"
+#: What W&B records after an interrupt from the keyboard, and the shell's code for it.
+_INTERRUPTED = {"255": "130"}
 _CUT = "traceback_cut_short"
 #: Files in which a tracker's own service logs its own troubles, none of which ends a run.
 _OWN_LOGS = r"(?:^|/)logs/debug(?:-internal|-core)?\.log$|(?:^|/)debug-(?:internal|core)\.log$"
-#: XLA warns of a thread that may be stuck, and says so when it goes on.
-_MAY_BE_STUCK = "xla-rendezvous"
 #: A warning of Python's own: the program went on.
 _WARNED = re.compile(r"^[^\"']{0,300}\b(?:User|Runtime|Future|Deprecation|Resource|Import)Warning: ")
-#: Python prints these without a traceback when the program itself cannot be read.
-_STARTUP = frozenset({"SyntaxError", "IndentationError", "TabError"})
 
 
 def failures(run: Run) -> tuple[Failure, ...]:
@@ -53,13 +48,13 @@ def _failures(run: Run) -> tuple[Failure, ...]:
     found = merged(_judged(run))
     if not found:
         return ()
-    end, freed = marks_of(run), _freed(run) if any(f.code == _MAY_BE_STUCK for f in found) else {}
+    end, taken_back = marks_of(run), _taken_back(run, found)
     last, again = last_lines(run), recurring(found)
     unreported = not any(f.weight == Weight.WRAPPER and f.cause != _CUT for f in found)
     tried, reached = attempts(run), any(f.caught for f in found) and ending(run).reach.is_reached
 
     def why(failure: Failure) -> str:
-        if failure.code == _MAY_BE_STUCK and failure.at < freed.get(failure.source, -1):
+        if failure.at < taken_back.get((failure.source, failure.code), -1):
             return "freed"
         if tried.is_over(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns):
             return "earlier"
@@ -82,9 +77,9 @@ def _failures(run: Run) -> tuple[Failure, ...]:
         )
 
     judged = tuple(replace(f, cleared=why(f)) for f in found)
-    over = {alike(f) for f in judged if f.cleared == "success" and f.exception and unreported}
+    over = {alike(f) for f in judged if f.cleared == "finished" and f.exception and unreported}
     # what one rank got over, the others did too, though only one of them says that the run finished
-    return tuple(replace(f, cleared="success") if not f.cleared and alike(f) in over else f for f in judged)
+    return tuple(replace(f, cleared="finished") if not f.cleared and alike(f) in over else f for f in judged)
 
 
 def _left_behind(failure: Failure, tried: Attempts, end: Marks) -> bool:
@@ -93,12 +88,17 @@ def _left_behind(failure: Failure, tried: Attempts, end: Marks) -> bool:
     return later and tried.judged.number > 0 and tried.judged.ended and failure.source not in tried.cuts
 
 
-def _freed(run: Run) -> dict[str, int]:
-    """Give the last place of each source where XLA takes its warning of a stuck thread back."""
-    rows = run.scan("events").filter(pl.col("code") == "xla-freed").with_columns(
-        at=pl.coalesce("line", "byte", "seq").fill_null(0)
-    )  # fmt: skip
-    return dict(rows.group_by("source").agg(pl.col("at").max()).collect().iter_rows())
+def _taken_back(run: Run, found: Iterable[Failure]) -> dict[tuple[str, str], int]:
+    """Give the last place of each source at which a warning is taken back, by source and the warning's code."""
+    rows = {f.code: by_id()[f.code].taken_back_by for f in found if f.code in by_id()}
+    back = {code: by for code, by in rows.items() if by}
+    if not back:
+        return {}
+    at = pl.coalesce("line", "byte", "seq").fill_null(0).max()
+    told = (
+        run.scan("events").filter(pl.col("code").is_in([*back.values()])).group_by("source", "code").agg(at).collect()
+    )
+    return {(source, code): place for source, by, place in told.iter_rows() for code in back if back[code] == by}
 
 
 def standing(run: Run) -> tuple[Failure, ...]:
@@ -111,14 +111,16 @@ def _events(run: Run) -> pl.DataFrame:
 
     Of two events of one line that of the catalogue comes first: a dialect's own (`kempnerforge.nan`) knows less.
     """
-    trackers_own = pl.col("source").str.contains(_OWN_LOGS) & pl.col("code").is_in(_RAISED)
+    raised = pl.col("code").is_in(["traceback", *telling("exception")])
+    read = pl.col("code").is_in([_EXIT_RECORD, *telling("rank_of_block"), *final()])
+    trackers_own = pl.col("source").str.contains(_OWN_LOGS) & raised
     blamed = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"').fill_null(value=False)
     return (
         run.scan("events")
         .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
         .sort("source", "order", "seq", pl.col("code").str.contains(".", literal=True), maintain_order=True)
         .with_columns(t_ns=pl.col("t_ns").forward_fill().over("source"))
-        .filter((pl.col("code").is_in(_UNSIGNED) | blamed) & ~trackers_own)
+        .filter((raised | read | blamed) & ~trackers_own)
         .head(_MAX_EVENTS)
         .collect()
     )
@@ -133,7 +135,7 @@ def _judged(run: Run) -> Iterator[Failure]:
     of_place = _alone((end.source, end.line, end.rank) for end in ends)
     told = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
     for row in events.iter_rows(named=True):
-        block = row if row["code"] == _BLOCK_RANK else block
+        block = row if row["code"] in telling("rank_of_block") else block
         attrs = _inner(attributes(row["attrs"]))
         exception, message = attrs.get("exc", ""), attrs.get("message", attrs.get("msg", ""))
         at_end = (row["source"], row["line"]) not in told and ends_the_log(row["source"], row["line"], last)
@@ -193,15 +195,11 @@ def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tupl
         return None
     if code == "traceback":
         return of_exception(exception, attrs.get("message", "")) if exception else _of_head(text)
-    if code == "py-exception-terminal":
-        return _of_lone_line(exception, attrs.get("msg", ""), at_end=at_end)
-    if code == "wandb.exit":
+    if code in telling("exception"):
+        return of_lone_line(exception, attrs.get("msg", ""), ends_log=at_end)
+    if code == _EXIT_RECORD:
         return _of_exit(attrs.get("exit_code", ""))
-    known = by_id().get(code)
-    slug = known.cause if known is not None else attrs.get("cause", "")
-    ends = at_end and code in final_codes()
-    found = of_signature(code, "symptom" if ends else role, attrs.get("shape", ""))
-    return (*found, slug or code.replace("-", "_")) if found else None
+    return of_line(code, attrs, ends_log=at_end)
 
 
 def _of_head(text: str) -> tuple[Weight, str, str]:
@@ -211,23 +209,13 @@ def _of_head(text: str) -> tuple[Weight, str, str]:
     return Weight.WRAPPER, "crash", _CUT
 
 
-def _of_lone_line(exception: str, message: str, *, at_end: bool) -> tuple[Weight, str, str] | None:
-    """Judge an exception's line that has no traceback: it counts if it ends a log or kept a program from starting."""
-    if exception.rsplit(".", 1)[-1] in _STARTUP:
-        return Weight.OWN, "crash", "program_did_not_start"
-    if not at_end:
-        return None
-    weight, shape, cause = of_exception(exception, message)
-    return (Weight.ECHO if cause == ANY else weight), shape, cause
-
-
 def _of_exit(code: str) -> tuple[Weight, str, str]:
-    """Judge the code in a W&B exit record, which is 255 after an interrupt; others only say that something failed."""
-    if code in {"130", "255"}:
-        return Weight.STOP, "stopped", "interrupted_by_user"
-    if code == "143":
-        return Weight.STOP, "stopped", "external_termination"
-    return Weight.WRAPPER, "crash", NONZERO
+    """Judge the code in an exit record; one that is no signal's only says that something failed."""
+    told = _INTERRUPTED.get(code, code)
+    signal = signal_of(int(told)) if told.isdigit() else None
+    if signal is None or signal.way != "asked":
+        return Weight.WRAPPER, "crash", NONZERO
+    return Weight.STOP, "stopped", signal.cause
 
 
 def _inner(attrs: dict[str, str]) -> dict[str, str]:

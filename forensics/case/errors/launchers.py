@@ -6,7 +6,6 @@ starts the group anew. What a group without a training step then complains of fo
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,21 +14,18 @@ from typing import Any
 import polars as pl
 
 from forensics.case.end_markers import Marks, marks_of
+from forensics.case.errors.attributes import attributes
 from forensics.case.series import keys_of
+from forensics.dialects.events.elastic import FAILURE
+from forensics.knowledge.errors import telling
+from forensics.knowledge.signals import is_aborted, is_asked, is_killed
 from forensics.store.run import Run
 
 #: A group that logs this many later steps has got over the end before it.
 _STEPS = 3
-_LINE = re.compile(
-    r"failed \(exitcode: (?P<code>-?\d{1,9})\) local_rank: (?P<local>\d{1,6}) \(pid: (?P<pid>\d{1,10})\)"
-)
 _FOLDER = re.compile(r"(?:^|/)attempt_(\d{1,6})/")
-#: Somebody asked the process to end: SIGTERM, SIGINT and SIGHUP, as a signal and as a shell's code.
-ASKED = frozenset({-15, -2, -1, 143, 130, 129})
-#: How a process ends of which a signal disposed without its doing: SIGKILL, SIGSEGV, SIGBUS, SIGILL, SIGFPE.
-KILLED = frozenset({-9, -11, -7, -4, -8, 137, 139, 135, 132, 136})
-#: How a process ends by its own error or abort, which complaints of its peers may have brought about.
-PLAIN = frozenset({1, -6, 134})
+#: How a Python program ends by an exception that nobody caught.
+_ERROR = 1
 #: No node has more devices than this, so that with fewer ranks a local rank is a rank.
 _NODE_RANKS = 16
 
@@ -50,6 +46,7 @@ class GroupEnd:
     local_rank: int
     pid: int
     quote: str
+    name: str
     rank: int | None = None
     attempt: int = 0
     restarted: bool = False
@@ -67,7 +64,12 @@ class GroupEnd:
     @property
     def explains(self) -> bool:
         """Whether complaints about peers that stand after this end follow from it."""
-        return self.code not in ASKED and (self.restarted or self.code not in PLAIN | KILLED)
+        return not is_asked(self.code) and (self.restarted or not (self.is_plain or is_killed(self.code)))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it ended by its own error or abort, which complaints of its peers may have brought about."""
+        return self.code == _ERROR or is_aborted(self.code)
 
 
 def group_ends(run: Run) -> tuple[GroupEnd, ...]:
@@ -119,18 +121,19 @@ def _deciding(ends: Sequence[GroupEnd], ending: Marks, run: Run) -> GroupEnd | N
 
 
 def _group_ends(run: Run) -> tuple[GroupEnd, ...]:
-    said = pl.col("text").str.contains("failed (exitcode: ", literal=True)
-    wanted = said | pl.col("code").is_in(["elastic-failure", "elastic-restart"])
+    code, said, again = pl.col("code"), telling("first_exit"), telling("restarted")
+    wanted = code.is_in([FAILURE, *said, *again])
     rows = run.scan("events").filter(wanted & pl.col("line").is_not_null()).sort("source", "line", "seq").collect()
-    blocks = [_block(row) for row in rows.filter(pl.col("code") == "elastic-failure").iter_rows(named=True)]
+    blocks = [_block(row) for row in rows.filter(code == FAILURE).iter_rows(named=True)]
     told = [block for block in blocks if block]
-    lines = [end for row in rows.filter(said).iter_rows(named=True) if (end := _of_line(row)) is not None]
-    seen = {(end.source, end.pid) for end in lines}
     firsts = [
-        end for block in told if block["first"] and (end := _of_block(block)) and (end.source, end.pid) not in seen
+        _block(row, "local_rank", "exitcode", "pid") for row in rows.filter(code.is_in(said)).iter_rows(named=True)
     ]
-    restarts = rows.filter(pl.col("code") == "elastic-restart").select("source", "line").rows()
-    by_place = {(end.source, end.line): end for end in (*lines, *firsts)}
+    lines = [_of_block(block) for block in firsts if block]
+    seen = {(end.source, end.pid) for end in lines}
+    roots = [_of_block(block) for block in told if block["first"] and (block["source"], block["pid"]) not in seen]
+    restarts = rows.filter(code.is_in(again)).select("source", "line").rows()
+    by_place = {(end.source, end.line): end for end in (*lines, *roots)}
     ends = [by_place[place] for place in sorted(by_place)]
     single = _highest_rank(run) < _NODE_RANKS
     return tuple(_told(end, ends, told, restarts, single=single) for end in ends)
@@ -141,20 +144,12 @@ def _highest_rank(run: Run) -> int:
     return max((rank for rank in highest if rank is not None), default=0)
 
 
-def _of_line(row: Mapping[str, Any]) -> GroupEnd | None:
-    hit = _LINE.search(row["text"])
-    if hit is None:
-        return None
-    code, local, pid = int(hit["code"]), int(hit["local"]), int(hit["pid"])
-    return GroupEnd(row["source"], row["line"], row["t_ns"], code, local, pid, row["text"])
-
-
-def _block(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Rank, local rank, exit code and process of one failure block; empty where one of them is missing."""
+def _block(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Rank, local rank, exit code and process of one failure block or line; empty where one of them is missing."""
+    attrs = attributes(row["attrs"])
     try:
-        attrs: dict[str, str] = json.loads(row["attrs"] or "{}")
-        numbers = {key: int(attrs[key]) for key in ("rank", "local_rank", "exitcode", "pid")}
-    except (KeyError, TypeError, ValueError):
+        numbers = {key: int(attrs[key]) for key in names or ("rank", "local_rank", "exitcode", "pid")}
+    except (KeyError, ValueError):
         return {}
     return {**numbers, "first": "root_cause" in attrs, "row": row, "source": row["source"], "line": row["line"]}
 
@@ -162,7 +157,14 @@ def _block(row: Mapping[str, Any]) -> dict[str, Any]:
 def _of_block(block: Mapping[str, Any]) -> GroupEnd:
     row = block["row"]
     return GroupEnd(
-        row["source"], row["line"], row["t_ns"], block["exitcode"], block["local_rank"], block["pid"], row["text"]
+        row["source"],
+        row["line"],
+        row["t_ns"],
+        block["exitcode"],
+        block["local_rank"],
+        block["pid"],
+        row["text"],
+        row["code"],
     )
 
 
@@ -189,5 +191,5 @@ def _told(
     earlier = end.pid not in {b["pid"] for b in same}
     again = after is not None or any(source == end.source and line > end.line for source, line in restarts)
     others = {b["pid"] for b in table if b["exitcode"] == end.code} - {end.pid}
-    alike = bool(others) and end.code in PLAIN and not (earlier and again)
+    alike = bool(others) and end.is_plain and not (earlier and again)
     return replace(end, rank=rank, attempt=place, restarted=earlier and again, alike=alike)

@@ -16,6 +16,7 @@ import orjson
 import polars as pl
 
 from forensics.dialects.tables import rows
+from forensics.knowledge.errors import telling
 
 SCHEMA = {
     "rank": pl.Int64(), "speaker": pl.Int64(), "group": pl.String(), "seq": pl.Int64(), "op": pl.String(),
@@ -54,7 +55,8 @@ def canonical(op: str) -> str:
 
 def rows_of(events: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """One row for each collective that the events name: `rank` where the message names it, else `speaker` prints it."""
-    found = [row for event in events if event["code"] in _READERS for row in _READERS[event["code"]](event)]
+    readers = {code: read for fact, read in _READERS.items() for code in telling(fact)}
+    found = [row for event in events if event["code"] in readers for row in readers[event["code"]](event)]
     return pl.DataFrame(found, schema=SCHEMA)
 
 
@@ -117,4 +119,10 @@ def _desync(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield _row(event, rank=rank, seq=seq, state=state)
 
 
-_READERS = {"nccl-watchdog": _watchdog, "nccl-flight": _status, "fingerprint": _fingerprint, "desync-lag": _desync}
+#: What reads each fact of a collective that an error line may tell.
+_READERS = {
+    "late_collective": _watchdog,
+    "collective_state": _status,
+    "collective_mismatch": _fingerprint,
+    "lagging_ranks": _desync,
+}

@@ -18,6 +18,8 @@ from forensics.dialects import prefixes
 from forensics.dialects._lines import ANSI, holding
 
 BLOCK = r"^\W*rank\s*: \d{1,7} \(local_rank: \d+\)"
+#: The code of a failure block.
+FAILURE = "elastic-failure"
 STACK = "Stack trace of the failed collective"
 #: One of these stands in every line that `records` looks for.
 NEEDLES = (" (local_rank: ", STACK)
@@ -56,7 +58,7 @@ def _event(row: dict[str, Any], data: bytes, begin: int, chars: int) -> Iterator
     ended = " ".join(attrs[name] for name in ("exitcode", "signal") if name in attrs)
     text = f"rank {attrs['rank']} (local_rank {attrs['local_rank']}) failed: exitcode {ended or '?'}"
     stamped = attrs.get("time", "").replace("_", " ")
-    yield _row("elastic-failure", row, attrs, text[:chars], int(attrs["rank"])) | {"stamped": stamped}
+    yield _row(FAILURE, row, attrs, text[:chars], int(attrs["rank"])) | {"stamped": stamped}
 
 
 def _row(code: str, row: dict[str, Any], attrs: dict[str, str], text: str, rank: int | None) -> dict[str, Any]:

@@ -1,17 +1,9 @@
-"""Error signatures: the lines by which a known failure shows, from `signatures.jsonl`.
-
-Each row has id, shape, family, role (root, symptom, context, benign), cause (a slug), why and fix (one sentence each),
-pattern, needles (literals of which one stands in every hit) and source. It may have a kind (wrapper, closed, echo:
-what it says of another failure than its own), words (what ended the process, or who stopped the run: the rest of a
-sentence), and final (context, but an error where it ends its log).
-"""
+"""The scanner that finds the lines of known failures (`forensics.knowledge.errors`) in a log."""
 
 from __future__ import annotations
 
-import re
 from collections import deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -21,6 +13,7 @@ import polars as pl
 
 from forensics.dialects import _lines
 from forensics.dialects.events.code import SOURCE
+from forensics.knowledge import errors
 
 #: Of one signature in one file the first 200 and the last 50 hits are kept; the rest is counted.
 FIRST_KEPT, LAST_KEPT = 200, 50
@@ -32,43 +25,6 @@ _CHECKED = 2_000
 _STAMP_CHARS = 160
 #: PyTorch's own tag of the global rank, wherever it stands: harnesses put words of their own before it.
 _RANK_TAG = r"\[rank(\d{1,7})\]:"
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """One row of the table; `pattern` is searched in a line that holds one of `needles`."""
-
-    id: str
-    shape: str
-    role: str
-    cause: str
-    why: str
-    fix: str
-    pattern: str
-    needles: tuple[str, ...]
-    family: str = ""
-    source: str = ""
-    kind: str = ""
-    words: str = ""
-    final: bool = False
-
-    @property
-    def compiled(self) -> re.Pattern[str]:
-        """The pattern for Python's engine."""
-        return re.compile(self.pattern)
-
-
-@cache
-def table() -> tuple[Signature, ...]:
-    """All signatures, in the order of the file."""
-    rows = (files("forensics.dialects") / "signatures.jsonl").read_bytes().splitlines()
-    return tuple(Signature(**(row | {"needles": tuple(row["needles"])})) for row in map(orjson.loads, rows))
-
-
-@cache
-def by_id() -> Mapping[str, Signature]:
-    """All signatures by their id."""
-    return {signature.id: signature for signature in table()}
 
 
 @cache
@@ -89,7 +45,7 @@ def literals() -> tuple[str, ...]:
 @cache
 def needles() -> tuple[str, ...]:
     """The needles of all signatures: twice as many as `literals`, but longer."""
-    return tuple(dict.fromkeys(needle for signature in table() for needle in signature.needles))
+    return tuple(dict.fromkeys(needle for signature in errors.lines() for needle in signature.needles))
 
 
 @cache
@@ -105,7 +61,7 @@ class Scanner:
 
     def __init__(self, *, quote_chars: int = 400) -> None:
         """`quote_chars` cuts the text of an event."""
-        self._signatures = table()
+        self._signatures = errors.lines()
         self._needles: dict[str, list[int]] = {}
         for number, signature in enumerate(self._signatures):
             for needle in signature.needles:
@@ -185,7 +141,7 @@ class Scanner:
             "byte": row["byte"],
             "rank": int(rank) if rank.isdigit() and len(rank) < 8 else row["rank"],
             "step": int(attrs["step"]) if attrs.get("step", "").isdigit() and len(attrs["step"]) < 18 else None,
-            "level": {"root": "error", "symptom": "error"}.get(signature.role, "info"),
+            "level": "error" if signature.is_error else "info",
             "code": signature.id,
             "text": quote(row["raw"], hit.start(), self._chars),
             "attrs": orjson.dumps({k: v for k, v in attrs.items() if v}).decode(),

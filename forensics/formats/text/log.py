@@ -15,6 +15,7 @@ import polars as pl
 
 from forensics import registry
 from forensics.dialects import prefixes, sniff
+from forensics.dialects.events import elastic
 from forensics.dialects.reader import Bounds, Reader
 from forensics.errors import NotMine
 from forensics.formats.rows.out import Out
@@ -24,14 +25,13 @@ from forensics.io.blocks import Block, count_lines
 from forensics.io.heap import keep_freed_blocks
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.reading import Opened
+from forensics.knowledge.errors import speaking_of
 from forensics.registry import Sniff, ingester
 
 #: Bytes that are matched at once: what follows from them is about ten times as large while it is laid out.
 PIECE_BYTES = 8 << 20
 #: Smaller files are read before a sieve is made.
 SIEVE_FROM_BYTES = 4 << 20
-#: What a launcher says of a rank, whatever file it stands in.
-_OF_OTHERS = ("elastic-failure", "elastic-rank", "mpi-rank-died", "mpi-signal", "mpi-abort", "ddp-model-mismatch")
 #: A rank as a logger's format writes it, between brackets or bars; `rank=16` of a matrix stands in no such place.
 _TAG = r"(?i)(?:\[|\| ?|\()(?:global_?)?rank[ _:=]{0,2}(\d{1,6})(?:\]| ?\||\))"
 #: Fewer lines than this say nothing of a format.
@@ -127,7 +127,11 @@ def _write(out: Out, tables: dict[str, pl.DataFrame], rank: int | None, attempt:
             frame = rows.with_columns(rank=pl.coalesce("rank", file_rank, "speaker")).drop("speaker")
         elif "rank" in frame.columns and rank is not None:
             own = pl.lit(rank, dtype=pl.Int64)
-            named = pl.col("code").is_in(_OF_OTHERS) if "code" in frame.columns else pl.lit(value=False)
+            named = (
+                pl.col("code").is_in([elastic.FAILURE, *speaking_of("named")])
+                if "code" in frame.columns
+                else pl.lit(value=False)
+            )
             frame = frame.with_columns(rank=pl.when(named).then(pl.col("rank").cast(pl.Int64)).otherwise(own))
         if "attempt" in frame.columns and attempt:
             frame = frame.with_columns(pl.col("attempt") + attempt)

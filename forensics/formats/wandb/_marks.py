@@ -8,7 +8,7 @@ from forensics.io.tolerant_json import dumps
 
 _LEVELS = {"INFO": "info", "WARN": "warning", "ERROR": "error"}
 _CONTEXT = {"role": "context", "shape": ""}
-_SUCCESS = {"role": "benign", "family": "success", "cause": "success"}
+_ENDED = {"role": "benign", "shape": ""}
 
 
 class Marks:
@@ -40,8 +40,8 @@ class Marks:
 
     def exit(self, byte: int, t_ns: int | None, code: int) -> None:
         """Say how the run ended."""
-        attrs = {**(_SUCCESS if code == 0 else _CONTEXT), "exit_code": str(code)}
-        name, level = ("success", "info") if code == 0 else ("wandb.exit", "error")
+        attrs = {**(_ENDED if code == 0 else _CONTEXT), "exit_code": str(code)}
+        name, level = ("wandb.ended", "info") if code == 0 else ("wandb.exit", "error")
         text = f"exit record of the run: exit code {code}"
         self.put(byte, t_ns, code=name, level=level, text=text, attrs=attrs)
 

@@ -56,7 +56,7 @@ _KINDS = 4
 @rule(shape=Shape.CRASH, needs=("events", "metrics"))
 def caught_exception(run: Run) -> Iterator[Finding]:
     """Count the exceptions that were survived."""
-    found = [f for f in failures(run) if f.cleared in {"progress", "success", "recurring"} and f.exception]
+    found = [f for f in failures(run) if f.cleared in {"progress", "finished", "recurring"} and f.exception]
     found = [f for f in found if f.shape == "crash" and f.weight == Weight.OWN]
     if not found:
         return

@@ -32,8 +32,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from forensics.analyses.memory.host_deaths import KILLED
 from forensics.case.errors.failures import Failure, standing
-from forensics.case.errors.kinds import KILLED, death_of
+from forensics.case.errors.kinds import death_of
 from forensics.case.errors.timeline import in_order
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule

@@ -36,7 +36,7 @@ from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight, death_of
 from forensics.case.errors.timeline import in_order
 from forensics.case.ranks import world
-from forensics.dialects.advice import advice
+from forensics.knowledge.errors import row_of
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who
@@ -62,7 +62,7 @@ def uncaught_exception(run: Run) -> Iterator[Finding]:
     all_alike = len(everyone) > 1 and frozenset(ranks_of([f for f in own if _alike(f, first)])) == everyone
     several = len(everyone) > 1 and not all_alike
     whoever = f"all {len(everyone)} ranks" if all_alike else who(first.rank)
-    known = advice(first.code, said(first))
+    known = row_of(first.code, said(first))
     yield uncaught_exception.finding(
         severity=Severity.ERROR,
         confidence=Confidence.HIGH if first.weight == Weight.OWN else Confidence.MEDIUM,
@@ -87,8 +87,6 @@ def _alike(one: Failure, other: Failure) -> bool:
 
 
 def _cause(failure: Failure, *, several: bool) -> str:
-    if failure.cause in {"eaddrinuse", "port_in_use"}:
-        return "port_in_use"
     if failure.cause == "uncaught_exception" and several and failure.rank is not None:
         return "exception_one_rank"
     return failure.cause

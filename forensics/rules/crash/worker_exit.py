@@ -93,5 +93,5 @@ def _evidence(run: Run, end: GroupEnd) -> Iterator[Evidence]:
     for place, one in enumerate([end, *later[:_RELATED]]):
         yield Evidence(
             one.source, Locator(line=one.line), one.quote.strip(), rank=one.rank, t_ns=one.t_ns,
-            name="elastic-exitcode", role=EvidenceRole.RELATED if place else EvidenceRole.PRIMARY,
+            name=one.name, role=EvidenceRole.RELATED if place else EvidenceRole.PRIMARY,
         )  # fmt: skip

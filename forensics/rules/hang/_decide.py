@@ -17,7 +17,7 @@ from forensics.case.errors.kinds import Weight
 from forensics.case.errors.launchers import follows
 from forensics.case.rank_spans import MOST_RANKS
 from forensics.case.ranks import world
-from forensics.dialects.events.signatures import table
+from forensics.knowledge.errors import table
 from forensics.model import Confidence, Shape
 from forensics.rules.hang._clue import Clue, ClueSource
 from forensics.store.run import Run

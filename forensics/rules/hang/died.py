@@ -37,9 +37,10 @@ from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.last_seen import last_seen
 from forensics.analyses.hang.origin import is_disputed, unexplained_exit
 from forensics.analyses.hang.stacks import stacks
-from forensics.case.errors.exits import ABORTED, NONZERO, SIGNALS, Exit, Exits, cause_of, exits
+from forensics.case.errors.exits import NONZERO, Exit, Exits, cause_of, exits
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.ranks import nodes, world
+from forensics.knowledge.signals import is_aborted, is_asked, is_killed
 from forensics.model import Evidence, Finding, Locator, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_seen, shown
@@ -57,7 +58,7 @@ def died(run: Run) -> Iterator[Finding]:
 def clues(run: Run) -> Iterator[Clue]:
     """Deaths by a signal, forced kills and absent ranks."""
     told = exits(run)
-    dead = [e for e in told.by_rank.values() if e.code in SIGNALS and not e.forced]
+    dead = [e for e in told.by_rank.values() if is_killed(e.code) and not e.forced]
     dead += _aborted(run, told)
     stuck = [e for e in told.by_rank.values() if e.forced]
     everyone = world(run)
@@ -86,8 +87,8 @@ def clues(run: Run) -> Iterator[Clue]:
 def _aborted(run: Run, told: Exits) -> list[Exit]:
     """Give the one rank that aborted and complains of no peer, where the launcher ended all others for it."""
     ends = told.by_rank.values()
-    aborted = [e for e in ends if e.code in ABORTED]
-    others = [e for e in ends if e.code not in ABORTED | {-15}]
+    aborted = [e for e in ends if is_aborted(e.code)]
+    others = [e for e in ends if not (is_aborted(e.code) or is_asked(e.code))]
     return [] if len(aborted) != 1 or others or aborted[0].rank in complaints(run).victims else aborted
 
 

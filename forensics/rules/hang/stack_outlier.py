@@ -40,9 +40,10 @@ from collections.abc import Callable, Iterator, Mapping
 from forensics.analyses.hang.collectives import recorded
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.stacks import Stack, stacks
-from forensics.case.errors.exits import SIGNALS, exits
+from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.ranks import world
+from forensics.knowledge.signals import is_killed
 from forensics.model import Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_stack, shown
@@ -131,7 +132,7 @@ def _all_alike(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
 
 def _died(run: Run) -> bool:
     """Whether a rank was ended by a signal that no launcher sends: the others raise wherever they were."""
-    return any(end.code in SIGNALS and not end.forced for end in exits(run).by_rank.values())
+    return any(is_killed(end.code) and not end.forced for end in exits(run).by_rank.values())
 
 
 def _sides(found: Mapping[int, Stack], key: Callable[[Stack], str]) -> list[list[int]]:

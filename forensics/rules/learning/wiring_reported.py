@@ -33,26 +33,22 @@ from collections.abc import Iterator
 import polars as pl
 
 from forensics.case.evidence import event_evidence
+from forensics.knowledge.errors import by_id, telling
 from forensics.model import Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules.learning.no_decrease import NEXT
 from forensics.store.run import Run
 
-_CODES = {
-    "no-trainable-params": "the log says that no parameter is trainable",
-    "one-batch-not-learned": "the log says that a handful of examples could not be learned by heart",
-}
-
 
 @rule(shape=Shape.LEARNING, needs=("events",))
 def wiring_reported(run: Run) -> Iterator[Finding]:
     """Find the first line of each kind."""
-    rows = run.scan("events").filter(pl.col("code").is_in(list(_CODES))).sort("source", "seq").collect()
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("not_wired"))).sort("source", "seq").collect()
     for row in rows.unique("code", keep="first", maintain_order=True).iter_rows(named=True):
         yield wiring_reported.finding(
             severity=Severity.WARNING,
             confidence=Confidence.MEDIUM,
-            title=_CODES[row["code"]],
+            title=by_id()[row["code"]].words,
             because="the program printed so itself",
             evidence=(event_evidence(row),),
             onset=Onset(step=row["step"], t_ns=row["t_ns"], rank=row["rank"]),

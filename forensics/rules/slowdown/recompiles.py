@@ -36,6 +36,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.case.evidence import event_evidence
+from forensics.knowledge.errors import telling
 from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
@@ -51,8 +52,9 @@ class Recompiles:
 @rule(shape=Shape.SLOWDOWN, needs=("events",), config=Recompiles)
 def recompiles(run: Run, cfg: Recompiles) -> Iterator[Finding]:
     """Find the source that recompiled most; the limit that was hit counts before any number."""
-    rows = run.scan("events").filter(pl.col("code").str.starts_with("dynamo-recompile")).sort("source", "seq").collect()
-    limit = rows.filter(pl.col("code") == "dynamo-recompile-limit")
+    code, limits = pl.col("code"), telling("recompile_limit")
+    rows = run.scan("events").filter(code.is_in(telling("recompiled") | limits)).sort("source", "seq").collect()
+    limit = rows.filter(code.is_in(limits))
     if limit.height:
         yield _finding(limit, rows.height, gave_up=True)
         return

@@ -36,15 +36,17 @@ from dataclasses import replace
 
 from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight, sender_of
-from forensics.case.errors.launchers import ASKED, last_end
+from forensics.case.errors.launchers import last_end
 from forensics.case.errors.timeline import in_order
 from forensics.case.last_steps import last_step
+from forensics.knowledge.signals import is_asked
 from forensics.model import Confidence, Evidence, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, short, when, who
 from forensics.store.run import Run
 
-_SIGNAL = ("external_termination", "a signal from outside")
+_SIGNAL = "a signal from outside"
+_TERMINATION = "external_termination"
 #: What a step of a job is told too, when the whole job ends for a reason that another line gives.
 _PLAIN = "cancelled"
 
@@ -61,7 +63,7 @@ def external_stop(run: Run) -> Iterator[Finding]:
     onset = replace(onset_of(run, replace(first, t_ns=None)), t_ns=first.t_ns)
     telling = min((f for f in found if sender_of(f.code)), key=lambda f: f.cause == _PLAIN, default=first)
     words = sender_of(telling.code, telling.cause)
-    cause, words = (telling.cause, words) if words else _SIGNAL
+    cause, words = (telling.cause, words) if words else (_TERMINATION, _SIGNAL)
     yield external_stop.finding(
         severity=Severity.ERROR,
         confidence=Confidence.HIGH,
@@ -78,7 +80,7 @@ def external_stop(run: Run) -> Iterator[Finding]:
 def _first_asked(run: Run) -> Iterator[Finding]:
     """A worker that a signal asked to end before any other failed; its launcher sends it to those that are left."""
     end = last_end(run)
-    if end is None or end.code not in ASKED or any(f.weight > Weight.WRAPPER for f in standing(run)):
+    if end is None or not is_asked(end.code) or any(f.weight > Weight.WRAPPER for f in standing(run)):
         return
     step = last_step(run, end.source, end.line, end.t_ns, end.rank)
     onset = Onset(step=step, t_ns=end.t_ns, rank=end.rank, step_lo=step)
@@ -86,14 +88,12 @@ def _first_asked(run: Run) -> Iterator[Finding]:
     yield external_stop.finding(
         severity=Severity.ERROR,
         confidence=Confidence.MEDIUM,
-        title=f"{who(end.rank)} was stopped by {_SIGNAL[1]}{when(onset)}: {short(end.quote)}",
+        title=f"{who(end.rank)} was stopped by {_SIGNAL}{when(onset)}: {short(end.quote)}",
         because="the launcher saw it end by that signal before any other, and nothing else failed",
-        evidence=(
-            Evidence(end.source, where, end.quote.strip(), rank=end.rank, t_ns=end.t_ns, name="elastic-exitcode"),
-        ),
+        evidence=(Evidence(end.source, where, end.quote.strip(), rank=end.rank, t_ns=end.t_ns, name=end.name),),
         onset=onset,
         culprits=() if end.rank is None else (end.rank,),
-        cause=_SIGNAL[0],
+        cause=_TERMINATION,
         numbers={"exit_code": end.code},
         next=("resume from the last checkpoint",),
     )

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics.analyses.memory._oom_clauses import Sizes, sizes_of
-from forensics.analyses.memory.oom_messages import oom_messages, phase_of
+from forensics.analyses.memory.oom_messages import oom_messages
+from forensics.knowledge.phases import phase_of
 from forensics.store.run import run_of
 
 K, M, G = 1 << 10, 1 << 20, 1 << 30

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 
-import polars as pl
 import pytest
 
 from forensics.dialects import _lines, prefixes, reader
@@ -15,7 +13,6 @@ WATCHDOG = (
     "[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, "
     "Timeout(ms)=600000) ran for 600123 milliseconds before timing out."
 )
-TABLE = {signature.id: signature for signature in signatures.table()}
 
 
 def scan(text: str) -> list[dict[str, object]]:
@@ -26,24 +23,6 @@ def scan(text: str) -> list[dict[str, object]]:
 
 def codes(text: str) -> list[object]:
     return [event["code"] for event in scan(text)]
-
-
-@pytest.mark.parametrize("signature", TABLE.values(), ids=TABLE.keys())
-def test_a_signature_is_whole(signature: signatures.Signature) -> None:
-    assert signature.role in {"root", "symptom", "context", "benign"}
-    assert signature.shape in {"nan", "oom", "hang", "slowdown", "bad_eval", "learning", "crash", "stopped", ""}
-    assert signature.cause.isidentifier()
-    assert signature.why.endswith(".")
-    assert signature.fix.endswith(".")
-    assert signature.source
-    assert signature.needles
-    assert re.compile(signature.pattern).groups >= 0
-    if "(?!" not in signature.pattern:
-        pl.Series(["x"]).str.contains(signature.pattern)
-
-
-def test_ids_are_never_used_twice() -> None:
-    assert len(TABLE) == len(signatures.table())
 
 
 def test_needles_are_long_enough_for_a_sieve_of_every_fourth_place_or_so_short_that_it_does_not_count() -> None:

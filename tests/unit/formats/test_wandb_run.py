@@ -74,7 +74,7 @@ def test_every_byte_is_accounted_for(folder: Path, run: Run) -> None:
 
 def test_exit_zero_is_a_success_behind_all_rows(run: Run) -> None:
     wrote = run(read, "run-a.wandb", content("ok-finished"))
-    mark = events(wrote, "success").row(0, named=True)
+    mark = events(wrote, "wandb.ended").row(0, named=True)
     assert mark["byte"] > wrote.table("metrics")["byte"].max()
     assert mark["t_ns"] == wrote.table("metrics")["t_ns"].max()
     assert facts(wrote)["exit_code"] == "0"
@@ -84,7 +84,7 @@ def test_another_exit_code_is_context_and_no_success(run: Run) -> None:
     wrote = run(read, "run-a.wandb", content("crash-interrupted"))
     attrs = json.loads(events(wrote, "wandb.exit")["attrs"][0])
     assert (attrs["role"], attrs["exit_code"]) == ("context", "255")
-    assert not events(wrote, "success").height
+    assert not events(wrote, "wandb.ended").height
 
 
 def test_a_log_without_an_exit_record_says_so(run: Run) -> None:

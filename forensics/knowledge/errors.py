@@ -1,0 +1,168 @@
+"""Lines by which a known failure shows, from `errors.jsonl`; all that is known of such a line is in its row.
+
+| field | what it holds |
+|---|---|
+| `kind` | `own` (the failure itself), `echo` (of an earlier one), `stop` (from outside), `timeout` (a peer did not come), `closed` (a peer is gone), `wrapper` (a child failed), `context` (no error), `benign` (looks like one) |
+| `shape`, `cause`, `family` | what it is a sign of |
+| `pattern`, `needles` | a search in a line, and literals of which one is in every hit; a row without needles searches `Class: message` of an exception |
+| `why`, `fix` | one sentence each; empty where those of the cause say it |
+| `words` | the rest of a sentence: what ended the process, who stopped the run, what the program said |
+| `speaks_of` | whose state it tells: `named`, the rank in its words; `another` than the one that prints it; else that one |
+| `tells` | a fact that a part of the program reads of such lines |
+| `final` | an error where it ends its log, context elsewhere |
+| `alone` | holds for an exception's line without a traceback only, wherever it is |
+| `at_start` | a start fails so, that of a group whose forerunner still holds the place too |
+| `opens`, `continues` | says little, and a line below may say more; may be such a line |
+| `taken_back_by` | the row of the line that takes it back |
+| `after` | what it means after another line |
+| `like`, `unlike` | a line that is read as this row, and one that nearly is; a test runs both |
+"""  # noqa: E501 - a row of the table is one line
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from forensics.knowledge._rows import rows_of
+
+#: Kinds that are no error.
+_HARMLESS = ("context", "benign")
+#: Kinds that a failure of its own may have.
+_ROOTS = ("own", "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """What a line means behind another one: `means` is the row that it is judged as.
+
+    `line` is the row of the earlier line, at most `within` lines above and without a hit of `unless`.
+    """
+
+    line: str
+    within: int
+    means: str
+    unless: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorLine:
+    """One row of the table; the fields are those of its head."""
+
+    id: str
+    kind: str
+    shape: str
+    cause: str
+    pattern: str
+    source: str
+    like: str
+    unlike: str
+    needles: tuple[str, ...] = ()
+    family: str = ""
+    why: str = ""
+    fix: str = ""
+    words: str = ""
+    speaks_of: str = ""
+    tells: str = ""
+    final: bool = False
+    alone: bool = False
+    at_start: bool = False
+    opens: bool = False
+    continues: bool = False
+    taken_back_by: str = ""
+    after: After | None = None
+
+    @property
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern for Python's engine."""
+        return re.compile(self.pattern)
+
+    @property
+    def role(self) -> str:
+        """What its events say they are: `root`, `symptom`, `context` or `benign`."""
+        if self.final or self.kind in _HARMLESS:
+            return "benign" if self.kind == "benign" else "context"
+        return "root" if self.kind in _ROOTS else "symptom"
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it is an error wherever it is printed."""
+        return self.role in {"root", "symptom"}
+
+
+@cache
+def table() -> tuple[ErrorLine, ...]:
+    """Give every row, in the order of the file."""
+    return tuple(_line(row) for row in rows_of("errors.jsonl"))
+
+
+def _line(row: dict[str, Any]) -> ErrorLine:
+    after = {"after": After(**row["after"])} if "after" in row else {}
+    fields: dict[str, Any] = row | {"needles": tuple(row.get("needles", ()))} | after
+    return ErrorLine(**fields)
+
+
+@cache
+def lines() -> tuple[ErrorLine, ...]:
+    """Give the rows that are searched for in lines."""
+    return tuple(row for row in table() if row.needles)
+
+
+@cache
+def raised() -> tuple[ErrorLine, ...]:
+    """Give the rows by which an exception is judged, those for exceptions alone before those for any line."""
+    speak = ("own", "stop", "echo", "timeout", "closed")
+    return tuple(row for row in table() if not row.needles or (row.is_error and row.kind in speak))
+
+
+@cache
+def final() -> frozenset[str]:
+    """Give the ids of the lines that are errors only where they end their log."""
+    return frozenset(row.id for row in table() if row.final)
+
+
+@cache
+def by_id() -> Mapping[str, ErrorLine]:
+    """Give every row by its id."""
+    return {row.id: row for row in table()}
+
+
+@cache
+def telling(fact: str) -> frozenset[str]:
+    """Give the ids of the lines that tell a fact.
+
+    Raises:
+        KeyError: when no row tells it.
+    """
+    found = frozenset(row.id for row in table() if row.tells == fact)
+    if not found:
+        raise KeyError(fact)
+    return found
+
+
+@cache
+def speaking_of(whom: str) -> frozenset[str]:
+    """Give the ids of the lines that tell the state of a rank `named` in them, or of `another`."""
+    return frozenset(row.id for row in table() if row.speaks_of == whom)
+
+
+@cache
+def starting() -> frozenset[str]:
+    """Give the causes by which a start fails while the place is still held."""
+    return frozenset(row.cause for row in table() if row.at_start)
+
+
+def row_of(code: str, text: str = "") -> ErrorLine | None:
+    """Give the row of an event by its code, else by its text (an exception and its message); None if unknown."""
+    found = by_id().get(code)
+    if found is None and text:
+        near = (row for row in lines() if row.is_error and any(needle in text for needle in row.needles))
+        found = next((row for row in near if row.compiled.search(text)), None)
+    return found
+
+
+def row_for(cause: str) -> ErrorLine | None:
+    """Give the first row of a line of a cause; None where no line speaks of it."""
+    return next((row for row in lines() if row.cause == cause), None)

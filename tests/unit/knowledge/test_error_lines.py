@@ -1,0 +1,105 @@
+"""The table of error lines: every row is whole, reads its example, and leaves its near miss alone."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+import pytest
+
+from forensics.case.errors.kinds import Weight, of_exception, of_line, of_lone_line, row_of_exception
+from forensics.dialects.reader import Bounds, Reader
+from forensics.knowledge import errors
+from forensics.knowledge.errors import ErrorLine
+
+ROWS = errors.table()
+SHAPES = {"nan", "oom", "hang", "slowdown", "bad_eval", "learning", "crash", "stopped", ""}
+every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+
+
+def is_read(row: ErrorLine, line: str) -> bool:
+    """Whether the engine reads a line as this row; of a row for exceptions, whether it decides."""
+    if not row.needles:
+        exception, _, message = line.partition(": ")
+        return row_of_exception(exception, message, alone=row.alone) == row
+    reader = Reader((), Bounds(), tasks=False)
+    data = f"step 1 begins\n{line}\nstep 2 begins\n".encode()
+    tables = [*reader.feed(data, offset=0, first_line=1), *reader.close()[0]]
+    return any(row.id in table["events"]["code"] for table in tables if "events" in table)
+
+
+@every_row
+def test_a_line_like_it_is_read_as_the_row(row: ErrorLine) -> None:
+    assert is_read(row, row.like)
+
+
+@every_row
+def test_a_line_that_is_nearly_like_it_is_not_read_as_the_row(row: ErrorLine) -> None:
+    assert row.unlike.strip()
+    assert not is_read(row, row.unlike)
+
+
+@every_row
+def test_a_row_is_whole(row: ErrorLine) -> None:
+    assert row.kind in {*(weight.name.lower() for weight in Weight), "context", "benign"}
+    assert row.shape in SHAPES
+    assert row.cause.isidentifier()
+    assert row.source
+    assert row.speaks_of in {"", "named", "another"}
+    assert {row.taken_back_by, *((row.after.line, row.after.means) if row.after else ())} <= {"", *errors.by_id()}
+    assert not row.needles or (row.why.endswith(".") and row.fix.endswith("."))
+    assert bool(row.needles) or not (row.tells or row.final or row.after)
+    assert re.compile(row.pattern).groups >= 0
+    if row.needles and "(?!" not in row.pattern:
+        pl.Series(["x"]).str.contains(row.pattern)
+
+
+def test_ids_are_never_used_twice() -> None:
+    assert len(errors.by_id()) == len(ROWS)
+
+
+def test_a_fact_that_no_row_tells_is_refused() -> None:
+    with pytest.raises(KeyError, match="no_such_fact"):
+        errors.telling("no_such_fact")
+
+
+def test_a_row_for_exceptions_decides_before_one_for_lines() -> None:
+    assert of_exception("torch.OutOfMemoryError", "CUDA out of memory.")[2] == "gpu_out_of_memory"
+    assert of_exception("OSError", "[Errno 28] No space left on device")[2] == "disk_full"
+    assert of_exception("ValueError", "shard 17 is empty") == (Weight.OWN, "crash", "uncaught_exception")
+
+
+def test_a_line_that_speaks_of_another_process_alone_tells_of_a_crash() -> None:
+    assert of_line("nccl-aborted", {}) == (Weight.CLOSED, "crash", "communicator_aborted")
+    assert of_line("nccl-watchdog", {}) == (Weight.TIMEOUT, "hang", "collective_timeout")
+
+
+def test_a_final_line_is_an_error_only_at_the_end_of_its_log() -> None:
+    assert of_line("store-barrier-wait", {}) is None
+    assert of_line("store-barrier-wait", {}, ends_log=True) == (Weight.TIMEOUT, "hang", "init_hang")
+
+
+def test_a_row_decides_over_what_an_event_says_of_itself() -> None:
+    assert of_line("nccl-flight", {"role": "root", "shape": "hang"}) is None
+    assert of_line("tidewheel.nan", {"role": "symptom", "shape": "nan"}) == (Weight.ECHO, "nan", "tidewheel.nan")
+
+
+def test_an_exception_line_without_a_traceback_counts_at_the_end_or_where_the_program_did_not_start() -> None:
+    assert of_lone_line("ValueError", "shard 17 is empty", ends_log=False) is None
+    assert of_lone_line("ValueError", "shard 17 is empty", ends_log=True) == (
+        Weight.ECHO, "crash", "uncaught_exception",
+    )  # fmt: skip
+    assert of_lone_line("SyntaxError", "invalid syntax", ends_log=False) == (
+        Weight.OWN, "crash", "program_did_not_start",
+    )  # fmt: skip
+    assert of_exception("SyntaxError", "invalid syntax")[2] == "uncaught_exception"
+
+
+def test_an_error_is_known_by_its_code_or_its_words() -> None:
+    by_code, by_words = (
+        errors.row_of("enospc"),
+        errors.row_of("traceback", "OSError: [Errno 28] No space left on device"),
+    )
+    assert by_code is not None
+    assert by_code == by_words
+    assert errors.row_of("traceback", "ValueError: shard 17 is empty") is None
