@@ -1,42 +1,40 @@
-"""Errors of a run, judged: which events are failures, what each one is, and which were survived.
+"""Errors of a run that are its failure, and why the others are not.
 
-An error is cleared when the run went on after it (see `_survival`). Judging sets no severity; rules do.
+An error is cleared where later steps, a later run in the same file or the run's own success marker follow it. A
+complaint, a stop, a kill or an exception's lone line after a success marker is the noise of a tear-down. Whether a
+later process got over what ended an earlier one is for the attempts to say.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 
 from forensics.case.attempts import Attempts, attempts
-from forensics.case.end_markers import Marks, ends_the_log, last_lines, marks_of
+from forensics.case.end_markers import Mark, Marks, ends_the_log, last_lines, marks_of
 from forensics.case.endings import ending
-from forensics.case.errors._failure import ANY, Failure, merged
-from forensics.case.errors._survival import alike, cleared, recurring, started_again
-from forensics.case.errors.attributes import attributes
-from forensics.case.errors.exits import NONZERO, exits
-from forensics.case.errors.kinds import Weight, of_exception, of_line, of_lone_line
-from forensics.case.ranks import stated
-from forensics.knowledge.errors import by_id, final, telling
-from forensics.knowledge.signals import signal_of
+from forensics.case.errors._failure import Failure
+from forensics.case.errors.judged import CUT, judged
+from forensics.case.errors.kinds import Weight
+from forensics.case.last_steps import same_process
+from forensics.knowledge.errors import by_id, telling
 from forensics.store.run import Run
 
-_MAX_EVENTS = 20_000
-_BLOCK_EXIT = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
-_BLOCK_LINES = 4
-_EXIT_RECORD = "wandb.exit"
-#: What W&B records after an interrupt from the keyboard, and the shell's code for it.
-_INTERRUPTED = {"255": "130"}
-_CUT = "traceback_cut_short"
-#: Files in which a tracker's own service logs its own troubles, none of which ends a run.
-_OWN_LOGS = r"(?:^|/)logs/debug(?:-internal|-core)?\.log$|(?:^|/)debug-(?:internal|core)\.log$"
-#: A warning of Python's own: the program went on.
-_WARNED = re.compile(r"^[^\"']{0,300}\b(?:User|Runtime|Future|Deprecation|Resource|Import)Warning: ")
+#: A rank that logs this many later steps has survived its error; fewer may be output that was still in a buffer.
+SURVIVED_STEPS = 3
+#: Other ranks that log this many steps after an error of one that logs none went on without it. A pipe holds 64 KiB
+#: and a stream's buffer 8 KiB (Linux, pipe(7); glibc, BUFSIZ), which is about a hundred lines of a training log.
+OTHERS_STEPS = 100
+_DIGITS = re.compile(r"\d+")
+#: Python's own temporary folders, which a tear-down takes away from processes that are still there.
+_TEMPORARY = re.compile(r"/tmp/|pymp-|/dev/shm/")  # noqa: S108 - a name in a message, no file that is opened
+_WORKER = re.compile(r"^\W*\((?P<name>\w[\w.:]{0,120}) pid=(?P<pid>\d{1,10})\b")
+#: An error that is raised so often, over such a time, is caught each time.
+_OFTEN = 5
+_LASTING_NS = 60_000_000_000
 
 
 def failures(run: Run) -> tuple[Failure, ...]:
@@ -45,12 +43,12 @@ def failures(run: Run) -> tuple[Failure, ...]:
 
 
 def _failures(run: Run) -> tuple[Failure, ...]:
-    found = merged(_judged(run))
+    found = judged(run)
     if not found:
         return ()
     end, taken_back = marks_of(run), _taken_back(run, found)
-    last, again = last_lines(run), recurring(found)
-    unreported = not any(f.weight == Weight.WRAPPER and f.cause != _CUT for f in found)
+    last, again = last_lines(run), _recurring(found)
+    unreported = not any(f.weight == Weight.WRAPPER and f.cause != CUT for f in found)
     tried, reached = attempts(run), any(f.caught for f in found) and ending(run).reach.is_reached
 
     def why(failure: Failure) -> str:
@@ -61,7 +59,7 @@ def _failures(run: Run) -> tuple[Failure, ...]:
         if failure.weight == Weight.STOP and _left_behind(failure, tried, end):
             return "earlier"
         goes_on = not ends_the_log(failure.source, failure.line, last)
-        return cleared(
+        return _cleared(
             failure,
             end,
             tried.end_of(failure.source, failure.at),
@@ -72,14 +70,14 @@ def _failures(run: Run) -> tuple[Failure, ...]:
             "recurring"
             if goes_on and failure in again
             else "earlier"
-            if started_again(failure, found, end, last)
+            if _started_again(failure, found, end, last)
             else ""
         )
 
-    judged = tuple(replace(f, cleared=why(f)) for f in found)
-    over = {alike(f) for f in judged if f.cleared == "finished" and f.exception and unreported}
+    told = tuple(replace(f, cleared=why(f)) for f in found)
+    over = {_alike(f) for f in told if f.cleared == "finished" and f.exception and unreported}
     # what one rank got over, the others did too, though only one of them says that the run finished
-    return tuple(replace(f, cleared="finished") if not f.cleared and alike(f) in over else f for f in judged)
+    return tuple(replace(f, cleared="finished") if not f.cleared and _alike(f) in over else f for f in told)
 
 
 def _left_behind(failure: Failure, tried: Attempts, end: Marks) -> bool:
@@ -106,131 +104,102 @@ def standing(run: Run) -> tuple[Failure, ...]:
     return tuple(failure for failure in failures(run) if not failure.cleared)
 
 
-def _events(run: Run) -> pl.DataFrame:
-    """Events that may be errors, in order, each with the last time that its source had printed.
+def _cleared(  # noqa: PLR0913 - what is known of the run's end, each by its name
+    failure: Failure, end: Marks, until: int | None, *, goes_on: bool, unreported: bool, reached: bool
+) -> str:
+    """Say why an error is not the run's failure, or nothing.
 
-    Of two events of one line that of the catalogue comes first: a dialect's own (`kempnerforge.nan`) knows less.
+    `until` is the place in its log at which another attempt begins; `goes_on` says that the log goes on for some lines,
+    `unreported` that no launcher tells of an end by failure, and `reached` that training came to the end of its plan.
     """
-    raised = pl.col("code").is_in(["traceback", *telling("exception")])
-    read = pl.col("code").is_in([_EXIT_RECORD, *telling("rank_of_block"), *final()])
-    trackers_own = pl.col("source").str.contains(_OWN_LOGS) & raised
-    blamed = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"').fill_null(value=False)
-    return (
-        run.scan("events")
-        .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
-        .sort("source", "order", "seq", pl.col("code").str.contains(".", literal=True), maintain_order=True)
-        .with_columns(t_ns=pl.col("t_ns").forward_fill().over("source"))
-        .filter((raised | read | blamed) & ~trackers_own)
-        .head(_MAX_EVENTS)
-        .collect()
+    if _survived(failure, end, until):
+        return "progress"
+    success = end.success_for(failure.source, failure.at, failure.t_ns)
+    if success is not None:
+        return _after_success(failure, success)
+    if failure.caught and reached and unreported and not end.steps_of(failure.source).at:
+        return "finished"  # an uncaught error would have been printed from the program's entry on
+    return "finished" if _ended_well_elsewhere(failure, end, goes_on=goes_on, unreported=unreported) else ""
+
+
+def _alike(failure: Failure) -> tuple[str, str]:
+    """Key of errors that several ranks raise together: the class and the words, numbers aside."""
+    return failure.exception, _DIGITS.sub("#", failure.message)
+
+
+def _started_again(stop: Failure, found: Sequence[Failure], end: Marks, last: Mapping[str, int]) -> bool:
+    """Whether a stop ended an attempt of which a later one failed to start: what it loads was missing.
+
+    The later one stands behind the stop, or in the other stream of a process that prints on after the stop, and nothing
+    was trained since. `last` gives the last line of each log.
+    """
+    if stop.weight != Weight.STOP or end.steps_of(stop.source).at_least(1, after=stop.at):
+        return False
+    prints_on = last.get(stop.source, stop.at) > stop.at
+
+    def follows(other: Failure) -> bool:
+        same = other.source == stop.source and other.at > stop.at
+        return same or (other.source != stop.source and prints_on and same_process(other.source, stop.source))
+
+    missing = {by_id()[line].cause for line in telling("missing")}
+    starts = (
+        f for f in found if f.cause in missing and f.exception and not f.aside and not _TEMPORARY.search(f.message)
     )
+    return any(map(follows, starts))
 
 
-def _judged(run: Run) -> Iterator[Failure]:
-    block: dict[str, Any] | None = None
-    known, last = stated(run), last_lines(run)
-    events = _events(run)
-    ends = exits(run).by_rank.values()
-    of_process = {str(end.pid): end.rank for end in ends}
-    of_place = _alone((end.source, end.line, end.rank) for end in ends)
-    told = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
-    for row in events.iter_rows(named=True):
-        block = row if row["code"] in telling("rank_of_block") else block
-        attrs = _inner(attributes(row["attrs"]))
-        exception, message = attrs.get("exc", ""), attrs.get("message", attrs.get("msg", ""))
-        at_end = (row["source"], row["line"]) not in told and ends_the_log(row["source"], row["line"], last)
-        judged = _judge(str(row["code"]), attrs, row["text"] or "", at_end=at_end)
-        if judged is None:
-            continue
-        weight, shape, cause = judged
-        yield Failure(
-            source=row["source"],
-            line=row["line"],
-            byte=row["byte"],
-            t_ns=row["t_ns"],
-            rank=known.get(row["source"], row["rank"])
-            if row["rank"] is not None
-            else _rank_of_block(
-                row, block, of_process.get(attrs.get("pid", ""), of_place.get((row["source"], row["line"])))
-            ),
-            step=row["step"],
-            code=row["code"],
-            shape=shape,
-            weight=weight,
-            cause=cause,
-            exception=exception,
-            message=message,
-            quote=row["text"] or (f"{exception}: {message}" if message else exception),
-            where=attrs.get("frame", ""),
-            aside="aside" in attrs,
-            stack=_stack(attrs.get("stack", "")),
-            caught="caught" in attrs,
-            head=int(attrs["head_line"]) if attrs.get("head_line", "").isdigit() else None,
-        )
+def _recurring(failures: Sequence[Failure]) -> frozenset[Failure]:
+    """Give the own errors that a program raised again and again: it outlived them.
 
-
-def _stack(text: str) -> tuple[str, ...]:
-    """Give the frames of a traceback, innermost first."""
-    return tuple(json.loads(text)) if text.startswith("[") else ()
-
-
-def _alone(places: Iterable[tuple[str, int | None, int]]) -> dict[tuple[str, int | None], int]:
-    """Give the rank of each place at which a launcher tells of one rank."""
-    told: dict[tuple[str, int | None], list[int]] = {}
-    for source, line, rank in places:
-        told.setdefault((source, line), []).append(rank)
-    return {place: ranks[0] for place, ranks in told.items() if len(ranks) == 1}
-
-
-def _rank_of_block(row: dict[str, Any], block: dict[str, Any] | None, of_process: int | None) -> int | None:
-    """Give the rank of the torchrun failure block in which an exit code stands, else that of the process it names."""
-    if block is None or block["source"] != row["source"] or _BLOCK_EXIT.match(row["text"] or "") is None:
-        return of_process
-    return block["rank"] if 0 < row["order"] - block["order"] <= _BLOCK_LINES else None
-
-
-def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tuple[Weight, str, str] | None:
-    role, exception = attrs.get("role", ""), attrs.get("exc", "")
-    if role == "benign" or (code != "traceback" and _WARNED.search(text)):
-        return None
-    if code == "traceback":
-        return of_exception(exception, attrs.get("message", "")) if exception else _of_head(text)
-    if code in telling("exception"):
-        return of_lone_line(exception, attrs.get("msg", ""), ends_log=at_end)
-    if code == _EXIT_RECORD:
-        return _of_exit(attrs.get("exit_code", ""))
-    return of_line(code, attrs, ends_log=at_end)
-
-
-def _of_head(text: str) -> tuple[Weight, str, str]:
-    """Judge a traceback without its last line: what the terminal echoed before it tells who began it."""
-    if "^C" in text.partition("Traceback")[0]:
-        return Weight.STOP, "stopped", "interrupted_by_user"
-    return Weight.WRAPPER, "crash", _CUT
-
-
-def _of_exit(code: str) -> tuple[Weight, str, str]:
-    """Judge the code in an exit record; one that is no signal's only says that something failed."""
-    told = _INTERRUPTED.get(code, code)
-    signal = signal_of(int(told)) if told.isdigit() else None
-    if signal is None or signal.way != "asked":
-        return Weight.WRAPPER, "crash", NONZERO
-    return Weight.STOP, "stopped", signal.cause
-
-
-def _inner(attrs: dict[str, str]) -> dict[str, str]:
-    """Give the attributes of a traceback with those of the exception of its chain that decides.
-
-    The first one does where it is telling: what follows wraps it, or handles it. Where the handling of an own error
-    failed by a telling one, as a fallback may, that one does; so does what says more than that a peer is gone.
+    Either by the clock of its log, over minutes and the same class each time: ranks that fail together do so within
+    seconds, and where a launcher tells of an end, groups of workers are started again and fail alike. Or by the name
+    and the process that Ray puts before a line: a process that raises twice has outlived the first error, and so have
+    the other workers of that name.
     """
-    if "root_exc" not in attrs:
-        return attrs
-    last = of_exception(attrs.get("exc", ""), attrs.get("message", ""))
-    first = of_exception(attrs["root_exc"], attrs.get("root_message", ""))
-    fallback = "handling" in attrs and first[1] == "crash" and first[0] in {Weight.OWN, Weight.ECHO}
-    says_more = first[0] <= Weight.CLOSED < last[0]
-    if first[2] == ANY or ((fallback or says_more) and last[2] != ANY):
-        return attrs
-    root = {name: attrs.get(f"root_{name}", "") for name in ("exc", "message", "frame")}
-    return attrs | root
+    ended = {f.source for f in failures if f.weight in (Weight.WRAPPER, Weight.STOP)}
+    alike: dict[tuple[str, ...], list[Failure]] = {}
+    workers: dict[tuple[str, str], list[tuple[str, Failure]]] = {}
+    for failure in failures:
+        if failure.weight != Weight.OWN or not failure.exception or failure.source in ended:
+            continue
+        alike.setdefault((failure.source, failure.exception), []).append(failure)
+        if (worker := _WORKER.match(failure.quote)) is not None:
+            workers.setdefault((failure.source, worker["name"]), []).append((worker["pid"], failure))
+    lasting = [f for found in alike.values() if len(found) >= _OFTEN and _span_ns(found) >= _LASTING_NS for f in found]
+    twice = [found for found in workers.values() if len(found) > len({pid for pid, _ in found})]
+    return frozenset((*lasting, *(failure for found in twice for _, failure in found)))
+
+
+def _span_ns(found: Sequence[Failure]) -> int:
+    times = [f.t_ns for f in found if f.t_ns is not None]
+    return max(times) - min(times) if times else 0
+
+
+def _survived(failure: Failure, end: Marks, until: int | None) -> bool:
+    """Whether the same rank (or, when ranks are not told apart, the same file) trained on in the same attempt."""
+    needed = SURVIVED_STEPS if failure.rank is not None or failure.weight >= Weight.STOP else 1
+    steps = end.steps_of(failure.source)
+    if steps.at_least(needed, after=failure.at, before=until, rank=failure.rank):
+        return True
+    silent = failure.rank is not None and failure.rank not in steps.ranks
+    return silent and steps.at_least(OTHERS_STEPS, after=failure.at, before=until)
+
+
+def _ended_well_elsewhere(failure: Failure, end: Marks, *, goes_on: bool, unreported: bool) -> bool:
+    """Whether another log tells of the run's good end, and the process printed on after its error or says so itself."""
+    if failure.weight == Weight.STOP or end.steps_of(failure.source).at:
+        return False
+    final = end.final
+    if final is None or final.source == failure.source:
+        return False
+    if not (goes_on and failure.rank is None) and not (unreported and same_process(failure.source, final.source)):
+        return False
+    return final.t_ns is None or failure.t_ns is None or final.t_ns >= failure.t_ns
+
+
+def _after_success(failure: Failure, success: Mark) -> str:
+    before = success.source == failure.source and success.at < failure.at
+    if before or success.source != failure.source:
+        echo = failure.weight == Weight.ECHO and failure.head is None
+        return "teardown" if echo or failure.aside or failure.weight <= Weight.STOP else ""
+    return "" if failure.weight == Weight.STOP else "finished"

@@ -1,0 +1,175 @@
+"""Events of a run that are errors: each once, judged by the table of error lines, survived or not.
+
+Judging sets no severity; rules do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import polars as pl
+
+from forensics.case.end_markers import ends_the_log, last_lines
+from forensics.case.errors._failure import ANY, Failure, merged
+from forensics.case.errors.attributes import attributes
+from forensics.case.errors.exits import NONZERO, exits
+from forensics.case.errors.kinds import Weight, of_exception, of_line, of_lone_line
+from forensics.case.ranks import stated
+from forensics.knowledge.errors import final, telling
+from forensics.knowledge.signals import signal_of
+from forensics.store.run import Run
+
+_MAX_EVENTS = 20_000
+_BLOCK_EXIT = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
+_BLOCK_LINES = 4
+_EXIT_RECORD = "wandb.exit"
+#: What W&B records after an interrupt from the keyboard, and the shell's code for it.
+_INTERRUPTED = {"255": "130"}
+#: The cause of a traceback without its last line.
+CUT = "traceback_cut_short"
+#: Files in which a tracker's own service logs its own troubles, none of which ends a run.
+_OWN_LOGS = r"(?:^|/)logs/debug(?:-internal|-core)?\.log$|(?:^|/)debug-(?:internal|core)\.log$"
+#: A warning of Python's own: the program went on.
+_WARNED = re.compile(r"^[^\"']{0,300}\b(?:User|Runtime|Future|Deprecation|Resource|Import)Warning: ")
+
+
+def judged(run: Run) -> tuple[Failure, ...]:
+    """List the errors of a run in the order of their sources and lines."""
+    return run.derived(_merged)
+
+
+def _merged(run: Run) -> tuple[Failure, ...]:
+    return merged(_judged(run))
+
+
+def _events(run: Run) -> pl.DataFrame:
+    """Events that may be errors, in order, each with the last time that its source had printed.
+
+    Of two events of one line that of the catalogue comes first: a dialect's own (`kempnerforge.nan`) knows less.
+    """
+    raised = pl.col("code").is_in(["traceback", *telling("exception")])
+    read = pl.col("code").is_in([_EXIT_RECORD, *telling("rank_of_block"), *final()])
+    trackers_own = pl.col("source").str.contains(_OWN_LOGS) & raised
+    blamed = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"').fill_null(value=False)
+    return (
+        run.scan("events")
+        .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
+        .sort("source", "order", "seq", pl.col("code").str.contains(".", literal=True), maintain_order=True)
+        .with_columns(t_ns=pl.col("t_ns").forward_fill().over("source"))
+        .filter((raised | read | blamed) & ~trackers_own)
+        .head(_MAX_EVENTS)
+        .collect()
+    )
+
+
+def _judged(run: Run) -> Iterator[Failure]:
+    block: dict[str, Any] | None = None
+    known, last = stated(run), last_lines(run)
+    events = _events(run)
+    ends = exits(run).by_rank.values()
+    of_process = {str(end.pid): end.rank for end in ends}
+    of_place = _alone((end.source, end.line, end.rank) for end in ends)
+    told = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
+    for row in events.iter_rows(named=True):
+        block = row if row["code"] in telling("rank_of_block") else block
+        attrs = _inner(attributes(row["attrs"]))
+        exception, message = attrs.get("exc", ""), attrs.get("message", attrs.get("msg", ""))
+        at_end = (row["source"], row["line"]) not in told and ends_the_log(row["source"], row["line"], last)
+        judged = _judge(str(row["code"]), attrs, row["text"] or "", at_end=at_end)
+        if judged is None:
+            continue
+        weight, shape, cause = judged
+        yield Failure(
+            source=row["source"],
+            line=row["line"],
+            byte=row["byte"],
+            t_ns=row["t_ns"],
+            rank=known.get(row["source"], row["rank"])
+            if row["rank"] is not None
+            else _rank_of_block(
+                row, block, of_process.get(attrs.get("pid", ""), of_place.get((row["source"], row["line"])))
+            ),
+            step=row["step"],
+            code=row["code"],
+            shape=shape,
+            weight=weight,
+            cause=cause,
+            exception=exception,
+            message=message,
+            quote=row["text"] or (f"{exception}: {message}" if message else exception),
+            where=attrs.get("frame", ""),
+            aside="aside" in attrs,
+            stack=_stack(attrs.get("stack", "")),
+            caught="caught" in attrs,
+            head=int(attrs["head_line"]) if attrs.get("head_line", "").isdigit() else None,
+        )
+
+
+def _stack(text: str) -> tuple[str, ...]:
+    """Give the frames of a traceback, innermost first."""
+    return tuple(json.loads(text)) if text.startswith("[") else ()
+
+
+def _alone(places: Iterable[tuple[str, int | None, int]]) -> dict[tuple[str, int | None], int]:
+    """Give the rank of each place at which a launcher tells of one rank."""
+    told: dict[tuple[str, int | None], list[int]] = {}
+    for source, line, rank in places:
+        told.setdefault((source, line), []).append(rank)
+    return {place: ranks[0] for place, ranks in told.items() if len(ranks) == 1}
+
+
+def _rank_of_block(row: dict[str, Any], block: dict[str, Any] | None, of_process: int | None) -> int | None:
+    """Give the rank of the torchrun failure block in which an exit code stands, else that of the process it names."""
+    if block is None or block["source"] != row["source"] or _BLOCK_EXIT.match(row["text"] or "") is None:
+        return of_process
+    return block["rank"] if 0 < row["order"] - block["order"] <= _BLOCK_LINES else None
+
+
+def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tuple[Weight, str, str] | None:
+    role, exception = attrs.get("role", ""), attrs.get("exc", "")
+    if role == "benign" or (code != "traceback" and _WARNED.search(text)):
+        return None
+    if code == "traceback":
+        return of_exception(exception, attrs.get("message", "")) if exception else _of_head(text)
+    if code in telling("exception"):
+        return of_lone_line(exception, attrs.get("msg", ""), ends_log=at_end)
+    if code == _EXIT_RECORD:
+        return _of_exit(attrs.get("exit_code", ""))
+    return of_line(code, attrs, ends_log=at_end)
+
+
+def _of_head(text: str) -> tuple[Weight, str, str]:
+    """Judge a traceback without its last line: what the terminal echoed before it tells who began it."""
+    if "^C" in text.partition("Traceback")[0]:
+        return Weight.STOP, "stopped", "interrupted_by_user"
+    return Weight.WRAPPER, "crash", CUT
+
+
+def _of_exit(code: str) -> tuple[Weight, str, str]:
+    """Judge the code in an exit record; one that is no signal's only says that something failed."""
+    told = _INTERRUPTED.get(code, code)
+    signal = signal_of(int(told)) if told.isdigit() else None
+    if signal is None or signal.way != "asked":
+        return Weight.WRAPPER, "crash", NONZERO
+    return Weight.STOP, "stopped", signal.cause
+
+
+def _inner(attrs: dict[str, str]) -> dict[str, str]:
+    """Give the attributes of a traceback with those of the exception of its chain that decides.
+
+    The first one does where it is telling: what follows wraps it, or handles it. Where the handling of an own error
+    failed by a telling one, as a fallback may, that one does; so does what says more than that a peer is gone.
+    """
+    if "root_exc" not in attrs:
+        return attrs
+    last = of_exception(attrs.get("exc", ""), attrs.get("message", ""))
+    first = of_exception(attrs["root_exc"], attrs.get("root_message", ""))
+    fallback = "handling" in attrs and first[1] == "crash" and first[0] in {Weight.OWN, Weight.ECHO}
+    says_more = first[0] <= Weight.CLOSED < last[0]
+    if first[2] == ANY or ((fallback or says_more) and last[2] != ANY):
+        return attrs
+    root = {name: attrs.get(f"root_{name}", "") for name in ("exc", "message", "frame")}
+    return attrs | root
