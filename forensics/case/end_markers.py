@@ -21,6 +21,8 @@ from forensics.store.run import Run
 _TRAILING_STEPS = 3
 #: A log's last exception may be followed by the rest of its message, and by a launcher's closing words.
 _CLOSING_LINES = 6
+#: A rank that logs this many later steps has survived its error; fewer may be output that was still in a buffer.
+SURVIVED_STEPS = 3
 
 
 @dataclass(frozen=True, slots=True)

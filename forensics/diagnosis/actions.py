@@ -12,9 +12,9 @@ from forensics.action import Action, Setting
 from forensics.analyses.memory.series import MEANINGS
 from forensics.case.backend import backend
 from forensics.case.checkpoints import known
-from forensics.case.ranks import world
 from forensics.case.settings import settings
 from forensics.case.trainers import trainers
+from forensics.case.world import world
 from forensics.knowledge.causes import FIX, Cause, Remedy, causes, filled
 from forensics.knowledge.errors import ErrorLine, row_for, row_of
 from forensics.model import Finding, Shape, Verdict

@@ -16,7 +16,7 @@ from forensics.analyses.hang.stacks import Stack, stacks
 from forensics.analyses.hang.tree import Node, prefix_tree
 from forensics.analyses.hang.waits import last_common, wait_graph
 from forensics.case.errors.exits import exits
-from forensics.case.ranks import world
+from forensics.case.world import world
 from forensics.model import Evidence
 from forensics.rules.hang._decide import Decision, decision
 from forensics.store.run import Run

@@ -8,7 +8,7 @@ import polars as pl
 
 from forensics.analyses.hang.collectives import Recorded, recorded
 from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
-from forensics.case.ranks import world
+from forensics.case.world import world
 from forensics.figure import Heat
 from forensics.figures._cells import by_rank, column, empty, left_out, shown_ranks
 from forensics.figures._kind import FigureKind

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from forensics.case.rank_spans import listed
-from forensics.case.ranks import world
+from forensics.case.world import world
 from forensics.store.run import Run
 
 #: A group and its members; ranks of a group that no dump lists are all ranks of the job.

@@ -17,7 +17,7 @@ import polars as pl
 from forensics.analyses.hang.collectives import Entry, Key, entry_of, recorded
 from forensics.analyses.hang.last_seen import last_seen
 from forensics.case.rank_spans import listed
-from forensics.case.ranks import world
+from forensics.case.world import world
 from forensics.store.run import Run
 
 #: Operations whose shapes may differ between ranks.

@@ -14,7 +14,7 @@ from dataclasses import replace
 import polars as pl
 
 from forensics.case.attempts import Attempts, attempts
-from forensics.case.end_markers import Mark, Marks, ends_the_log, last_lines, marks_of
+from forensics.case.end_markers import SURVIVED_STEPS, Mark, Marks, ends_the_log, last_lines, marks_of
 from forensics.case.endings import ending
 from forensics.case.errors._failure import Failure
 from forensics.case.errors.judged import CUT, judged
@@ -23,8 +23,6 @@ from forensics.case.last_steps import same_process
 from forensics.knowledge.errors import by_id, telling
 from forensics.store.run import Run
 
-#: A rank that logs this many later steps has survived its error; fewer may be output that was still in a buffer.
-SURVIVED_STEPS = 3
 #: Other ranks that log this many steps after an error of one that logs none went on without it. A pipe holds 64 KiB
 #: and a stream's buffer 8 KiB (Linux, pipe(7); glibc, BUFSIZ), which is about a hundred lines of a training log.
 OTHERS_STEPS = 100

@@ -13,16 +13,14 @@ from typing import Any
 
 import polars as pl
 
-from forensics.case.end_markers import Marks, marks_of
+from forensics.case.attempts import GOES_ON_RECORDS, Attempts, attempts
+from forensics.case.end_markers import SURVIVED_STEPS, marks_of
 from forensics.case.errors.attributes import attributes
-from forensics.case.series import keys_of
 from forensics.dialects.events.elastic import FAILURE
 from forensics.knowledge.errors import telling
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
 from forensics.store.run import Run
 
-#: A group that logs this many later steps has got over the end before it.
-_STEPS = 3
 _FOLDER = re.compile(r"(?:^|/)attempt_(\d{1,6})/")
 #: How a Python program ends by an exception that nobody caught.
 _ERROR = 1
@@ -95,29 +93,27 @@ def of_later_group(run: Run, source: str, at: int | None) -> bool:
 
 
 def _last_end(run: Run) -> GroupEnd | None:
-    ending = marks_of(run)
+    tried = attempts(run)
     by_source: dict[str, list[GroupEnd]] = {}
     for end in group_ends(run):
         by_source.setdefault(end.source, []).append(end)
-    found = [end for ends in by_source.values() if (end := _deciding(ends, ending, run)) is not None]
+    found = [end for ends in by_source.values() if (end := _deciding(run, tried, ends)) is not None]
     if len(found) > 1 and any(end.t_ns is None for end in found):
         return None
     return min(found, key=lambda end: end.t_ns or 0, default=None)
 
 
-def _deciding(ends: Sequence[GroupEnd], ending: Marks, run: Run) -> GroupEnd | None:
-    source = ends[0].source
-    steps = ending.steps_of(source)
-    if steps.at:
-        found = ends[0]
-        for end in ends[1:]:
-            found = end if steps.at_least(_STEPS, after=found.line, before=end.line) else found
-        over = steps.at_least(_STEPS, after=found.line)
+def _deciding(run: Run, tried: Attempts, ends: Sequence[GroupEnd]) -> GroupEnd | None:
+    """Give the first end after the last attempt that trained began, unless the log went on after it."""
+    marks = marks_of(run)
+    last = max((one.number for one in tried.every if one.records >= GOES_ON_RECORDS), default=0)
+    if ends[0].source in tried.cuts:
+        found = next((end for end in ends if tried.of(end.source, line=end.line) >= last), ends[-1])
     else:
-        reached = keys_of(run).select(pl.col("attempt").max()).item() or 0
-        found, over = ends[min(reached, len(ends) - 1)], False
-    over = over or any(mark.source == source and mark.at > found.line for mark in ending.successes)
-    return None if over else found
+        found = ends[min(last, len(ends) - 1)]
+    trained = marks.steps_of(found.source).at_least(SURVIVED_STEPS, after=found.line)
+    finished = any(mark.source == found.source and mark.at > found.line for mark in marks.successes)
+    return None if trained or finished else found
 
 
 def _group_ends(run: Run) -> tuple[GroupEnd, ...]:

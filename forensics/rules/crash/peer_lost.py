@@ -37,7 +37,7 @@ from forensics.analyses.hang.complaints import complaints
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
-from forensics.case.ranks import world
+from forensics.case.world import world
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when

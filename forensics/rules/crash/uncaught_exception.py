@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight, death_of
 from forensics.case.errors.timeline import in_order
-from forensics.case.ranks import world
+from forensics.case.world import world
 from forensics.knowledge.errors import row_of
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule

@@ -16,7 +16,7 @@ from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.launchers import follows
 from forensics.case.rank_spans import MOST_RANKS
-from forensics.case.ranks import world
+from forensics.case.world import world
 from forensics.knowledge.errors import table
 from forensics.model import Confidence, Shape
 from forensics.rules.hang._clue import Clue, ClueSource

@@ -39,7 +39,8 @@ from forensics.analyses.hang.origin import is_disputed, unexplained_exit
 from forensics.analyses.hang.stacks import stacks
 from forensics.case.errors.exits import NONZERO, Exit, Exits, cause_of, exits
 from forensics.case.rank_spans import ranks_do, ranks_text
-from forensics.case.ranks import nodes, world
+from forensics.case.ranks import nodes
+from forensics.case.world import world
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
 from forensics.model import Evidence, Finding, Locator, Shape
 from forensics.registry import rule

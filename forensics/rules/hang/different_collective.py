@@ -45,7 +45,7 @@ from forensics.analyses.hang.differs import Difference, first_difference, slip_b
 from forensics.analyses.hang.waits import newest
 from forensics.case.errors.failures import Failure
 from forensics.case.rank_spans import ranks_text
-from forensics.case.ranks import world
+from forensics.case.world import world
 from forensics.model import Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_entry, of_failure, shown

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from forensics.analyses.hang.complaints import complaints
 from forensics.case.errors.failures import Failure
 from forensics.case.errors.timeline import in_order
-from forensics.case.ranks import world
+from forensics.case.world import world
 from forensics.model import Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_failure, shown

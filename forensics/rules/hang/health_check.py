@@ -39,8 +39,7 @@ import re
 from collections.abc import Iterator
 
 from forensics.analyses.hang.lines import matching
-from forensics.case.end_markers import marks_of
-from forensics.case.errors.failures import SURVIVED_STEPS
+from forensics.case.end_markers import SURVIVED_STEPS, marks_of
 from forensics.case.evidence import event_evidence
 from forensics.model import Confidence, Finding, Onset, Severity, Shape
 from forensics.registry import rule

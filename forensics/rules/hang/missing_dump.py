@@ -36,7 +36,7 @@ from forensics.analyses.hang.collectives import recorded
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.stacks import stacks
 from forensics.case.rank_spans import ranks_text
-from forensics.case.ranks import world
+from forensics.case.world import world
 from forensics.model import Evidence, Finding, Locator, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_stack, shown

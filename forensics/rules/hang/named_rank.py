@@ -38,7 +38,8 @@ from dataclasses import dataclass
 from forensics.analyses.hang.lines import matching
 from forensics.case.evidence import event_evidence
 from forensics.case.rank_spans import listed, ranks_text
-from forensics.case.ranks import corrected, stated, world
+from forensics.case.ranks import corrected, stated
+from forensics.case.world import world
 from forensics.model import Evidence, Finding, Shape
 from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, shown

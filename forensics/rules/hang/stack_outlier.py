@@ -42,7 +42,7 @@ from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.stacks import Stack, stacks
 from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import ranks_do, ranks_text
-from forensics.case.ranks import world
+from forensics.case.world import world
 from forensics.knowledge.signals import is_killed
 from forensics.model import Finding, Shape
 from forensics.registry import rule

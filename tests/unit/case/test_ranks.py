@@ -10,7 +10,8 @@ import pytest
 
 from forensics import pipeline
 from forensics.case.errors.exits import Exit, Exits
-from forensics.case.ranks import nodes, world
+from forensics.case.ranks import nodes
+from forensics.case.world import world
 from forensics.store.run import run_of
 
 

@@ -1,0 +1,49 @@
+"""The ranks that the job had."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from forensics.case.errors.exits import exits
+from forensics.case.rank_spans import MOST_RANKS, listed
+from forensics.case.ranks import stated
+from forensics.case.series import keys_of
+from forensics.store.run import Run
+
+_CLIENTS = re.compile(r"\b\d+/(\d{1,6}) clients joined|\bMEMBER: \d+/(\d{1,6})\b")
+_SIZE = re.compile(r"world_?size|n_?ranks|num_processes", re.IGNORECASE)
+
+
+def world(run: Run) -> frozenset[int]:
+    """List every rank of the job: those that left something, be it an empty file, those of whose end a launcher tells,
+    and those that a group or a message counts in.
+    """  # noqa: D205 - one sentence over two lines
+    return run.derived(_world)
+
+
+def _world(run: Run) -> frozenset[int]:
+    known = stated(run)
+    empty = run.scan("sources").filter((pl.col("size") == 0) & pl.col("rank").is_not_null()).select("rank").collect()
+    found: set[int] = {*empty["rank"].to_list(), *exits(run).by_rank}
+    for table in ("events", "metrics", "collectives", "stack_frames"):
+        table_rows = keys_of(run).lazy() if table == "metrics" else run.scan(table)
+        rows = table_rows.select("source", "rank").filter(pl.col("rank").is_not_null()).unique().collect()
+        found.update(known.get(source, rank) for source, rank in rows.iter_rows())
+    for text in run.scan("collectives").select(pl.col("ranks").drop_nulls().unique()).collect()["ranks"]:
+        found.update(listed(text))
+    found.update(range(_size(run)))
+    return frozenset(rank for rank in found if 0 <= rank < MOST_RANKS)
+
+
+def _size(run: Run) -> int:
+    """Size of the job as a store's message or a fact states it, 0 when none does."""
+    joined = run.scan("events").filter(pl.col("text").str.contains("clients joined|MEMBER: ")).select("text")
+    sizes = [int(hit[hit.lastindex or 0]) for (text,) in joined.collect().iter_rows() if (hit := _CLIENTS.search(text))]
+    facts = run.scan("facts").select("key", "value").collect()
+    for key, value in facts.iter_rows():
+        digits = (value or "").strip('"')
+        if key and _SIZE.search(key) and digits.isdigit() and len(digits) < 7:
+            sizes.append(int(digits))
+    return max(sizes, default=0)
