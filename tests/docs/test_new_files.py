@@ -21,8 +21,9 @@ OWED = (
     "tests/unit/dialects/test_dialect_examples.py",
     "tests/meta/test_registry.py",
     "tests/fuzz/test_truncation.py",
+    "tests/unit/knowledge/test_error_lines.py",
 )
-SHOWN = ("LRN900", "tidewheel", "tide_table")
+SHOWN = ("LRN900", "tidewheel", "tide_table", "tidewheel-volume-full")
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +118,19 @@ def test_the_row_of_the_page_is_a_cause_with_its_actions(copy: Path) -> None:
     asked = "from forensics.knowledge.causes import causes; cause = causes()['zero_learning_rate']"
     done = called(copy, "-c", f"{asked}; print(cause.actions[0].words({{'saved': '400'}}))")
     assert done.stdout == "Make the schedule as long as the run, and restart from the checkpoint of step 400\n"
+
+
+def test_the_row_of_the_page_is_an_error_line_that_triage_reads(copy: Path) -> None:
+    page = (ROOT / "docs/how-to/add-an-error-line.md").read_text(encoding="utf-8")
+    ((path, row),) = re.findall(r'^````json title="([^"]+)"\n(.*?)^````$', page, re.MULTILINE | re.DOTALL)
+    with (copy / path).open("a", encoding="utf-8") as table:
+        table.write(row)
+    lines = [f"step {step} loss {4.0 - step / 50:.4f}" for step in range(1, 41)]
+    run = copy / "volume"
+    run.mkdir()
+    (run / "train.log").write_text("\n".join([*lines, json.loads(row)["like"]]) + "\n", encoding="utf-8")
+    verdict = forensics(copy, "triage", str(run))["verdict"]
+    assert (verdict["shape"], verdict["cause"]) == ("crash", "disk_full")
 
 
 def test_the_files_of_the_pages_pass_the_tests_that_all_such_files_must_pass(copy: Path) -> None:
