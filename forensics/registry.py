@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
 from types import FunctionType, ModuleType
-from typing import Any, Literal, Required, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
 
 from forensics.model import Causal, Confidence, Evidence, Finding, Number, Onset, Severity, Shape
 
@@ -29,6 +29,8 @@ _FOLDERS: dict[Kind, str] = {
     "renderers": "forensics.report",
 }
 _MARK = "__forensics__"
+_NOWHERE = Onset()
+_KINDS = {"shape": Shape, "severity": Severity, "confidence": Confidence, "causal": Causal}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +66,27 @@ class Ingester:
     beside: tuple[tuple[str, str], ...] = ()
 
 
-class _Fields(TypedDict, total=False):
-    """The fields of a finding but for those that its rule declares."""
+#: The names of the values of a declaration: a rule needs none of their classes.
+ShapeName = Shape | Literal["nan", "oom", "hang", "slowdown", "bad_eval", "learning", "crash", "stopped"]
+SeverityName = Severity | Literal["info", "warning", "error"]
+ConfidenceName = Confidence | Literal["low", "medium", "high"]
+CausalName = Causal | Literal["root", "symptom", "context"]
 
-    severity: Required[Severity]
-    confidence: Required[Confidence]
-    title: Required[str]
-    because: Required[str]
-    evidence: Required[tuple[Evidence, ...]]
-    onset: Onset
-    culprits: tuple[int, ...]
+
+class _Declared(TypedDict, total=False):
+    """What all findings of a rule have in common, or one of them has otherwise."""
+
+    severity: SeverityName
+    confidence: ConfidenceName
     cause: str
-    causal: Causal
+    causal: CausalName
+
+
+class _Fields(_Declared, total=False):
+    """What a finding may say besides its words, its proof and its onset."""
+
+    shape: ShapeName
+    culprits: tuple[int, ...]
     numbers: Mapping[str, Number]
     likely: tuple[str, ...]
     next: tuple[str, ...]
@@ -98,6 +109,7 @@ class Rule:
     config: type | None
     doc: str
     origin: str
+    usual: _Declared = field(default_factory=_Declared)
 
     def __call__(self, run: object, config: object = None) -> Iterator[Finding]:
         """Give what the rule finds in a run (a `Run` of the store); without `config` by its own thresholds."""
@@ -105,9 +117,25 @@ class Rule:
             return self.find(run)
         return self.find(run, config or self.config())
 
-    def finding(self, *, shape: Shape | None = None, **fields: Unpack[_Fields]) -> Finding:
-        """Make a finding of this rule, of its shape where no other is given."""
-        return Finding(rule=self.id, shape=shape or self.shape, **fields)
+    def finding(
+        self,
+        title: str,
+        because: str,
+        evidence: tuple[Evidence, ...],
+        onset: Onset = _NOWHERE,
+        **fields: Unpack[_Fields],
+    ) -> Finding:
+        """Make a finding of this rule; what is not given is as its declaration says.
+
+        Raises:
+            TypeError: where neither says how bad or how sure it is.
+        """
+        told: dict[str, Any] = {**self.usual, **fields}
+        for name, kind in _KINDS.items():
+            if name in told:
+                told[name] = kind(told[name])
+        shape = told.pop("shape", self.shape)
+        return Finding(self.id, shape, title=title, because=because, evidence=evidence, onset=onset, **told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +175,18 @@ class Registry:
 
 
 def rule(
-    *, shape: Shape, needs: tuple[str, ...], config: type | None = None
+    shape: ShapeName, *, needs: tuple[str, ...], config: type | None = None, **usual: Unpack[_Declared]
 ) -> Callable[[Callable[..., Iterator[Finding]]], Rule]:
-    """Make a rule of a function; its module's docstring, the rule's page, begins with `ID slug: one sentence`."""
+    """Make a rule of a function that reads the tables `needs`; its findings are `usual` where they say nothing else.
+
+    The docstring of its module, the rule's page, begins with `ID slug: one sentence`.
+    """
 
     def declared(function: Callable[..., Iterator[Finding]]) -> Rule:
         doc = _module_doc(function)
         rule_id, slug = doc.split(":", 1)[0].split()
-        return Rule(rule_id, slug, shape, needs, cast("FunctionType", function), config, doc, function.__module__)
+        found = cast("FunctionType", function)
+        return Rule(rule_id, slug, Shape(shape), needs, found, config, doc, function.__module__, usual)
 
     return declared
 

@@ -53,9 +53,9 @@ def actions(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Ac
 
 
 def advised(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Give the findings with what to do about the cause of each, and then the commands that their rules name.
+    """Give the findings with what may have brought the cause of each about, and what to do about it.
 
-    A rule's own steps stay where nobody described the cause.
+    The commands that their rules name follow; a rule's own words stay where nobody described the cause.
     """
     return tuple(_advised(run, verdict, finding, findings) for finding in findings)
 
@@ -66,7 +66,10 @@ def _advised(run: Run, verdict: Verdict, finding: Finding, findings: Sequence[Fi
         identity=finding.identity,
     )  # fmt: skip
     told = tuple(action.text for action in actions(run, own, findings))
-    return replace(finding, next=(*told, *filter(_is_command, finding.next))) if told else finding
+    known = causes().get(finding.cause)
+    likely = finding.likely or (known.likely if known is not None else ())
+    after = (*told, *filter(_is_command, finding.next)) if told else finding.next
+    return replace(finding, likely=likely, next=after)
 
 
 def _line(lead: Finding | None, cause: str) -> ErrorLine | None:

@@ -1,9 +1,10 @@
 """Causes: what each slug means, why it happens, what confirms it, and what to do first, from `causes/*.jsonl`.
 
 A row has `cause` (the slug that a rule or an error line gives), `says` (one plain sentence), `why`, `confirms`,
-`actions` in their order, `source`, `is_known`, false where it says that nothing is known, and `kind`, what it is in the
-story of a run where its shape does not say that: `limit` (the time that was given is over) or `after_end` (training
-had finished). `why` and `actions` may be left out where an error line of that cause says it.
+`likely` (what may have brought it about, the likeliest first), `actions` in their order, `source`, `is_known`, false
+where it says that nothing is known, and `kind`, what it is in the story of a run where its shape does not say that:
+`limit` (the time that was given is over) or `after_end` (training had finished). `why` and `actions` may be left out
+where an error line of that cause says it.
 
 An action has `text`, and may have `otherwise` (the text where a value in `text` is not known), `command`, `source`, and
 conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu; host or device for memory; ranks where there
@@ -79,6 +80,7 @@ class Cause:
     actions: tuple[Remedy, ...]
     source: str
     why: str = ""
+    likely: tuple[str, ...] = ()
     is_known: bool = True
     kind: str = ""
 
@@ -112,7 +114,7 @@ def _known(text: str, values: Mapping[str, str]) -> bool:
 def _cause(row: Mapping[str, Any]) -> Cause:
     told: list[dict[str, Any]] = row.get("actions") or [{"text": FIX}]
     remedies = tuple(Remedy(**{"source": row["source"], **_frozen(action)}) for action in told)
-    fields: dict[str, Any] = {**row, "actions": remedies}
+    fields: dict[str, Any] = {**_frozen(row), "actions": remedies}
     return Cause(**fields)
 
 

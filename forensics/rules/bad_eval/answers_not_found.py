@@ -29,15 +29,12 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +45,8 @@ class Config:
     other: float = 0.1
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("evals",), config=Config)
-def answers_not_found(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("bad_eval", needs=("evals",), config=Config, severity="warning", confidence="high", cause="answers_not_found")
+def answers_not_found(run: Run, cfg: Config) -> Findings:
     """Report each task of which one filter finds no answer and another does."""
     rows = run.collect("evals").filter((pl.col("metric") == "exact_match") & pl.col("filter").is_not_null())
     for _, part in rows.group_by("source", "task", maintain_order=True):
@@ -57,14 +54,9 @@ def answers_not_found(run: Run, cfg: Config) -> Iterator[Finding]:
         if low["value"] is None or low["value"] > cfg.strict or not high["value"] >= cfg.other:
             continue
         yield answers_not_found.finding(
-            severity=Severity.WARNING,
-            confidence=Confidence.HIGH,
-            title=f"{name_of(low)} is {low['value']:.3g} while {high['filter']} finds {high['value']:.3g}",
-            because="the same answers are right under one filter and not found under the other",
-            evidence=(result_evidence(low), result_evidence(high, EvidenceRole.RELATED)),
-            onset=Onset(step=low["step"]),
-            cause="answers_not_found",
+            f"{name_of(low)} is {low['value']:.3g} while {high['filter']} finds {high['value']:.3g}",
+            "the same answers are right under one filter and not found under the other",
+            proof(result_evidence(low), result_evidence(high)),
+            Onset(step=low["step"]),
             numbers={"strict": low["value"], "other": high["value"]},
-            likely=("the chat template was not applied", "answers in another form than the filter expects"),
-            next=("apply the chat template or give few-shot examples", "look at the answers with --log_samples"),
         )

@@ -33,15 +33,12 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
 
 from forensics.analyses.evals.results import Row, chance_of, courses
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.store.run import Run
+from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, rule
 
 _SHOWN = 4
 
@@ -54,8 +51,16 @@ class Config:
     errors: float = 2.0
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("evals",), config=Config)
-def at_chance(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule(
+    "bad_eval",
+    needs=("evals",),
+    config=Config,
+    severity="warning",
+    confidence="medium",
+    cause="at_chance",
+    causal="symptom",
+)
+def at_chance(run: Run, cfg: Config) -> Findings:
     """Report the last results when every task of known chance is at it."""
     last = [rows[-1] for key, rows in courses(run).items() if key[1] in ("acc", "acc_norm")]
     known = [(row, chance) for row in last if (chance := chance_of(row["task"])) is not None]
@@ -64,24 +69,14 @@ def at_chance(run: Run, cfg: Config) -> Iterator[Finding]:
         return
     row, chance = known[0]
     yield at_chance.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"all {len(tasks)} tasks of known chance are at it: {row['task']} {row['value']:.3g}, chance {chance:g}",
-        because="no score lies more than two standard errors above guessing",
-        evidence=tuple(
+        f"all {len(tasks)} tasks of known chance are at it: {row['task']} {row['value']:.3g}, chance {chance:g}",
+        "no score lies more than two standard errors above guessing",
+        tuple(
             result_evidence(r, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
             for n, (r, _) in enumerate(known[:_SHOWN])
         ),
-        onset=Onset(step=row["step"]),
-        cause="at_chance",
-        causal=Causal.SYMPTOM,
+        Onset(step=row["step"]),
         numbers={"tasks": len(tasks), "value": row["value"], "chance": chance},
-        likely=(
-            "the tokenizer of the evaluation is not that of training",
-            "weights that were not loaded, or of a wrong checkpoint",
-            "a model too small or too early for these tasks",
-        ),
-        next=("evaluate a known model with the same command", "look at generations of this checkpoint"),
     )
 
 

@@ -34,16 +34,12 @@ Not this:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
-from forensics.case.evidence import metric_evidence
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 
 _EMA = re.compile(r"(?i)[_/. -]?(?<![a-z])(?:ema|averaged|swa)(?![a-z])[_/. -]?")
 
@@ -56,8 +52,8 @@ class Config:
     last: int = 3
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("metrics",), config=Config)
-def averaged_worse(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("bad_eval", needs=("metrics",), config=Config, severity="warning", confidence="medium", cause="averaged_weights")
+def averaged_worse(run: Run, cfg: Config) -> Findings:
     """Compare each averaged metric with its plain one."""
     every = eval_curves(run)
     plain = {_EMA.sub("/", c.name).strip("/"): c for c in every if not _EMA.search(c.name)}
@@ -84,14 +80,9 @@ def _far(own: EvalCurve, averaged: EvalCurve, cfg: Config) -> tuple[int, int] | 
 def _finding(own: EvalCurve, averaged: EvalCurve, places: tuple[int, int]) -> Finding:
     mine, other = own.row(places[0]), averaged.row(places[1])
     return averaged_worse.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"{averaged.name} is {other['value']:.4g} at step {other['at']}, without averaging {mine['value']:.4g}",
-        because="the average of the weights scores worse than the weights at the last steps",
-        evidence=(metric_evidence(other), metric_evidence(mine, EvidenceRole.RELATED)),
-        onset=Onset(step=other["at"]),
-        cause="averaged_weights",
+        f"{averaged.name} is {other['value']:.4g} at step {other['at']}, without averaging {mine['value']:.4g}",
+        "the average of the weights scores worse than the weights at the last steps",
+        proof(other, mine),
+        Onset(step=other["at"]),
         numbers={"averaged": other["value"], "plain": mine["value"]},
-        likely=("the decay of the average is too near to one for so few steps", "the average was not loaded on resume"),
-        next=("evaluate the weights themselves", "lower the decay of the average, or start it later"),
     )

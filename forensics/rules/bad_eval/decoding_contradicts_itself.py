@@ -37,19 +37,16 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from forensics.case.evidence import fact_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Run, fact_evidence, proof, rule
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("facts",))
-def decoding_contradicts_itself(run: Run) -> Iterator[Finding]:
+@rule("bad_eval", needs=("facts",), causal="context")
+def decoding_contradicts_itself(run: Run) -> Findings:
     """Look at `do_sample` and `temperature` of each file of generation settings; say it once."""
     facts = run.scan("facts").filter((pl.col("family") == "generation") & pl.col("value").is_not_null()).collect()
     for _, rows in facts.sort("source", maintain_order=True).group_by("source", maintain_order=True):
@@ -76,14 +73,11 @@ def _judged(sampling: Mapping[str, Any], heat: Mapping[str, Any]) -> Finding | N
 def _finding(sampling: Mapping[str, Any], heat: Mapping[str, Any], *, zero: bool) -> Finding:
     state = "on" if zero else "off"
     return decoding_contradicts_itself.finding(
-        severity=Severity.WARNING if zero else Severity.INFO,
-        confidence=Confidence.MEDIUM if zero else Confidence.LOW,
-        title=f"sampling is {state} and the temperature is {heat['value']}",
-        because="programs that generate heed the one or the other",
-        evidence=(fact_evidence(heat, EvidenceRole.PRIMARY), fact_evidence(sampling)),
+        f"sampling is {state} and the temperature is {heat['value']}",
+        "programs that generate heed the one or the other",
+        proof(fact_evidence(heat), fact_evidence(sampling)),
+        severity="warning" if zero else "info",
+        confidence="medium" if zero else "low",
         cause="zero_temperature" if zero else "ignored_temperature",
-        causal=Causal.CONTEXT,
         numbers={"temperature": str(heat["value"])},
-        likely=("settings were copied from another model", "one of the two was changed alone"),
-        next=("state the decoding in the call of the evaluation", "make the settings agree with it"),
     )

@@ -35,16 +35,12 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.case.evidence import checkpoint_evidence
-from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Onset, Run, checkpoint_evidence, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +50,15 @@ class Config:
     share: float = 0.75
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("evals", "checkpoints"), config=Config)
-def earlier_checkpoint(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule(
+    "bad_eval",
+    needs=("evals", "checkpoints"),
+    config=Config,
+    confidence="medium",
+    cause="earlier_checkpoint",
+    causal="context",
+)
+def earlier_checkpoint(run: Run, cfg: Config) -> Findings:
     """Compare the latest evaluated step with the last checkpoint."""
     evals = run.scan("evals").filter(pl.col("step").is_not_null() & pl.col("value").is_not_null()).collect()
     saved = (
@@ -71,15 +74,11 @@ def earlier_checkpoint(run: Run, cfg: Config) -> Iterator[Finding]:
         return
     is_only = evals["step"].n_unique() == 1
     yield earlier_checkpoint.finding(
-        severity=Severity.WARNING if is_only else Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"the checkpoint of step {row['step']} was evaluated, the last one is of step {last['step']}",
-        because="a much later checkpoint lies beside the results and has none",
-        evidence=(result_evidence(row), checkpoint_evidence(last)),
-        onset=Onset(step=row["step"]),
-        cause="earlier_checkpoint",
-        causal=Causal.CONTEXT,
+        f"the checkpoint of step {row['step']} was evaluated, the last one is of step {last['step']}",
+        "a much later checkpoint lies beside the results and has none",
+        proof(result_evidence(row), checkpoint_evidence(last)),
+        Onset(step=row["step"]),
+        severity="warning" if is_only else "info",
         numbers={"evaluated": row["step"], "last": last["step"]},
-        likely=("the path of the evaluated checkpoint was not changed since an earlier evaluation",),
         next=(f"evaluate the checkpoint of step {last['step']} with the same command",),
     )

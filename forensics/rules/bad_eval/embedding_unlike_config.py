@@ -38,17 +38,12 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.evals.vocabulary import configured_rows, weight_rows
-from forensics.case.evidence import fact_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("facts",))
-def embedding_unlike_config(run: Run) -> Iterator[Finding]:
+@rule("bad_eval", needs=("facts",), confidence="high")
+def embedding_unlike_config(run: Run) -> Findings:
     """Compare the rows of the embedding with the size that the settings beside it state."""
     rows = weight_rows(run)
     if rows is None:
@@ -58,14 +53,11 @@ def embedding_unlike_config(run: Run) -> Iterator[Finding]:
         return
     is_short = rows.value < stated.value
     yield embedding_unlike_config.finding(
-        severity=Severity.WARNING if is_short else Severity.INFO,
-        confidence=Confidence.HIGH,
-        title=f"the weights have {rows.value} embeddings, their settings state {stated.value}",
-        because="the header of the weights gives the shape of the embedding",
-        evidence=(fact_evidence(rows.row, EvidenceRole.PRIMARY), fact_evidence(stated.row)),
+        f"the weights have {rows.value} embeddings, their settings state {stated.value}",
+        "the header of the weights gives the shape of the embedding",
+        proof(fact_evidence(rows.row), fact_evidence(stated.row)),
+        severity="warning" if is_short else "info",
         cause="embedding_mismatch" if is_short else "embedding_padded",
-        causal=Causal.ROOT if is_short else Causal.CONTEXT,
+        causal="root" if is_short else "context",
         numbers={"embeddings": rows.value, "stated": stated.value},
-        likely=("the settings of another model lie beside the weights", "the embedding was resized afterwards"),
-        next=("load the model without ignoring mismatched sizes", "write settings and weights again with one call"),
     )

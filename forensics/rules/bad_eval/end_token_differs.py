@@ -33,20 +33,17 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from forensics.analyses.evals.vocabulary import numbers_under, special_ids
-from forensics.case.evidence import fact_evidence
-from forensics.model import Confidence, EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("facts",))
-def end_token_differs(run: Run) -> Iterator[Finding]:
+@rule("bad_eval", needs=("facts",), severity="warning", confidence="low", cause="end_token")
+def end_token_differs(run: Run) -> Findings:
     """Look for the tokenizer's end of text among the ids at which generation stops."""
     stated = _end_token(run)
     stops = numbers_under(run, "eos_token_id", "generation") or numbers_under(run, "eos_token_id", "config")
@@ -60,15 +57,10 @@ def end_token_differs(run: Run) -> Iterator[Finding]:
     (own,) = ids
     shown = ", ".join(map(str, sorted(stop_ids)))
     yield end_token_differs.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.LOW,
-        title=f"generation stops at id {shown}, the tokenizer ends texts with {own} ({token})",
-        because="the tokenizer's end of text is not among the ids at which generation stops",
-        evidence=(fact_evidence(stops[0][1], EvidenceRole.PRIMARY), fact_evidence(row)),
-        cause="end_token",
+        f"generation stops at id {shown}, the tokenizer ends texts with {own} ({token})",
+        "the tokenizer's end of text is not among the ids at which generation stops",
+        proof(fact_evidence(stops[0][1]), fact_evidence(row)),
         numbers={"tokenizer": own, "generation": shown},
-        likely=("settings of another model were copied", "the end of text was changed for fine-tuning"),
-        next=("set eos_token_id of the generation settings to the tokenizer's", "evaluate again"),
     )
 
 

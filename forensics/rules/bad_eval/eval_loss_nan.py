@@ -48,17 +48,13 @@ Not this: training is lost too
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
 
-from forensics.case.evidence import at_step, metric_evidence
 from forensics.case.nonfinite import watched, watched_series
 from forensics.case.steps import SERIES
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import EvidenceRole, Finding, Findings, Onset, Run, Severity, at_step, metric_evidence, rule
 
 #: So many finite training losses at the end show that training is sound.
 _SOUND = 3
@@ -75,8 +71,8 @@ _LATER = (
 )
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("metrics",))
-def eval_loss_nan(run: Run) -> Iterator[Finding]:
+@rule("bad_eval", needs=("metrics",), cause="eval_loss_nan")
+def eval_loss_nan(run: Run) -> Findings:
     """Find the evaluation loss that is no number although the training loss is one."""
     if not watched_series(run).filter((pl.col("role") == "eval") & (pl.col("n_bad") > 0)).height:
         return
@@ -113,24 +109,19 @@ def _finding(own: pl.DataFrame, severity: Severity) -> Finding:
     if not own["bad"][-1]:
         where = f"at {at_step(first['at'])}" + (f" and {len(rows) - 1} more times" if len(rows) > 1 else "")
     return eval_loss_nan.finding(
-        severity=severity,
-        confidence=Confidence.HIGH if len(rows) > 1 else Confidence.MEDIUM,
-        title=f"{first['raw_name'] or first['name']} is {what} {where}, while the training loss stays finite",
-        because=f"{len(rows)} of {own.height} evaluations give no number: "
+        f"{first['raw_name'] or first['name']} is {what} {where}, while the training loss stays finite",
+        f"{len(rows)} of {own.height} evaluations give no number: "
         + ("the evaluation set, its labels or its precision" if always else "precision, weights or single batches"),
-        evidence=(
+        (
             *(
                 metric_evidence(r, EvidenceRole.RELATED if i else EvidenceRole.PRIMARY)
                 for i, r in enumerate(rows[:_SHOWN])
             ),
             *(metric_evidence(r, EvidenceRole.RELATED) for r in finite),
         ),
-        onset=Onset(step=first["at"], t_ns=first["t_ns"], step_lo=finite[0]["at"] if finite else None),
-        cause="eval_loss_nan",
+        Onset(step=first["at"], t_ns=first["t_ns"], step_lo=finite[0]["at"] if finite else None),
+        severity=severity,
+        confidence="high" if len(rows) > 1 else "medium",
         numbers={"evaluations": own.height, "not_finite": len(rows)},
         likely=_FROM_FIRST if always else _LATER,
-        next=(
-            "print the number of evaluation batches and of labels that are not masked",
-            "evaluate one batch in float32, outside of autocast",
-        ),
     )

@@ -66,11 +66,8 @@ from dataclasses import dataclass
 
 from forensics.analyses.evals.causes import Diagnosed, diagnosed, words_of
 from forensics.analyses.evals.falls import Fall
-from forensics.case.evidence import metric_evidence
-from forensics.model import Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Locator, Onset, Run, metric_evidence, rule
 
 _SHOWN = 3
 _ADVICE = {
@@ -96,8 +93,8 @@ class Config:
     lost: float = 0.2
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"), config=Config)
-def falls(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("bad_eval", needs=("evals", "eval_samples", "facts", "metrics"), config=Config)
+def falls(run: Run, cfg: Config) -> Findings:
     """Report the first evaluation whose scores fell, and the setting that changed with it."""
     found = run.derived(diagnosed)
     if found is not None and found.cause != "wrong_checkpoint":
@@ -112,20 +109,18 @@ def _finding(found: Diagnosed, cfg: Config) -> Finding:
     said = f"with {changed[0].family} changed: {words_of(changed)}" if changed else "and no recorded setting differs"
     is_far = fall.errors >= cfg.errors and fall.lost >= cfg.lost
     return falls.finding(
-        severity=Severity.ERROR if is_far else Severity.WARNING,
-        confidence=Confidence.HIGH if changed and is_far else Confidence.MEDIUM,
-        title=(
-            f"{name_of(after)} fell from {before['value']:.4g}{_at(before['step'])} to {after['value']:.4g}"
-            f"{_at(fall.step)}{more}"
-        ),
-        because=f"the fall is {fall.errors:.1f} standard errors, {said}" + _training(fall),
-        evidence=(
+        f"{name_of(after)} fell from {before['value']:.4g}{_at(before['step'])} to {after['value']:.4g}"
+        f"{_at(fall.step)}{more}",
+        f"the fall is {fall.errors:.1f} standard errors, {said}" + _training(fall),
+        (
             result_evidence(after),
             result_evidence(before, EvidenceRole.RELATED),
             *_stated(found),
             *(metric_evidence(row, EvidenceRole.RELATED) for row in fall.losses),
         ),
-        onset=Onset(step=fall.step, step_lo=fall.step_before),
+        Onset(step=fall.step, step_lo=fall.step_before),
+        severity="error" if is_far else "warning",
+        confidence="high" if changed and is_far else "medium",
         cause=found.cause,
         numbers={"best": before["value"], "last": after["value"], "errors": test.errors, "tasks": len(fall.tasks)},
         likely=_likely(found),

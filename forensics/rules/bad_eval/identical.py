@@ -51,23 +51,21 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import polars as pl
 
 from forensics.analyses.evals.results import Row, age
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 
 _FEWEST = 10
 _KEY = ("task", "metric", "filter")
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("evals",))
-def identical(run: Run) -> Iterator[Finding]:
+@rule("bad_eval", needs=("evals",), severity="warning", confidence="high", cause="identical_results")
+def identical(run: Run) -> Findings:
     """Report the first two files that follow each other in step and time and are equal in every metric."""
     rows = run.collect("evals").filter(pl.col("value").is_finite())
     files = {str(source): part.to_dicts() for (source,), part in rows.group_by("source", maintain_order=True)}
@@ -91,14 +89,9 @@ def _equal(before: Sequence[Row], after: Sequence[Row]) -> int:
 
 def _finding(before: Row, after: Row, count: int) -> Finding:
     return identical.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.HIGH,
-        title=f"two results of different checkpoints are equal in all {count} metrics, to the last digit",
-        because="different weights do not give equal scores in every task",
-        evidence=(result_evidence(after), result_evidence(before, EvidenceRole.RELATED)),
-        onset=Onset(step=after["step"], step_lo=before["step"]),
-        cause="identical_results",
+        f"two results of different checkpoints are equal in all {count} metrics, to the last digit",
+        "different weights do not give equal scores in every task",
+        proof(result_evidence(after), result_evidence(before)),
+        Onset(step=after["step"], step_lo=before["step"]),
         numbers={"metrics": count},
-        likely=("the same checkpoint was evaluated twice", "answers came from a cache"),
-        next=("compare the hashes of the two checkpoints", "evaluate again without a cache"),
     )

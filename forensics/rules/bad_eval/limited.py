@@ -28,19 +28,15 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.evals.results import Row, members_of, settings_of
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.store.run import Run
+from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, rule
 
 _SHOWN = 3
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("evals",))
-def limited(run: Run) -> Iterator[Finding]:
+@rule("bad_eval", needs=("evals",), severity="warning", confidence="high", cause="evaluation_limited", causal="context")
+def limited(run: Run) -> Findings:
     """Report results of a limited evaluation, once."""
     tasks: dict[tuple[str, str], Row] = {}
     for row in run.collect("evals").iter_rows(named=True):
@@ -52,20 +48,14 @@ def limited(run: Run) -> Iterator[Finding]:
     settings = settings_of(rows[0])
     limit, whole = settings.get("limit", "not stated"), settings.get("n_original", "?")
     yield limited.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.HIGH,
-        title=f"{rows[0]['task']} was evaluated on {rows[0]['n'] or '?'} of {whole} documents (limit {limit})",
-        because="the first documents of a task are no sample of it",
-        evidence=tuple(
+        f"{rows[0]['task']} was evaluated on {rows[0]['n'] or '?'} of {whole} documents (limit {limit})",
+        "the first documents of a task are no sample of it",
+        tuple(
             result_evidence(row, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
             for n, row in enumerate(rows[:_SHOWN])
         ),
-        onset=Onset(step=rows[0]["step"]),
-        cause="evaluation_limited",
-        causal=Causal.CONTEXT,
+        Onset(step=rows[0]["step"]),
         numbers={"tasks": len(rows), "documents": rows[0]["n"] or 0},
-        likely=("a smoke test was taken for a result",),
-        next=("evaluate again without --limit",),
     )
 
 

@@ -30,21 +30,17 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from forensics.analyses.evals.results import members_of
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.store.run import Run
+from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, rule
 
 _SHOWN = 5
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("evals",))
-def not_a_number(run: Run) -> Iterator[Finding]:
+@rule("bad_eval", needs=("evals",), severity="warning", confidence="high", cause="score_not_a_number", causal="context")
+def not_a_number(run: Run) -> Findings:
     """Report all scores that are no number, once."""
     value = pl.col("value")
     rows = run.scan("evals").filter(value.is_null() | ~value.is_finite()).collect().to_dicts()
@@ -53,18 +49,12 @@ def not_a_number(run: Run) -> Iterator[Finding]:
         return
     first = bad[0]
     yield not_a_number.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.HIGH,
-        title=f"{name_of(first)} is {first['value']}" + (f", and {len(bad) - 1} more scores" if len(bad) > 1 else ""),
-        because="a score that is no number says that nothing, or nothing finite, was scored",
-        evidence=tuple(
+        f"{name_of(first)} is {first['value']}" + (f", and {len(bad) - 1} more scores" if len(bad) > 1 else ""),
+        "a score that is no number says that nothing, or nothing finite, was scored",
+        tuple(
             result_evidence(row, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
             for n, row in enumerate(bad[:_SHOWN])
         ),
-        onset=Onset(step=first["step"]),
-        cause="score_not_a_number",
-        causal=Causal.CONTEXT,
+        Onset(step=first["step"]),
         numbers={"scores": len(bad)},
-        likely=("no document was scored", "the model's logits are NaN in the precision of the evaluation"),
-        next=("evaluate that task again with --log_samples and look at the answers",),
     )

@@ -45,17 +45,14 @@ Not this:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from forensics.analyses.evals.results import Row, settings_of
-from forensics.case.evidence import fact_evidence
-from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, proof, rule
 
 _FEW_BITS = ("model_args.load_in_4bit", "model_args.load_in_8bit", "model_args.quantization", "model_args.bits")
 _DTYPES = ("model_args.dtype", "model_dtype", "model_args.torch_dtype")
@@ -66,8 +63,8 @@ _TRAINED_COARSE = r"(?i)load_in_[48]bit|quantization_bit|bnb_4bit|qlora"
 _WIDE = re.compile(r"(?i)^(?:torch\.)?(?:bf16|bfloat16|bf16-mixed|amp_bf16|float32|fp32|32|32-true)$")
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("evals", "facts"))
-def precision_differs(run: Run) -> Iterator[Finding]:
+@rule("bad_eval", needs=("evals", "facts"), confidence="medium", causal="context")
+def precision_differs(run: Run) -> Findings:
     """Report the first file of results that was made in a coarser precision."""
     trained = _trained(run)
     if trained is None:
@@ -105,14 +102,10 @@ def _loaded(row: Row) -> tuple[str, str] | None:
 def _finding(row: Row, trained: Mapping[str, Any], loaded: str, kind: str) -> Finding:
     is_coarse = kind == "quantised"
     return precision_differs.finding(
-        severity=Severity.WARNING if is_coarse else Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"the model was evaluated with {loaded}, and trained with {trained['key']} = {trained['value']}",
-        because="the results state how the model was loaded, the settings how it was trained",
-        evidence=(result_evidence(row), fact_evidence(trained)),
-        onset=Onset(step=row["step"]),
+        f"the model was evaluated with {loaded}, and trained with {trained['key']} = {trained['value']}",
+        "the results state how the model was loaded, the settings how it was trained",
+        proof(result_evidence(row), fact_evidence(trained)),
+        Onset(step=row["step"]),
+        severity="warning" if is_coarse else "info",
         cause=kind,
-        causal=Causal.CONTEXT,
-        likely=("the command of the evaluation loads the model in another precision than training used",),
-        next=("evaluate again with dtype=bfloat16 and compare both with: forensics diff A B --section evals",),
     )

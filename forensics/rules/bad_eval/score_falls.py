@@ -34,7 +34,6 @@ Not this: it rises to the end
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log, sqrt
 
@@ -43,10 +42,7 @@ import numpy as np
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.curves.noise import MAD_TO_SIGMA
-from forensics.case.evidence import metric_evidence
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +56,8 @@ class Config:
     percent: float = 10.0
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("metrics",), config=Config)
-def score_falls(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("bad_eval", needs=("metrics",), config=Config, severity="warning", confidence="medium", cause="overfitting")
+def score_falls(run: Run, cfg: Config) -> Findings:
     """Report the score that fell furthest from its best."""
     falls = [(c, best) for c in eval_curves(run) if c.higher and (best := _best(c, cfg)) is not None]
     losses = [c for c in curves(run, "loss") if c.at.null_count() == 0] if falls else []
@@ -97,17 +93,11 @@ def _finding(curve: EvalCurve, best: int, count: int) -> Finding:
     top, last = curve.row(best), curve.row(-1)
     more = f"; {count} scores fell like that" if count > 1 else ""
     return score_falls.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=(
-            f"{curve.name} fell from {top['value']:.4g} at step {top['at']} to {last['value']:.4g} at step {last['at']}"
-            f" while the loss improved{more}"
-        ),
-        because="the last evaluations all lie below the best one by more than noise explains",
-        evidence=(metric_evidence(last), metric_evidence(top, EvidenceRole.RELATED)),
-        onset=Onset(step=top["at"]),
-        cause="overfitting",
+        f"{curve.name} fell from {top['value']:.4g} at step {top['at']} to {last['value']:.4g} at step {last['at']}"
+        f" while the loss improved{more}",
+        "the last evaluations all lie below the best one by more than noise explains",
+        proof(last, top),
+        Onset(step=top["at"]),
         numbers={"best": top["value"], "last": last["value"], "best_step": top["at"]},
-        likely=("overfitting, or forgetting in fine-tuning", "the data changed after the best step"),
         next=(f"take the checkpoint of step {top['at']}", "evaluate it and the last one on more documents"),
     )

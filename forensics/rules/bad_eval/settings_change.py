@@ -38,21 +38,23 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.evals.causes import diagnosed
 from forensics.analyses.evals.results import courses
 from forensics.analyses.evals.settings import compared
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import following, result_evidence
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 
 _MOST = 20_000
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"))
-def settings_change(run: Run) -> Iterator[Finding]:
+@rule(
+    "bad_eval",
+    needs=("evals", "eval_samples", "facts", "metrics"),
+    confidence="high",
+    cause="eval_settings_change",
+    causal="context",
+)
+def settings_change(run: Run) -> Findings:
     """Report the first pair of results with unequal settings, and how many tasks have such."""
     unlike = [(a, b, found) for a, b in following(courses(run))[:_MOST] if (found := compared(a, b).blocks)]
     fallen = run.derived(diagnosed)
@@ -62,15 +64,11 @@ def settings_change(run: Run) -> Iterator[Finding]:
     of_documents = all(u.family == "documents" for u in found)
     tasks = {b["task"] for _, b, _ in unlike}
     yield settings_change.finding(
-        severity=Severity.INFO if of_documents else Severity.WARNING,
-        confidence=Confidence.HIGH,
-        title=f"{after['task']} was evaluated with other settings than before: {'; '.join(u.words for u in found[:3])}",
-        because=f"scores of {len(tasks)} tasks cannot be put in one curve",
-        evidence=(result_evidence(after), result_evidence(before, EvidenceRole.RELATED)),
-        onset=Onset(step=after["step"], step_lo=before["step"]),
-        cause="eval_settings_change",
-        causal=Causal.CONTEXT,
+        f"{after['task']} was evaluated with other settings than before: {'; '.join(u.words for u in found[:3])}",
+        f"scores of {len(tasks)} tasks cannot be put in one curve",
+        proof(result_evidence(after), result_evidence(before)),
+        Onset(step=after["step"], step_lo=before["step"]),
+        severity="info" if of_documents else "warning",
         numbers={"tasks": len(tasks)},
-        likely=("the command of the evaluation was changed between checkpoints",),
         next=("evaluate both checkpoints with one command and one version of the harness",),
     )

@@ -40,17 +40,12 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.evals.vocabulary import embedding_rows, token_ids
-from forensics.case.evidence import fact_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("facts",))
-def tokens_beyond_vocabulary(run: Run) -> Iterator[Finding]:
+@rule("bad_eval", needs=("facts",), confidence="medium")
+def tokens_beyond_vocabulary(run: Run) -> Findings:
     """Compare the highest id of the tokenizer with the vocabulary size of the model."""
     rows = embedding_rows(run)
     base, every = token_ids(run, "max_base_id"), token_ids(run, "max_id")
@@ -59,16 +54,14 @@ def tokens_beyond_vocabulary(run: Run) -> Iterator[Finding]:
         return
     is_base = base is not None and base.value >= rows.value
     yield tokens_beyond_vocabulary.finding(
-        severity=Severity.WARNING if is_base else Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"the tokenizer gives ids up to {highest.value}, the model has {rows.value} embeddings",
-        because="all settings agree on the size and all tokenizer files on the highest id"
+        f"the tokenizer gives ids up to {highest.value}, the model has {rows.value} embeddings",
+        "all settings agree on the size and all tokenizer files on the highest id"
         if is_base
         else "only added tokens lie beyond the size",
-        evidence=(fact_evidence(rows.row, EvidenceRole.PRIMARY), fact_evidence(highest.row)),
+        proof(fact_evidence(rows.row), fact_evidence(highest.row)),
+        severity="warning" if is_base else "info",
         cause="tokenizer_mismatch" if is_base else "added_tokens",
-        causal=Causal.ROOT if is_base else Causal.CONTEXT,
+        causal="root" if is_base else "context",
         numbers={"embeddings": rows.value, "highest_id": highest.value},
-        likely=("the tokenizer of another model lies beside the weights", "tokens were added and never given rows"),
-        next=("compare the rows of the embedding in the weights with the tokenizer", "resize the embedding"),
+        next=("compare the rows of the embedding in the weights with the tokenizer",),
     )

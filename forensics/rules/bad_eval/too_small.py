@@ -27,15 +27,12 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.evals.results import Row, courses, error_of, members_of
 from forensics.formats.evals.scores import is_share
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.store.run import Run
+from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, rule
 
 _SHOWN = 3
 
@@ -47,8 +44,16 @@ class Config:
     half_width: float = 0.05
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("evals",), config=Config)
-def too_small(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule(
+    "bad_eval",
+    needs=("evals",),
+    config=Config,
+    severity="info",
+    confidence="high",
+    cause="too_few_documents",
+    causal="context",
+)
+def too_small(run: Run, cfg: Config) -> Findings:
     """Report the tasks with the largest errors, once."""
     last = [rows[-1] for key, rows in courses(run).items() if is_share(key[1])]
     inside = {task for row in last for task in members_of(row)}
@@ -58,20 +63,14 @@ def too_small(run: Run, cfg: Config) -> Iterator[Finding]:
     wide.sort(key=lambda row: -_error(row))
     first = wide[0]
     yield too_small.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.HIGH,
-        title=f"{name_of(first)} is {first['value']:.3g} ± {2 * _error(first):.2g} (95 %): too few documents",
-        because=f"{len(wide)} scores are that uncertain",
-        evidence=tuple(
+        f"{name_of(first)} is {first['value']:.3g} ± {2 * _error(first):.2g} (95 %): too few documents",
+        f"{len(wide)} scores are that uncertain",
+        tuple(
             result_evidence(row, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
             for n, row in enumerate(wide[:_SHOWN])
         ),
-        onset=Onset(step=first["step"]),
-        cause="too_few_documents",
-        causal=Causal.CONTEXT,
+        Onset(step=first["step"]),
         numbers={"scores": len(wide), "stderr": _error(first)},
-        likely=("a small task, or a limit",),
-        next=("evaluate more documents", "add --log_samples, so that runs are compared document by document"),
     )
 
 

@@ -45,17 +45,14 @@ Not this:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from forensics.analyses.evals.results import Row, settings_of
-from forensics.case.evidence import fact_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, proof, rule
 
 _NAMES = (
     r"(?i)(?:^|[._/])(?:data|dataset|datasets|train\w*|mix\w*|sources?)\w*[._/](?:\d+[._/])?"
@@ -65,8 +62,8 @@ _HELD_BACK = re.compile(r"(?i)test|valid|dev|eval")
 _EVALUATED = ("task.dataset_path", "task.hf_repo")
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("evals", "facts"))
-def trained_on_evaluated(run: Run) -> Iterator[Finding]:
+@rule("bad_eval", needs=("evals", "facts"), cause="leakage", causal="context")
+def trained_on_evaluated(run: Run) -> Findings:
     """Report the first data set that was trained on and is scored, a held-back split first."""
     tasks = _evaluated(run)
     if not tasks:
@@ -106,14 +103,10 @@ def _is_held_back(row: Mapping[str, Any], split: Mapping[str, str]) -> bool:
 def _finding(row: Mapping[str, Any], result: Row, *, held_back: bool) -> Finding:
     what = "a split that is held back" if held_back else "no split, or the one for training"
     return trained_on_evaluated.finding(
-        severity=Severity.WARNING if held_back else Severity.INFO,
-        confidence=Confidence.MEDIUM if held_back else Confidence.LOW,
-        title=f"{_plain(row['value'])} is trained on, and {result['task']} scores it",
-        because=f"the settings of training name the data set of the task, with {what}",
-        evidence=(fact_evidence(row, EvidenceRole.PRIMARY), result_evidence(result, EvidenceRole.RELATED)),
-        onset=Onset(step=result["step"]),
-        cause="leakage",
-        causal=Causal.CONTEXT,
-        likely=("documents of the benchmark are in the training data",),
-        next=("look for documents of the test split in the training data", "compare runs on other tasks"),
+        f"{_plain(row['value'])} is trained on, and {result['task']} scores it",
+        f"the settings of training name the data set of the task, with {what}",
+        proof(fact_evidence(row), result_evidence(result)),
+        Onset(step=result["step"]),
+        severity="warning" if held_back else "info",
+        confidence="medium" if held_back else "low",
     )

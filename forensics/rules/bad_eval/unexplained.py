@@ -33,17 +33,14 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import hypot
 
 from forensics.analyses.evals.causes import diagnosed
 from forensics.analyses.evals.results import Row, courses
 from forensics.analyses.evals.settings import compared
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import following, name_of, result_evidence
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 
 _MOST = 20_000
 
@@ -55,8 +52,15 @@ class Config:
     errors: float = 5.0
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"), config=Config)
-def unexplained(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule(
+    "bad_eval",
+    needs=("evals", "eval_samples", "facts", "metrics"),
+    config=Config,
+    severity="warning",
+    confidence="medium",
+    cause="cause_not_recorded",
+)
+def unexplained(run: Run, cfg: Config) -> Findings:
     """Report the pair of equal evaluations that lies furthest apart."""
     if run.derived(diagnosed) is not None:
         return
@@ -68,16 +72,11 @@ def unexplained(run: Run, cfg: Config) -> Iterator[Finding]:
     errors, before, after = max(alike, key=lambda item: item[0])
     care = compared(before, after).care
     yield unexplained.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"{name_of(after)} is {after['value']:.4g} and was {before['value']:.4g}; nothing recorded explains it",
-        because=f"{errors:.1f} standard errors apart" + (f"; {'; '.join(u.words for u in care[:4])}" if care else ""),
-        evidence=(result_evidence(after), result_evidence(before, EvidenceRole.RELATED)),
-        onset=Onset(step=after["step"]),
-        cause="cause_not_recorded",
+        f"{name_of(after)} is {after['value']:.4g} and was {before['value']:.4g}; nothing recorded explains it",
+        f"{errors:.1f} standard errors apart" + (f"; {'; '.join(u.words for u in care[:4])}" if care else ""),
+        proof(result_evidence(after), result_evidence(before)),
+        Onset(step=after["step"]),
         numbers={"errors": errors, "pairs": len(alike)},
-        likely=("another version of a library or kernel", "code or weights that changed under the same name"),
-        next=("record pip freeze and the environment with each evaluation", "evaluate twice in one environment"),
     )
 
 

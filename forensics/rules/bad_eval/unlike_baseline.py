@@ -34,21 +34,17 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from forensics.analyses.evals.falls import fall_between
 from forensics.analyses.evals.results import Row
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of
 from forensics.rules.bad_eval.falls import Config
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, EvidenceRole, Findings, Locator, Onset, Run, rule
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("comparisons",), config=Config)
-def unlike_baseline(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("bad_eval", needs=("comparisons",), config=Config, confidence="high")
+def unlike_baseline(run: Run, cfg: Config) -> Findings:
     """Report the first metric that cannot be compared, and how many cannot."""
     rows = run.collect("comparisons").filter(pl.col("blocks").is_not_null()).to_dicts()
     if not rows:
@@ -60,15 +56,11 @@ def unlike_baseline(run: Run, cfg: Config) -> Iterator[Finding]:
         (first["base_source"], first["base_line"], first["base_value"], EvidenceRole.RELATED),
     )
     yield unlike_baseline.finding(
-        severity=Severity.ERROR if far else Severity.WARNING,
-        confidence=Confidence.HIGH,
-        title=(
-            f"{name_of(first)} is {first['value']:.4g}, in the baseline {first['base_value']:.4g}: {first['blocks']}"
-            if far
-            else f"{name_of(first)} cannot be compared with the baseline: {first['blocks']}"
-        ),
-        because=f"{len(rows)} metrics were evaluated with other settings than in the baseline",
-        evidence=tuple(
+        f"{name_of(first)} is {first['value']:.4g}, in the baseline {first['base_value']:.4g}: {first['blocks']}"
+        if far
+        else f"{name_of(first)} cannot be compared with the baseline: {first['blocks']}",
+        f"{len(rows)} metrics were evaluated with other settings than in the baseline",
+        tuple(
             Evidence(
                 source=source,
                 locator=Locator(line=line),
@@ -77,11 +69,11 @@ def unlike_baseline(run: Run, cfg: Config) -> Iterator[Finding]:
             )
             for source, line, value, role in places
         ),
-        onset=Onset(step=first["step"]),
+        Onset(step=first["step"]),
+        severity="error" if far else "warning",
         cause="eval_settings_change" if far else "evaluations_unlike",
-        causal=Causal.ROOT if far else Causal.CONTEXT,
+        causal="root" if far else "context",
         numbers={"metrics": len(rows)},
-        likely=("the command of the evaluation, or the version of the harness, changed",),
         next=(f"evaluate the run again with the settings and the version of the baseline: {first['blocks']}",),
     )
 

@@ -30,14 +30,10 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.evals.vocabulary import embedding_rows, token_ids
-from forensics.case.evidence import fact_evidence
-from forensics.model import Confidence, EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +44,8 @@ class MuchLarger:
     padding: int = 8192
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("facts",), config=MuchLarger)
-def vocabulary_much_larger(run: Run, cfg: MuchLarger) -> Iterator[Finding]:
+@rule("bad_eval", needs=("facts",), config=MuchLarger, severity="warning", confidence="low", cause="tokenizer_mismatch")
+def vocabulary_much_larger(run: Run, cfg: MuchLarger) -> Findings:
     """Compare the number of tokens of the tokenizer with the vocabulary size of the model."""
     rows, tokens = embedding_rows(run), token_ids(run, "n_tokens")
     if rows is None or tokens is None:
@@ -57,13 +53,9 @@ def vocabulary_much_larger(run: Run, cfg: MuchLarger) -> Iterator[Finding]:
     if rows.value <= cfg.factor * tokens.value or rows.value - tokens.value <= cfg.padding:
         return
     yield vocabulary_much_larger.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.LOW,
-        title=f"the model has {rows.value} embeddings, its tokenizer {tokens.value} tokens",
-        because="no padding explains so many rows",
-        evidence=(fact_evidence(rows.row, EvidenceRole.PRIMARY), fact_evidence(tokens.row)),
-        cause="tokenizer_mismatch",
+        f"the model has {rows.value} embeddings, its tokenizer {tokens.value} tokens",
+        "no padding explains so many rows",
+        proof(fact_evidence(rows.row), fact_evidence(tokens.row)),
         numbers={"embeddings": rows.value, "tokens": tokens.value},
-        likely=("the model was trained with another tokenizer", "rows are reserved for other kinds of input"),
-        next=("take the tokenizer with which the model was trained", "decode a line of the training data with it"),
+        next=("take the tokenizer with which the model was trained",),
     )

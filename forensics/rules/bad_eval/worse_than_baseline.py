@@ -37,16 +37,13 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.analyses.evals.results import Row
-from forensics.model import Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import name_of
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Locator, Onset, Run, rule
 
 #: What a family of settings that differs is the cause of; every other family is of the training.
 _CAUSES = {
@@ -63,8 +60,8 @@ class Config:
     alpha: float = 0.05
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("comparisons",), config=Config)
-def worse_than_baseline(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("bad_eval", needs=("comparisons",), config=Config, severity="error")
+def worse_than_baseline(run: Run, cfg: Config) -> Findings:
     """Report the metric that fell with the smallest p, and how many did."""
     tested = run.scan("comparisons").filter(pl.col("p").is_not_null()).collect()
     worse = tested.filter((pl.col("p") < cfg.alpha) & pl.col("worse")).sort("p", maintain_order=True).to_dicts()
@@ -84,12 +81,11 @@ def _finding(row: Row, count: int, tested: int) -> Finding:
         else "evaluate the baseline once more with this run's command; record configuration, data hashes and pip freeze"
     )
     return worse_than_baseline.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.HIGH if row["p"] < 0.001 else Confidence.MEDIUM,
-        title=f"{name_of(row)} is {row['value']:.4g}, in the baseline {row['base_value']:.4g}; {count}/{tested} fell",
-        because=f"with equal settings of both evaluations, chance gives such a difference with p {row['p']:.2g} (Holm)",
-        evidence=_evidence(row),
-        onset=Onset(step=row["step"]),
+        f"{name_of(row)} is {row['value']:.4g}, in the baseline {row['base_value']:.4g}; {count}/{tested} fell",
+        f"with equal settings of both evaluations, chance gives such a difference with p {row['p']:.2g} (Holm)",
+        _evidence(row),
+        Onset(step=row["step"]),
+        confidence="high" if row["p"] < 0.001 else "medium",
         cause=_CAUSES.get(row["family"], "training_differs") if row["cause"] else "cause_not_recorded",
         numbers={"value": row["value"], "baseline": row["base_value"], "p": row["p"], "worse": count},
         likely=likely,

@@ -35,20 +35,16 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.evals.causes import diagnosed
 from forensics.analyses.evals.results import Row
 from forensics.analyses.evals.sittings import evaluated_step, filed_step, of_wrong_checkpoint, weights_of
-from forensics.model import Confidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.bad_eval._results import result_evidence
 from forensics.rules.bad_eval.falls import Config
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 
 
-@rule(shape=Shape.BAD_EVAL, needs=("evals", "eval_samples", "facts", "metrics"), config=Config)
-def wrong_checkpoint(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("bad_eval", needs=("evals", "eval_samples", "facts", "metrics"), config=Config, cause="wrong_checkpoint")
+def wrong_checkpoint(run: Run, cfg: Config) -> Findings:
     """Report each file of results that is filed under another step than that of its weights."""
     found = run.derived(diagnosed)
     fall = found.fall if found is not None and found.cause == "wrong_checkpoint" else None
@@ -61,14 +57,12 @@ def wrong_checkpoint(run: Run, cfg: Config) -> Iterator[Finding]:
 def _finding(row: Row, *, is_far: bool) -> Finding:
     filed, made = filed_step(row), evaluated_step(row)
     return wrong_checkpoint.finding(
-        severity=Severity.ERROR if is_far else Severity.WARNING,
-        confidence=Confidence.HIGH if is_far else Confidence.MEDIUM,
-        title=f"results filed under step {filed} were made of the checkpoint of step {made}",
-        because=f"the weights that were loaded are {weights_of(row)}" + ("; the scores fell with it" if is_far else ""),
-        evidence=(result_evidence(row),),
-        onset=Onset(step=filed),
-        cause="wrong_checkpoint",
+        f"results filed under step {filed} were made of the checkpoint of step {made}",
+        f"the weights that were loaded are {weights_of(row)}" + ("; the scores fell with it" if is_far else ""),
+        proof(result_evidence(row)),
+        Onset(step=filed),
+        severity="error" if is_far else "warning",
+        confidence="high" if is_far else "medium",
         numbers={} if filed is None or made is None else {"filed": filed, "evaluated": made},
-        likely=("the path of the checkpoint was not changed with that of the results",),
         next=(f"evaluate the checkpoint of step {filed}",),
     )

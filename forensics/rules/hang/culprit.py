@@ -33,17 +33,13 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.last_seen import last_seen
 from forensics.case.errors.exits import NONZERO
 from forensics.case.last_steps import last_step
 from forensics.case.rank_spans import ranks_text
-from forensics.model import Evidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.hang._decide import Decision, decision
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, Findings, Onset, Run, rule
 
 _EVIDENCE = 6
 #: Failures of these shapes have rules of their own that say it better.
@@ -81,8 +77,8 @@ WORDS = {
 }
 
 
-@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def culprit(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"), severity="error")
+def culprit(run: Run) -> Findings:
     """Name the culprit of a failure of several ranks."""
     found = decision(run)
     own = complaints(run).own
@@ -95,13 +91,12 @@ def culprit(run: Run) -> Iterator[Finding]:
         first = proof[0]
         step = last_step(run, first.source, first.locator.line or first.locator.byte or 0, first.t_ns, first.rank)
     yield culprit.finding(
+        title_of(found) + (f" (last step {step})" if step is not None else ""),
+        "; ".join(c.why for c in found.clues[:3]),
+        proof,
+        Onset(step=step, rank=found.ranks[0] if found.ranks else None, step_lo=step),
         shape=found.shape,
-        severity=Severity.ERROR,
         confidence=found.confidence,
-        title=title_of(found) + (f" (last step {step})" if step is not None else ""),
-        because="; ".join(c.why for c in found.clues[:3]),
-        evidence=proof,
-        onset=Onset(step=step, rank=found.ranks[0] if found.ranks else None, step_lo=step),
         culprits=found.ranks,
         cause=found.cause,
         numbers={"clues": len(found.clues), "kinds": len({c.kind for c in found.clues})},

@@ -40,10 +40,8 @@ from forensics.analyses.hang.collectives import recorded
 from forensics.analyses.hang.differs import first_difference
 from forensics.analyses.hang.lag import device_lags
 from forensics.case.rank_spans import ranks_do
-from forensics.model import Finding, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_entry, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, rule
 
 _SHOWN = 4
 
@@ -56,12 +54,8 @@ class Config:
     share: float = 0.5
 
 
-@rule(
-    shape=Shape.HANG,
-    needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
-    config=Config,
-)
-def device_stopped(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"), config=Config)
+def device_stopped(run: Run, cfg: Config) -> Findings:
     """Show ranks whose device is behind."""
     yield from shown("HNG006", clues(run, cfg or Config()), do=("read the kernel log of that node for Xid lines",))
 

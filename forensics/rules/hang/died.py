@@ -42,16 +42,14 @@ from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.ranks import nodes
 from forensics.case.world import world
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
-from forensics.model import Evidence, Finding, Locator, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_seen, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, Findings, Locator, Run, rule
 
 _SHOWN = 4
 
 
-@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def died(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def died(run: Run) -> Findings:
     """Show how ranks ended."""
     yield from shown("HNG011", clues(run), do=("read the kernel log and the scheduler's record of that minute",))
 

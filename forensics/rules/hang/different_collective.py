@@ -46,10 +46,8 @@ from forensics.analyses.hang.waits import newest
 from forensics.case.errors.failures import Failure
 from forensics.case.rank_spans import ranks_text
 from forensics.case.world import world
-from forensics.model import Finding, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_entry, of_failure, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, rule
 
 _SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (?P<got>\d+) vs (?P<want>\d+)")
 #: A buffer that is smaller than the message by more than this factor is no half or quarter of it.
@@ -69,8 +67,8 @@ _ELEMENT_BYTES = {
 _SHOWN = 4
 
 
-@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def different_collective(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def different_collective(run: Run) -> Findings:
     """Show where ranks differ."""
     yield from shown("HNG005", clues(run), do=("open both call sites: every rank must issue the same collectives",))
 

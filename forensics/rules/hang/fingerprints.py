@@ -35,12 +35,9 @@ from collections.abc import Iterator, Mapping
 
 from forensics.analyses.hang.differs import Signature, kind_cause, slip_by_steps
 from forensics.analyses.hang.lines import matching
-from forensics.case.evidence import event_evidence
 from forensics.case.rank_spans import ranks_do
-from forensics.model import Evidence, Finding, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
 
 _SAID = re.compile(
     r"mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running collective: CollectiveFingerPrint\("
@@ -49,8 +46,8 @@ _SAID = re.compile(
 )
 
 
-@rule(shape=Shape.HANG, needs=("events", "metrics"))
-def fingerprints(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("events", "metrics"))
+def fingerprints(run: Run) -> Findings:
     """Show which ranks run another collective."""
     yield from shown("HNG010", clues(run), do=("open the call sites in the tracebacks of both sides",))
 

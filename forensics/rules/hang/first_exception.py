@@ -35,16 +35,14 @@ from forensics.analyses.hang.complaints import complaints
 from forensics.case.errors.failures import Failure
 from forensics.case.errors.timeline import in_order
 from forensics.case.world import world
-from forensics.model import Finding, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_failure, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, rule
 
 _CHARS = 120
 
 
-@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def first_exception(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def first_exception(run: Run) -> Findings:
     """Show the first error of one rank."""
     yield from shown("HNG013", clues(run), do=("open the last frame of your own code in the traceback",))
 

@@ -31,17 +31,15 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from forensics.case.evidence import attributes, event_evidence
-from forensics.model import Finding, Shape
-from forensics.registry import rule
+from forensics.case.evidence import attributes
 from forensics.rules.hang._clue import Clue, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, event_evidence, rule
 
 _STORAGE = ("nfs", "folio", "wait_on_page", "lustre", "ceph", "fuse", "xfs", "ext4", "jbd2", "io_schedule", "blk")
 
 
-@rule(shape=Shape.HANG, needs=("events",))
-def frozen(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("events",))
+def frozen(run: Run) -> Findings:
     """Show processes that the kernel holds."""
     yield from shown("HNG015", clues(run), do=("look at who stopped it, or at the file system that it waits for",))
 

@@ -36,20 +36,16 @@ Not this:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from forensics.analyses.hang.lines import matching
 from forensics.case.end_markers import SURVIVED_STEPS, marks_of
-from forensics.case.evidence import event_evidence
-from forensics.model import Confidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Onset, Run, event_evidence, proof, rule
 
 _FAILED = re.compile(r"(?:NCCL )?health check failed at step (?P<step>\d{1,12})")
 
 
-@rule(shape=Shape.HANG, needs=("events", "metrics"))
-def health_check(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("events", "metrics"), severity="error", confidence="medium", cause="partial_participation")
+def health_check(run: Run) -> Findings:
     """Find a liveness probe that failed and ended the run."""
     end = marks_of(run)
     for row, hit in matching(run, "health check failed at step", _FAILED):
@@ -57,14 +53,9 @@ def health_check(run: Run) -> Iterator[Finding]:
             continue
         step = int(hit["step"])
         yield health_check.finding(
-            severity=Severity.ERROR,
-            confidence=Confidence.MEDIUM,
-            title=f"the liveness probe failed at step {step}: not all ranks take part",
-            because="the probe came back with a wrong sum, so ranks live but took different branches",
-            evidence=(event_evidence(row),),
-            onset=Onset(step=step, t_ns=row["t_ns"], rank=row["rank"]),
-            cause="partial_participation",
-            likely=("one rank skipped a step after a NaN", "a collective inside a branch that depends on the rank"),
-            next=("look for what only one rank does at that step", "all-reduce the flag that decides to skip"),
+            f"the liveness probe failed at step {step}: not all ranks take part",
+            "the probe came back with a wrong sum, so ranks live but took different branches",
+            proof(event_evidence(row)),
+            Onset(step=step, t_ns=row["t_ns"], rank=row["rank"]),
         )
         return

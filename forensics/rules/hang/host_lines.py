@@ -35,12 +35,9 @@ from dataclasses import dataclass
 
 from forensics.analyses.hang.lines import matching
 from forensics.case.errors.exits import exits
-from forensics.case.evidence import event_evidence
 from forensics.case.ranks import corrected, stated
-from forensics.model import Finding, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, event_evidence, rule
 
 #: Xids that mean a fault of the node (NVIDIA, "XID Errors"); 45 always follows, 13, 31 and 43 are mostly the program's.
 _NODE_XIDS = frozenset({48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140, *range(143, 151), 154})
@@ -82,8 +79,8 @@ _LINES = (
 )
 
 
-@rule(shape=Shape.HANG, needs=("events",))
-def host_lines(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("events",))
+def host_lines(run: Run) -> Findings:
     """Show faults that the kernel or the fabric reported."""
     yield from shown("HNG017", clues(run), do=("drain the node, run its diagnostics, restart without it",))
 

@@ -32,10 +32,8 @@ import re
 from collections.abc import Iterator
 
 from forensics.analyses.hang.last_seen import last_seen
-from forensics.model import Finding, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_seen, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, rule
 
 _WORDS = (
     (
@@ -71,8 +69,8 @@ _WORDS = (
 _ERROR = re.compile(r"(?i)error|exception|traceback|warn|timed out|signal")
 
 
-@rule(shape=Shape.HANG, needs=("events", "metrics"))
-def last_words(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("events", "metrics"))
+def last_words(run: Run) -> Findings:
     """Show last words that tell what a rank was at."""
     yield from shown("HNG016", clues(run))
 

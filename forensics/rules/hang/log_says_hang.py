@@ -32,21 +32,22 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import ranks_text
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when
 from forensics.rules.hang.silent_rank import clues as silent_ranks
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, rule
 
 
-@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def log_says_hang(run: Run) -> Iterator[Finding]:
+@rule(
+    "hang",
+    needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
+    severity="error",
+    confidence="medium",
+)
+def log_says_hang(run: Run) -> Findings:
     """Find time-outs that ended the run, and the ranks that did not report one."""
     found = in_order(f for f in standing(run) if f.shape == "hang")
     if not found:
@@ -59,15 +60,12 @@ def log_says_hang(run: Run) -> Iterator[Finding]:
     waited = ranks_text(sorted(victims)) if victims else "the run"
     blame = f"; {ranks_text(named)} reported nothing" if named else ""
     yield log_says_hang.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.MEDIUM,
-        title=f"{waited} timed out waiting for the others{when(onset)}{blame}",
-        because="a watchdog or a time-out reported it, and no later step was logged",
-        evidence=evidence_of(found),
-        onset=onset,
+        f"{waited} timed out waiting for the others{when(onset)}{blame}",
+        "a watchdog or a time-out reported it, and no later step was logged",
+        evidence_of(found),
+        onset,
         culprits=named,
         cause="never_entered" if named else first.cause,
-        causal=Causal.ROOT if first.weight >= Weight.ECHO else Causal.SYMPTOM,
+        causal="root" if first.weight >= Weight.ECHO else "symptom",
         numbers={"reports": len(found), "ranks_reporting": len(victims), "ranks_silent": len(named)},
-        next=("read the last lines of the silent ranks; set TORCH_NCCL_TRACE_BUFFER_SIZE for the next run",),
     )

@@ -41,7 +41,6 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,10 +50,8 @@ from forensics.case.end_markers import marks_of
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.series import metric_records
-from forensics.model import Confidence, Evidence, Finding, Locator, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import of_failure
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, rule
 
 _NS = 1e9
 
@@ -69,8 +66,8 @@ class Config:
     fewest: int = 4
 
 
-@rule(shape=Shape.HANG, needs=("events", "metrics"), config=Config)
-def log_silence(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("hang", needs=("events", "metrics"), config=Config, confidence="medium", cause="silent_stall")
+def log_silence(run: Run, cfg: Config) -> Findings:
     """Find a stop from outside that came long after the last training record of the same log."""
     found = standing(run)
     if marks_of(run).final is not None or any(f.weight > Weight.STOP for f in found):
@@ -120,14 +117,10 @@ def _finding(row: dict[str, Any], stop: Failure, gap_s: float, usual_s: float, c
         t_ns=row["t_ns"],
     )
     return log_silence.finding(
-        severity=Severity.ERROR if gap_s > cfg.surely_s else Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"nothing was trained in the last {gap_s / 60:.0f} minutes of the job (step {row['step']})",
-        because=f"records usually came every {usual_s:.3g} s, and neither an error nor a success marker stands between",
-        evidence=(last, of_failure(stop)),
-        onset=Onset(step=row["step"], t_ns=row["t_ns"], step_lo=row["step"]),
-        cause="silent_stall",
+        f"nothing was trained in the last {gap_s / 60:.0f} minutes of the job (step {row['step']})",
+        f"records usually came every {usual_s:.3g} s, and neither an error nor a success marker stands between",
+        (last, of_failure(stop)),
+        Onset(step=row["step"], t_ns=row["t_ns"], step_lo=row["step"]),
+        severity="error" if gap_s > cfg.surely_s else "warning",
         numbers={"gap_s": gap_s, "usual_s": usual_s},
-        likely=("a rank blocked in a collective without a time-out", "data loading or storage that never returned"),
-        next=("py-spy dump --pid PID on every rank before the job is ended", "set a time-out for collectives"),
     )

@@ -37,14 +37,12 @@ from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.stacks import stacks
 from forensics.case.rank_spans import ranks_text
 from forensics.case.world import world
-from forensics.model import Evidence, Finding, Locator, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_stack, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, Findings, Locator, Run, rule
 
 
-@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def missing_dump(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def missing_dump(run: Run) -> Findings:
     """Show ranks that left no dump."""
     yield from shown("HNG007", clues(run), likely=("interpreter lock held in C code", "a frozen or dead process"))
 

@@ -36,14 +36,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.hang.lines import matching
-from forensics.case.evidence import event_evidence
 from forensics.case.rank_spans import listed, ranks_text
 from forensics.case.ranks import corrected, stated
 from forensics.case.world import world
-from forensics.model import Evidence, Finding, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +123,8 @@ STATEMENTS = (
 )
 
 
-@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def named_rank(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def named_rank(run: Run) -> Findings:
     """Show ranks that a library names."""
     yield from shown("HNG009", clues(run), do=("read the last lines of the named rank",))
 

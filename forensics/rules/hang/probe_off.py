@@ -32,15 +32,10 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from forensics.case.errors.failures import standing
-from forensics.case.evidence import fact_evidence
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, fact_evidence, rule
 
 _OFF = (
     (r"(?i)(?:^|\.)nccl_health_check_interval$", ("0", "null", "None", ""), "the liveness probe is off",
@@ -50,8 +45,8 @@ _OFF = (
 )  # fmt: skip
 
 
-@rule(shape=Shape.HANG, needs=("events", "facts", "metrics"))
-def probe_off(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("events", "facts", "metrics"), severity="info", confidence="medium", causal="context")
+def probe_off(run: Run) -> Findings:
     """Advise on settings when a run hung."""
     if not any(f.shape == "hang" for f in standing(run)):
         return
@@ -61,11 +56,5 @@ def probe_off(run: Run) -> Iterator[Finding]:
             if (row["value"] or "").strip('"') not in values:
                 continue
             yield probe_off.finding(
-                severity=Severity.INFO,
-                confidence=Confidence.MEDIUM,
-                title=words,
-                because="the run hung, and its configuration says so",
-                evidence=(fact_evidence(row),),
-                causal=Causal.CONTEXT,
-                next=(advice,),
+                words, "the run hung, and its configuration says so", (fact_evidence(row),), next=(advice,)
             )

@@ -35,7 +35,7 @@ Not this:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forensics.case.end_markers import Mark, marks_of
@@ -44,10 +44,8 @@ from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import listed, ranks_text
 from forensics.case.world import world
-from forensics.model import Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules._errors import evidence_of
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Locator, Onset, Run, rule
 
 _TASKS = re.compile(
     r"\btasks? (?P<tasks>[\d,-]+): (?P<end>Terminated|Killed|Exited with exit code (?:143|137)|[A-Z][a-z]+)"
@@ -64,11 +62,14 @@ class Config:
 
 
 @rule(
-    shape=Shape.HANG,
+    "hang",
     needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
     config=Config,
+    severity="error",
+    confidence="medium",
+    cause="shutdown_hang",
 )
-def shutdown_hang(run: Run, cfg: Config) -> Iterator[Finding]:
+def shutdown_hang(run: Run, cfg: Config) -> Findings:
     """Find a process that stayed alive after the run had finished."""
     torn = in_order(f for f in failures(run) if f.cleared == "teardown")
     if not torn:
@@ -119,17 +120,13 @@ def _tasks(after: Sequence[Failure]) -> tuple[frozenset[int], frozenset[int]]:
 def _finding(mark: Mark, after: Sequence[Failure], stuck: tuple[int, ...], why: str) -> Finding:
     named = ranks_text(stuck) if stuck else "a process"
     return shutdown_hang.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.MEDIUM,
-        title=f"training finished, then {named} did not exit: {why}",
-        because="the success marker stands before the kill, and nothing was trained between them",
-        evidence=(
+        f"training finished, then {named} did not exit: {why}",
+        "the success marker stands before the kill, and nothing was trained between them",
+        (
             *evidence_of(after),
             Evidence(mark.source, Locator(mark.line, mark.byte), mark.quote, t_ns=mark.t_ns, role=EvidenceRole.RELATED),
         ),
-        onset=Onset(t_ns=mark.t_ns, rank=stuck[0] if stuck else None),
+        Onset(t_ns=mark.t_ns, rank=stuck[0] if stuck else None),
         culprits=stuck,
-        cause="shutdown_hang",
         numbers={"messages": len(after)},
-        next=("the model is fine: keep its last checkpoint", "destroy the process group and join workers before exit"),
     )

@@ -42,10 +42,8 @@ from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.ranks import nodes
 from forensics.case.world import world
-from forensics.model import Evidence, Finding, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_failure, of_seen, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, Findings, Run, rule
 
 _SHOWN = 3
 #: Ranks are numbered without gaps, so a number that no line carries is a rank. Two victims prove no numbering; in a
@@ -54,8 +52,8 @@ _GAP_VICTIMS = 3
 _GAP_WORLD = 1024
 
 
-@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def silent_rank(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def silent_rank(run: Run) -> Findings:
     """Show ranks that did not complain."""
     yield from shown("HNG012", clues(run), do=("read the last lines of the silent rank",))
 

@@ -44,18 +44,16 @@ from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.knowledge.signals import is_killed
-from forensics.model import Finding, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_stack, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, rule
 
 _SHOWN = 3
 #: All ranks reduce gradients; a barrier is what a rank comes to that left the loop, or takes another branch.
 _BARRIER = "barrier"
 
 
-@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def stack_outlier(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def stack_outlier(run: Run) -> Findings:
     """Show ranks whose stacks differ from the others'."""
     yield from shown("HNG008", clues(run), do=("open the innermost frame of the outlier",))
 

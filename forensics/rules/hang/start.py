@@ -36,12 +36,9 @@ from forensics.analyses.hang.complaints import placed
 from forensics.analyses.hang.last_seen import last_seen
 from forensics.analyses.hang.lines import matching
 from forensics.case.errors.exits import exits
-from forensics.case.evidence import event_evidence
 from forensics.case.rank_spans import ranks_text
-from forensics.model import Evidence, Finding, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_failure, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
 
 _CLIENTS = re.compile(r"waiting for clients\. (?P<joined>\d{1,6})/(?P<size>\d{1,6}) clients joined")
 _KEY = re.compile(
@@ -51,8 +48,8 @@ _RENDEZVOUS = re.compile(r"RendezvousTimeoutError")
 _PORT = re.compile(r"(?i)\bEADDRINUSE\b|address already in use")
 
 
-@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def start(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def start(run: Run) -> Findings:
     """Show what kept the job from coming together."""
     yield from shown("HNG014", clues(run), do=("check MASTER_ADDR, MASTER_PORT and WORLD_SIZE on every node",))
 

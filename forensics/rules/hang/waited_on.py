@@ -36,16 +36,14 @@ from collections.abc import Iterator
 from forensics.analyses.hang.differs import first_difference
 from forensics.analyses.hang.waits import Wait, WaitGraph, wait_graph
 from forensics.case.rank_spans import ranks_do, ranks_text
-from forensics.model import Evidence, Finding, Shape
-from forensics.registry import rule
 from forensics.rules.hang._clue import Clue, of_entry, shown
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, Findings, Run, rule
 
 _SHOWN = 4
 
 
-@rule(shape=Shape.HANG, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def waited_on(run: Run) -> Iterator[Finding]:
+@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def waited_on(run: Run) -> Findings:
     """Show who is waited for."""
     yield from shown("HNG004", clues(run), do=("read the stack and the last lines of the rank that is waited for",))
 

@@ -39,17 +39,24 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
 from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.objective import reinforced
 from forensics.case.curves.loss import Curve, curves
-from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
-from forensics.model import Causal, Confidence, Evidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import (
+    Evidence,
+    Finding,
+    Findings,
+    Run,
+    at_step,
+    fact_evidence,
+    metric_evidence,
+    number,
+    onset_at,
+    rule,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +69,16 @@ class Start:
     norm_high: float = 1000.0
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "facts"), config=Start)
-def bad_start(run: Run, cfg: Start) -> Iterator[Finding]:
+@rule(
+    "learning",
+    needs=("metrics", "facts"),
+    config=Start,
+    severity="info",
+    confidence="low",
+    cause="bad_initialisation",
+    causal="context",
+)
+def bad_start(run: Run, cfg: Start) -> Findings:
     """Look at the first record of the loss and of the gradient norm."""
     if reinforced(run):
         return
@@ -87,15 +102,9 @@ def _fresh(run: Run, name: str, cfg: Start) -> list[Curve]:
 def _finding(curve: Curve, because: str, more: tuple[Evidence, ...]) -> Finding:
     row = curve.row(0)
     return bad_start.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.LOW,
-        title=f"{curve.raw_name} starts at {number(row['value'])} at {at_step(row['at'])}",
-        because=because,
-        evidence=(metric_evidence(row), *more),
-        onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=curve.rank),
-        cause="bad_initialisation",
-        causal=Causal.CONTEXT,
+        f"{curve.raw_name} starts at {number(row['value'])} at {at_step(row['at'])}",
+        because,
+        (metric_evidence(row), *more),
+        onset_at(row),
         numbers={"value": row["value"]},
-        likely=("initialisation too large or too small", "no or misplaced normalisation", "a loss summed over tokens"),
-        next=("check the initialisation scheme and the reduction of the loss",),
     )

@@ -40,8 +40,6 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from forensics.analyses.learning.course import Departure
@@ -50,10 +48,18 @@ from forensics.analyses.learning.losses import Loss, kind, losses, staged
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import jump_before
-from forensics.case.evidence import metric_evidence, number
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import (
+    EvidenceRole,
+    Finding,
+    Findings,
+    Run,
+    Severity,
+    metric_evidence,
+    number,
+    onset_at,
+    proof,
+    rule,
+)
 
 #: No training starts from a loss of this size.
 _ABSURD = 1e10
@@ -61,8 +67,8 @@ _ABSURD = 1e10
 _MAJOR = 2.0
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Limits)
-def diverged(run: Run, cfg: Limits) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Limits)
+def diverged(run: Run, cfg: Limits) -> Findings:
     """Find the source whose training loss left its best level for good: the worst first, then the earliest onset."""
     if reinforced(run):
         return
@@ -111,29 +117,20 @@ def _finding(run: Run, loss: Loss, gone: Departure, severity: Severity) -> Findi
     first = jump[0] if jump is not None else curve.row(i)
     related = (metric_evidence(curve.row(-1), EvidenceRole.RELATED),)
     return diverged.finding(
-        severity=severity,
-        confidence=Confidence.HIGH if gone.how == "explosion" and severity is Severity.ERROR else Confidence.MEDIUM,
-        title=f"{curve.raw_name} {_words(gone)}: {gone.best:.4g} → {gone.final:.4g}"
+        f"{curve.raw_name} {_words(gone)}: {gone.best:.4g} → {gone.final:.4g}"
         + (f" from step {step}" if step is not None else ""),
-        because=raised
+        raised
         or (
             "no later level comes back to it"
             if severity is Severity.ERROR
             else "the last level lies above the lowest one by more than noise explains"
         ),
-        evidence=(
-            metric_evidence(curve.row(i)),
-            *((metric_evidence(first, EvidenceRole.RELATED),) if jump else ()),
-            *related,
-        ),
-        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=curve.rank, step_lo=last if jump is None else None),
+        (metric_evidence(curve.row(i)), *((metric_evidence(first, EvidenceRole.RELATED),) if jump else ()), *related),
+        onset_at(first, last if jump is None else None),
+        severity=severity,
+        confidence="high" if gone.how == "explosion" and severity is Severity.ERROR else "medium",
         cause="lr_jump" if jump is not None else "diverged",
         numbers={"best": gone.best, "final": gone.final, "rise": gone.rise},
-        likely=("the learning rate is too high for this point of the run", "bad data at the onset"),
-        next=(
-            "resume from a checkpoint before the onset with a lower learning rate",
-            "leave regularisation as it is until the loss no longer diverges: it hides the cause",
-        ),
     )
 
 
@@ -149,14 +146,12 @@ def _absurd(loss: Loss) -> Finding:
     at = min(int(low[-1]) + 1 if len(low) else 0, len(curve) - 1)
     row = curve.row(at)
     return diverged.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.HIGH,
-        title=f"{curve.raw_name} is absurdly large: {curve.values[0]:.4g} → {curve.values[-1]:.4g}",
-        because=f"no training starts from a loss above {_ABSURD:.0e}",
-        evidence=(metric_evidence(row), metric_evidence(curve.row(-1), EvidenceRole.RELATED)),
-        onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=curve.rank, step_lo=curve.step(at - 1) if at else None),
+        f"{curve.raw_name} is absurdly large: {curve.values[0]:.4g} → {curve.values[-1]:.4g}",
+        f"no training starts from a loss above {_ABSURD:.0e}",
+        proof(row, curve.row(-1)),
+        onset_at(row, curve.step(at - 1) if at else None),
+        severity="error",
+        confidence="high",
         cause="diverged",
         numbers={"best": float(curve.values.min()), "final": float(curve.values[-1])},
-        likely=("the learning rate is far too high", "inputs or targets without a scale"),
-        next=("lower the learning rate, and look at the first batches and their targets",),
     )

@@ -48,7 +48,6 @@ Not this: a plateau at the end of a decayed learning rate
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
@@ -58,10 +57,7 @@ from forensics.analyses.learning.lr_schedule import schedule_beside
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve
-from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Run, at_step, fact_evidence, number, onset_at, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +73,8 @@ class Plateau:
     uniform: float = 0.98
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "facts"), config=Plateau)
-def early_plateau(run: Run, cfg: Plateau) -> Iterator[Finding]:
+@rule("learning", needs=("metrics", "facts"), config=Plateau, cause="plateau", causal="symptom")
+def early_plateau(run: Run, cfg: Plateau) -> Findings:
     """Find the first training loss that settled early."""
     if reinforced(run):
         return
@@ -112,29 +108,11 @@ def _finding(curve: Curve, trend: Trend, vocab: Said | None, cfg: Plateau) -> Fi
     first = curve.row(trend.settled)
     level = f"; ln(vocabulary) is {number(uniform)}" if uniform is not None else ""
     return early_plateau.finding(
-        severity=Severity.WARNING if high else Severity.INFO,
-        confidence=Confidence.MEDIUM if high else Confidence.LOW,
-        title=f"{curve.raw_name} stayed at {number(trend.last)} from {at_step(first['at'])} on"
-        ", with the learning rate up",
-        because=f"over the last half it fell by {trend.late_fall:.2%} ± {trend.late_error:.2%}{level}",
-        evidence=(
-            metric_evidence(first),
-            metric_evidence(curve.row(-1), EvidenceRole.RELATED),
-            *((fact_evidence(vocab.row),) if vocab is not None else ()),
-        ),
-        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=curve.rank),
-        cause="plateau",
-        causal=Causal.SYMPTOM,
+        f"{curve.raw_name} stayed at {number(trend.last)} from {at_step(first['at'])} on, with the learning rate up",
+        f"over the last half it fell by {trend.late_fall:.2%} ± {trend.late_error:.2%}{level}",
+        proof(first, curve.row(-1), fact_evidence(vocab.row) if vocab is not None else None),
+        onset_at(first),
+        severity="warning" if high else "info",
+        confidence="medium" if high else "low",
         numbers={"level": trend.last, "late_fall": trend.late_fall, "error": trend.late_error},
-        likely=(
-            "labels masked or shifted wrongly",
-            "a learning rate too low, or a warm-up too short for it",
-            "weight decay too strong for the trained parameters",
-            "all is learned that the model or the data allow",
-        ),
-        next=(
-            "compare the level with a run that worked on the same data",
-            "decode a few tokenised samples with their label mask",
-            "fix the loop before switching the architecture",
-        ),
     )

@@ -87,23 +87,18 @@ Not this: a loss that rounds to the same digits now and then
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import exp
 
 from forensics.analyses.learning.objective import reinforced
 from forensics.analyses.learning.still import Frozen, Still, still_of
-from forensics.case.evidence import metric_evidence, number
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.learning.no_decrease import LIKELY, NEXT
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, number, onset_at, proof, rule
 
 #: The largest loss in nats that a uniform answer costs: over a million classes.
 _UNIFORM = 14.0
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Frozen)
-def frozen_loss(run: Run, cfg: Frozen) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Frozen)
+def frozen_loss(run: Run, cfg: Frozen) -> Findings:
     """Find the loss that does not move."""
     still = None if reinforced(run) else still_of(run, cfg)
     if still is None:
@@ -112,21 +107,19 @@ def frozen_loss(run: Run, cfg: Frozen) -> Iterator[Finding]:
     sure = still.how != "froze" and (still.idle is not None or still.how == "stuck" or still.count >= cfg.many)
     masked = still.how == "masked"
     yield frozen_loss.finding(
-        severity=Severity.ERROR if sure else Severity.WARNING,
-        confidence=Confidence.HIGH if sure and still.how != "stuck" else Confidence.MEDIUM,
-        title=_title(still),
-        because=_because(still),
-        evidence=(
-            metric_evidence(first),
-            *((metric_evidence(curve.row(0), EvidenceRole.RELATED),) if still.left else ()),
-            metric_evidence(curve.row(-1), EvidenceRole.RELATED),
-            *((metric_evidence(still.idle.row(-1), EvidenceRole.RELATED),) if still.idle is not None else ()),
+        _title(still),
+        _because(still),
+        proof(
+            first,
+            curve.row(0) if still.left else None,
+            curve.row(-1),
+            still.idle.row(-1) if still.idle is not None else None,
         ),
-        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=curve.rank),
+        onset_at(first),
+        severity="error" if sure else "warning",
+        confidence="high" if sure and still.how != "stuck" else "medium",
         cause="loss_zero" if masked else "frozen_loss",
         numbers={"value": still.value, "records": still.count},
-        likely=_likely(still),
-        next=(NEXT[2], *NEXT[:2]) if masked else NEXT,
     )
 
 
@@ -147,11 +140,3 @@ def _because(still: Still) -> str:
     if still.idle is not None:
         return f"{still.idle.raw_name} is zero throughout"
     return "nothing is learned from a loss of zero" if still.how == "masked" else "batches differ, so a loss should"
-
-
-def _likely(still: Still) -> tuple[str, ...]:
-    if still.how == "masked":
-        return ("all labels are masked: the template or the padding hides every answer", *LIKELY[:2])
-    if still.how == "frozen":
-        return LIKELY[:2]
-    return ("dead units or saturated outputs after a step too large", *LIKELY[:2])

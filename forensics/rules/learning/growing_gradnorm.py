@@ -44,7 +44,6 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
@@ -54,10 +53,7 @@ from forensics.analyses.learning.losses import loss_beside
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.curves.noise import centred_median, logs, noise_about, ratio_of
-from forensics.case.evidence import at_step, metric_evidence, number
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import EvidenceRole, Finding, Findings, Run, at_step, metric_evidence, number, onset_at, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +66,8 @@ class Growing:
     window: int = 51
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Growing)
-def growing_gradnorm(run: Run, cfg: Growing) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Growing, confidence="medium", cause="growing_gradients", causal="context")
+def growing_gradnorm(run: Run, cfg: Growing) -> Findings:
     """Find the gradient norm that grew most."""
     if reinforced(run):
         return
@@ -110,19 +106,14 @@ def _finding(run: Run, norm: Curve, grown: tuple[int, float, float]) -> Finding:
     )
     last = metric_evidence(loss.row(-1), EvidenceRole.RELATED) if loss is not None else None
     return growing_gradnorm.finding(
-        severity=Severity.WARNING if worse else Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"{norm.raw_name} grew from {number(low)} to {number(final)} from {at_step(row['at'])} on",
-        because="the loss rises over its last half as well" if worse else "the loss does not rise with it",
-        evidence=(
+        f"{norm.raw_name} grew from {number(low)} to {number(final)} from {at_step(row['at'])} on",
+        "the loss rises over its last half as well" if worse else "the loss does not rise with it",
+        (
             metric_evidence(row),
             metric_evidence(norm.row(-1), EvidenceRole.RELATED),
             *((last,) if last is not None else ()),
         ),
-        onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=norm.rank),
-        cause="growing_gradients",
-        causal=Causal.CONTEXT,
+        onset_at(row),
+        severity="warning" if worse else "info",
         numbers={"low": low, "final": final, "ratio": final / low},
-        likely=("a learning rate at the edge of stability", "weights or logits that grow without decay"),
-        next=("lower the learning rate from a checkpoint before the growth",),
     )

@@ -40,20 +40,15 @@ Not this: a spike that decays
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.learning.course import Departure
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.losses import Loss, kind, losses, staged
 from forensics.analyses.learning.objective import improved, reinforced
-from forensics.case.evidence import at_step, metric_evidence
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Run, at_step, onset_at, proof, rule
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Limits)
-def loss_level_shift(run: Run, cfg: Limits) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Limits, confidence="medium", cause="level_shift")
+def loss_level_shift(run: Run, cfg: Limits) -> Findings:
     """Find the largest lasting step upwards."""
     if reinforced(run):
         return
@@ -76,14 +71,10 @@ def _finding(loss: Loss, gone: Departure, *, lasts: bool) -> Finding:
     curve = loss.curve
     first = curve.row(gone.onset)
     return loss_level_shift.finding(
-        severity=Severity.WARNING if lasts else Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"{curve.raw_name} stepped up by {gone.size - 1:.0%} at {at_step(first['at'])}",
-        because=f"the level of the last records is {gone.net:.2f} times the one just before the step",
-        evidence=(metric_evidence(first), metric_evidence(curve.row(-1), EvidenceRole.RELATED)),
-        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=curve.rank, step_lo=curve.step(max(0, gone.onset - 1))),
-        cause="level_shift",
+        f"{curve.raw_name} stepped up by {gone.size - 1:.0%} at {at_step(first['at'])}",
+        f"the level of the last records is {gone.net:.2f} times the one just before the step",
+        proof(first, curve.row(-1)),
+        onset_at(first, curve.step(max(0, gone.onset - 1))),
+        severity="warning" if lasts else "info",
         numbers={"size": gone.size, "net": gone.net},
-        likely=("other data from that step on", "a changed loss mask or reduction", "a raised learning rate"),
-        next=("compare data, masking and learning rate just before and after that step",),
     )

@@ -38,22 +38,17 @@ Not this: a single outlier of a loss that has as deep ones downwards
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.objective import reinforced
-from forensics.case.evidence import at_step, metric_evidence, number
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, at_step, number, onset_at, proof, rule
 
 #: A spike of twice the level is a large one.
 _MAJOR = 2.0
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Limits)
-def loss_spike(run: Run, cfg: Limits) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Limits, severity="info", cause="loss_spike", causal="context")
+def loss_spike(run: Run, cfg: Limits) -> Findings:
     """Note the spikes of the curve that has most of them."""
     if reinforced(run):
         return
@@ -69,15 +64,10 @@ def loss_spike(run: Run, cfg: Limits) -> Iterator[Finding]:
         f"{len(spikes)} spikes of {curve.raw_name}, the highest" if len(spikes) > 1 else f"a spike of {curve.raw_name}"
     )
     yield loss_spike.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.HIGH if worst.peak >= _MAJOR else Confidence.MEDIUM,
-        title=f"{many} {worst.peak:.2f} times its level, at {at_step(first['at'])}, recovered",
-        because=f"the level before it was back at {at_step(curve.step(back))}, {back - worst.index} records later",
-        evidence=(metric_evidence(first), metric_evidence(curve.row(back), EvidenceRole.RELATED)),
-        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=curve.rank, step_lo=curve.step(worst.index - 1)),
-        cause="loss_spike",
-        causal=Causal.CONTEXT,
+        f"{many} {worst.peak:.2f} times its level, at {at_step(first['at'])}, recovered",
+        f"the level before it was back at {at_step(curve.step(back))}, {back - worst.index} records later",
+        proof(first, curve.row(back)),
+        onset_at(first, curve.step(worst.index - 1)),
+        confidence="high" if worst.peak >= _MAJOR else "medium",
         numbers={"spikes": len(spikes), "peak": number(worst.peak), "records": back - worst.index},
-        likely=("unusual data in these steps", "a learning rate near the edge of stability", "no gradient clipping"),
-        next=("look at the gradient norm and the batch of that step", "clip gradients at 1.0"),
     )

@@ -34,16 +34,12 @@ Not this: warm-up and decay
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.analyses.learning.rate import OVER_PEAK
 from forensics.case.curves.loss import curves
-from forensics.case.evidence import at_step, metric_evidence, number
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Run, at_step, number, onset_at, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +51,8 @@ class Jump:
     over_peak: float = OVER_PEAK
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Jump)
-def lr_jump(run: Run, cfg: Jump) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Jump, cause="lr_jump")
+def lr_jump(run: Run, cfg: Jump) -> Findings:
     """Find the first learning rate with a jump, one above its peak before one below."""
     found = [
         (s, s.ups[0])
@@ -73,14 +69,11 @@ def _finding(schedule: Schedule, at: int, cfg: Jump) -> Finding:
     over = after > cfg.over_peak * float(curve.values[:at].max())
     row = curve.row(at)
     return lr_jump.finding(
-        severity=Severity.WARNING if over else Severity.INFO,
-        confidence=Confidence.MEDIUM if over else Confidence.LOW,
-        title=f"the learning rate jumps from {number(before)} to {number(after)} at {at_step(row['at'])}",
-        because="it is higher than ever before" if over else "it had been falling or constant",
-        evidence=(metric_evidence(row), metric_evidence(curve.row(at - 1), EvidenceRole.RELATED)),
-        onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=curve.rank, step_lo=curve.step(at - 1)),
-        cause="lr_jump",
+        f"the learning rate jumps from {number(before)} to {number(after)} at {at_step(row['at'])}",
+        "it is higher than ever before" if over else "it had been falling or constant",
+        proof(row, curve.row(at - 1)),
+        onset_at(row, curve.step(at - 1)),
+        severity="warning" if over else "info",
+        confidence="medium" if over else "low",
         numbers={"before": before, "after": after},
-        likely=("the scheduler was built again or lost its state", "a restart of a cyclic schedule", "a new stage"),
-        next=("check that the scheduler's state is saved and loaded with the checkpoint",),
     )

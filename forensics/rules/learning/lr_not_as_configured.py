@@ -56,7 +56,6 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import exp
 
@@ -68,11 +67,21 @@ from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.analyses.learning.objective import reinforced
 from forensics.analyses.learning.rate import Warming, reached_its_end, rose_to_the_end
 from forensics.case.curves.loss import curves
-from forensics.case.evidence import at_step, fact_evidence, metric_evidence, number
 from forensics.case.progress import ledger
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import (
+    Evidence,
+    Finding,
+    Findings,
+    Run,
+    Severity,
+    at_step,
+    fact_evidence,
+    metric_evidence,
+    number,
+    onset_at,
+    proof,
+    rule,
+)
 
 _DECAYS = ("cosine", "linear", "polynomial", "exponential", "inverse_sqrt")
 
@@ -89,8 +98,8 @@ class AsConfigured:
     off: float = 0.05
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "facts", "events", "progress"), config=AsConfigured)
-def lr_not_as_configured(run: Run, cfg: AsConfigured) -> Iterator[Finding]:
+@rule("learning", needs=("metrics", "facts", "events", "progress"), config=AsConfigured)
+def lr_not_as_configured(run: Run, cfg: AsConfigured) -> Findings:
     """Compare the longest logged learning rate with the configuration."""
     logged = [c for c in curves(run, "lr") if len(c) >= cfg.records and c.attempt == 0]
     if not logged:
@@ -104,7 +113,7 @@ def lr_not_as_configured(run: Run, cfg: AsConfigured) -> Iterator[Finding]:
     yield from _peak(run, schedule, cfg)
 
 
-def _never_warm(run: Run, schedule: Schedule, cfg: Warming) -> Iterator[Finding]:
+def _never_warm(run: Run, schedule: Schedule, cfg: Warming) -> Findings:
     if reinforced(run) or not rose_to_the_end(schedule, cfg) or not reached_its_end(run, schedule, cfg):
         return
     trends = [one.trend for one in losses(run) if one.trend is not None]
@@ -113,24 +122,19 @@ def _never_warm(run: Run, schedule: Schedule, cfg: Warming) -> Iterator[Finding]
     last = schedule.curve.row(-1)
     fall = 1 - min(exp(-trend.fall) for trend in trends)
     yield lr_not_as_configured.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"the warm-up is longer than the run: the learning rate still rises at the end, {at_step(last['at'])}",
-        because=f"the rate rose along a line from {number(float(schedule.curve.values[0]))} to {number(schedule.peak)},"
+        f"the warm-up is longer than the run: the learning rate still rises at the end, {at_step(last['at'])}",
+        f"the rate rose along a line from {number(float(schedule.curve.values[0]))} to {number(schedule.peak)},"
         f" and the loss fell by {fall:.0%} only",
-        evidence=(metric_evidence(last), metric_evidence(schedule.curve.row(0), EvidenceRole.RELATED)),
-        onset=Onset(step=schedule.curve.step(0), t_ns=schedule.curve.row(0)["t_ns"], rank=schedule.curve.rank),
+        proof(last, schedule.curve.row(0)),
+        onset_at(schedule.curve.row(0)),
+        severity="warning",
+        confidence="medium",
         cause="lr_not_as_configured",
         numbers={"logged": schedule.peak, "fall": fall},
-        likely=("warm-up steps of a longer recipe", "warm-up counted in micro-batches or samples"),
-        next=(
-            "shorten the warm-up to a few percent of the steps",
-            "print the scheduler's class and its number of steps",
-        ),
     )
 
 
-def _warmup(run: Run, schedule: Schedule, cfg: AsConfigured) -> Iterator[Finding]:
+def _warmup(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
     steps, share = number_of(run, "warmup_steps"), number_of(run, "warmup_ratio")
     said = configured(run, "warmup_steps" if steps else "warmup_ratio")
     length = steps or (share or 0) * (ledger(run).planned("step") or 0)
@@ -143,7 +147,7 @@ def _warmup(run: Run, schedule: Schedule, cfg: AsConfigured) -> Iterator[Finding
         yield _finding(schedule, 0, (title, because, "warmup_missing"), said)
 
 
-def _decay(run: Run, schedule: Schedule, cfg: AsConfigured) -> Iterator[Finding]:
+def _decay(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
     said, total = configured(run, "scheduler"), ledger(run).planned("step")
     last, v = schedule.curve.step(-1), schedule.curve.values
     if said is None or total is None or last is None or not cfg.finished * total <= last <= total / cfg.finished:
@@ -157,7 +161,7 @@ def _decay(run: Run, schedule: Schedule, cfg: AsConfigured) -> Iterator[Finding]
         yield _finding(schedule, len(v) - 1, (title, because, "decay_missing"), said)
 
 
-def _peak(run: Run, schedule: Schedule, cfg: AsConfigured) -> Iterator[Finding]:
+def _peak(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
     said, v = configured(run, "peak"), schedule.curve.values
     if said is None or said.number is None or said.number <= 0 or not _is_past(v, schedule):
         return
@@ -180,15 +184,13 @@ def _finding(
     row = schedule.curve.row(at)
     evidence: tuple[Evidence, ...] = (metric_evidence(row), fact_evidence(said.row))
     return lr_not_as_configured.finding(
+        words[0],
+        words[1],
+        evidence,
+        onset_at(row),
         severity=severity,
-        confidence=Confidence.MEDIUM if severity is Severity.WARNING else Confidence.LOW,
-        title=words[0],
-        because=words[1],
-        evidence=evidence,
-        onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=schedule.curve.rank),
+        confidence="medium" if severity is Severity.WARNING else "low",
         cause=words[2],
-        causal=Causal.ROOT if severity is Severity.WARNING else Causal.CONTEXT,
+        causal="root" if severity is Severity.WARNING else "context",
         numbers={"logged": float(schedule.curve.values[at]), "configured": said.number or said.text},
-        likely=("the scheduler is not stepped, or not the one configured", "steps counted in other units"),
-        next=("print the scheduler's class and its number of steps", "count warm-up in optimizer steps"),
     )

@@ -42,10 +42,7 @@ from forensics.analyses.learning.lr_config import Said, adapter_of, configured
 from forensics.analyses.learning.lr_schedule import schedule_of
 from forensics.analyses.learning.objective import reinforced
 from forensics.case.curves.loss import curves
-from forensics.case.evidence import fact_evidence, metric_evidence, number
-from forensics.model import Causal, Confidence, Evidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, Finding, Findings, Run, fact_evidence, metric_evidence, number, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +57,16 @@ class Usual:
     records: int = 20
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "facts"), config=Usual)
-def finetune_settings(run: Run, cfg: Usual) -> Iterator[Finding]:
+@rule(
+    "learning",
+    needs=("metrics", "facts"),
+    config=Usual,
+    severity="info",
+    confidence="low",
+    cause="finetune_settings",
+    causal="context",
+)
+def finetune_settings(run: Run, cfg: Usual) -> Findings:
     """Collect what is unusual into one note."""
     adapter = adapter_of(run)
     if adapter is None or reinforced(run):
@@ -106,14 +111,7 @@ def _level(run: Run, cfg: Usual) -> Iterator[tuple[str, Evidence]]:
 
 def _finding(adapter: Said, said: list[tuple[str, Evidence]]) -> Finding:
     return finetune_settings.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.LOW,
-        title="; ".join(words for words, _ in said),
-        because=f"the configuration says that an adapter is trained ({adapter.row['key']} = {adapter.text})",
-        evidence=(*(evidence for _, evidence in said), fact_evidence(adapter.row)),
-        onset=Onset(),
-        cause="finetune_settings",
-        causal=Causal.CONTEXT,
-        likely=("a recipe for full training used for an adapter", "labels masked wrongly, or another chat template"),
-        next=("compare three learning rates a factor of three apart", "decode a few samples with their label mask"),
+        "; ".join(words for words, _ in said),
+        f"the configuration says that an adapter is trained ({adapter.row['key']} = {adapter.text})",
+        (*(evidence for _, evidence in said), fact_evidence(adapter.row)),
     )

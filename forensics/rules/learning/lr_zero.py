@@ -43,25 +43,27 @@ Not this: a loss that falls: the number was printed with too few digits
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.learning.losses import judged, loss_beside
 from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.analyses.learning.rate import Zero, ended_early
-from forensics.case.evidence import at_step, metric_evidence, number
-from forensics.model import Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.learning.no_decrease import FLAT, is_flat
-from forensics.store.run import Run
-
-_NEXT = (
-    "print the learning rate of every parameter group after the scheduler's step",
-    "check the scheduler's number of steps against gradient accumulation and the number of processes",
+from forensics.rules.kit import (
+    Evidence,
+    EvidenceRole,
+    Finding,
+    Findings,
+    Run,
+    Severity,
+    at_step,
+    metric_evidence,
+    number,
+    onset_at,
+    rule,
 )
+from forensics.rules.learning.no_decrease import FLAT, is_flat
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Zero)
-def lr_zero(run: Run, cfg: Zero) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Zero, confidence="high", cause="lr_zero")
+def lr_zero(run: Run, cfg: Zero) -> Findings:
     """Find the first learning rate that was zero all along, else the first that ended too early."""
     every = [schedule_of(c) for c in judged(run, "lr") if len(c) > cfg.few]
     long = [s for s in every if len(s.curve) >= cfg.records]
@@ -74,7 +76,7 @@ def lr_zero(run: Run, cfg: Zero) -> Iterator[Finding]:
             return
 
 
-def _always(run: Run, schedule: Schedule) -> Iterator[Finding]:
+def _always(run: Run, schedule: Schedule) -> Findings:
     one = loss_beside(run, schedule.curve)
     if one is None or one.trend is None or not is_flat(one.trend, FLAT):
         return
@@ -87,15 +89,11 @@ def _finding(schedule: Schedule, at: int, severity: Severity, words: str, *more:
     first = schedule.curve.row(at)
     left = len(schedule.curve) - at
     return lr_zero.finding(
-        severity=severity,
-        confidence=Confidence.HIGH,
-        title=f"the learning rate is {words}",
-        because=f"{left} of {len(schedule.curve)} records"
+        f"the learning rate is {words}",
+        f"{left} of {len(schedule.curve)} records"
         + (f"; the value before them is {number(schedule.before_dead)}" if at else ", and the loss did not fall"),
-        evidence=(metric_evidence(first), metric_evidence(schedule.curve.row(-1), EvidenceRole.RELATED), *more),
-        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=schedule.curve.rank),
-        cause="lr_zero",
+        (metric_evidence(first), metric_evidence(schedule.curve.row(-1), EvidenceRole.RELATED), *more),
+        onset_at(first),
+        severity=severity,
         numbers={"zeros": schedule.zeros, "peak": schedule.peak},
-        likely=("the scheduler was given too few steps", "a warm-up that never ends or a factor of zero"),
-        next=_NEXT,
     )

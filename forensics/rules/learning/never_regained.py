@@ -36,18 +36,25 @@ Not this: the loss rises while the score improves
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from forensics.analyses.learning.beside_eval import Series, series_of
 from forensics.case.curves.loss import Curve, curves
-from forensics.case.evidence import metric_evidence, number
 from forensics.case.metric_names import metric_names
-from forensics.model import Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import (
+    Evidence,
+    EvidenceRole,
+    Finding,
+    Findings,
+    Locator,
+    Run,
+    metric_evidence,
+    number,
+    onset_at,
+    rule,
+)
 
 _ERRORS = re.compile(r"(?i)(?:^|[_/ ])(?:wer|cer|ter|per|eer|error(?:_rate)?|err)$")
 _SCORES = re.compile(
@@ -70,8 +77,8 @@ class Regained:
     score: float = 0.2
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Regained)
-def never_regained(run: Run, cfg: Regained) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Regained, severity="error", confidence="medium", cause="never_regained")
+def never_regained(run: Run, cfg: Regained) -> Findings:
     """Find the first evaluation loss that was never near its best again, with a score that agrees."""
     found = [(curve, best) for curve in curves(run, "eval_loss") if (best := _best(curve, cfg)) is not None]
     names = _score_names(run) if found else []
@@ -116,11 +123,9 @@ def _finding(curve: Curve, score: Series, best: int) -> Finding:
     losses = number(float(curve.values[best])), number(float(curve.values[-1]))
     where = Locator(line=score.lines[-1], byte=score.bytes[-1])
     return never_regained.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.MEDIUM,
-        title=f"{curve.raw_name} went from {losses[0]} at step {step} to {losses[1]} and never came back",
-        because=f"{score.raw_name} agrees: {number(then)} then, {number(last)} at last, and worse in between",
-        evidence=(
+        f"{curve.raw_name} went from {losses[0]} at step {step} to {losses[1]} and never came back",
+        f"{score.raw_name} agrees: {number(then)} then, {number(last)} at last, and worse in between",
+        (
             metric_evidence(first),
             metric_evidence(curve.row(best), EvidenceRole.RELATED),
             metric_evidence(curve.row(-1), EvidenceRole.RELATED),
@@ -134,12 +139,7 @@ def _finding(curve: Curve, score: Series, best: int) -> Finding:
                 role=EvidenceRole.RELATED,
             ),
         ),
-        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=curve.rank, step_lo=step),
-        cause="never_regained",
+        onset_at(first, step),
         numbers={"best": float(curve.values[best]), "last": float(curve.values[-1]), "score": last},
-        likely=(
-            "a learning rate too high, or a warm-up too short, for fine-tuning",
-            "training data that differ from the evaluation set",
-        ),
         next=(f"use the checkpoint of step {step}", "lower the peak learning rate and lengthen the warm-up"),
     )

@@ -41,7 +41,6 @@ Not this: a slow but steady fall
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
@@ -51,25 +50,7 @@ from forensics.analyses.learning.objective import improved, paired, reinforced, 
 from forensics.analyses.learning.scores import has_idle_score
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve
-from forensics.case.evidence import metric_evidence, number
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
-
-LIKELY = (
-    "gradients do not flow: a detached graph, or layers that are frozen by mistake",
-    "the optimizer was built before the parameters it should train (LoRA and PEFT wiring)",
-    "labels unrelated to inputs: shuffled, shifted by one, or masked wrongly",
-    "softmax or reduction over the wrong axis",
-    "a learning rate that is far too low",
-)
-NEXT = (
-    "overfit a single batch: its loss should drop to nearly zero",
-    "print which parameters require gradients, and which the optimizer holds",
-    "decode a few tokenised samples with their label mask",
-    "before that, change neither architecture nor hyperparameters: first find the fault in the loop",
-)
-
+from forensics.rules.kit import Finding, Findings, Run, number, onset_at, proof, rule
 
 #: Classes of widely used data sets: 10 (MNIST, CIFAR-10), 100 (CIFAR-100), 1000 (ImageNet).
 _CLASSES = (10, 100, 1000)
@@ -101,8 +82,8 @@ class Flat:
 FLAT = Flat()
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "facts"), config=Flat)
-def no_decrease(run: Run, cfg: Flat) -> Iterator[Finding]:
+@rule("learning", needs=("metrics", "facts"), config=Flat, cause="not_learning", causal="symptom")
+def no_decrease(run: Run, cfg: Flat) -> Findings:
     """Find the longest training loss that never fell."""
     if reinforced(run):
         return
@@ -146,16 +127,12 @@ def _would_show(trend: Trend, cfg: Flat) -> bool:
 
 def _finding(curve: Curve, trend: Trend, cfg: Flat, *, sure: bool) -> Finding:
     return no_decrease.finding(
-        severity=Severity.WARNING if sure else Severity.INFO,
-        confidence=Confidence.MEDIUM if sure else Confidence.LOW,
-        title=f"{curve.raw_name} did not fall: {number(trend.first)} at first, {number(trend.last)} at last",
-        because=f"a fall of more than {max(cfg.least_fall, cfg.sigmas * trend.fall_error):.1%} would have shown"
+        f"{curve.raw_name} did not fall: {number(trend.first)} at first, {number(trend.last)} at last",
+        f"a fall of more than {max(cfg.least_fall, cfg.sigmas * trend.fall_error):.1%} would have shown"
         f" over {trend.records} records",
-        evidence=(metric_evidence(curve.row(0)), metric_evidence(curve.row(-1), EvidenceRole.RELATED)),
-        onset=Onset(step=curve.step(0), t_ns=curve.row(0)["t_ns"], rank=curve.rank),
-        cause="not_learning",
-        causal=Causal.SYMPTOM,
+        proof(curve.row(0), curve.row(-1)),
+        onset_at(curve.row(0)),
+        severity="warning" if sure else "info",
+        confidence="medium" if sure else "low",
         numbers={"first": trend.first, "last": trend.last, "records": trend.records},
-        likely=LIKELY,
-        next=NEXT,
     )

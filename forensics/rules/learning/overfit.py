@@ -35,7 +35,6 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import hypot, log, sqrt
 
@@ -44,10 +43,7 @@ import numpy as np
 from forensics.analyses.evals.curves import eval_curves
 from forensics.case.curves.loss import Curve, Floats, curves
 from forensics.case.curves.noise import MAD_TO_SIGMA, centred_median, noise_about
-from forensics.case.evidence import metric_evidence
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Run, Severity, onset_at, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +69,8 @@ class Config:
     near: int = 3
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Config)
-def overfit(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Config, confidence="medium", cause="overfit")
+def overfit(run: Run, cfg: Config) -> Findings:
     """Find the first evaluation loss that rises to the end while the training loss falls, the worst kind first."""
     training = [c for c in curves(run, "loss") if len(c) >= cfg.evaluations]
     found = [(c, hit) for c in curves(run, "eval_loss") if (hit := _judge(c, training, cfg)) is not None]
@@ -158,20 +154,13 @@ def _finding(curve: Curve, best: int, severity: Severity) -> Finding:
     step, rising = curve.step(best), curve.row(best + 1)
     meanwhile = "vanished" if severity is Severity.ERROR else "fell"
     return overfit.finding(
-        severity=severity,
-        confidence=Confidence.MEDIUM,
-        title=f"{curve.raw_name} rose from {low:.4g} at step {step} to {last:.4g} while the training loss {meanwhile}",
-        because="every evaluation after the lowest is worse than the one before it"
+        f"{curve.raw_name} rose from {low:.4g} at step {step} to {last:.4g} while the training loss {meanwhile}",
+        "every evaluation after the lowest is worse than the one before it"
         if bool((np.diff(curve.values[best:]) > 0).all())
         else "the last evaluations lie above the lowest by more than their noise explains",
-        evidence=(
-            metric_evidence(rising),
-            metric_evidence(curve.row(best), EvidenceRole.RELATED),
-            metric_evidence(curve.row(-1), EvidenceRole.RELATED),
-        ),
-        onset=Onset(step=rising["at"], t_ns=rising["t_ns"], rank=curve.rank, step_lo=step),
-        cause="overfit",
+        proof(rising, curve.row(best), curve.row(-1)),
+        onset_at(rising, step),
+        severity=severity,
         numbers={"best": low, "last": last},
-        likely=("more passes over the data than it bears", "too little regularisation for the amount of data"),
         next=(f"use the checkpoint of step {step}", "stop earlier, regularise, or add data"),
     )

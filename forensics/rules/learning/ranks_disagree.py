@@ -48,21 +48,18 @@ Not this: local losses, which differ by their data
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from forensics.analyses.learning.ranks import Disagree, Parted, parted
 from forensics.case.curves.loss import Curve
-from forensics.case.evidence import at_step, metric_evidence
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step, proof, rule
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Disagree)
-def ranks_disagree(run: Run, cfg: Disagree) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Disagree, confidence="medium")
+def ranks_disagree(run: Run, cfg: Disagree) -> Findings:
     """Name the rank whose loss left those of the others."""
     found = parted(run, cfg)
     if found is None:
@@ -108,21 +105,14 @@ def _finding(found: Parted, severity: Severity, cause: str) -> Finding:
     pair = [_row(together.curves[i], step) for i in (odd, 0 if odd else 1)]
     title, because = _title(found)
     return ranks_disagree.finding(
+        title,
+        because,
+        proof(pair[0], pair[1]),
+        Onset(step=step, t_ns=pair[0]["t_ns"], rank=rank),
         severity=severity,
-        confidence=Confidence.MEDIUM,
-        title=title,
-        because=because,
-        evidence=(metric_evidence(pair[0]), metric_evidence(pair[1], EvidenceRole.RELATED)),
-        onset=Onset(step=step, t_ns=pair[0]["t_ns"], rank=rank),
         culprits=(rank,),
         cause=cause,
         numbers={"ranks": len(together.ranks), "steps": len(together.steps)},
-        likely=(
-            "a rank without the data-parallel wrapper",
-            "hooks or normalisation that differ by rank",
-            "a faulty device",
-        ),
-        next=("compare a checksum of the weights over ranks", "compare each rank's gradient norm after the reduction"),
     )
 
 

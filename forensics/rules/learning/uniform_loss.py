@@ -40,7 +40,6 @@ Not this: a model that begins there and learns
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
@@ -49,11 +48,8 @@ from forensics.analyses.learning.lr_config import Said, configured
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve
-from forensics.case.evidence import fact_evidence, metric_evidence, number
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.learning.no_decrease import FLAT, LIKELY, NEXT, is_flat
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Run, fact_evidence, number, onset_at, proof, rule
+from forensics.rules.learning.no_decrease import FLAT, is_flat
 
 #: Vocabulary sizes of widely used tokenizers, as their model cards give them.
 _USUAL = (30522, 32000, 32064, 49152, 50257, 50304, 65536, 100352, 128256, 151936, 152064, 256000, 262144)
@@ -68,8 +64,8 @@ class Uniform:
     records: int = 100
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "facts"), config=Uniform)
-def uniform_loss(run: Run, cfg: Uniform) -> Iterator[Finding]:
+@rule("learning", needs=("metrics", "facts"), config=Uniform, cause="uniform_loss")
+def uniform_loss(run: Run, cfg: Uniform) -> Findings:
     """Find whether the longest training loss never left ln(vocabulary)."""
     if reinforced(run):
         return
@@ -95,19 +91,11 @@ def _finding(curve: Curve, trend: Trend, vocab: int, said: tuple[Said | None, Sa
     certain = known is not None and trend.records >= cfg.records and from_the_start(curve)
     mocked = mock is not None and mock.text.lower() not in {"false", "0", "no"}
     return uniform_loss.finding(
-        severity=Severity.INFO if mocked else Severity.ERROR if certain else Severity.WARNING,
-        confidence=Confidence.HIGH if certain else Confidence.LOW,
-        title=f"{curve.raw_name} stays at {number(trend.last)}: ln({vocab}) = {number(log(vocab))}"
-        " is the cost of chance",
-        because=f"first level {number(trend.first)}, last level {number(trend.last)}, over {trend.records} records",
-        evidence=(
-            metric_evidence(curve.row(-1)),
-            metric_evidence(curve.row(0), EvidenceRole.RELATED),
-            *(fact_evidence(s.row) for s in said if s is not None),
-        ),
-        onset=Onset(step=curve.step(0), t_ns=curve.row(0)["t_ns"], rank=curve.rank),
-        cause="uniform_loss",
+        f"{curve.raw_name} stays at {number(trend.last)}: ln({vocab}) = {number(log(vocab))} is the cost of chance",
+        f"first level {number(trend.first)}, last level {number(trend.last)}, over {trend.records} records",
+        proof(curve.row(-1), curve.row(0), *(fact_evidence(s.row) for s in said if s is not None)),
+        onset_at(curve.row(0)),
+        severity="info" if mocked else "error" if certain else "warning",
+        confidence="high" if certain else "low",
         numbers={"level": trend.last, "ln_vocab": log(vocab), "vocab": vocab},
-        likely=LIKELY,
-        next=NEXT,
     )

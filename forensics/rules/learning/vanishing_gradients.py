@@ -44,7 +44,6 @@ Not this: a loss that goes to nothing together with its gradients
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
@@ -54,10 +53,7 @@ from forensics.analyses.learning.losses import Loss, loss_beside
 from forensics.analyses.learning.lr_schedule import schedule_beside
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.case.curves.loss import Curve, Floats, curves
-from forensics.case.evidence import at_step, metric_evidence, number
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Run, at_step, number, onset_at, proof, rule
 
 _PARTS = 10
 
@@ -74,8 +70,15 @@ class Vanishing:
     least_fall: float = 0.01
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Vanishing)
-def vanishing_gradients(run: Run, cfg: Vanishing) -> Iterator[Finding]:
+@rule(
+    "learning",
+    needs=("metrics",),
+    config=Vanishing,
+    severity="warning",
+    confidence="medium",
+    cause="vanishing_gradients",
+)
+def vanishing_gradients(run: Run, cfg: Vanishing) -> Findings:
     """Find the first gradient norm that vanishes above a loss that stays."""
     if reinforced(run):
         return
@@ -122,19 +125,10 @@ def _finding(norm: Curve, loss: Curve, levels: Floats, cfg: Vanishing) -> Findin
     at = min(int(low[-1]) + 1 if len(low) else 0, len(norm) - 1)
     row = norm.row(at)
     return vanishing_gradients.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"{norm.raw_name} vanishes: {number(levels[0])} → {number(levels[-1])}"
+        f"{norm.raw_name} vanishes: {number(levels[0])} → {number(levels[-1])}"
         f", below a tenth from {at_step(row['at'])}",
-        because=f"the loss stays at {number(float(np.median(loss.values[-max(5, len(loss) // 5) :])))} meanwhile",
-        evidence=(
-            metric_evidence(row),
-            metric_evidence(norm.row(-1), EvidenceRole.RELATED),
-            metric_evidence(loss.row(-1), EvidenceRole.RELATED),
-        ),
-        onset=Onset(step=row["at"], t_ns=row["t_ns"], rank=norm.rank),
-        cause="vanishing_gradients",
+        f"the loss stays at {number(float(np.median(loss.values[-max(5, len(loss) // 5) :])))} meanwhile",
+        proof(row, norm.row(-1), loss.row(-1)),
+        onset_at(row),
         numbers={"first": float(levels[0]), "last": float(levels[-1])},
-        likely=("saturated activations", "no residual path or normalisation in a deep net", "initialisation too small"),
-        next=("print the gradient norm of each layer", "check initialisation, residual paths and normalisation"),
     )

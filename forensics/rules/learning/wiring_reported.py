@@ -28,31 +28,17 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
-from forensics.case.evidence import event_evidence
 from forensics.knowledge.errors import by_id, telling
-from forensics.model import Confidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.learning.no_decrease import NEXT
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, event_evidence, onset_at, proof, rule
 
 
-@rule(shape=Shape.LEARNING, needs=("events",))
-def wiring_reported(run: Run) -> Iterator[Finding]:
+@rule("learning", needs=("events",), severity="warning", confidence="medium", cause="not_wired")
+def wiring_reported(run: Run) -> Findings:
     """Find the first line of each kind."""
     rows = run.scan("events").filter(pl.col("code").is_in(telling("not_wired"))).sort("source", "seq").collect()
     for row in rows.unique("code", keep="first", maintain_order=True).iter_rows(named=True):
         yield wiring_reported.finding(
-            severity=Severity.WARNING,
-            confidence=Confidence.MEDIUM,
-            title=by_id()[row["code"]].words,
-            because="the program printed so itself",
-            evidence=(event_evidence(row),),
-            onset=Onset(step=row["step"], t_ns=row["t_ns"], rank=row["rank"]),
-            cause="not_wired",
-            likely=("no module matches the adapter's targets", "requires_grad switched off after wrapping"),
-            next=NEXT,
+            by_id()[row["code"]].words, "the program printed so itself", proof(event_evidence(row)), onset_at(row)
         )

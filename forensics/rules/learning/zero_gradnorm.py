@@ -40,17 +40,13 @@ Not this: a loss that falls
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.learning.losses import loss_beside
 from forensics.analyses.learning.objective import improved
 from forensics.case.curves.loss import curves
-from forensics.case.evidence import metric_evidence
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.learning.no_decrease import FLAT, LIKELY, NEXT, is_flat
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, onset_at, proof, rule
+from forensics.rules.learning.no_decrease import FLAT, is_flat
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +57,8 @@ class ZeroNorm:
     always: float = 0.95
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=ZeroNorm)
-def zero_gradnorm(run: Run, cfg: ZeroNorm) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=ZeroNorm, severity="error", confidence="high", cause="no_gradients")
+def zero_gradnorm(run: Run, cfg: ZeroNorm) -> Findings:
     """Find the first gradient norm that is zero while the loss stays."""
     for curve in curves(run, "grad_norm"):
         share = float((curve.values == 0).mean())
@@ -73,19 +69,10 @@ def zero_gradnorm(run: Run, cfg: ZeroNorm) -> Iterator[Finding]:
             continue
         loss = one.curve
         yield zero_gradnorm.finding(
-            severity=Severity.ERROR,
-            confidence=Confidence.HIGH,
-            title=f"{curve.raw_name} is zero in {share:.0%} of the records, and the loss does not fall",
-            because="no gradient reaches the parameters",
-            evidence=(
-                metric_evidence(curve.row(0)),
-                metric_evidence(curve.row(-1), EvidenceRole.RELATED),
-                metric_evidence(loss.row(-1), EvidenceRole.RELATED),
-            ),
-            onset=Onset(step=curve.step(0), t_ns=curve.row(0)["t_ns"], rank=curve.rank),
-            cause="no_gradients",
+            f"{curve.raw_name} is zero in {share:.0%} of the records, and the loss does not fall",
+            "no gradient reaches the parameters",
+            proof(curve.row(0), curve.row(-1), loss.row(-1)),
+            onset_at(curve.row(0)),
             numbers={"zeros": share, "records": len(curve)},
-            likely=LIKELY[:2],
-            next=NEXT,
         )
         return

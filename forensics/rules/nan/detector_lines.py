@@ -33,14 +33,10 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.nan.detector import detector_lines
-from forensics.case.evidence import at_step, event_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import EvidenceRole, Findings, Run, at_step, event_evidence, onset_at, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +46,10 @@ class Consecutive:
     least: int = 10
 
 
-@rule(shape=Shape.NAN, needs=("events",), config=Consecutive)
-def detector_said(run: Run, cfg: Consecutive) -> Iterator[Finding]:
+@rule(
+    "nan", needs=("events",), config=Consecutive, severity="info", confidence="high", cause="detector", causal="context"
+)
+def detector_said(run: Run, cfg: Consecutive) -> Findings:
     """Count the detector's lines."""
     rows = detector_lines(run)
     if not rows:
@@ -60,14 +58,10 @@ def detector_said(run: Run, cfg: Consecutive) -> Iterator[Finding]:
     ends = (event_evidence(last, EvidenceRole.RELATED),) if len(rows) > 1 else ()
     many = len(rows) >= cfg.least
     yield detector_said.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.HIGH,
-        title=f"the run's NaN detector fired {len(rows)} times, first at {at_step(first['step'])}",
-        because="often enough that such detectors stop the run by themselves" if many else "its own lines say so",
-        evidence=(event_evidence(first), *ends),
-        onset=Onset(step=first["step"], t_ns=first["t_ns"], rank=first["rank"]),
-        cause="detector",
-        causal=Causal.CONTEXT,
+        f"the run's NaN detector fired {len(rows)} times, first at {at_step(first['step'])}",
+        "often enough that such detectors stop the run by themselves" if many else "its own lines say so",
+        (event_evidence(first), *ends),
+        onset_at(first),
         numbers={"lines": len(rows)},
         next=("forensics nan-origin RUN",),
     )

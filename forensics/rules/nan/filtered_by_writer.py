@@ -36,23 +36,15 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.nan.kind import hidden
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.case.evidence import at_step
 from forensics.case.trainers import trainers_by_source
-from forensics.model import Confidence, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
-
-#: What to do where no known trainer says by which setting its log shows NaN.
-_UNKNOWN = "let the log show NaN losses as they are, without a filter"
+from forensics.rules.kit import Findings, Run, at_step, rule
 
 
-@rule(shape=Shape.NAN, needs=("metrics", "events", "sources"))
-def filtered_by_writer(run: Run) -> Iterator[Finding]:
+@rule("nan", needs=("metrics", "events", "sources"), severity="error", cause="filtered_by_writer")
+def filtered_by_writer(run: Run) -> Findings:
     """Find a NaN that only the gradient norm, or a row of zeros, betrays."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED or not hidden(found):
@@ -61,15 +53,12 @@ def filtered_by_writer(run: Run) -> Iterator[Finding]:
     known = next((one for one in trainers_by_source(run).get(source, ()) if one.nan.prints == "number"), None)
     zeros = found.first.role == "zero"
     yield filtered_by_writer.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.MEDIUM if zeros and known is None else Confidence.HIGH,
-        title=f"the logger hides a NaN loss from {at_step(found.step)} on",
-        because="the printed loss plunges to exactly zero and stays there"
+        f"the logger hides a NaN loss from {at_step(found.step)} on",
+        "the printed loss plunges to exactly zero and stays there"
         if zeros
         else "the printed loss is finite and ends on exactly zero while the gradients are not finite",
-        evidence=found.evidence(),
-        onset=found.onset,
-        cause="filtered_by_writer",
-        likely=(f"{known.title if known else 'a logger that'} replaces NaN losses by the running mean or zero",),
-        next=(f"set {known.nan.show}" if known and known.nan.show else _UNKNOWN, "forensics nan-origin RUN"),
+        found.evidence(),
+        found.onset,
+        confidence="medium" if zeros and known is None else "high",
+        next=("forensics nan-origin RUN",),
     )

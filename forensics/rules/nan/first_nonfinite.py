@@ -57,16 +57,11 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.nan.kind import WORDS, kind_of, scale_fell_first
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.scale import collapse_of
 from forensics.analyses.nan.series import Shares, Status
-from forensics.case.evidence import at_step
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Confidence, Findings, Run, Severity, at_step, rule
 
 _SEVERITY = {
     Status.FAILED: Severity.ERROR,
@@ -82,8 +77,8 @@ _AFTER = {
 }
 
 
-@rule(shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Shares)
-def first_nonfinite(run: Run) -> Iterator[Finding]:
+@rule("nan", needs=("metrics", "events", "checkpoints"), config=Shares)
+def first_nonfinite(run: Run) -> Findings:
     """Find the first non-finite step of the attempt that counts."""
     found = nan_onset(run)
     if found is None or (found.said and scale_fell_first(found, collapse_of(run))):
@@ -91,32 +86,18 @@ def first_nonfinite(run: Run) -> Iterator[Finding]:
     first, failed = found.first, found.status is Status.FAILED
     kind = kind_of(run, found)
     yield first_nonfinite.finding(
+        f"{_what(found)} from {at_step(found.step)} on" if failed else f"{_what(found)} at {at_step(found.step)}",
+        f"{_AFTER[found.status]}; {WORDS[kind.name]}" if failed else _AFTER[found.status],
+        found.evidence(),
+        found.onset,
         severity=_severity(found),
         confidence=_confidence(found),
-        title=f"{_what(found)} from {at_step(found.step)} on" if failed else f"{_what(found)} at {at_step(found.step)}",
-        because=f"{_AFTER[found.status]}; {WORDS[kind.name]}" if failed else _AFTER[found.status],
-        evidence=found.evidence(),
-        onset=found.onset,
         culprits=() if first.row["rank"] is None or not _told_apart(found) else (first.row["rank"],),
         cause=kind.name if failed else found.status.value,
-        causal=Causal.ROOT if failed else Causal.CONTEXT,
+        causal="root" if failed else "context",
         numbers={"bad_records": first.n_bad, "records": first.n, "finite_losses_before": found.n_before},
-        likely=_LIKELY.get(kind.name, ()) if failed else (),
         next=("forensics nan-origin RUN",),
     )
-
-
-_LIKELY = {
-    "optimization_blowup": ("learning rate too high or warm-up too short", "no gradient clipping", "half precision"),
-    "data_or_numerics": (
-        "a bad or empty sample",
-        "log, division or root at zero in a layer",
-        "softmax overflow in fp16",
-    ),
-    "from_start": ("initialisation", "bad data or labels", "a resumed checkpoint that is already damaged"),
-    "loss_scale_collapse": ("fp16 range too small for this model", "learning rate too high"),
-    "filtered_by_writer": ("a logger that replaces NaN losses",),
-}
 
 
 def _severity(found: NanOnset) -> Severity:

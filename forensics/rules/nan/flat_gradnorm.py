@@ -34,19 +34,14 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.nan.kind import Alarm, kind_of
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.case.evidence import at_step, metric_evidence, number
-from forensics.model import Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, at_step, metric_evidence, number, rule
 
 
-@rule(shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Alarm)
-def flat_gradnorm(run: Run) -> Iterator[Finding]:
+@rule("nan", needs=("metrics", "events", "checkpoints"), config=Alarm, severity="error", cause="data_or_numerics")
+def flat_gradnorm(run: Run) -> Findings:
     """Find a NaN that nothing announced."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
@@ -57,15 +52,11 @@ def flat_gradnorm(run: Run) -> Iterator[Finding]:
     quiet = kind.quiet
     where = "backward" if found.metric == "grad_norm" else "forward"
     yield flat_gradnorm.finding(
-        severity=Severity.ERROR,
-        confidence=kind.confidence,
-        title=f"not finite from {at_step(found.step)} on, out of a flat gradient norm",
-        because=f"{number(quiet.row['value'])} at {at_step(quiet.step)} is {quiet.z:+.1f} robust deviations from"
+        f"not finite from {at_step(found.step)} on, out of a flat gradient norm",
+        f"{number(quiet.row['value'])} at {at_step(quiet.step)} is {quiet.z:+.1f} robust deviations from"
         f" its past; the number was made in the {where} pass",
-        evidence=(*found.evidence(), metric_evidence(quiet.row)),
-        onset=found.onset,
-        cause="data_or_numerics",
+        (*found.evidence(), metric_evidence(quiet.row)),
+        found.onset,
+        confidence=kind.confidence,
         numbers={"z": quiet.z, "ratio": quiet.ratio, "pass": where},
-        likely=("a bad or empty sample, or a label out of range", "log, division or root at zero", "softmax in fp16"),
-        next=(f"inspect the batch of {at_step(found.step)}", "re-run it with torch.autograd.set_detect_anomaly(True)"),
     )

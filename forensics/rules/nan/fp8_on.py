@@ -37,23 +37,18 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.case.evidence import fact_evidence
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, fact_evidence, rule
 
 _OFF = ("false", "0", "null", "none", "no", "off", "", "disabled", "[]", "{}")
 _NAMES = r"(?i)(?:^|[^a-z0-9])(?:mx)?(?:fp8|float8)(?:$|[^a-z])"
 
 
-@rule(shape=Shape.NAN, needs=("metrics", "events", "facts"))
-def fp8_on(run: Run) -> Iterator[Finding]:
+@rule("nan", needs=("metrics", "events", "facts"), severity="warning", cause="fp8", causal="context")
+def fp8_on(run: Run) -> Findings:
     """Find the configuration key that turns fp8 on in a run that went non-finite."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
@@ -64,14 +59,9 @@ def fp8_on(run: Run) -> Iterator[Finding]:
     if keys.is_empty():
         return
     yield fp8_on.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM if found.n_before <= 1 else Confidence.LOW,
-        title="fp8 was on when training went non-finite",
-        because="fp8 scaling breaks on blocks of zeros and on outliers; that it did here is a suspicion",
-        evidence=(*(fact_evidence(row) for row in keys.iter_rows(named=True)), found.evidence()[0]),
-        onset=found.onset,
-        cause="fp8",
-        causal=Causal.CONTEXT,
-        likely=("a zero scale from padding or an empty block",),
-        next=("restart from the last clean checkpoint with fp8 off",),
+        "fp8 was on when training went non-finite",
+        "fp8 scaling breaks on blocks of zeros and on outliers; that it did here is a suspicion",
+        (*(fact_evidence(row) for row in keys.iter_rows(named=True)), found.evidence()[0]),
+        found.onset,
+        confidence="medium" if found.n_before <= 1 else "low",
     )

@@ -32,19 +32,14 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.nan.kind import kind_of
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.case.evidence import at_step
-from forensics.model import Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, at_step, rule
 
 
-@rule(shape=Shape.NAN, needs=("metrics", "events", "checkpoints"))
-def from_start(run: Run) -> Iterator[Finding]:
+@rule("nan", needs=("metrics", "events", "checkpoints"), severity="error", cause="from_start")
+def from_start(run: Run) -> Findings:
     """Find a NaN that was there from the beginning."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
@@ -53,19 +48,10 @@ def from_start(run: Run) -> Iterator[Finding]:
     if kind.name != "from_start":
         return
     yield from_start.finding(
-        severity=Severity.ERROR,
+        f"training was never finite: bad at {at_step(found.step)}",
+        f"{found.n_before or 'no'} finite loss stands before it",
+        found.evidence(),
+        found.onset,
         confidence=kind.confidence,
-        title=f"training was never finite: bad at {at_step(found.step)}",
-        because=f"{found.n_before or 'no'} finite loss stands before it",
-        evidence=found.evidence(),
-        onset=found.onset,
-        cause="from_start",
         numbers={"finite_losses_before": found.n_before},
-        likely=(
-            "initialisation",
-            "bad data or labels",
-            "a resumed checkpoint that is already damaged",
-            "fp8 zero scale",
-        ),
-        next=("run one batch forward in fp32 and look for the first layer that is not finite",),
     )

@@ -36,19 +36,14 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.nan.kind import Alarm, kind_of
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.case.evidence import at_step, metric_evidence
-from forensics.model import Confidence, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, at_step, metric_evidence, rule
 
 
-@rule(shape=Shape.NAN, needs=("metrics", "events", "checkpoints"), config=Alarm)
-def gradnorm_spike(run: Run) -> Iterator[Finding]:
+@rule("nan", needs=("metrics", "events", "checkpoints"), config=Alarm, severity="error", cause="optimization_blowup")
+def gradnorm_spike(run: Run) -> Findings:
     """Find the rise that came before the first non-finite step."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
@@ -58,16 +53,13 @@ def gradnorm_spike(run: Run) -> Iterator[Finding]:
         return
     what = "gradient norm" if rise.metric == "grad_norm" else "loss"
     yield gradnorm_spike.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.HIGH if rise.metric == "grad_norm" else Confidence.MEDIUM,
-        title=f"the {what} rose {rise.ratio:.3g} times at {at_step(rise.step)}, then training was not finite"
+        f"the {what} rose {rise.ratio:.3g} times at {at_step(rise.step)}, then training was not finite"
         f" from {at_step(found.step)} on",
-        because=f"{rise.z:.1f} robust standard deviations above its past, {rise.lead} records before the first bad one:"
+        f"{rise.z:.1f} robust standard deviations above its past, {rise.lead} records before the first bad one:"
         " an optimization blow-up, not a bad sample",
-        evidence=(metric_evidence(rise.row), *found.evidence()),
-        onset=found.onset,
-        cause="optimization_blowup",
+        (metric_evidence(rise.row), *found.evidence()),
+        found.onset,
+        confidence="high" if rise.metric == "grad_norm" else "medium",
         numbers={"ratio": rise.ratio, "z": rise.z, "lead_records": rise.lead},
-        likely=("learning rate too high or warm-up too short", "no gradient clipping", "half precision"),
-        next=("forensics nan-origin RUN", "restart with a lower learning rate and gradient clipping at 1.0"),
+        next=("forensics nan-origin RUN",),
     )

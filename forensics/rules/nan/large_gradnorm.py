@@ -34,17 +34,13 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.case.evidence import at_step, metric_evidence, number
-from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, at_step, metric_evidence, number, onset_at, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +51,16 @@ class Limit:
     records: int = 50
 
 
-@rule(shape=Shape.NAN, needs=("metrics", "events"), config=Limit)
-def large_gradnorm(run: Run, cfg: Limit) -> Iterator[Finding]:
+@rule(
+    "nan",
+    needs=("metrics", "events"),
+    config=Limit,
+    severity="info",
+    confidence="medium",
+    cause="large_gradnorm",
+    causal="context",
+)
+def large_gradnorm(run: Run, cfg: Limit) -> Findings:
     """Find the greatest gradient norm before the run went non-finite."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
@@ -74,15 +78,9 @@ def large_gradnorm(run: Run, cfg: Limit) -> Iterator[Finding]:
         return
     worst = top.row(0, named=True)
     yield large_gradnorm.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"the gradient norm was {number(worst['value'])} at {at_step(worst['at'])}, before the first bad value",
-        because=f"above {number(cfg.norm)}, where training is called unstable",
-        evidence=(metric_evidence(worst), *found.evidence()[:1]),
-        onset=Onset(step=worst["at"], t_ns=worst["t_ns"], rank=worst["rank"]),
-        cause="large_gradnorm",
-        causal=Causal.CONTEXT,
+        f"the gradient norm was {number(worst['value'])} at {at_step(worst['at'])}, before the first bad value",
+        f"above {number(cfg.norm)}, where training is called unstable",
+        (metric_evidence(worst), *found.evidence()[:1]),
+        onset_at(worst),
         numbers={"grad_norm": worst["value"], "records": past.height},
-        likely=("learning rate too high", "no gradient clipping", "initialisation"),
-        next=("clip the global gradient norm at 1.0 and lower the peak learning rate",),
     )

@@ -34,20 +34,16 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.scale import ScaleLimits, collapse_of
 from forensics.analyses.nan.series import Status
-from forensics.case.evidence import at_step
-from forensics.model import Confidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Onset, Run, at_step, rule
 
 
-@rule(shape=Shape.NAN, needs=("metrics", "events"), config=ScaleLimits)
-def loss_scale_collapse(run: Run) -> Iterator[Finding]:
+@rule("nan", needs=("metrics", "events"), config=ScaleLimits, cause="loss_scale_collapse")
+def loss_scale_collapse(run: Run) -> Findings:
     """Find where the loss scale began to fall for good."""
     collapse = collapse_of(run)
     if collapse is None:
@@ -62,14 +58,12 @@ def loss_scale_collapse(run: Run) -> Iterator[Finding]:
         onset = replace(onset, step_lo=lost.clean_step if (lost.clean_step or 0) < (onset.step or 0) else None)
     consequence = lost is not None and onset is lost.onset and collapse.step != lost.step
     yield loss_scale_collapse.finding(
-        severity=Severity.WARNING if consequence else Severity.ERROR,
-        confidence=Confidence.HIGH if lost is not None else Confidence.MEDIUM,
-        title=f"{collapse.words}, from {at_step(collapse.step)} on",
-        because="after the first steps a healthy scale falls rarely and rises again; here no update gets through",
-        evidence=collapse.evidence,
-        onset=onset,
-        cause="loss_scale_collapse",
+        f"{collapse.words}, from {at_step(collapse.step)} on",
+        "after the first steps a healthy scale falls rarely and rises again; here no update gets through",
+        collapse.evidence,
+        onset,
+        severity="warning" if consequence else "error",
+        confidence="high" if lost is not None else "medium",
         numbers={} if collapse.share is None else {"skipped_share": collapse.share},
-        likely=("fp16 range too small for a model trained in bf16", "learning rate too high", "bad data"),
-        next=("train in bf16", "forensics nan-origin RUN"),
+        next=("forensics nan-origin RUN",),
     )

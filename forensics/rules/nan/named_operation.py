@@ -30,23 +30,19 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.case.evidence import Row, attributes, event_evidence
-from forensics.model import Confidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.case.evidence import attributes
+from forensics.rules.kit import Findings, Onset, Row, Run, event_evidence, rule
 
 _BACKWARD = r"Function '(\w+Backward\d*)' returned nan values"
 _NAMED = r"(?i)(?:nan|inf|nan/inf|non-?finite)(?: values?| gradients?)? (?:in|at|for) ([A-Za-z_][\w]*(?:\.[\w]+)+)"
 
 
-@rule(shape=Shape.NAN, needs=("events", "metrics"))
-def named_operation(run: Run) -> Iterator[Finding]:
+@rule("nan", needs=("events", "metrics"), confidence="high", cause="data_or_numerics")
+def named_operation(run: Run) -> Findings:
     """Find the first operation or module that a line names."""
     row, name = _first(run)
     if row is None:
@@ -55,16 +51,12 @@ def named_operation(run: Run) -> Iterator[Finding]:
     survived = found is not None and found.status is not Status.FAILED
     onset = found.onset if found is not None and not survived else Onset(row["step"], row["t_ns"], row["rank"])
     yield named_operation.finding(
-        severity=Severity.INFO if survived else Severity.ERROR,
-        confidence=Confidence.HIGH,
-        title=f"{name} made the first non-finite value",
-        because="the run's own debug aid names it",
-        evidence=(event_evidence(row), *(found.evidence() if found is not None else ())),
-        onset=onset,
-        cause="data_or_numerics",
+        f"{name} made the first non-finite value",
+        "the run's own debug aid names it",
+        (event_evidence(row), *(found.evidence() if found is not None else ())),
+        onset,
+        severity="info" if survived else "error",
         numbers={"name": name},
-        likely=("log, division or root at zero", "softmax overflow in fp16", "a bad input to this operation"),
-        next=(f"clamp or add an epsilon in {name}",),
     )
 
 

@@ -41,20 +41,15 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.case.evidence import at_step, metric_evidence
-from forensics.model import Confidence, EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, at_step, proof, rule
 
 
-@rule(shape=Shape.NAN, needs=("metrics", "events"))
-def rank_first(run: Run) -> Iterator[Finding]:
+@rule("nan", needs=("metrics", "events"), severity="warning", confidence="high", cause="rank_first")
+def rank_first(run: Run) -> Findings:
     """Find the one rank that went bad before all others."""
     found = nan_onset(run)
     if (
@@ -81,14 +76,10 @@ def rank_first(run: Run) -> Iterator[Finding]:
         else "no other rank is bad at all"
     )
     yield rank_first.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.HIGH,
-        title=f"rank {rank} went non-finite first, at {at_step(found.step)}",
-        because=later,
-        evidence=(metric_evidence(rows[0]), *(metric_evidence(r, EvidenceRole.RELATED) for r in rows[1:4])),
-        onset=found.onset,
+        f"rank {rank} went non-finite first, at {at_step(found.step)}",
+        later,
+        proof(rows[0], *rows[1:4]),
+        found.onset,
         culprits=(rank,),
-        cause="rank_first",
         numbers={"ranks": same["rank"].n_unique(), "ranks_bad": len(rows)},
-        next=(f"inspect the batch of rank {rank} at {at_step(found.step)}",),
     )

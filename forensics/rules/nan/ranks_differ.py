@@ -46,17 +46,13 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.case.evidence import at_step, metric_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, at_step, metric_evidence, rule
 
 _RANKS = 2
 
@@ -70,8 +66,16 @@ class Agreement:
     differ: int = 3
 
 
-@rule(shape=Shape.NAN, needs=("metrics", "events"), config=Agreement)
-def ranks_differ(run: Run, cfg: Agreement) -> Iterator[Finding]:
+@rule(
+    "nan",
+    needs=("metrics", "events"),
+    config=Agreement,
+    severity="info",
+    confidence="medium",
+    cause="ranks_differ",
+    causal="context",
+)
+def ranks_differ(run: Run, cfg: Agreement) -> Findings:
     """Find the step from which on the ranks no longer agreed."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED:
@@ -83,17 +87,11 @@ def ranks_differ(run: Run, cfg: Agreement) -> Iterator[Finding]:
     rows = norms.filter(pl.col("at") == first).sort("rank")
     low, high = rows.sort("value").row(0, named=True), rows.sort("value").row(-1, named=True)
     yield ranks_differ.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"the ranks' gradient norms agreed and then parted at {at_step(first)}, before the first bad value",
-        because="after the gradients are averaged all ranks hold the same ones",
-        evidence=(metric_evidence(high), metric_evidence(low, EvidenceRole.RELATED), *found.evidence()[:1]),
-        onset=Onset(step=first, t_ns=high["t_ns"], rank=high["rank"]),
-        cause="ranks_differ",
-        causal=Causal.CONTEXT,
+        f"the ranks' gradient norms agreed and then parted at {at_step(first)}, before the first bad value",
+        "after the gradients are averaged all ranks hold the same ones",
+        (metric_evidence(high), metric_evidence(low, EvidenceRole.RELATED), *found.evidence()[:1]),
+        Onset(step=first, t_ns=high["t_ns"], rank=high["rank"]),
         numbers={"ranks": rows.height},
-        likely=("gradients that are not averaged on every rank", "unlike seeds, data order or step counts"),
-        next=("compare seeds, data order and step counts of the ranks; check that every rank wraps the model",),
     )
 
 

@@ -33,23 +33,18 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from forensics.analyses.nan.onset import nan_onset
-from forensics.case.evidence import at_step, metric_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import EvidenceRole, Findings, Run, at_step, metric_evidence, onset_at, rule
 
 _MIN_EPOCHS = 2
 _MIN_RECORDS = 4
 _SHOWN = 4
 
 
-@rule(shape=Shape.NAN, needs=("metrics", "events"))
-def same_place_in_epoch(run: Run) -> Iterator[Finding]:
+@rule("nan", needs=("metrics", "events"), severity="info", confidence="medium", cause="bad_sample", causal="context")
+def same_place_in_epoch(run: Run) -> Findings:
     """Find bad values that come back at one place of the data."""
     found = nan_onset(run)
     if found is None or "epoch" not in found.rows.columns:
@@ -64,17 +59,11 @@ def same_place_in_epoch(run: Run) -> Iterator[Finding]:
     first = again.row(0, named=True)
     others = tuple(metric_evidence(r, EvidenceRole.RELATED) for r in again[1:_SHOWN].iter_rows(named=True))
     yield same_place_in_epoch.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"values go bad at the same place of {again.height} epochs, first at {at_step(first['at'])}",
-        because="finite ones stand between them, so what comes back is the data",
-        evidence=(metric_evidence(first), *others),
-        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=first["rank"]),
-        cause="bad_sample",
-        causal=Causal.CONTEXT,
+        f"values go bad at the same place of {again.height} epochs, first at {at_step(first['at'])}",
+        "finite ones stand between them, so what comes back is the data",
+        (metric_evidence(first), *others),
+        onset_at(first),
         numbers={"epochs": again.height, "place_in_epoch": round(first["place"], 4)},
-        likely=("a corrupt sample", "an empty sequence", "a label out of range"),
-        next=("print the batch at that place of the data and look at its samples",),
     )
 
 

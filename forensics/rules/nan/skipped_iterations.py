@@ -32,19 +32,14 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.case.evidence import Row, at_step, metric_evidence
 from forensics.case.trainers import trainers_by_source
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Row, Run, at_step, metric_evidence, rule
 
 
-@rule(shape=Shape.NAN, needs=("metrics", "events", "sources"))
-def loss_column_gone(run: Run) -> Iterator[Finding]:
+@rule("nan", needs=("metrics", "events", "sources"), severity="error", cause="loss_column_gone", causal="symptom")
+def loss_column_gone(run: Run) -> Findings:
     """Find a loss column that vanished."""
     found = nan_onset(run)
     if found is not None and found.status is Status.FAILED:
@@ -57,15 +52,12 @@ def _gone(run: Run, found: NanOnset, row: Row, count: int) -> Finding:
     evidence = metric_evidence(row)
     known = next((one for one in trainers_by_source(run).get(str(row["source"]), ()) if one.nan.prints == "gap"), None)
     return loss_column_gone.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.HIGH if found.others or known is not None else Confidence.MEDIUM,
-        title=f"the loss column vanished at {at_step(evidence.step)} while iterations went on",
-        because=f"{count} records follow without a loss; {known.title if known else 'the trainer'} prints it only"
+        f"the loss column vanished at {at_step(evidence.step)} while iterations went on",
+        f"{count} records follow without a loss; {known.title if known else 'the trainer'} prints it only"
         " when it is a positive number",
-        evidence=(evidence, *found.evidence()),
-        onset=found.onset,
-        cause="loss_column_gone",
-        causal=Causal.SYMPTOM,
+        (evidence, *found.evidence()),
+        found.onset,
+        confidence="high" if found.others or known is not None else "medium",
         numbers={"records_without_loss": count},
         next=("forensics nan-origin RUN",),
     )

@@ -41,12 +41,9 @@ import polars as pl
 
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.case.evidence import fact_evidence, metric_evidence, number
 from forensics.case.series import metric_rows
 from forensics.case.steps import ordered
-from forensics.model import Causal, Confidence, Evidence, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, Findings, Run, fact_evidence, metric_evidence, number, rule
 
 _CLIP = r"(?i)(?:^|[.])(?:max_grad_norm|clip_grad(?:_norm)?|gradient_clip(?:ping)?(?:_val)?|grad_clip)$"
 _WARMUP = r"(?i)(?:^|[.])(?:warmup_(?:steps|ratio|iters)|lr_warmup_(?:steps|iters)|num_warmup_steps)$"
@@ -59,8 +56,16 @@ class Warmup:
     after_peak: float = 0.1
 
 
-@rule(shape=Shape.NAN, needs=("metrics", "events", "facts"), config=Warmup)
-def warmup_or_no_clip(run: Run, cfg: Warmup) -> Iterator[Finding]:
+@rule(
+    "nan",
+    needs=("metrics", "events", "facts"),
+    config=Warmup,
+    severity="info",
+    confidence="low",
+    cause="learning_rate_or_clip",
+    causal="context",
+)
+def warmup_or_no_clip(run: Run, cfg: Warmup) -> Findings:
     """Say what the learning rate and the clip were at the onset."""
     found = nan_onset(run)
     if found is None or found.status is not Status.FAILED or found.n_before <= 1:
@@ -69,16 +74,10 @@ def warmup_or_no_clip(run: Run, cfg: Warmup) -> Iterator[Finding]:
     if not said:
         return
     yield warmup_or_no_clip.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.LOW,
-        title="; ".join(words for words, _ in said),
-        because="these make a blow-up more likely; they do not prove one",
-        evidence=(*(evidence for _, evidence in said), found.evidence()[0]),
-        onset=found.onset,
-        cause="learning_rate_or_clip",
-        causal=Causal.CONTEXT,
-        likely=("learning rate too high or warm-up too short", "no gradient clipping"),
-        next=("restart with half the learning rate, twice the warm-up and gradient clipping at 1.0",),
+        "; ".join(words for words, _ in said),
+        "these make a blow-up more likely; they do not prove one",
+        (*(evidence for _, evidence in said), found.evidence()[0]),
+        found.onset,
     )
 
 

@@ -1,4 +1,4 @@
-"""What to advise against fragmentation: only what the run does not do already."""
+"""Whether the allocator of a run uses expandable segments."""
 
 from __future__ import annotations
 
@@ -19,11 +19,3 @@ def expandable(run: Run) -> bool | None:
     if "expandable_segments" not in said:
         return False if rows.height else None
     return "expandable_segments:true" in said or "expandable_segments=true" in said
-
-
-def advice(run: Run) -> tuple[str, ...]:
-    """List the steps against fragmentation."""
-    shapes = "use fewer different shapes: pad to multiples, bucket by length"
-    if expandable(run):
-        return (shapes, "expandable segments are on already; look at a snapshot for what holds the segments")
-    return ("export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", shapes)

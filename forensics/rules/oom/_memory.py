@@ -55,7 +55,7 @@ def onset_of(one: Series) -> Onset:
     return Onset(step=one.step(index), t_ns=row["t_ns"], rank=one.rank, step_lo=before)
 
 
-def onset_at(one: OomMessage) -> Onset:
+def message_onset(one: OomMessage) -> Onset:
     """Say where a message stands."""
     return Onset(step=one.step, t_ns=one.t_ns, rank=one.rank)
 

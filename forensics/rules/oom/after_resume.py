@@ -41,15 +41,12 @@ Not this: the error in the first life
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.case.lives import Boundary, boundaries
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, Findings, Locator, Run, proof, rule
+from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +57,16 @@ class Config:
     longer: float = 3.0
 
 
-@rule(shape=Shape.OOM, needs=("events", "metrics", "checkpoints"), config=Config)
-def after_resume(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule(
+    "oom",
+    needs=("events", "metrics", "checkpoints"),
+    config=Config,
+    severity="warning",
+    confidence="medium",
+    cause="oom_after_resume",
+    causal="context",
+)
+def after_resume(run: Run, cfg: Config) -> Findings:
     """Find a fatal device error that came right after a restart."""
     first = next(iter(fatal(run)), None)
     if first is None:
@@ -70,27 +75,18 @@ def after_resume(run: Run, cfg: Config) -> Iterator[Finding]:
     if not found:
         return
     last = found[-1]
-    where = Locator(line=last.after.line_first)
+    resumed = f"resumed at step {last.after.first}"
     yield after_resume.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"memory ran out {last.after.records} record{'s' if last.after.records != 1 else ''} after the run was"
-        f" resumed at step {last.after.first}; before, {last.before.records} fitted",
-        because="the same steps fitted before the restart, so what is new is the resume itself",
-        evidence=(
+        f"memory ran out {last.after.records} record{'s' if last.after.records != 1 else ''} after the run was"
+        f" {resumed}; before, {last.before.records} fitted",
+        "the same steps fitted before the restart, so what is new is the resume itself",
+        proof(
             message_evidence(first),
-            Evidence(
-                last.after.source, where, f"resumed at step {last.after.first}", step=last.after.first,
-                role=EvidenceRole.RELATED,
-            ),
+            Evidence(last.after.source, Locator(line=last.after.line_first), resumed, step=last.after.first),
         ),
-        onset=onset_at(first),
+        message_onset(first),
         culprits=ranks(first),
-        cause="oom_after_resume",
-        causal=Causal.CONTEXT,
-        likely=("the checkpoint was loaded onto the device beside the model", "a process of the earlier life is alive"),
-        next=('load with map_location="cpu" and delete the loaded states', "nvidia-smi for processes left behind"),
-    )  # fmt: skip
+    )
 
 
 def _short(boundary: Boundary, message: OomMessage, cfg: Config) -> bool:

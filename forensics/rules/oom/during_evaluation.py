@@ -29,39 +29,27 @@ Not this: the same error in the backward pass
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from forensics.case.evidence import at_step
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks, size
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, at_step, proof, rule
+from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks, size
 
 
-@rule(shape=Shape.OOM, needs=("events", "metrics"))
-def during_evaluation(run: Run) -> Iterator[Finding]:
+@rule("oom", needs=("events", "metrics"), severity="warning", confidence="medium", causal="context")
+def during_evaluation(run: Run) -> Findings:
     """Find the first fatal device error that was raised in an evaluation."""
     first = next(iter(fatal(run)), None)
     if first is None or first.phase not in {"evaluation", "generation"}:
         return
     tried = f" (tried to allocate {size(first.sizes.tried)})" if first.sizes.tried else ""
     yield during_evaluation.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"memory ran out in {first.phase}{tried}, after {at_step(first.step)} of training",
-        because="the traceback runs through it: the training step fits",
-        evidence=(message_evidence(first),),
-        onset=onset_at(first),
+        f"memory ran out in {first.phase}{tried}, after {at_step(first.step)} of training",
+        "the traceback runs through it: the training step fits",
+        proof(message_evidence(first)),
+        message_onset(first),
         culprits=ranks(first),
         cause=f"oom_in_{first.phase}",
-        causal=Causal.CONTEXT,
         likely=(
             "gradients are recorded: no torch.no_grad()",
             "its batch is larger than the training batch",
             "outputs of all batches are kept on the device for a metric",
-        ),
-        next=(
-            "wrap it in torch.no_grad() or torch.inference_mode()",
-            "lower its batch size, and move outputs to the host batch by batch",
         ),
     )

@@ -38,13 +38,10 @@ Not this: a wide gap that stays as it is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.memory.series import Series, series_of
-from forensics.model import Confidence, EvidenceRole, Finding, Shape
-from forensics.registry import rule
-from forensics.rules.oom._expandable import advice
+from forensics.rules.kit import EvidenceRole, Findings, Run, rule
 from forensics.rules.oom._memory import (
     GIB,
     message_evidence,
@@ -56,7 +53,6 @@ from forensics.rules.oom._memory import (
     size,
     until,
 )
-from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +65,8 @@ class Config:
     carried: float = 0.5
 
 
-@rule(shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
-def fragmentation_gap_climbs(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("oom", needs=("metrics", "events", "facts"), config=Config, confidence="medium", cause="fragmentation")
+def fragmentation_gap_climbs(run: Run, cfg: Config) -> Findings:
     """Find the reserved series whose difference to the allocated one grows most."""
     found = [
         one for one in series_of(run) if one.meaning.quantity in {"reserved", "peak_reserved"} and _grows(one, cfg)
@@ -81,23 +77,16 @@ def fragmentation_gap_climbs(run: Run, cfg: Config) -> Iterator[Finding]:
     gap, first, last = one.gap, one.gap_first or 0.0, one.gap_last or 0.0
     severity, died = severity_of(run, one)
     yield fragmentation_gap_climbs.finding(
-        severity=severity,
-        confidence=Confidence.MEDIUM,
-        title=f"reserved memory pulls away from allocated memory: {size(first * GIB)} → {size(last * GIB)}"
+        f"reserved memory pulls away from allocated memory: {size(first * GIB)} → {size(last * GIB)}"
         f" unused{until(one)}",
-        because="the difference rises by more than its noise and carries most of the growth of what is reserved:"
+        "the difference rises by more than its noise and carries most of the growth of what is reserved:"
         " free memory lies in pieces that no request fits",
-        evidence=(
-            *series_evidence(one, one.form.onset or 0, -1),
-            *(message_evidence(m, EvidenceRole.RELATED) for m in died),
-        ),
-        onset=onset_of(one),
+        (*series_evidence(one, one.form.onset or 0, -1), *(message_evidence(m, EvidenceRole.RELATED) for m in died)),
+        onset_of(one),
+        severity=severity,
         culprits=ranks(one),
-        cause="fragmentation",
         numbers={"gap_first_gib": first, "gap_last_gib": last, "gap_rise_gib": gap.rise if gap else 0.0}
         | reach_numbers(one),
-        likely=("batches of many different shapes", "a cache that an evaluation left behind"),
-        next=advice(run),
     )
 
 

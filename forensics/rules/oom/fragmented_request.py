@@ -30,14 +30,11 @@ Not this: a device that is full
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.oom._expandable import advice, expandable
-from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks, size
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, proof, rule
+from forensics.rules.oom._expandable import expandable
+from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +44,15 @@ class Config:
     share: float = 0.1
 
 
-@rule(shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
-def fragmented_request(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule(
+    "oom",
+    needs=("events", "metrics", "facts"),
+    config=Config,
+    severity="warning",
+    cause="fragmentation",
+    causal="context",
+)
+def fragmented_request(run: Run, cfg: Config) -> Findings:
     """Judge the numbers of the first fatal device message."""
     first = next(iter(fatal(run)), None)
     if first is None or first.reading != "fragmentation":
@@ -58,17 +62,12 @@ def fragmented_request(run: Run, cfg: Config) -> Iterator[Finding]:
         return
     on = expandable(run)
     yield fragmented_request.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM if sizes.capacity else Confidence.LOW,
-        title=f"{size(unused)} lay reserved and unused when {size(sizes.tried)} could not be had",
-        because="whole free segments had been given back before, so what is left are pieces that are too small",
-        evidence=(message_evidence(first),),
-        onset=onset_at(first),
+        f"{size(unused)} lay reserved and unused when {size(sizes.tried)} could not be had",
+        "whole free segments had been given back before, so what is left are pieces that are too small",
+        proof(message_evidence(first)),
+        message_onset(first),
+        confidence="medium" if sizes.capacity else "low",
         culprits=ranks(first),
-        cause="fragmentation",
-        causal=Causal.CONTEXT,
         numbers={"unallocated_bytes": unused, "tried_bytes": sizes.tried or 0}
         | ({} if on is None else {"expandable_segments": int(on)}),
-        likely=("batches of many different shapes",),
-        next=advice(run),
     )

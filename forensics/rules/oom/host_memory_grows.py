@@ -37,16 +37,13 @@ Not this: memory that rose while the first epoch was cached
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.memory.host_deaths import killed
 from forensics.analyses.memory.series import series_of
-from forensics.model import Confidence, EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
 from forensics.rules._errors import evidence_of
+from forensics.rules.kit import EvidenceRole, Findings, Run, rule
 from forensics.rules.oom._memory import amount, onset_of, ranks, reach_numbers, series_evidence, until, worst
-from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +62,8 @@ class Config:
     full: float = 0.85
 
 
-@rule(shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
-def host_memory_grows(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("oom", needs=("metrics", "events", "facts"), config=Config, confidence="medium", cause="host_leak")
+def host_memory_grows(run: Run, cfg: Config) -> Findings:
     """Find the process whose resident memory rises most."""
     found = [
         one
@@ -86,19 +83,14 @@ def host_memory_grows(run: Run, cfg: Config) -> Iterator[Finding]:
     deaths = killed(run) if full else ()
     warn = risen >= cfg.warn
     yield host_memory_grows.finding(
-        severity=Severity.ERROR if deaths else Severity.WARNING if warn else Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"the process's memory on the host rises all the time: {amount(one, first)} → {amount(one, last)}"
-        f"{until(one)}",
-        because="it rises to the end, and the process was killed by a signal" if deaths else "it rises to the end",
-        evidence=(
+        f"the process's memory on the host rises all the time: {amount(one, first)} → {amount(one, last)}{until(one)}",
+        "it rises to the end, and the process was killed by a signal" if deaths else "it rises to the end",
+        (
             *series_evidence(one, one.form.onset or 0, -1),
             *(e for e in evidence_of(deaths) if e.role is not EvidenceRole.CONTRADICTS),
         ),
-        onset=onset_of(one),
+        onset_of(one),
+        severity="error" if deaths else "warning" if warn else "info",
         culprits=ranks(one),
-        cause="host_leak",
         numbers={"rise_gib": one.form.rise, "gib_per_step": one.form.per_step, **reach_numbers(one)},
-        likely=("objects that a dataset or a list keeps", "loader workers that copy a large Python list on access"),
-        next=("fewer loader workers and a smaller prefetch", "hold the dataset's index in arrays, not in Python lists"),
     )

@@ -30,16 +30,12 @@ Not this: an error of its own
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.memory.host_deaths import Meaning, death_of
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.case.errors.failures import Failure
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of
+from forensics.rules.kit import Evidence, EvidenceRole, Findings, Run, rule
 from forensics.rules.oom._memory import message_evidence
-from forensics.store.run import Run
 
 _WORDS: dict[Meaning, str] = {
     "memory": "the host's memory killer sent it: the log of the kernel or the scheduler says so",
@@ -47,34 +43,23 @@ _WORDS: dict[Meaning, str] = {
     "tear-down": "the launcher sent it after another failure of this run",
     "unknown": "nothing that was read says who sent it: the host's memory killer, the scheduler, or a person",
 }
-_SENDERS = ("the host's memory killer", "a time limit or a cancel", "a person")
-_NEXT = (
-    'dmesg -T | grep -i -E "killed process|out of memory"   # on that host',
-    "sacct -j JOB -o State,MaxRSS,ReqMem,ExitCode   # or: kubectl describe pod",
-)
 
 
-@rule(shape=Shape.OOM, needs=("events", "metrics"))
-def killed_by_whom(run: Run) -> Iterator[Finding]:
+@rule("oom", needs=("events", "metrics"), severity="info", causal="context")
+def killed_by_whom(run: Run) -> Findings:
     """Judge the first SIGKILL."""
     death = death_of(run)
     if death is None:
         return
     proof = death.proof
     yield killed_by_whom.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.LOW if death.meaning == "unknown" else Confidence.MEDIUM,
-        title=f"a process was killed (SIGKILL): {_WORDS[death.meaning]}",
-        because="exit code -9 alone says only that it did not end by itself",
-        evidence=(*evidence_of((death.failure,)), *((_proof(proof),) if proof is not None else ())),
-        onset=onset_of(run, death.failure),
+        f"a process was killed (SIGKILL): {_WORDS[death.meaning]}",
+        "exit code -9 alone says only that it did not end by itself",
+        (*evidence_of((death.failure,)), *((_proof(proof),) if proof is not None else ())),
+        onset_of(run, death.failure),
+        confidence="low" if death.meaning == "unknown" else "medium",
         culprits=ranks_of((death.failure,)),
         cause="sigkill_" + death.meaning.replace("-", "_"),
-        causal=Causal.CONTEXT,
-        likely=("the host's memory killer", "a time limit or a cancel", "a person")
-        if death.meaning == "unknown"
-        else (),
-        next=_NEXT,
     )
 
 

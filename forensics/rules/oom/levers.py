@@ -46,11 +46,8 @@ from typing import Any
 
 import polars as pl
 
-from forensics.case.evidence import fact_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks
-from forensics.store.run import Run
+from forensics.rules.kit import EvidenceRole, Findings, Run, fact_evidence, rule
+from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks
 
 _CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing", "use_gradient_checkpointing", "recompute")
 _BATCH = ("per_device_train_batch_size", "micro_batch_size", "train_micro_batch_size_per_gpu", "micro_batch")
@@ -59,8 +56,15 @@ _ATTENTION = ("attn_implementation", "_attn_implementation", "attention_implemen
 _OFF = frozenset({"false", "0", "none", "null", "off"})
 
 
-@rule(shape=Shape.OOM, needs=("events", "metrics", "facts"))
-def levers(run: Run) -> Iterator[Finding]:
+@rule(
+    "oom",
+    needs=("events", "metrics", "facts"),
+    severity="info",
+    confidence="low",
+    cause="unused_levers",
+    causal="context",
+)
+def levers(run: Run) -> Findings:
     """List the settings that the configuration leaves unused, when memory ran out."""
     first = next(iter(fatal(run)), None)
     if first is None or first.reading in {"others", "limit"}:
@@ -70,19 +74,11 @@ def levers(run: Run) -> Iterator[Finding]:
     if not found:
         return
     yield levers.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.LOW,
-        title=f"the configuration leaves {len(found)} way{'s' if len(found) > 1 else ''} of saving memory unused",
-        because="; ".join(f"{row['key']} = {row['value']}" for row, _ in found),
-        evidence=(
-            *(fact_evidence(row, EvidenceRole.PRIMARY) for row, _ in found),
-            message_evidence(first, EvidenceRole.RELATED),
-        ),
-        onset=onset_at(first),
+        f"the configuration leaves {len(found)} way{'s' if len(found) > 1 else ''} of saving memory unused",
+        "; ".join(f"{row['key']} = {row['value']}" for row in found),
+        (*(fact_evidence(row, EvidenceRole.PRIMARY) for row in found), message_evidence(first, EvidenceRole.RELATED)),
+        message_onset(first),
         culprits=ranks(first),
-        cause="unused_levers",
-        causal=Causal.CONTEXT,
-        next=tuple(advice for _, advice in found),
     )
 
 
@@ -101,23 +97,22 @@ def _value(row: Row) -> str:
     return str(row["value"] or "").strip().strip('"').lower()
 
 
-def _checkpointing(facts: Mapping[str, Row]) -> Iterator[tuple[Row, str]]:
+def _checkpointing(facts: Mapping[str, Row]) -> Iterator[Row]:
     said = [facts[name] for name in _CHECKPOINTING if name in facts]
     if said and all(_value(row) in _OFF for row in said):
-        yield said[0], "turn activation checkpointing on (it recomputes activations in the backward pass)"
+        yield said[0]
 
 
-def _batch(facts: Mapping[str, Row]) -> Iterator[tuple[Row, str]]:
+def _batch(facts: Mapping[str, Row]) -> Iterator[Row]:
     batch = next((facts[name] for name in _BATCH if name in facts), None)
     often = next((facts[name] for name in _ACCUMULATION if name in facts), None)
-    if batch is not None and often is not None and _value(often) == "1" and _value(batch).isdigit():
-        size = int(_value(batch))
-        if size > 1:
-            yield batch, f"micro-batch {(size + 1) // 2} with 2 accumulation steps: the same batch in half the memory"
+    once = often is not None and _value(often) == "1"
+    if batch is not None and once and _value(batch).isdigit() and int(_value(batch)) > 1:
+        yield batch
 
 
-def _attention(facts: Mapping[str, Row]) -> Iterator[tuple[Row, str]]:
+def _attention(facts: Mapping[str, Row]) -> Iterator[Row]:
     for name in _ATTENTION:
         if name in facts and _value(facts[name]) == "eager":
-            yield facts[name], "use a fused attention (sdpa or flash_attention_2): eager keeps the whole matrix"
+            yield facts[name]
             return

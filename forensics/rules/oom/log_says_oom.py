@@ -38,15 +38,13 @@ Not this:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
-from forensics.model import Confidence, Finding, Severity, Shape
-from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, rule
 
 _TRIED = re.compile(r"Tried to allocate ([\d.]+ (?:bytes|[KMGT]i?B))")
 _HOST = re.compile(
@@ -54,8 +52,8 @@ _HOST = re.compile(
 )
 
 
-@rule(shape=Shape.OOM, needs=("events", "metrics"))
-def log_says_oom(run: Run) -> Iterator[Finding]:
+@rule("oom", needs=("events", "metrics"), severity="error", confidence="high")
+def log_says_oom(run: Run) -> Findings:
     """Find the first out-of-memory error that the run did not survive."""
     found = in_order(f for f in standing(run) if f.shape == "oom" and f.weight >= Weight.ECHO)
     if not found:
@@ -67,17 +65,13 @@ def log_says_oom(run: Run) -> Iterator[Finding]:
     memory = "host memory" if host else "GPU memory"
     size = f" (tried to allocate {tried[1]})" if tried else ""
     yield log_says_oom.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.HIGH,
-        title=f"{who(first.rank)} ran out of {memory}{size}{when(onset)}",
-        because="the allocator, the kernel or the scheduler said so, and no later step of that rank was logged",
-        evidence=evidence_of(found),
-        onset=onset,
+        f"{who(first.rank)} ran out of {memory}{size}{when(onset)}",
+        "the allocator, the kernel or the scheduler said so, and no later step of that rank was logged",
+        evidence_of(found),
+        onset,
         culprits=ranks_of(_named(found)),
         cause="host_out_of_memory" if host else "gpu_out_of_memory",
         numbers={"messages": len(found)},
-        likely=("the batch, the sequence or an evaluation needs more than is free", "another process holds the device"),
-        next=("lower the micro-batch or the sequence length, or shard more; check who else is on the device",),
     )
 
 

@@ -40,18 +40,15 @@ Not this: a request of another size
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import polars as pl
 
-from forensics.case.evidence import fact_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks, size
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
+from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks, size
 
 _BATCH = ("per_device_train_batch_size", "micro_batch_size", "train_micro_batch_size_per_gpu", "batch_size")
 _LENGTH = ("max_seq_length", "max_completion_length", "sequence_len", "cutoff_len", "seq_len", "seq_length")
@@ -69,8 +66,16 @@ class Config:
     least_bytes: int = 1 << 30
 
 
-@rule(shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
-def logits_too_large(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule(
+    "oom",
+    needs=("events", "metrics", "facts"),
+    config=Config,
+    severity="warning",
+    confidence="medium",
+    cause="logits_too_large",
+    causal="context",
+)
+def logits_too_large(run: Run, cfg: Config) -> Findings:
     """Compare the failed request with the size of the logits by the configuration."""
     first = next(iter(fatal(run)), None)
     tried = first.sizes.tried if first is not None else None
@@ -87,20 +92,12 @@ def logits_too_large(run: Run, cfg: Config) -> Iterator[Finding]:
             used = [batch, length, vocabulary, *([many] if many and copies > 1 else [])]
             words = " x ".join([*(f"{n:,}" for _, n in used), f"{width} bytes"])
             yield logits_too_large.finding(
-                severity=Severity.WARNING,
-                confidence=Confidence.MEDIUM,
-                title=f"the request that failed ({size(tried)}) has the size of the logits of one batch",
-                because=f"{words} = {size(expected)}",
-                evidence=(
-                    message_evidence(first),
-                    *(fact_evidence(row, EvidenceRole.RELATED) for row, _ in used),
-                ),
-                onset=onset_at(first),
+                f"the request that failed ({size(tried)}) has the size of the logits of one batch",
+                f"{words} = {size(expected)}",
+                proof(message_evidence(first), *(fact_evidence(row) for row, _ in used)),
+                message_onset(first),
                 culprits=ranks(first),
-                cause="logits_too_large",
-                causal=Causal.CONTEXT,
                 numbers={"expected_bytes": expected, "tried_bytes": tried},
-                next=("a smaller micro-batch with accumulation", "a loss in pieces, or fused with the last layer"),
             )
             return
 

@@ -35,7 +35,6 @@ Not this: one rise, when a second phase began
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -43,8 +42,7 @@ import polars as pl
 from forensics.analyses.memory.series import Series
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
-from forensics.model import Confidence, EvidenceRole, Finding, Shape
-from forensics.registry import rule
+from forensics.rules.kit import EvidenceRole, Findings, Run, rule
 from forensics.rules.oom._memory import (
     amount,
     grew,
@@ -57,7 +55,6 @@ from forensics.rules.oom._memory import (
     until,
     worst,
 )
-from forensics.store.run import Run
 
 _HELD = ("allocated", "active", "peak_allocated", "peak_active")
 
@@ -71,8 +68,8 @@ class Config:
     together: float = 0.7
 
 
-@rule(shape=Shape.OOM, needs=("metrics", "events", "facts", "checkpoints"), config=Config)
-def memory_climbs_in_stairs(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("oom", needs=("metrics", "events", "facts", "checkpoints"), config=Config, cause="leak_periodic")
+def memory_climbs_in_stairs(run: Run, cfg: Config) -> Findings:
     """Find the series of allocated memory whose stairs climb most."""
     found = grew(run, _HELD, ("staircase",), cfg.samples, cfg.gib)
     one = worst(found)
@@ -82,30 +79,21 @@ def memory_climbs_in_stairs(run: Run, cfg: Config) -> Iterator[Finding]:
     form, beside = one.form, _beside(run, one, cfg)
     every = f", every {form.period:.0f} {'steps' if one.by_step else 'records'}" if form.period else ""
     yield memory_climbs_in_stairs.finding(
-        severity=severity,
-        confidence=Confidence.HIGH if form.period and one.kind != "cumulative peak" else Confidence.MEDIUM,
-        title=f"{one.meaning.quantity.replace('_', ' ')} memory climbs in {len(form.steps)} stairs of about"
+        f"{one.meaning.quantity.replace('_', ' ')} memory climbs in {len(form.steps)} stairs of about"
         f" {amount(one, form.height or 0.0)}{every}{beside}{until(one)}",
-        because="the rises last, the treads between them are flat, and none comes down again: something is kept at each"
+        "the rises last, the treads between them are flat, and none comes down again: something is kept at each"
         + (f" ({form.note})" if form.note else ""),
-        evidence=(
+        (
             *series_evidence(one, *[s.index for s in form.steps[:3]], -1),
             *(message_evidence(m, EvidenceRole.RELATED) for m in died),
         ),
-        onset=onset_of(one),
+        onset_of(one),
+        severity=severity,
+        confidence="high" if form.period and one.kind != "cumulative peak" else "medium",
         culprits=ranks(one),
-        cause="leak_periodic",
         numbers={"rise_gib": form.rise, "stairs": len(form.steps), "height_gib": form.height or 0.0}
         | ({"period": form.period} if form.period else {})
         | reach_numbers(one),
-        likely=(
-            "what runs at that period keeps tensors: evaluation outputs, logged images or losses, saved states",
-            "an evaluation without no_grad",
-        ),
-        next=(
-            "look at what runs at the steps of the rises",
-            "record a memory snapshot after two of them and run: forensics memory SNAPSHOT",
-        ),
     )
 
 

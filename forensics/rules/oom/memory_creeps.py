@@ -36,11 +36,9 @@ Not this: memory that rises while the first steps run, and then stays
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forensics.model import Confidence, EvidenceRole, Finding, Shape
-from forensics.registry import rule
+from forensics.rules.kit import EvidenceRole, Findings, Run, rule
 from forensics.rules.oom._memory import (
     amount,
     grew,
@@ -53,7 +51,6 @@ from forensics.rules.oom._memory import (
     until,
     worst,
 )
-from forensics.store.run import Run
 
 _HELD = ("allocated", "active", "peak_allocated", "peak_active")
 
@@ -67,8 +64,8 @@ class Config:
     gib: float = 0.2
 
 
-@rule(shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
-def memory_creeps(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("oom", needs=("metrics", "events", "facts"), config=Config, cause="leak_per_step")
+def memory_creeps(run: Run, cfg: Config) -> Findings:
     """Find the series of allocated memory that rises most."""
     found = grew(run, _HELD, ("slope", "unresolved"), cfg.samples, cfg.gib)
     one = worst(found)
@@ -80,26 +77,14 @@ def memory_creeps(run: Run, cfg: Config) -> Iterator[Finding]:
     onset = onset_of(one)
     sure = form.kind == "slope" and form.samples - form.warmup >= cfg.sure_samples and one.kind != "cumulative peak"
     yield memory_creeps.finding(
-        severity=severity,
-        confidence=Confidence.HIGH if sure else Confidence.MEDIUM if form.kind == "slope" else Confidence.LOW,
-        title=f"{one.meaning.quantity.replace('_', ' ')} memory rises steadily{per}"
+        f"{one.meaning.quantity.replace('_', ' ')} memory rises steadily{per}"
         f" ({amount(one, float(one.y[form.onset or 0]))} → {amount(one, float(one.y[-1]))}){until(one)}",
-        because="it rises all the way, by more than its noise and without treads: something is kept at every step"
+        "it rises all the way, by more than its noise and without treads: something is kept at every step"
         + (f" ({form.note})" if form.note else ""),
-        evidence=(
-            *series_evidence(one, form.onset or 0, -1),
-            *(message_evidence(m, EvidenceRole.RELATED) for m in died),
-        ),
-        onset=onset,
+        (*series_evidence(one, form.onset or 0, -1), *(message_evidence(m, EvidenceRole.RELATED) for m in died)),
+        onset,
+        severity=severity,
+        confidence="high" if sure else "medium" if form.kind == "slope" else "low",
         culprits=ranks(one),
-        cause="leak_per_step",
         numbers={"rise_gib": form.rise, "gib_per_step": form.per_step, "series": len(found), **reach_numbers(one)},
-        likely=(
-            "a tensor that is kept with its graph at every step: a list of losses, a running sum that is no number",
-            "sequences or batches that grow by a schedule",
-        ),
-        next=(
-            "record two memory snapshots some hundred steps apart and run: forensics memory SNAPSHOT SNAPSHOT",
-            "log allocated and reserved memory at every step, with bytes",
-        ),
     )

@@ -31,16 +31,13 @@ Not this: level, with room
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from forensics.analyses.memory.series import series_of
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, rule
 from forensics.rules.oom._memory import amount, killer, message_evidence, ranks, series_evidence
-from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +47,8 @@ class Config:
     share: float = 0.95
 
 
-@rule(shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
-def near_capacity(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("oom", needs=("metrics", "events", "facts"), config=Config, cause="near_capacity", causal="context")
+def near_capacity(run: Run, cfg: Config) -> Findings:
     """Find the level device series that leaves least room."""
     level = {"flat", "plateau", "spike"}
     every = [s for s in series_of(run) if not s.meaning.is_host and s.form.kind in level and s.share is not None]
@@ -61,19 +58,12 @@ def near_capacity(run: Run, cfg: Config) -> Iterator[Finding]:
     died = killer(run, one)
     at = int(np.argmin(one.y) if one.meaning.falls else np.argmax(one.y))
     yield near_capacity.finding(
-        severity=Severity.WARNING if died else Severity.INFO,
-        confidence=Confidence.HIGH if one.capacity else Confidence.MEDIUM,
-        title=f"device memory is level at {100 * (one.share or 0):.0f} % of the device ({amount(one, one.peak)})",
-        because="it does not grow, and the room that is left is less than one longer batch takes",
-        evidence=(
-            *series_evidence(one, at),
-            *((message_evidence(died, EvidenceRole.RELATED),) if died else ()),
-        ),
-        onset=Onset(step=one.step(at), rank=one.rank),
+        f"device memory is level at {100 * (one.share or 0):.0f} % of the device ({amount(one, one.peak)})",
+        "it does not grow, and the room that is left is less than one longer batch takes",
+        (*series_evidence(one, at), *((message_evidence(died, EvidenceRole.RELATED),) if died else ())),
+        Onset(step=one.step(at), rank=one.rank),
+        severity="warning" if died else "info",
+        confidence="high" if one.capacity else "medium",
         culprits=ranks(one) if died else (),
-        cause="near_capacity",
-        causal=Causal.CONTEXT,
         numbers={"share": one.share or 0.0},
-        likely=("the batch was chosen to fill the device",),
-        next=("a smaller micro-batch, activation checkpointing, or a limit on the longest sequence",),
     )

@@ -37,14 +37,11 @@ Not this: the same series in a run that went on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.memory.series import series_of
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.oom._memory import fatal, killer, message_evidence, onset_at, ranks, series_evidence, size
-from forensics.store.run import Run
+from forensics.rules.kit import EvidenceRole, Findings, Run, rule
+from forensics.rules.oom._memory import fatal, killer, message_evidence, message_onset, ranks, series_evidence, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +51,16 @@ class Config:
     samples: int = 10
 
 
-@rule(shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
-def one_large_request(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule(
+    "oom",
+    needs=("events", "metrics", "facts"),
+    config=Config,
+    severity="warning",
+    confidence="medium",
+    cause="one_large_request",
+    causal="context",
+)
+def one_large_request(run: Run, cfg: Config) -> Findings:
     """Find a level series that a fatal device message follows."""
     first = next(iter(fatal(run)), None)
     if first is None or first.reading in {"others", "limit"}:
@@ -67,19 +72,13 @@ def one_large_request(run: Run, cfg: Config) -> Iterator[Finding]:
     tried = first.sizes.tried
     asked = f"one request of {size(tried)}" if tried else "one request"
     yield one_large_request.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"memory was level before it ran out: {asked} was too large, and nothing leaked",
-        because=f"{len(level)} memory series up to then {'is' if len(level) == 1 else 'are'} flat or levelled off",
-        evidence=(
+        f"memory was level before it ran out: {asked} was too large, and nothing leaked",
+        f"{len(level)} memory series up to then {'is' if len(level) == 1 else 'are'} flat or levelled off",
+        (
             message_evidence(first),
             *(e for e in series_evidence(level[0], -1) if e.role is not EvidenceRole.CONTRADICTS),
         ),
-        onset=onset_at(first),
+        message_onset(first),
         culprits=ranks(first),
-        cause="one_large_request",
-        causal=Causal.CONTEXT,
         numbers={} if tried is None else {"tried_bytes": tried},
-        likely=("one batch with a much longer sequence", "an evaluation or a generation"),
-        next=("look at the longest sequence of that batch, and limit it", "compute large logits in pieces"),
     )

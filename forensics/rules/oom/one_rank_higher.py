@@ -43,16 +43,13 @@ Not this: ranks that differ a little
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from forensics.analyses.memory.ranks import imbalances
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, rule
 from forensics.rules.oom._memory import GIB, fatal, message_evidence, ranks, series_evidence, size
-from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +61,32 @@ class Config:
     gib: float = 1.0
 
 
-@rule(shape=Shape.OOM, needs=("metrics", "events", "facts"), config=Config)
-def one_rank_higher(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule(
+    "oom",
+    needs=("metrics", "events", "facts"),
+    config=Config,
+    confidence="medium",
+    cause="memory_imbalance",
+    causal="context",
+)
+def one_rank_higher(run: Run, cfg: Config) -> Findings:
     """Find the rank that stands out most."""
     for row in imbalances(run):
         if len(row.levels) < cfg.ranks or row.ratio < cfg.ratio or row.top.peak - row.median < cfg.gib:
             continue
         died = [m for m in fatal(run) if m.rank == row.top.rank]
         yield one_rank_higher.finding(
-            severity=Severity.WARNING if died else Severity.INFO,
-            confidence=Confidence.MEDIUM,
-            title=f"rank {row.top.rank} reaches {size(row.top.peak * GIB)}, {row.ratio:.2f} times the median of"
+            f"rank {row.top.rank} reaches {size(row.top.peak * GIB)}, {row.ratio:.2f} times the median of"
             f" {len(row.levels)} ranks ({size(row.median * GIB)}; {row.name})",
-            because="the fullest rank decides whether the job fits; compared are the highest values of the ranks",
-            evidence=(
+            "the fullest rank decides whether the job fits; compared are the highest values of the ranks",
+            (
                 *series_evidence(row.top, int(np.argmax(row.top.y))),
                 *series_evidence(row.lowest, int(np.argmax(row.lowest.y))),
                 *(message_evidence(m, EvidenceRole.RELATED) for m in died[:1]),
             ),
-            onset=Onset(rank=row.top.rank),
+            Onset(rank=row.top.rank),
+            severity="warning" if died else "info",
             culprits=ranks(row.top),
-            cause="memory_imbalance",
-            causal=Causal.CONTEXT,
             numbers={"ratio": row.ratio, "median_gib": row.median, "ranks": len(row.levels)},
-            likely=("work that only this rank does: saving, gathering, logging, the embedding of a pipeline",),
-            next=("load checkpoints with map_location, and set the device before the first CUDA call",),
         )
         return

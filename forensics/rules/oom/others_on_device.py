@@ -29,16 +29,12 @@ Not this: the run's own process under the number that the driver knows it by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks, size
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, rule
+from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks, size
 
 
-@rule(shape=Shape.OOM, needs=("events", "metrics"))
-def others_on_device(run: Run) -> Iterator[Finding]:
+@rule("oom", needs=("events", "metrics"), severity="warning", cause="others_on_device", causal="context")
+def others_on_device(run: Run) -> Findings:
     """Find the first fatal message of a device that is shared."""
     found = [m for m in fatal(run) if m.reading == "others"]
     if not found or found[0] is not fatal(run)[0]:
@@ -46,19 +42,11 @@ def others_on_device(run: Run) -> Iterator[Finding]:
     first = found[0]
     held, whole = first.sizes.others or 0, first.sizes.capacity or 1
     yield others_on_device.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.HIGH if first.sizes.own else Confidence.MEDIUM,
-        title=f"other processes held {size(held)} ({100 * min(1.0, held / whole):.0f} %) of the full device",
-        because="the message counts them beside the run's own process",
-        evidence=tuple(message_evidence(m) for m in found[:3]),
-        onset=onset_at(first),
+        f"other processes held {size(held)} ({100 * min(1.0, held / whole):.0f} %) of the full device",
+        "the message counts them beside the run's own process",
+        tuple(message_evidence(m) for m in found[:3]),
+        message_onset(first),
+        confidence="high" if first.sizes.own else "medium",
         culprits=ranks(first),
-        cause="others_on_device",
-        causal=Causal.CONTEXT,
         numbers={"others_bytes": held, "capacity_bytes": whole},
-        likely=("a stale process of an earlier run", "two jobs or ranks on one device"),
-        next=(
-            "nvidia-smi on that host, for processes that should not be there",
-            "check CUDA_VISIBLE_DEVICES and LOCAL_RANK",
-        ),
     )

@@ -41,7 +41,6 @@ Not this: a context and a communicator
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,10 +48,8 @@ import numpy as np
 from forensics.analyses.memory.capacity import Beside, beside_reserved
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.series import Series, series_of
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.oom._memory import GIB, fatal, message_evidence, onset_at, ranks, series_evidence, size
-from forensics.store.run import Run
+from forensics.rules.kit import EvidenceRole, Finding, Findings, Onset, Run, proof, rule
+from forensics.rules.oom._memory import GIB, fatal, message_evidence, message_onset, ranks, series_evidence, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +59,8 @@ class Config:
     gib: float = 3.0
 
 
-_LIKELY = ("communicators of many process groups", "another library with its own allocator in the same process")
-_NEXT = ("fewer process groups, or a smaller NCCL_BUFFSIZE", "lower the share of an engine in the same process")
-
-
-@rule(shape=Shape.OOM, needs=("events", "metrics", "facts"), config=Config)
-def outside_the_allocator(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("oom", needs=("events", "metrics", "facts"), config=Config, cause="outside_allocator", causal="context")
+def outside_the_allocator(run: Run, cfg: Config) -> Findings:
     """Judge the first fatal device message that counts the whole process, else the driver's count beside it."""
     died = fatal(run)
     first = next((m for m in died if m.sizes.outside is not None), None)
@@ -82,44 +75,36 @@ def outside_the_allocator(run: Run, cfg: Config) -> Iterator[Finding]:
 
 def _of_message(first: OomMessage) -> Finding:
     return outside_the_allocator.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"{size(first.sizes.outside)} of the process's device memory is not the allocator's",
-        because="what the process holds, less what is allocated and reserved by the framework, is that much",
-        evidence=(message_evidence(first),),
-        onset=onset_at(first),
+        f"{size(first.sizes.outside)} of the process's device memory is not the allocator's",
+        "what the process holds, less what is allocated and reserved by the framework, is that much",
+        proof(message_evidence(first)),
+        message_onset(first),
+        severity="warning",
+        confidence="medium",
         culprits=ranks(first),
-        cause="outside_allocator",
-        causal=Causal.CONTEXT,
         numbers={"outside_bytes": first.sizes.outside or 0},
-        likely=_LIKELY,
-        next=_NEXT,
     )
 
 
-def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...]) -> Iterator[Finding]:
+def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...]) -> Findings:
     used, held = (_series(run, found, name) for name in (found.used, found.reserved))
     if used is None or held is None:
         return
     tops = [int(np.argmax(one.y)) for one in (used, held)]
     yield outside_the_allocator.finding(
-        severity=Severity.WARNING if died else Severity.INFO,
-        confidence=Confidence.LOW,
-        title=f"{size(found.gib * GIB)} of the device's used memory is not the allocator's",
-        because="what the driver counts as used on the device, less what is reserved by the framework, is that much:"
+        f"{size(found.gib * GIB)} of the device's used memory is not the allocator's",
+        "what the driver counts as used on the device, less what is reserved by the framework, is that much:"
         " other processes on the device are in it, too",
-        evidence=(
+        (
             *series_evidence(used, tops[0]),
             *series_evidence(held, tops[1]),
             *(message_evidence(m, EvidenceRole.RELATED) for m in died[:1]),
         ),
-        onset=Onset(step=used.step(tops[0]), rank=used.rank),
+        Onset(step=used.step(tops[0]), rank=used.rank),
+        severity="warning" if died else "info",
+        confidence="low",
         culprits=ranks(used) if died else (),
-        cause="outside_allocator",
-        causal=Causal.CONTEXT,
         numbers={"outside_bytes": round(found.gib * GIB)},
-        likely=(*_LIKELY, "another process on the same device"),
-        next=("nvidia-smi, to see what each process on the device holds", *_NEXT),
     )
 
 

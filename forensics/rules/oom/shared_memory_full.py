@@ -29,37 +29,29 @@ Not this: a worker that was killed
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.case.errors.failures import standing
 from forensics.case.errors.timeline import in_order
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, rule
 
 _CAUSE = "shared_memory_exhausted"
 #: A bus error is what a write to memory gives whose backing file has no room.
 _CAUSES = frozenset({_CAUSE, "silent_death_sigbus"})
 
 
-@rule(shape=Shape.OOM, needs=("events", "metrics"))
-def shared_memory_full(run: Run) -> Iterator[Finding]:
+@rule("oom", needs=("events", "metrics"), severity="warning", confidence="medium", causal="context")
+def shared_memory_full(run: Run) -> Findings:
     """Find the first error that full shared memory explains."""
     found = in_order(f for f in standing(run) if f.cause in _CAUSES)
     if not found:
         return
     onset = onset_of(run, found[0])
     yield shared_memory_full.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"{who(found[0].rank)} found shared memory full{when(onset)}",
-        because="the error is the one that a full /dev/shm gives",
-        evidence=evidence_of(found),
-        onset=onset,
+        f"{who(found[0].rank)} found shared memory full{when(onset)}",
+        "the error is the one that a full /dev/shm gives",
+        evidence_of(found),
+        onset,
         culprits=ranks_of(found[:1]),
         cause=_CAUSE,
-        causal=Causal.CONTEXT,
         likely=("a container with the usual 64 MiB of shared memory", "many loader workers with large batches"),
-        next=("docker run --shm-size=16g (or --ipc=host)", "fewer loader workers, or a smaller prefetch_factor"),
     )

@@ -37,17 +37,13 @@ Not this: an error that ended the run
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.memory.oom_messages import oom_messages
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, rule
+from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks
 
 
-@rule(shape=Shape.OOM, needs=("events", "metrics"))
-def survived_oom(run: Run) -> Iterator[Finding]:
+@rule("oom", needs=("events", "metrics"), severity="info", confidence="high", cause="oom_survived", causal="context")
+def survived_oom(run: Run) -> Findings:
     """Count the device errors that were survived, in a run that no such error ended."""
     found = [m for m in oom_messages(run) if m.survived == "progress" and m.where == "device"]
     if not found or fatal(run):
@@ -55,16 +51,10 @@ def survived_oom(run: Run) -> Iterator[Finding]:
     first = found[0]
     times = f"{len(found)} times" if len(found) > 1 else "once"
     yield survived_oom.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.HIGH,
-        title=f"device memory ran out {times}, and the run went on",
-        because="the same rank logged further steps after it",
-        evidence=tuple(message_evidence(m) for m in found[:3]),
-        onset=onset_at(first),
+        f"device memory ran out {times}, and the run went on",
+        "the same rank logged further steps after it",
+        tuple(message_evidence(m) for m in found[:3]),
+        message_onset(first),
         culprits=ranks(*found),
-        cause="oom_survived",
-        causal=Causal.CONTEXT,
         numbers={"times": len(found)},
-        likely=("a trainer that catches the error and skips or shrinks the batch",),
-        next=("set the smaller batch from the start, and count the batches that were skipped",),
     )

@@ -34,20 +34,17 @@ Not this: the same after some hundred steps
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.case.lives import lives
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
-from forensics.rules.oom._memory import fatal, message_evidence, onset_at, ranks, size
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Run, proof, rule
+from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks, size
 
-_ADVICE = {
-    "loading": ("weights", ("shard the model or quantise its weights",)),
-    "forward": ("activations", ("a smaller micro-batch with accumulation", "activation checkpointing")),
-    "backward": ("activations", ("a smaller micro-batch with accumulation", "activation checkpointing")),
-    "optimizer": ("optimizer states", ("shard the optimizer states, use an 8-bit optimizer, or off-load them",)),
+_ALLOCATED = {
+    "loading": "weights",
+    "forward": "activations",
+    "backward": "activations",
+    "optimizer": "optimizer states",
 }
 
 
@@ -58,27 +55,23 @@ class Config:
     steps: int = 2
 
 
-@rule(shape=Shape.OOM, needs=("events", "metrics", "checkpoints"), config=Config)
-def too_big_from_the_start(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("oom", needs=("events", "metrics", "checkpoints"), config=Config, severity="warning", causal="context")
+def too_big_from_the_start(run: Run, cfg: Config) -> Findings:
     """Find a fatal device error before the run had really begun."""
     first = next(iter(fatal(run)), None)
     if first is None or (first.step or 0) > cfg.steps or first.phase in {"evaluation", "generation", "checkpoint"}:
         return
     if any(life.last > cfg.steps for life in lives(run)) or first.reading in {"others", "limit"}:
         return
-    what, steps = _ADVICE.get(first.phase, ("model or batch", ("a smaller micro-batch, or more sharding",)))
+    what = _ALLOCATED.get(first.phase, "model or batch")
     tried = f" (tried to allocate {size(first.sizes.tried)})" if first.sizes.tried else ""
     held = f"; {size(first.sizes.allocated)} were allocated" if first.sizes.allocated else ""
     yield too_big_from_the_start.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM if first.phase in _ADVICE else Confidence.LOW,
-        title=f"the job did not fit from the start: memory ran out for {what}{tried}",
-        because=f"the error came before step {cfg.steps + 1}, in the phase that allocates them{held}",
-        evidence=(message_evidence(first),),
-        onset=onset_at(first),
+        f"the job did not fit from the start: memory ran out for {what}{tried}",
+        f"the error came before step {cfg.steps + 1}, in the phase that allocates them{held}",
+        proof(message_evidence(first)),
+        message_onset(first),
+        confidence="medium" if first.phase in _ALLOCATED else "low",
         culprits=ranks(first),
-        cause="too_big_" + (first.phase if first.phase in _ADVICE else "unknown"),
-        causal=Causal.CONTEXT,
-        likely=(f"the {what} do not fit on the device",),
-        next=steps,
+        cause="too_big_" + (first.phase if first.phase in _ALLOCATED else "unknown"),
     )

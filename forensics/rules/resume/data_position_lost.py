@@ -34,18 +34,14 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.analyses.resume.around import around
-from forensics.case.evidence import metric_evidence
 from forensics.case.lives import Boundary, restarts, rows_of
-from forensics.model import Confidence, Evidence, EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Run, Severity, metric_evidence, rule
 from forensics.rules.resume._compare import loaded, onset
-from forensics.store.run import Run
 
 _COUNTERS = (("num_samples", Severity.WARNING), ("epoch", Severity.WARNING), ("num_tokens", Severity.INFO))
 
@@ -66,8 +62,8 @@ class _Reset:
     evidence: tuple[Evidence, ...]
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
-def data_position_lost(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("learning", needs=("metrics", "checkpoints"), config=Config, cause="data_position_lost")
+def data_position_lost(run: Run, cfg: Config) -> Findings:
     """Find the first restart whose data begins anew."""
     for boundary in restarts(run):
         if boundary.kind == "scratch":
@@ -107,14 +103,11 @@ def _epochs(run: Run, boundary: Boundary, cfg: Config) -> _Reset | None:
 
 def _finding(run: Run, boundary: Boundary, reset: _Reset, severity: Severity) -> Finding:
     return data_position_lost.finding(
+        f"{reset.name} begins anew at the restart of step {boundary.after.first}: {reset.old:g} → {reset.new:g}",
+        "the step goes on while the counter of the data does not",
+        (*reset.evidence, *loaded(run, boundary)),
+        onset(boundary),
         severity=severity,
-        confidence=Confidence.HIGH if severity is Severity.WARNING else Confidence.LOW,
-        title=f"{reset.name} begins anew at the restart of step {boundary.after.first}: {reset.old:g} → {reset.new:g}",
-        because="the step goes on while the counter of the data does not",
-        evidence=(*reset.evidence, *loaded(run, boundary)),
-        onset=onset(boundary),
-        cause="data_position_lost",
+        confidence="high" if severity is Severity.WARNING else "low",
         numbers={"before": reset.old, "after": reset.new},
-        likely=("the state of the sampler or iterator was not saved",),
-        next=("save and load the state of the sampler or iterator",),
     )

@@ -46,18 +46,14 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.levels import Levels, levels
 from forensics.case.checkpoints import known
-from forensics.case.evidence import Row, checkpoint_evidence
 from forensics.case.lives import Boundary, restarts
-from forensics.model import Confidence, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Row, Run, checkpoint_evidence, rule
 from forensics.rules.resume._compare import evidence_of, loaded_step, onset
-from forensics.store.run import Run
 
 #: A loss so far above its first level, in ways that it had fallen, is not back there.
 _BEYOND = 0.5
@@ -76,8 +72,8 @@ class Config:
     errors: float = 6.0
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints", "events"), config=Config)
-def from_scratch(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("learning", needs=("metrics", "checkpoints", "events"), config=Config, cause="restarted_from_scratch")
+def from_scratch(run: Run, cfg: Config) -> Findings:
     """Find the first restart that lost the weights."""
     if not restarts(run):
         return
@@ -108,17 +104,12 @@ def _finding(run: Run, boundary: Boundary, seen: Around, found: Levels, saved: R
     there = (checkpoint_evidence(saved),) if saved is not None else ()
     path = saved["path"] if saved is not None else None
     return from_scratch.finding(
-        severity=Severity.WARNING if boundary.kind == "scratch" else Severity.ERROR,
-        confidence=Confidence.MEDIUM if boundary.kind == "scratch" else Confidence.HIGH,
-        title=f"the restart at step {boundary.after.first} began anew: the loss is back at {new:.4g} after {last:.4g}",
-        because=f"the run's first losses were {first:.4g}; a checkpoint of step {steps} was there to go on from",
-        evidence=(*evidence_of(run, seen, boundary), *there),
-        onset=onset(boundary),
-        cause="restarted_from_scratch",
+        f"the restart at step {boundary.after.first} began anew: the loss is back at {new:.4g} after {last:.4g}",
+        f"the run's first losses were {first:.4g}; a checkpoint of step {steps} was there to go on from",
+        (*evidence_of(run, seen, boundary), *there),
+        onset(boundary),
+        severity="warning" if boundary.kind == "scratch" else "error",
+        confidence="medium" if boundary.kind == "scratch" else "high",
         numbers={"first": first, "last": last, "after": new, "steps_lost": boundary.before.last},
-        likely=(
-            "the run was started without its option to resume",
-            "the checkpoint was not found where it was looked for",
-        ),
         next=(f"resume from {path}" if path else f"resume from the checkpoint of step {steps}",),
     )

@@ -35,18 +35,14 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.analyses.resume.around import Around, around, paired
 from forensics.analyses.rl.levels import median
-from forensics.case.evidence import metric_evidence
 from forensics.case.lives import restarts
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +54,10 @@ class Config:
     noise: float = 0.3
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
-def nondeterministic(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule(
+    "learning", needs=("metrics", "checkpoints"), config=Config, severity="info", confidence="medium", causal="context"
+)
+def nondeterministic(run: Run, cfg: Config) -> Findings:
     """Compare the losses of the steps that were done twice, at the first restart where they differ."""
     for boundary in restarts(run):
         seen = around(run, boundary, "loss") if boundary.kind == "replays" else None
@@ -86,18 +84,11 @@ def _finding(seen: Around, pairs: pl.DataFrame, differ: pl.DataFrame, cfg: Confi
     data = typical > cfg.noise * noise
     rows = [frame.filter(pl.col("at") == step).row(0, named=True) for frame in (seen.after, seen.replaced)]
     return nondeterministic.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"step {step} done again gives {differ['new'][0]:.6g} after {differ['old'][0]:.6g}",
-        because=f"{differ.height} of {pairs.height} steps done twice differ, by {typical:.3g} in the middle, "
+        f"step {step} done again gives {differ['new'][0]:.6g} after {differ['old'][0]:.6g}",
+        f"{differ.height} of {pairs.height} steps done twice differ, by {typical:.3g} in the middle, "
         + (f"as much as neighbouring steps do ({noise:.3g})" if data else f"far less than neighbours do ({noise:.3g})"),
-        evidence=(metric_evidence(rows[0]), metric_evidence(rows[1], EvidenceRole.RELATED)),
-        onset=Onset(step=step),
+        proof(rows[0], rows[1]),
+        Onset(step=step),
         cause="other_data" if data else "nondeterministic_kernels",
-        causal=Causal.CONTEXT,
         numbers={"pairs": pairs.height, "differ": differ.height, "median_difference": typical, "noise": noise},
-        likely=("other data in the same step: the sampler's state was not restored",)
-        if data
-        else ("kernels or sums whose order is not fixed",),
-        next=("seed every generator and save their states", "torch.use_deterministic_algorithms(True)"),
     )

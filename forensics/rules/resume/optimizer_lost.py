@@ -41,7 +41,6 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
@@ -51,10 +50,8 @@ from forensics.analyses.resume.around import Around, around, mean_error, paired
 from forensics.analyses.resume.levels import initial
 from forensics.analyses.rl.levels import median
 from forensics.case.lives import Boundary, restarts
-from forensics.model import Confidence, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, rule
 from forensics.rules.resume._compare import evidence_of, onset
-from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +81,8 @@ class Config:
     decayed: float = 0.4
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
-def optimizer_lost(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("learning", needs=("metrics", "checkpoints"), config=Config)
+def optimizer_lost(run: Run, cfg: Config) -> Findings:
     """Find the first restart after which the loss jumps."""
     for boundary in restarts(run):
         seen = around(run, boundary, "loss") if boundary.kind != "scratch" else None
@@ -158,19 +155,14 @@ def _finding(run: Run, boundary: Boundary, seen: Around, jump: tuple[float, floa
     proven = fallen or rises or factor >= cfg.gradients
     also = f", and the gradient norm is {factor:.2g} times that before" if rises or factor >= cfg.gradients else ""
     return optimizer_lost.finding(
-        severity=Severity.WARNING if proven else Severity.INFO,
-        confidence=Confidence.MEDIUM if proven else Confidence.LOW,
-        title=f"the loss jumps by {rise:.3g} over {level:.4g} at the restart of step {boundary.after.first}",
-        because=f"{errors:.3g} standard errors{', and it falls again' if fallen else ''}{also}",
-        evidence=evidence_of(run, seen, boundary),
-        onset=onset(boundary),
+        f"the loss jumps by {rise:.3g} over {level:.4g} at the restart of step {boundary.after.first}",
+        f"{errors:.3g} standard errors{', and it falls again' if fallen else ''}{also}",
+        evidence_of(run, seen, boundary),
+        onset(boundary),
+        severity="warning" if proven else "info",
+        confidence="medium" if proven else "low",
         cause="optimizer_lost" if proven else "loss_step_at_resume",
         numbers={"level": level, "jump": rise, "standard_errors": errors, "grad_norm_ratio": factor},
-        likely=("the optimizer's state was not saved or not loaded", "other data or settings after the restart"),
-        next=(
-            "look for the optimizer's file in the checkpoint",
-            "save weights, optimizer, scheduler, step and sampler",
-        ),
     )
 
 

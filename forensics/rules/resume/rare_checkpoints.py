@@ -40,18 +40,14 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.case.checkpoints import known
 from forensics.case.end_markers import marks_of
-from forensics.case.evidence import checkpoint_evidence, metric_evidence
 from forensics.case.lives import Life, boundaries, lives, rows_of
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Run, checkpoint_evidence, onset_at, proof, rule
 
 _NS_PER_HOUR = 3_600_000_000_000
 
@@ -73,8 +69,16 @@ class _Loss:
     hours: float | None
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints", "events"), config=Config)
-def rare_checkpoints(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule(
+    "learning",
+    needs=("metrics", "checkpoints", "events"),
+    config=Config,
+    severity="info",
+    confidence="medium",
+    cause="rare_checkpoints",
+    causal="context",
+)
+def rare_checkpoints(run: Run, cfg: Config) -> Findings:
     """Find the life that lost most."""
     saved = known(run)
     if not saved.height:
@@ -115,19 +119,9 @@ def _finding(run: Run, worst: _Loss, saved: pl.DataFrame) -> Finding:
     point = saved.filter(pl.col("step") == worst.checkpoint).row(0, named=True)
     time = f" ({worst.hours:.1f} hours)" if worst.hours is not None else ""
     return rare_checkpoints.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"{worst.steps} steps{time} after the checkpoint of step {worst.checkpoint} were lost",
-        because=f"the records reach step {worst.life.last}, and no later checkpoint is known",
-        evidence=(
-            metric_evidence(last),
-            metric_evidence(first, EvidenceRole.RELATED),
-            checkpoint_evidence(point),
-        ),
-        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=worst.life.rank, step_lo=worst.checkpoint),
-        cause="rare_checkpoints",
-        causal=Causal.CONTEXT,
+        f"{worst.steps} steps{time} after the checkpoint of step {worst.checkpoint} were lost",
+        f"the records reach step {worst.life.last}, and no later checkpoint is known",
+        proof(last, first, checkpoint_evidence(point)),
+        onset_at(first, worst.checkpoint),
         numbers={"steps_lost": worst.steps} | ({"hours_lost": worst.hours} if worst.hours is not None else {}),
-        likely=("checkpoints are saved too rarely for how often the run fails",),
-        next=("save more often, and test the resume before it is needed",),
     )

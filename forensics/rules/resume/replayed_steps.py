@@ -34,20 +34,23 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.resume.around import around
 from forensics.case.lives import restarts
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Findings, Run, rule
 from forensics.rules.resume._compare import evidence_of, onset
-from forensics.store.run import Run
 
 _QUANTITIES = ("loss", "reward", "grad_norm", "lr")
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints"))
-def replayed_steps(run: Run) -> Iterator[Finding]:
+@rule(
+    "learning",
+    needs=("metrics", "checkpoints"),
+    severity="info",
+    confidence="high",
+    cause="replayed_steps",
+    causal="context",
+)
+def replayed_steps(run: Run) -> Findings:
     """Say how often the run was restarted and how many steps were done again, at the first such restart."""
     every = restarts(run)
     replays = [b for b in every if b.kind == "replays"]
@@ -60,15 +63,10 @@ def replayed_steps(run: Run) -> Iterator[Finding]:
     steps = sum(b.replayed for b in replays)
     forks = sum(b.fork for b in every)
     yield replayed_steps.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.HIGH,
-        title=f"{steps} steps were done twice in {len(replays)} restart{'s' if len(replays) > 1 else ''}",
-        because=f"the run reached step {first.before.last} and then goes on from step {first.after.first}"
+        f"{steps} steps were done twice in {len(replays)} restart{'s' if len(replays) > 1 else ''}",
+        f"the run reached step {first.before.last} and then goes on from step {first.after.first}"
         + (f"; {forks} of the restarts are forks of one earlier life" if forks else ""),
-        evidence=evidence_of(run, seen, first),
-        onset=onset(first),
-        cause="replayed_steps",
-        causal=Causal.CONTEXT,
+        evidence_of(run, seen, first),
+        onset(first),
         numbers={"restarts": len(every), "replayed_steps": steps, "forks": forks},
-        next=("use the later copy of each step",),
     )

@@ -39,17 +39,14 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.analyses.resume.around import Around, around
 from forensics.case.lives import restarts
-from forensics.model import Confidence, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Findings, Run, rule
 from forensics.rules.resume._compare import evidence_of, onset
-from forensics.store.run import Run
 
 _WORDS = {
     "warmup_again": "warms up again",
@@ -77,8 +74,8 @@ class Config:
     records: int = 4
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
-def scheduler_lost(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("learning", needs=("metrics", "checkpoints"), config=Config, severity="warning")
+def scheduler_lost(run: Run, cfg: Config) -> Findings:
     """Find the first restart that lost the schedule."""
     for boundary in restarts(run):
         seen = around(run, boundary, "lr") if boundary.kind != "scratch" else None
@@ -88,18 +85,15 @@ def scheduler_lost(run: Run, cfg: Config) -> Iterator[Finding]:
         cause, expected, new = found
         what = _WORDS[cause]
         yield scheduler_lost.finding(
-            severity=Severity.WARNING,
-            confidence=Confidence.HIGH if seen.replaced.height else Confidence.MEDIUM,
-            title=f"the learning rate {what} at the restart of step {boundary.after.first}: {expected:.3g} → {new:.3g}",
-            because="the same step had another rate before the restart"
+            f"the learning rate {what} at the restart of step {boundary.after.first}: {expected:.3g} → {new:.3g}",
+            "the same step had another rate before the restart"
             if seen.replaced.height
             else "the rate had gone on to another value before the restart",
-            evidence=evidence_of(run, seen, boundary),
-            onset=onset(boundary),
+            evidence_of(run, seen, boundary),
+            onset(boundary),
+            confidence="high" if seen.replaced.height else "medium",
             cause=cause,
             numbers={"expected": expected, "after": new},
-            likely=("the scheduler's state was not saved or not loaded",),
-            next=("save and load the scheduler's state, or set its last_epoch to the step",),
         )
         return
 

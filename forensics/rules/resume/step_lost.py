@@ -36,7 +36,6 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -44,10 +43,8 @@ import polars as pl
 from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.levels import levels
 from forensics.case.lives import Boundary, restarts
-from forensics.model import Confidence, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Confidence, Finding, Findings, Run, rule
 from forensics.rules.resume._compare import begun, evidence_of, onset
-from forensics.store.run import Run
 
 _COUNTERS = ("num_samples", "num_tokens", "epoch")
 
@@ -69,8 +66,8 @@ class Config:
     near: float = 0.2
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "checkpoints"), config=Config)
-def step_lost(run: Run, cfg: Config) -> Iterator[Finding]:
+@rule("learning", needs=("metrics", "checkpoints"), config=Config, severity="warning")
+def step_lost(run: Run, cfg: Config) -> Findings:
     """Find the first restart that counts anew what went on."""
     for boundary in restarts(run):
         if boundary.kind != "scratch":
@@ -111,14 +108,11 @@ def _level(run: Run, boundary: Boundary, cfg: Config) -> Finding | None:
 
 def _finding(run: Run, boundary: Boundary, seen: Around, because: str, confidence: Confidence) -> Finding:
     return step_lost.finding(
-        severity=Severity.WARNING,
+        f"the step counts from {boundary.after.first} again after step {boundary.before.last}",
+        because,
+        evidence_of(run, seen, boundary),
+        onset(boundary),
         confidence=confidence,
-        title=f"the step counts from {boundary.after.first} again after step {boundary.before.last}",
-        because=because,
-        evidence=evidence_of(run, seen, boundary),
-        onset=onset(boundary),
         cause="step_lost" if confidence is Confidence.HIGH else "steps_count_anew",
         numbers={"last_step": boundary.before.last, "first_step": boundary.after.first},
-        likely=("the step was not saved with the weights", "a next stage on the same log"),
-        next=("save and load the step, and shift what was logged since",),
     )

@@ -30,19 +30,14 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.rl.series import rl_series
-from forensics.case.evidence import metric_evidence
-from forensics.model import Confidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Findings, Onset, Run, metric_evidence, rule
 
 _RECORDS = 5
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",))
-def coarse_logging(run: Run) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), severity="info", confidence="medium", cause="coarse_logging")
+def coarse_logging(run: Run) -> Findings:
     """Tell how many steps lie between two records."""
     quantities = ("reward", "reward_fn", "frac_zero_std", "length", "entropy", "kl")
     longest = max(rl_series(run, *quantities), key=lambda s: s.rows.height, default=None)
@@ -53,13 +48,9 @@ def coarse_logging(run: Run) -> Iterator[Finding]:
         return
     first = longest.rows.row(0, named=True)
     yield coarse_logging.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"one record for every {every:g} steps of reinforcement learning",
-        because="red flags of reinforcement learning are stated per step; shorter events cannot be seen",
-        evidence=(metric_evidence(first), metric_evidence(longest.rows.row(1, named=True))),
-        onset=Onset(step=first["at"]),
-        cause="coarse_logging",
+        f"one record for every {every:g} steps of reinforcement learning",
+        "red flags of reinforcement learning are stated per step; shorter events cannot be seen",
+        (metric_evidence(first), metric_evidence(longest.rows.row(1, named=True))),
+        Onset(step=first["at"]),
         numbers={"steps_per_record": float(every)},
-        next=("set logging_steps: 1",),
     )

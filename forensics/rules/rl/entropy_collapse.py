@@ -44,25 +44,21 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from forensics.analyses.rl.levels import median, running_median
 from forensics.analyses.rl.series import RlSeries, rl_series
-from forensics.model import Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Findings, Run, Severity, rule
 from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of, risen
-from forensics.store.run import Run
 
 #: A fall by this factor within this share of the run is abrupt (axolotl, GRPO training reference, expected trends).
 _FALL = 5.0
 _WITHIN = 0.1
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def entropy_collapse(run: Run, cfg: Persistence) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Persistence)
+def entropy_collapse(run: Run, cfg: Persistence) -> Findings:
     """Find an entropy that vanished."""
     every = rl_series(run, "entropy", "reward", "reward_fn")
     rose = risen(_rewards(every))

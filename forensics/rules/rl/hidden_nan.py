@@ -45,23 +45,19 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import polars as pl
 
 from forensics.analyses.rl.levels import median
 from forensics.analyses.rl.series import RlSeries, rl_series
-from forensics.case.evidence import metric_evidence
-from forensics.model import Evidence, EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Run, Severity, Shape, metric_evidence, rule
 from forensics.rules.rl._ranges import Hit, Persistence, range_of
 from forensics.rules.rl._words import finding_of
-from forensics.store.run import Run
 
 
-@rule(shape=Shape.NAN, needs=("metrics",), config=Persistence)
-def hidden_nan(run: Run, cfg: Persistence) -> Iterator[Finding]:
+@rule("nan", needs=("metrics",), config=Persistence)
+def hidden_nan(run: Run, cfg: Persistence) -> Findings:
     """Find losses that were replaced before they were logged."""
     every = rl_series(run, "bad_loss", "grad_norm", "loss")
     for series in (s for s in every if s.quantity == "bad_loss"):

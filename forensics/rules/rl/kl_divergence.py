@@ -43,22 +43,18 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.rl.levels import median, trend_of
 from forensics.analyses.rl.series import RlSeries, rl_series
-from forensics.model import Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Findings, Run, Severity, rule
 from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of, risen
-from forensics.store.run import Run
 
 #: The last fifth is this many times the middle fifth (axolotl, GRPO training reference, expected trends).
 _GROWTH = 5.0
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def kl_divergence(run: Run, cfg: Persistence) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Persistence)
+def kl_divergence(run: Run, cfg: Persistence) -> Findings:
     """Find a KL divergence that stays large or shoots up."""
     every = rl_series(run, "kl", "kl_sequence", "reward", "reward_fn")
     total = [s for s in every if s.quantity == "reward"]

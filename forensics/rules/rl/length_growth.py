@@ -34,18 +34,13 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from forensics.analyses.rl.levels import median, together, trend_of
 from forensics.analyses.rl.series import RlSeries, rl_series
-from forensics.case.evidence import fact_evidence
-from forensics.model import EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, fact_evidence, rule
 from forensics.rules.rl._ranges import Hit, Persistence, range_of
 from forensics.rules.rl._words import finding_of
-from forensics.store.run import Run
 
 _LIMIT_KEY = r"(?i)(?:^|[._/-])(?:max_completion_length|max_response_length|generate_max_len|response_length)$"
 #: Kendall's tau, share of the maximum, and correlation from which a growth counts (axolotl, GRPO training reference).
@@ -54,8 +49,8 @@ _TAU, _SHARE, _PAID = 0.8, 0.9, 0.7
 _AT_LIMIT = 0.2
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics", "facts"), config=Persistence)
-def length_growth(run: Run, cfg: Persistence) -> Iterator[Finding]:
+@rule("learning", needs=("metrics", "facts"), config=Persistence)
+def length_growth(run: Run, cfg: Persistence) -> Findings:
     """Find answers that grow to the maximum length."""
     every = rl_series(run, "length", "length_max", "reward", "reward_fn")
     series = next((s for s in every if s.quantity == "length"), None)

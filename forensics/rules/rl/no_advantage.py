@@ -33,23 +33,20 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from forensics.analyses.rl.levels import median
 from forensics.analyses.rl.series import RlSeries, rl_series
-from forensics.model import Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Findings, Run, Severity, rule
 from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of
-from forensics.store.run import Run
 
 #: A mean reward from which the task is taken for solved (axolotl, GRPO training reference: rewards reach 0.3 to 0.8).
 _SOLVED = 0.95
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def no_advantage(run: Run, cfg: Persistence) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Persistence)
+def no_advantage(run: Run, cfg: Persistence) -> Findings:
     """Find groups of answers that all get one reward, step after step."""
     every = rl_series(run, "reward", "reward_fn", "reward_std", "frac_zero_std")
     hit = _hit(every, cfg)

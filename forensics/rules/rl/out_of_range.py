@@ -34,21 +34,17 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.rl.series import rl_series
-from forensics.model import Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Findings, Run, Severity, rule
 from forensics.rules.rl._ranges import Persistence, judge, ranges
 from forensics.rules.rl._words import finding_of, risen
-from forensics.store.run import Run
 
 #: Quantities whose healthy range depends on the model too much for a remark short of the red flag.
 _ONLY_RED = frozenset(("grad_norm", "entropy"))
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def out_of_range(run: Run, cfg: Persistence) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Persistence)
+def out_of_range(run: Run, cfg: Persistence) -> Findings:
     """Judge each series by its rows of the table; of one quantity the first row that holds is told."""
     rows = [r for r in ranges() if r.rule == "RLX008"]
     every = rl_series(run, *{r.quantity for r in rows}, "reward", "reward_fn")

@@ -41,22 +41,18 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.rl.levels import median
 from forensics.analyses.rl.series import RlSeries, rl_series
-from forensics.model import Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Findings, Run, Severity, rule
 from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of, risen
-from forensics.store.run import Run
 
 #: A reward that starts here has no room to rise.
 _FULL = 0.95
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def reward_trend(run: Run, cfg: Persistence) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Persistence)
+def reward_trend(run: Run, cfg: Persistence) -> Findings:
     """Find a total reward that falls or never rose."""
     row = range_of("reward_trend")
     for series in rl_series(run, "reward"):

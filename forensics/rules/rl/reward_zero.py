@@ -35,23 +35,20 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from forensics.analyses.rl.series import RlSeries, rl_series
-from forensics.model import Confidence, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Confidence, Findings, Run, Severity, rule
 from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of
-from forensics.store.run import Run
 
 _PENALTY = ("penal", "punish", "overlong", "length", "repeti")
 #: Before a reward became zero for good, this share of its records must have been something else.
 _PAID_BEFORE = 0.5
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def reward_zero(run: Run, cfg: Persistence) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Persistence)
+def reward_zero(run: Run, cfg: Persistence) -> Findings:
     """Find the reward that stays zero; the total reward first, then single functions."""
     every = rl_series(run, "reward", "reward_fn", "reward_std", "reward_fn_std", "reward_max", "reward_min")
     rewards = [s for s in every if s.quantity in {"reward", "reward_fn"}]

@@ -38,19 +38,14 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.rl.series import rl_series
-from forensics.case.evidence import metric_evidence
-from forensics.model import EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, metric_evidence, rule
 from forensics.rules.rl._ranges import Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of, risen
-from forensics.store.run import Run
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def sampler_divergence(run: Run, cfg: Persistence) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Persistence)
+def sampler_divergence(run: Run, cfg: Persistence) -> Findings:
     """Find a sampler that lags behind the trained policy."""
     every = rl_series(run, "logp_diff", "is_ratio_min", "reward", "reward_fn")
     rows = (range_of("logp_diff"), range_of("is_ratio_min"))

@@ -41,21 +41,17 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from forensics.analyses.rl.levels import median
 from forensics.analyses.rl.series import RlSeries, rl_series
-from forensics.case.evidence import metric_evidence
-from forensics.model import EvidenceRole, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, metric_evidence, rule
 from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of
-from forensics.store.run import Run
 
 
-@rule(shape=Shape.LEARNING, needs=("metrics",), config=Persistence)
-def truncated_answers(run: Run, cfg: Persistence) -> Iterator[Finding]:
+@rule("learning", needs=("metrics",), config=Persistence)
+def truncated_answers(run: Run, cfg: Persistence) -> Findings:
     """Find a run whose answers are mostly cut."""
     every = rl_series(run, "clipped", "length", "length_terminated")
     for series in every:

@@ -36,15 +36,11 @@ Not this: one mode
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.pace.account import Paced, paced
 from forensics.analyses.pace.modes import Modes, modes_of
-from forensics.case.evidence import metric_evidence, number
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Onset, Run, number, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +52,16 @@ class TwoTimes:
     records: int = 50
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=TwoTimes)
-def two_step_times(run: Run, cfg: TwoTimes) -> Iterator[Finding]:
+@rule(
+    "slowdown",
+    needs=("metrics", "checkpoints", "progress"),
+    config=TwoTimes,
+    severity="info",
+    confidence="medium",
+    cause="two_step_times",
+    causal="context",
+)
+def two_step_times(run: Run, cfg: TwoTimes) -> Findings:
     """Find the first clock with two clear modes over the whole run."""
     for one in paced(run):
         found = modes_of(one.steady.logs) if len(one.steady) >= cfg.records and one.change is None else None
@@ -78,19 +82,9 @@ def _finding(one: Paced, found: Modes) -> Finding:
     first, fast = one.row(int(slow.argmax())), one.row(int((~slow).argmax()))
     high, low = (float(one.steady.seconds[part].mean()) for part in (slow, ~slow))
     return two_step_times.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"steps take {number(low)} or {number(high)} s per {one.clock.unit}: {100 * found.slow:.0f} % are slow",
-        because="the two times lie more than four of their own deviations apart, and come in turn all along",
-        evidence=(metric_evidence(first), metric_evidence(fast, EvidenceRole.RELATED)),
-        onset=Onset(step=one.at(int(slow.argmax())), rank=one.clock.rank),
-        cause="two_step_times",
-        causal=Causal.CONTEXT,
+        f"steps take {number(low)} or {number(high)} s per {one.clock.unit}: {100 * found.slow:.0f} % are slow",
+        "the two times lie more than four of their own deviations apart, and come in turn all along",
+        proof(first, fast),
+        Onset(step=one.at(int(slow.argmax())), rank=one.clock.rank),
         numbers={"slow_share": found.slow, "fast_s": low, "slow_s": high},
-        likely=(
-            "batches of two sizes or lengths",
-            "gradient accumulation printed by micro-step",
-            "a loader that waits for one of its workers",
-        ),
-        next=("log tokens per step, and compare slow and fast steps by it",),
     )

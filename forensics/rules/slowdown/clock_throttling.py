@@ -172,14 +172,10 @@ Not this: steady clocks
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.traces.gpu_clocks import Throttled, throttled
-from forensics.case.evidence import metric_evidence
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Run, onset_at, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +192,8 @@ class Clocks:
     samples: int = 12
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("metrics",), config=Clocks)
-def gpu_clocks_throttled(run: Run, cfg: Clocks) -> Iterator[Finding]:
+@rule("slowdown", needs=("metrics",), config=Clocks)
+def gpu_clocks_throttled(run: Run, cfg: Clocks) -> Findings:
     """Find the GPU that lost most of its clock."""
     found = [t for t in throttled(run, fall=cfg.fall, samples=cfg.samples) if t.share >= cfg.share]
     if found:
@@ -209,20 +205,19 @@ def _finding(one: Throttled, cfg: Clocks) -> Finding:
     first = rows.row(0, named=True)
     reason, cause = _reason(one, cfg)
     return gpu_clocks_throttled.finding(
-        severity=Severity.WARNING if cause != "low_clocks" else Severity.INFO,
-        confidence=Confidence.HIGH if cause != "low_clocks" else Confidence.LOW,
-        title=f"GPU {one.device} ran at {one.low:.0f} MHz instead of {one.high:.0f} MHz in "
+        f"GPU {one.device} ran at {one.low:.0f} MHz instead of {one.high:.0f} MHz in "
         f"{100 * one.share:.0f} % of its loaded samples: {reason}",
-        because="its SM clock under load lies below what it held before",
-        evidence=(metric_evidence(first), metric_evidence(rows.row(-1, named=True), EvidenceRole.RELATED)),
-        onset=Onset(step=first["step"], t_ns=first["t_ns"], rank=first["rank"]),
+        "its SM clock under load lies below what it held before",
+        proof(first, rows.row(-1, named=True)),
+        onset_at(first),
+        severity="warning" if cause != "low_clocks" else "info",
+        confidence="high" if cause != "low_clocks" else "low",
         cause=cause,
         numbers={"high_mhz": one.high, "low_mhz": one.low, "share": one.share},
         likely=(
             "cooling: a fan, a blocked intake, a neighbour that heats",
             "a power limit set by the operator or the rack",
         ),
-        next=("nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER on that host", "compare with the other GPUs of the host"),
     )
 
 

@@ -44,26 +44,14 @@ Not this: one slow interval, and pauses for an evaluation
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.pace.account import Gravity, Paced, gravest
 from forensics.analyses.pace.change import Change
-from forensics.case.evidence import at_step, number
-from forensics.model import Finding, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, at_step, number, rule
 from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of, severity_of
-from forensics.store.run import Run
-
-_LIKELY = (
-    "another job on the same device or host",
-    "a device that runs hot or has lost its clocks",
-    "a data loader or storage that cannot keep up",
-    "a schedule that makes steps heavier, such as longer sequences",
-)
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Gravity)
-def step_time_level_shift(run: Run, cfg: Gravity) -> Iterator[Finding]:
+@rule("slowdown", needs=("metrics", "checkpoints", "progress"), config=Gravity, cause="slow_steps")
+def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
     """Find the clock that lost most by a lasting rise of its level."""
     found = gravest(run, cfg, "jump", "stairs")
     if found is not None:
@@ -74,14 +62,13 @@ def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:
     after = change.before * change.ratio
     by_plan = " in even stairs, as a schedule makes them" if change.form == "stairs" else ""
     return step_time_level_shift.finding(
+        f"seconds per {one.clock.unit} rose{by_plan} and stayed: {number(change.before)} → {number(after)} "
+        f"({change.ratio:.2f} times) from {at_step(one.at(change.first))}",
+        measured(one, change),
+        evidence_of(one, change),
+        onset_of(one, change),
         severity=severity_of(one, change, cfg),
         confidence=confidence_of(one, change),
-        title=f"seconds per {one.clock.unit} rose{by_plan} and stayed: {number(change.before)} → {number(after)} "
-        f"({change.ratio:.2f} times) from {at_step(one.at(change.first))}",
-        because=measured(one, change),
-        evidence=evidence_of(one, change),
-        onset=onset_of(one, change),
-        cause="slow_steps",
         numbers={
             "before_s": change.before,
             "after_s": after,
@@ -90,9 +77,4 @@ def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:
             "lost": one.lost(change),
             "tier": "confirmed" if change.confirmed else "possible",
         },
-        likely=_LIKELY,
-        next=(
-            "profile the data loader and the step apart",
-            "look at what else ran on the hosts at the onset, and at the devices' clocks",
-        ),
     )

@@ -29,17 +29,13 @@ Not this: a usual value, in percent
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.case.evidence import metric_evidence
 from forensics.case.series import metric_rows
 from forensics.case.steps import ordered
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +46,16 @@ class Utilisation:
     records: int = 8
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("metrics",), config=Utilisation)
-def low_mfu(run: Run, cfg: Utilisation) -> Iterator[Finding]:
+@rule(
+    "slowdown",
+    needs=("metrics",),
+    config=Utilisation,
+    severity="info",
+    confidence="low",
+    cause="low_mfu",
+    causal="context",
+)
+def low_mfu(run: Run, cfg: Utilisation) -> Findings:
     """Find the lowest median utilisation that a source prints."""
     named = pl.col("name").str.contains(r"(?i)(?:^|[/_.])(?:mfu|hfu)(?:_pct|_percent)?$")
     rows = ordered(metric_rows(run, named).filter((pl.col("value") > 0) & pl.col("value").is_finite())).collect()
@@ -69,19 +73,9 @@ def low_mfu(run: Run, cfg: Utilisation) -> Iterator[Finding]:
 def _finding(rows: pl.DataFrame, share: float) -> Finding:
     first = rows.row(0, named=True)
     return low_mfu.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.LOW,
-        title=f"the model uses {100 * share:.1f} % of the arithmetic that its devices could do (median)",
-        because=f"the median of {rows.height} records; dense transformers reach 30 to 60 % where they are tuned",
-        evidence=(metric_evidence(first), metric_evidence(rows.row(-1, named=True), EvidenceRole.RELATED)),
-        onset=Onset(step=first["at"], rank=first["rank"]),
-        cause="low_mfu",
-        causal=Causal.CONTEXT,
+        f"the model uses {100 * share:.1f} % of the arithmetic that its devices could do (median)",
+        f"the median of {rows.height} records; dense transformers reach 30 to 60 % where they are tuned",
+        proof(first, rows.row(-1, named=True)),
+        Onset(step=first["at"], rank=first["rank"]),
         numbers={"mfu": share, "records": rows.height},
-        likely=(
-            "a model or batch too small for the device",
-            "no compile, no fused attention, fp32 without TF32",
-            "waiting: communication, data, host synchronisation",
-        ),
-        next=("take a trace of a few steady steps, then: forensics kernels TRACE",),
     )

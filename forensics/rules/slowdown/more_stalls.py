@@ -43,28 +43,14 @@ Not this: as many stalls from the beginning on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.pace.account import Gravity, Paced, gravest
 from forensics.analyses.pace.change import Change
-from forensics.model import Finding, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, rule
 from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of, severity_of
-from forensics.store.run import Run
-
-_LIKELY = (
-    "a data loader or storage that starves",
-    "checkpoints, garbage collection or logging that began",
-    "another job on the host",
-)
-_NEXT = (
-    "look for what began at this step: a pause of the loader, a checkpoint, garbage collection",
-    "time the loader apart from the step, and raise its workers or prefetch",
-)
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Gravity)
-def stalls_more_frequent(run: Run, cfg: Gravity) -> Iterator[Finding]:
+@rule("slowdown", needs=("metrics", "checkpoints", "progress"), config=Gravity)
+def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
     """Find the clock whose stalls add most."""
     found = gravest(run, cfg, "stalls", "pauses")
     if found is not None:
@@ -75,14 +61,12 @@ def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:
     added = change.ratio - 1
     words = f"pauses begin, one every {change.period} steps," if change.period else "slow steps come more often"
     return stalls_more_frequent.finding(
+        f"from step {one.at(change.first)} on, {words} and add {100 * added:.0f} % of time",
+        measured(one, change),
+        evidence_of(one, change),
+        onset_of(one, change),
         severity=severity_of(one, change, cfg),
         confidence=confidence_of(one, change),
-        title=f"from step {one.at(change.first)} on, {words} and add {100 * added:.0f} % of time",
-        because=measured(one, change),
-        evidence=evidence_of(one, change),
-        onset=onset_of(one, change),
         cause="periodic_pauses" if change.period else "stalls",
         numbers={"added": added, "z": change.z, "lost": one.lost(change), "period_steps": change.period},
-        likely=_LIKELY,
-        next=_NEXT,
     )

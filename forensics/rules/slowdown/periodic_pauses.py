@@ -41,16 +41,12 @@ Not this: the same pauses are so short that they cost little
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.pace.account import Pauses, pauses_of
 from forensics.analyses.pace.clocks import Clock
 from forensics.analyses.pace.pauses import Comb
-from forensics.case.evidence import metric_evidence
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Run, onset_at, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +67,14 @@ class Paused:
     saves: int = 2
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Paused)
-def periodic_pauses(run: Run, cfg: Paused) -> Iterator[Finding]:
+@rule(
+    "slowdown",
+    needs=("metrics", "checkpoints", "progress"),
+    config=Paused,
+    confidence="medium",
+    cause="periodic_pauses",
+)
+def periodic_pauses(run: Run, cfg: Paused) -> Findings:
     """Find the clock that lost the largest share of its time to saves, or to pauses with a period."""
     every = pauses_of(run)
     saving = [(c, p) for c, p in every if p.saving >= cfg.saving or (p.saving >= cfg.dear and p.steps >= cfg.long)]
@@ -89,19 +91,12 @@ def _at_saves(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
     rows = [clock.rows.row(int(i), named=True) for i in found.saves[:3]]
     share = found.saving
     return periodic_pauses.finding(
-        severity=Severity.ERROR if share >= cfg.half else Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"saving checkpoints takes {100 * share:.0f} % of the time ({len(found.saves)} saves)",
-        because="the steps at which a checkpoint was saved take that much longer than those around them",
-        evidence=(
-            metric_evidence(rows[0]),
-            *(metric_evidence(row, EvidenceRole.RELATED) for row in rows[1:]),
-        ),
-        onset=Onset(step=rows[0]["at"], t_ns=rows[0]["t_ns"], rank=clock.rank),
-        cause="periodic_pauses",
+        f"saving checkpoints takes {100 * share:.0f} % of the time ({len(found.saves)} saves)",
+        "the steps at which a checkpoint was saved take that much longer than those around them",
+        proof(rows[0], *rows[1:]),
+        onset_at(rows[0]),
+        severity="error" if share >= cfg.half else "warning",
         numbers={"share": share, "saves": len(found.saves)},
-        likely=("storage that is slow or shared", "checkpoints that are saved too often or without need"),
-        next=("save checkpoints less often, or let saving run beside the training (asynchronous checkpoints)",),
     )
 
 
@@ -110,30 +105,19 @@ def _periodic(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
     unknown = found.share - min(found.share, found.saving + found.evaluating)
     said = ", ".join(_period(comb) for comb in found.combs)
     return periodic_pauses.finding(
-        severity=Severity.WARNING if unknown >= cfg.unknown else Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"pauses {said} take {100 * found.share:.0f} % of the time",
-        because=f"{len(found.records)} records stand out; saves take {100 * found.saving:.0f} % of the time "
+        f"pauses {said} take {100 * found.share:.0f} % of the time",
+        f"{len(found.records)} records stand out; saves take {100 * found.saving:.0f} % of the time "
         f"and evaluations {100 * found.evaluating:.0f} %",
-        evidence=(
-            metric_evidence(rows[0]),
-            *(metric_evidence(row, EvidenceRole.RELATED) for row in rows[1:]),
-        ),
-        onset=Onset(step=rows[0]["at"], t_ns=rows[0]["t_ns"], rank=clock.rank),
-        cause="periodic_pauses",
-        causal=Causal.CONTEXT,
+        proof(rows[0], *rows[1:]),
+        onset_at(rows[0]),
+        severity="warning" if unknown >= cfg.unknown else "info",
+        causal="context",
         numbers={
             "share": found.share,
             "period_steps": found.combs[0].period,
             "pauses": len(found.records),
             "unknown": unknown,
         },
-        likely=(
-            "evaluation, checkpoints or samples, at the interval of the configuration",
-            "the end of an epoch, where loader workers start anew",
-            "garbage collection or logging at an interval",
-        ),
-        next=("make the interval longer, or let it run beside the training (asynchronous checkpoints)",),
     )
 
 

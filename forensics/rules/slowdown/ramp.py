@@ -36,18 +36,14 @@ Not this: a level without a trend
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from forensics.analyses.pace.account import Gravity, Paced, gravest
 from forensics.analyses.pace.change import Change
-from forensics.model import Finding, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, rule
 from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of, severity_of
-from forensics.store.run import Run
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Gravity)
-def step_time_ramp(run: Run, cfg: Gravity) -> Iterator[Finding]:
+@rule("slowdown", needs=("metrics", "checkpoints", "progress"), config=Gravity, cause="slow_ramp")
+def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
     """Find the clock that lost most along a ramp."""
     found = gravest(run, cfg, "ramp")
     if found is not None:
@@ -56,22 +52,13 @@ def step_time_ramp(run: Run, cfg: Gravity) -> Iterator[Finding]:
 
 def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:
     return step_time_ramp.finding(
+        f"seconds per {one.clock.unit} climbed to {change.ratio:.2f} times what they were, "
+        f"from step {one.at(change.first)} on",
+        measured(one, change),
+        evidence_of(one, change),
+        onset_of(one, change),
         severity=severity_of(one, change, cfg),
         confidence=confidence_of(one, change),
-        title=f"seconds per {one.clock.unit} climbed to {change.ratio:.2f} times what they were, "
-        f"from step {one.at(change.first)} on",
-        because=measured(one, change),
-        evidence=evidence_of(one, change),
-        onset=onset_of(one, change),
-        cause="slow_ramp",
         numbers={"before_s": change.before, "ratio": change.ratio, "z": change.z, "lost": one.lost(change)},
-        likely=(
-            "something that grows with the run: a list of losses, a log, a replay buffer, a cache",
-            "memory that fills up until the allocator or the host swaps",
-            "a device that heats up",
-        ),
-        next=(
-            "compare what the process holds early and late: a list or a cache that grows, host memory, open files",
-            "forensics memory RUN",
-        ),
+        next=("forensics memory RUN",),
     )

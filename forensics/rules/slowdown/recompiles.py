@@ -30,16 +30,12 @@ Not this: two recompilations at the start
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.case.evidence import event_evidence
 from forensics.knowledge.errors import telling
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Run, event_evidence, onset_at, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +45,8 @@ class Recompiles:
     many: int = 8
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("events",), config=Recompiles)
-def recompiles(run: Run, cfg: Recompiles) -> Iterator[Finding]:
+@rule("slowdown", needs=("events",), config=Recompiles, severity="info", cause="recompiles", causal="context")
+def recompiles(run: Run, cfg: Recompiles) -> Findings:
     """Find the source that recompiled most; the limit that was hit counts before any number."""
     code, limits = pl.col("code"), telling("recompile_limit")
     rows = run.scan("events").filter(code.is_in(telling("recompiled") | limits)).sort("source", "seq").collect()
@@ -70,21 +66,10 @@ def _finding(rows: pl.DataFrame, count: int, *, gave_up: bool) -> Finding:
         "the compiler gave up on a function: it runs uncompiled from here on" if gave_up else f"{count} recompilations"
     )
     return recompiles.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.HIGH if gave_up else Confidence.MEDIUM,
-        title=told,
-        because="the log says so; each recompilation costs seconds to minutes, and the limit ends compilation for good",
-        evidence=(
-            event_evidence(first),
-            *(event_evidence(row, EvidenceRole.RELATED) for row in rows.slice(1, 2).iter_rows(named=True)),
-        ),
-        onset=Onset(step=first["step"], t_ns=first["t_ns"], rank=first["rank"]),
-        cause="recompiles",
-        causal=Causal.CONTEXT,
+        told,
+        "the log says so; each recompilation costs seconds to minutes, and the limit ends compilation for good",
+        proof(event_evidence(first), *(event_evidence(row) for row in rows.slice(1, 2).iter_rows(named=True))),
+        onset_at(first),
+        confidence="high" if gave_up else "medium",
         numbers={"recompilations": count},
-        likely=("shapes that change from batch to batch", "a Python number of the step inside a compiled function"),
-        next=(
-            "run once with TORCH_LOGS=recompiles: it names the guard that fails",
-            "mark the dimension dynamic (torch._dynamo.mark_dynamic), or pad to a few sizes",
-        ),
     )

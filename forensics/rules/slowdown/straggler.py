@@ -74,20 +74,12 @@ Not this: all ranks alike
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.pace.ranks import Straggler, stragglers
-from forensics.case.evidence import metric_evidence
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 
 _PAIR = 2  # of two ranks that always differed, each may be the one whose work is as planned
-_NEXT = (
-    "swap the rank's GPU or host with another and look whether the slowness moves along",
-    "compare clocks, temperature and ECC errors of its GPU with those of the others",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +95,8 @@ class Straggling:
     error: float = 0.2
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("metrics",), config=Straggling)
-def straggling_rank(run: Run, cfg: Straggling) -> Iterator[Finding]:
+@rule("slowdown", needs=("metrics",), config=Straggling, cause="straggler")
+def straggling_rank(run: Run, cfg: Straggling) -> Findings:
     """Find the rank whose own work takes longest, by its own times or by how little it waits."""
     found = list(stragglers(run, effect=cfg.excess, z=cfg.z, persist=cfg.blocks))
     if found:
@@ -118,26 +110,19 @@ def _finding(one: Straggler, cfg: Straggling) -> Finding:
     if 2 * one.others < one.own and not one.waiting:
         share = f"{one.own:.4g} where {_others(one)} take{'s' * (one.ranks == _PAIR)} {one.others:.4g}"
     return straggling_rank.finding(
-        severity=Severity.ERROR
-        if abs(one.excess) >= cfg.error and (one.ranks > _PAIR or one.last_like is not None)
-        else Severity.WARNING,
-        confidence=Confidence.HIGH if one.z >= 2 * cfg.z and one.blocks == 1 else Confidence.MEDIUM,
-        title=f"rank {one.rank} {words} {share} in {first['raw_name']}",
-        because=f"{one.z:.0f} robust deviations over the ranks, in {100 * one.blocks:.0f} % of the blocks of steps; "
+        f"rank {one.rank} {words} {share} in {first['raw_name']}",
+        f"{one.z:.0f} robust deviations over the ranks, in {100 * one.blocks:.0f} % of the blocks of steps; "
         + (
             "the rank that waits least is the one that the others wait for" if one.waiting else "all others wait for it"
         ),
-        evidence=(metric_evidence(first), metric_evidence(last, EvidenceRole.RELATED)),
-        onset=Onset(step=first["at"], t_ns=first["t_ns"], rank=one.rank, step_lo=one.last_like),
+        proof(first, last),
+        Onset(step=first["at"], t_ns=first["t_ns"], rank=one.rank, step_lo=one.last_like),
+        severity="error"
+        if abs(one.excess) >= cfg.error and (one.ranks > _PAIR or one.last_like is not None)
+        else "warning",
+        confidence="high" if one.z >= 2 * cfg.z and one.blocks == 1 else "medium",
         culprits=(one.rank,),
-        cause="straggler",
         numbers={"excess": one.excess, "z": one.z, "ranks": one.ranks, "own": one.own, "others": one.others},
-        likely=(
-            "a GPU with lower clocks or failing memory",
-            "a host with another job",
-            "more data or layers on that rank",
-        ),
-        next=_NEXT,
     )
 
 

@@ -31,14 +31,10 @@ Not this: enough digits
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.pace.account import COARSE, Paced, paced
-from forensics.case.evidence import metric_evidence
-from forensics.model import Causal, Confidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import Finding, Findings, Run, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +45,16 @@ class Coarse:
     records: int = 20
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Coarse)
-def step_times_too_coarse(run: Run, cfg: Coarse) -> Iterator[Finding]:
+@rule(
+    "slowdown",
+    needs=("metrics", "checkpoints", "progress"),
+    config=Coarse,
+    severity="info",
+    confidence="high",
+    cause="coarse_times",
+    causal="context",
+)
+def step_times_too_coarse(run: Run, cfg: Coarse) -> Findings:
     """Tell the first clock that says nothing about slowdowns, where no finer one of its source does."""
     for one in paced(run):
         if one.change is None and one.steady.resolution > cfg.unit and len(one.steady) >= cfg.records:
@@ -61,16 +65,9 @@ def step_times_too_coarse(run: Run, cfg: Coarse) -> Iterator[Finding]:
 def _finding(one: Paced) -> Finding:
     share = 100 * one.steady.resolution
     return step_times_too_coarse.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.HIGH,
-        title=f"{one.clock.name} is printed in steps of {share:.0f} % of a step: smaller slowdowns cannot be seen",
-        because="no change was found, which says nothing about changes below the printing unit"
+        f"{one.clock.name} is printed in steps of {share:.0f} % of a step: smaller slowdowns cannot be seen",
+        "no change was found, which says nothing about changes below the printing unit"
         + "".join(f"; {note}" for note in one.clock.notes),
-        evidence=(metric_evidence(one.row(0)),),
-        onset=Onset(),
-        cause="coarse_times",
-        causal=Causal.CONTEXT,
+        proof(one.row(0)),
         numbers={"resolution": one.steady.resolution, "records": len(one.steady)},
-        likely=("seconds printed with one digit", "an average since the start, whose digits run out as it grows"),
-        next=("print the time of each step with more digits, or the tokens per second",),
     )

@@ -38,19 +38,22 @@ Not this: a trace of the slow phase
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from forensics.analyses.traces.steps import steps
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, rule
 from forensics.rules.slowdown._trace_kit import span_evidence
 from forensics.rules.slowdown.level_shift import step_time_level_shift
-from forensics.store.run import Run
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("spans", "metrics", "checkpoints", "progress"))
-def trace_before_onset(run: Run) -> Iterator[Finding]:
+@rule(
+    "slowdown",
+    needs=("spans", "metrics", "checkpoints", "progress"),
+    severity="info",
+    confidence="medium",
+    cause="trace_before_onset",
+)
+def trace_before_onset(run: Run) -> Findings:
     """Say so when the traces were taken before the slowdown began."""
     marks = steps(run)
     if marks.is_empty():
@@ -62,17 +65,14 @@ def trace_before_onset(run: Run) -> Iterator[Finding]:
     onset = slower.onset.step
     mark = {**traced, "name": f"ProfilerStep#{traced['step']}", "dur_ns": traced["end_ns"] - traced["start_ns"]}
     yield trace_before_onset.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"the last profiler trace ends at step {traced['step']}, before the steps became slower at step {onset}: "
+        f"the last profiler trace ends at step {traced['step']}, before the steps became slower at step {onset}: "
         "it cannot explain why",
-        because=f"all {marks.height} traced steps lie before the onset",
-        evidence=(
+        f"all {marks.height} traced steps lie before the onset",
+        (
             span_evidence(mark, f"the last traced step is {traced['step']}"),
             *(replace(e, role=EvidenceRole.RELATED) for e in slower.evidence[:1]),
         ),
-        onset=Onset(step=onset, step_lo=traced["step"]),
-        cause="trace_before_onset",
+        Onset(step=onset, step_lo=traced["step"]),
         numbers={"last_traced_step": traced["step"], "onset_step": onset},
         next=(f"take a trace of a few steps after step {onset}, then: forensics kernels BEFORE AFTER",),
     )

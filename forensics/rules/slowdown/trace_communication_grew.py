@@ -39,17 +39,14 @@ Not this: the same share in both
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.analyses.traces.gpu import COMMUNICATION
 from forensics.analyses.traces.windows import window_pairs
-from forensics.model import Finding, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Findings, Run, rule
 from forensics.rules.slowdown._trace_growth import Growth, finding, most_grown
-from forensics.store.run import Run
 
 _GROWTH = Growth(
     rule="SLO015",
@@ -68,8 +65,8 @@ class CommunicationGrew:
     ratio: float = 1.3
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=CommunicationGrew)
-def trace_communication_grew(run: Run, cfg: CommunicationGrew) -> Iterator[Finding]:
+@rule("slowdown", needs=("spans",), config=CommunicationGrew)
+def trace_communication_grew(run: Run, cfg: CommunicationGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
     before, after = pl.col("comm_share_first"), pl.col("comm_share_last")
     pair = most_grown(window_pairs(run), "comm_share", (after - before >= cfg.points) & (after >= cfg.ratio * before))

@@ -42,7 +42,6 @@ Not this: the loader is called while the device works
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -51,10 +50,8 @@ from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gaps import LOADER, idle_causes, idle_gaps
 from forensics.analyses.traces.loader import loader_rows, loader_share
 from forensics.analyses.traces.steps import step_at, steps
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, onset_at, proof, rule
 from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
-from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +63,8 @@ class Starvation:
     calls: int = 1
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=Starvation)
-def trace_data_starvation(run: Run, cfg: Starvation) -> Iterator[Finding]:
+@rule("slowdown", needs=("spans",), config=Starvation, severity="warning", cause="dataloader")
+def trace_data_starvation(run: Run, cfg: Starvation) -> Findings:
     """Find the trace in which the loader keeps the device idle most."""
     shares = loader_share(run)
     if shares.is_empty():
@@ -96,26 +93,18 @@ def _finding(run: Run, row: dict[str, object], traces: int, hit: int) -> Finding
     what = "the devices are idle" if row["span_ns"] is not None else "steps pass"
     how = " (num_workers=0: batches are made in the training process)" if own else ""
     return trace_data_starvation.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.HIGH if gaps.height > 1 else Confidence.MEDIUM,
-        title=f"{what} {percent(lost)} of the traced time while the loop waits for its data loader{on_rank(row)}{how}",
-        because=f"{row['calls']} calls of the loader took {ms(float(str(row['wait_ns'])))}"
+        f"{what} {percent(lost)} of the traced time while the loop waits for its data loader{on_rank(row)}{how}",
+        f"{row['calls']} calls of the loader took {ms(float(str(row['wait_ns'])))}"
         + ("" if share is None else f", {percent(float(str(share)))} of the steps")
         + (f"; seen in {hit} of {traces} traces" if traces > 1 else ""),
-        evidence=(
+        proof(
             span_evidence(first, f"{quoted(first['name'])} took {ms(first['dur_ns'])}"),
-            *(span_evidence(r, f"took {ms(r['dur_ns'])}", EvidenceRole.RELATED) for r in more),
-            *(
-                span_evidence(g, f"ends a gap of {ms(g['dur_ns'])}: {quoted(g['name'])}", EvidenceRole.RELATED)
-                for g in longest(gaps, 2)
-            ),
+            *(span_evidence(r, f"took {ms(r['dur_ns'])}") for r in more),
+            *(span_evidence(g, f"ends a gap of {ms(g['dur_ns'])}: {quoted(g['name'])}") for g in longest(gaps, 2)),
         ),
-        onset=Onset(step=first["step"], t_ns=first["start_ns"], rank=first["rank"]),
-        cause="dataloader",
+        onset_at(first),
+        confidence="high" if gaps.height > 1 else "medium",
         numbers={"lost_share": lost, "wait_s": float(str(row["wait_ns"])) / 1e9},
-        likely=("no worker processes (num_workers=0)",) * own
-        + ("too few workers, or slow storage or decoding", "host memory that is not pinned"),
-        next=("set num_workers, pin_memory=True and persistent_workers=True, then take another trace",),
     )
 
 

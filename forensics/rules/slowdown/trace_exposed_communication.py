@@ -39,17 +39,14 @@ Not this: the same collectives under computation
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, onset_at, proof, rule
 from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
-from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +57,8 @@ class Exposed:
     collectives: int = 4
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=Exposed)
-def trace_exposed_communication(run: Run, cfg: Exposed) -> Iterator[Finding]:
+@rule("slowdown", needs=("spans",), config=Exposed, severity="warning", confidence="medium", cause="communication")
+def trace_exposed_communication(run: Run, cfg: Exposed) -> Findings:
     """Find the trace with the largest share of exposed communication."""
     counts = gpu_rows(run).group_by("source").agg(collectives=(pl.col("kind") == COMMUNICATION).sum())
     rows = by_rank(run).join(counts, on="source").with_columns(lost=pl.col("exposed_ns") / pl.col("span_ns"))
@@ -78,18 +75,13 @@ def _finding(run: Run, row: dict[str, float], traces: int, hit: int) -> Finding:
     first, *more = longest(gpu_rows(run).filter(mine))
     hidden = row["overlap_ns"] / row["communication_ns"]
     return trace_exposed_communication.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"{percent(row['lost'])} of the traced time is communication and nothing is computed{on_rank(row)}",
-        because=f"collectives take {ms(row['communication_ns'])} of {ms(row['span_ns'])}, "
+        f"{percent(row['lost'])} of the traced time is communication and nothing is computed{on_rank(row)}",
+        f"collectives take {ms(row['communication_ns'])} of {ms(row['span_ns'])}, "
         f"{percent(hidden)} of it under computation" + (f"; seen in {hit} of {traces} traces" if traces > 1 else ""),
-        evidence=(
+        proof(
             span_evidence(first, f"{quoted(first['name'])} ran {ms(first['dur_ns'])}"),
-            *(span_evidence(r, f"ran {ms(r['dur_ns'])}", EvidenceRole.RELATED) for r in more),
+            *(span_evidence(r, f"ran {ms(r['dur_ns'])}") for r in more),
         ),
-        onset=Onset(step=first["step"], t_ns=first["start_ns"], rank=first["rank"]),
-        cause="communication",
+        onset_at(first),
         numbers={"exposed_share": row["lost"], "overlap_share": hidden, "exposed_s": row["exposed_ns"] / 1e9},
-        likely=("a rank that comes late to the collectives", "slow or shared links between nodes", "no overlap"),
-        next=("compare the ranks: forensics kernels TRACE_DIR --per-rank",),
     )

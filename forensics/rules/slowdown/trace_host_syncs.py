@@ -43,7 +43,6 @@ Not this: one wait at the end of the step
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,10 +52,8 @@ from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gaps import SYNC, idle_causes
 from forensics.analyses.traces.steps import steps
 from forensics.analyses.traces.syncs import sync_calls
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, onset_at, proof, rule
 from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
-from forensics.store.run import Run
 
 _SITES = 3
 
@@ -70,8 +67,8 @@ class Syncs:
     wait_share: float = 0.05
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=Syncs)
-def trace_host_syncs(run: Run, cfg: Syncs) -> Iterator[Finding]:
+@rule("slowdown", needs=("spans",), config=Syncs, confidence="medium", cause="host_sync")
+def trace_host_syncs(run: Run, cfg: Syncs) -> Findings:
     """Find the trace whose host waits for the device most."""
     calls = sync_calls(run).filter(pl.col("waits"))
     if calls.is_empty():
@@ -110,23 +107,13 @@ def _finding(calls: pl.DataFrame, row: dict[str, Any], *, serious: bool) -> Find
     first, *more = longest(calls)
     each = "" if row["each"] is None else f", {row['each']:.1f} a step"
     return trace_host_syncs.finding(
-        severity=Severity.WARNING if serious else Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"the host waits for the device {row['calls']} times within the trace{each}; the device is idle "
+        f"the host waits for the device {row['calls']} times within the trace{each}; the device is idle "
         f"{percent(row['lost'])} of the time after such waits{on_rank(row)}",
-        because=f"the waits take {ms(row['wait_ns'])}; called from {named}",
-        evidence=(
-            span_evidence(first, _quote(first)),
-            *(span_evidence(r, _quote(r), EvidenceRole.RELATED) for r in more),
-        ),
-        onset=Onset(step=first["step"], t_ns=first["start_ns"], rank=first["rank"]),
-        cause="host_sync",
+        f"the waits take {ms(row['wait_ns'])}; called from {named}",
+        proof(span_evidence(first, _quote(first)), *(span_evidence(r, _quote(r)) for r in more)),
+        onset_at(first),
+        severity="warning" if serious else "info",
         numbers={"idle_share": row["lost"], "calls": row["calls"], "wait_s": row["wait_ns"] / 1e9},
-        likely=(".item(), .cpu() or print of a tensor in the loop", "copies from or to memory that is not pinned"),
-        next=(
-            "log every N steps and keep running sums on the device",
-            "copy with non_blocking=True from pinned memory",
-        ),
     )
 
 

@@ -59,7 +59,6 @@ Not this: short kernels that were queued in time
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -67,10 +66,8 @@ import polars as pl
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gaps import HOST, idle_causes, idle_gaps
 from forensics.analyses.traces.gpu import gpu_rows
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, onset_at, proof, rule
 from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
-from forensics.store.run import Run
 
 _MOST_OF_IDLE = 0.5
 
@@ -90,8 +87,8 @@ class LaunchBound:
     many: int = 100
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=LaunchBound)
-def trace_launch_bound(run: Run, cfg: LaunchBound) -> Iterator[Finding]:
+@rule("slowdown", needs=("spans",), config=LaunchBound, severity="warning", cause="launch_bound")
+def trace_launch_bound(run: Run, cfg: LaunchBound) -> Findings:
     """Find the trace in which late launches cost most."""
     host = idle_causes(run).filter(pl.col("cause") == HOST).select("source", "gaps", host_ns="time_ns")
     kernels = gpu_rows(run).filter(pl.col("category") == "kernel")
@@ -115,19 +112,15 @@ def _finding(run: Run, row: dict[str, float], cfg: LaunchBound) -> Finding:
     gaps = idle_gaps(run).filter((pl.col("source") == row["source"]) & (pl.col("cause") == HOST))
     first, *more = longest(gaps)
     return trace_launch_bound.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM if row["kernels"] >= cfg.many else Confidence.LOW,
-        title=f"the device waits for launches {percent(row['lost'])} of the traced time{on_rank(row)}; "
+        f"the device waits for launches {percent(row['lost'])} of the traced time{on_rank(row)}; "
         f"{percent(row['short'])} of its {row['kernels']:,} kernels run below {cfg.short_us:g} µs",
-        because=f"{row['gaps']:,} gaps of {ms(row['host_ns'])} in sum end with a kernel launched only after the gap "
+        f"{row['gaps']:,} gaps of {ms(row['host_ns'])} in sum end with a kernel launched only after the gap "
         f"began; the median kernel runs {row['median_ns'] / 1000:.1f} µs",
-        evidence=(
+        proof(
             span_evidence(first, f"launched late, after {ms(first['dur_ns'])} without work: {quoted(first['name'])}"),
-            *(span_evidence(r, f"after {ms(r['dur_ns'])} without work", EvidenceRole.RELATED) for r in more),
+            *(span_evidence(r, f"after {ms(r['dur_ns'])} without work") for r in more),
         ),
-        onset=Onset(step=first["step"], t_ns=first["start_ns"], rank=first["rank"]),
-        cause="launch_bound",
+        onset_at(first),
+        confidence="medium" if row["kernels"] >= cfg.many else "low",
         numbers={"lost_share": row["lost"], "short_share": row["short"], "kernels": row["kernels"]},
-        likely=("many small operations from Python, or lost fusion", "a profiler with stacks, which slows the host"),
-        next=("try torch.compile, CUDA graphs, a fused optimizer or a larger batch",),
     )

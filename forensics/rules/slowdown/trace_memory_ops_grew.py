@@ -38,17 +38,14 @@ Not this: the same share in both
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.analyses.traces.gpu import MEMORY
 from forensics.analyses.traces.windows import window_pairs
-from forensics.model import Finding, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Findings, Run, rule
 from forensics.rules.slowdown._trace_growth import Growth, finding, most_grown
-from forensics.store.run import Run
 
 _GROWTH = Growth(
     rule="SLO016",
@@ -72,8 +69,8 @@ class MemoryOpsGrew:
     least: float = 0.01
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=MemoryOpsGrew)
-def trace_memory_ops_grew(run: Run, cfg: MemoryOpsGrew) -> Iterator[Finding]:
+@rule("slowdown", needs=("spans",), config=MemoryOpsGrew)
+def trace_memory_ops_grew(run: Run, cfg: MemoryOpsGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
     before, after = pl.col("memory_share_first"), pl.col("memory_share_last")
     more = (pl.col("memory_each_last") >= cfg.count_ratio * pl.col("memory_each_first")).fill_null(value=False)

@@ -38,16 +38,13 @@ Not this: the same share in both
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.analyses.traces.windows import is_other, window_pairs
-from forensics.model import Finding, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Findings, Run, rule
 from forensics.rules.slowdown._trace_growth import Growth, finding, most_grown
-from forensics.store.run import Run
 
 _GROWTH = Growth(
     rule="SLO017",
@@ -67,8 +64,8 @@ class OtherKernelsGrew:
     count_ratio: float = 1.5
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=OtherKernelsGrew)
-def trace_other_kernels_grew(run: Run, cfg: OtherKernelsGrew) -> Iterator[Finding]:
+@rule("slowdown", needs=("spans",), config=OtherKernelsGrew)
+def trace_other_kernels_grew(run: Run, cfg: OtherKernelsGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
     before, after = pl.col("other_share_first"), pl.col("other_share_last")
     more = (pl.col("other_each_last") >= cfg.count_ratio * pl.col("other_each_first")).fill_null(value=False)

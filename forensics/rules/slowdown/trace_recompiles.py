@@ -35,16 +35,13 @@ Not this: compiled once
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.analyses.traces.compiles import compile_rows, compile_share
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Findings, Run, onset_at, proof, rule
 from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
-from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +52,8 @@ class Recompiles:
     share: float = 0.05
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=Recompiles)
-def trace_recompiles(run: Run, cfg: Recompiles) -> Iterator[Finding]:
+@rule("slowdown", needs=("spans",), config=Recompiles, severity="warning", confidence="medium", cause="recompiles")
+def trace_recompiles(run: Run, cfg: Recompiles) -> Findings:
     """Find the trace that compiles most."""
     found = compile_share(run).filter(pl.col("steps") >= cfg.steps, pl.col("share") >= cfg.share)
     if found.is_empty():
@@ -65,21 +62,12 @@ def trace_recompiles(run: Run, cfg: Recompiles) -> Iterator[Finding]:
     rows = compile_rows(run).filter((pl.col("source") == row["source"]) & pl.col("step").is_not_null())
     first = rows.sort("start_ns").row(0, named=True)
     yield trace_recompiles.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"{row['steps']} traced steps compile, which takes {percent(row['share'])} of the steps' "
-        f"time{on_rank(row)}",
-        because=f"{row['count']} rows of the compiler, {ms(row['time_ns'])} in {row['steps']} different steps",
-        evidence=(
+        f"{row['steps']} traced steps compile, which takes {percent(row['share'])} of the steps' time{on_rank(row)}",
+        f"{row['count']} rows of the compiler, {ms(row['time_ns'])} in {row['steps']} different steps",
+        proof(
             span_evidence(first, f"{quoted(first['name'])} ran {ms(first['dur_ns'])}"),
-            *(
-                span_evidence(r, f"{quoted(r['name'])} ran {ms(r['dur_ns'])}", EvidenceRole.RELATED)
-                for r in longest(rows, 2)
-            ),
+            *(span_evidence(r, f"{quoted(r['name'])} ran {ms(r['dur_ns'])}") for r in longest(rows, 2)),
         ),
-        onset=Onset(step=first["step"], t_ns=first["start_ns"], rank=first["rank"]),
-        cause="recompiles",
+        onset_at(first),
         numbers={"share": row["share"], "steps": row["steps"], "compile_s": row["time_ns"] / 1e9},
-        likely=("shapes that change from step to step", "a Python value that is compiled in as a constant"),
-        next=("run a few steps with TORCH_LOGS=recompiles", "pad the shapes, or mark them dynamic"),
     )

@@ -54,17 +54,14 @@ Not this: each rank is late once
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.ranks import arrivals, waits
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 from forensics.rules.slowdown._trace_kit import ms, percent, quoted, span_evidence
-from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +73,8 @@ class Straggler:
     lost_share: float = 0.05
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("spans",), config=Straggler)
-def trace_straggler(run: Run, cfg: Straggler) -> Iterator[Finding]:
+@rule("slowdown", needs=("spans",), config=Straggler, severity="warning", cause="straggler")
+def trace_straggler(run: Run, cfg: Straggler) -> Findings:
     """Name the rank for which the others wait."""
     found = waits(run)
     if found.is_empty():
@@ -99,25 +96,21 @@ def _finding(run: Run, late: dict[str, float], found: pl.DataFrame, lost: float)
     own = waited.filter((pl.col("rank") == rank) & (pl.col("key") == victim["key"])).row(0, named=True)
     total = int(found.filter(pl.col("rank") != rank)["wait_ns"].sum())
     return trace_straggler.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM if late["chance"] > 1e-4 else Confidence.HIGH,
-        title=f"rank {rank} comes last to {late['last']} of {late['collectives']} collectives; "
+        f"rank {rank} comes last to {late['last']} of {late['collectives']} collectives; "
         f"the others wait {percent(lost)} of the traced time (median)",
-        because=f"it waits {ms(late['wait_ns'])} itself, the other {found.height - 1} ranks {ms(total)} together; "
+        f"it waits {ms(late['wait_ns'])} itself, the other {found.height - 1} ranks {ms(total)} together; "
         f"by chance some rank would come last so often with a probability of {late['chance']:.2g}",
-        evidence=(
+        proof(
             span_evidence(own, f"rank {rank} arrived last and was in {quoted(own['name'])} for {ms(own['dur_ns'])}"),
-            span_evidence(victim, f"rank {victim['rank']} waited {ms(victim['wait_ns'])} for it", EvidenceRole.RELATED),
+            span_evidence(victim, f"rank {victim['rank']} waited {ms(victim['wait_ns'])} for it"),
         ),
-        onset=Onset(t_ns=own["start_ns"], rank=rank),
+        Onset(t_ns=own["start_ns"], rank=rank),
+        confidence="medium" if late["chance"] > 1e-4 else "high",
         culprits=(rank,),
-        cause="straggler",
         numbers={
             "last": late["last"],
             "collectives": late["collectives"],
             "lost_share": lost,
             "chance": late["chance"],
         },
-        likely=("a slow device or host of that rank", "more work on that rank, such as longer sequences"),
-        next=(f"compare rank {rank} with its neighbours: clocks, temperatures, data loading, kernel times",),
     )

@@ -40,16 +40,12 @@ Not this: three single slow records
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.pace.account import Paced, paced
 from forensics.analyses.pace.change import Change
-from forensics.case.evidence import number
-from forensics.model import Causal, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, number, rule
 from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of
-from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +56,14 @@ class Temporary:
     z: float = 8.0
 
 
-@rule(shape=Shape.SLOWDOWN, needs=("metrics", "checkpoints", "progress"), config=Temporary)
-def temporary_slowdown(run: Run, cfg: Temporary) -> Iterator[Finding]:
+@rule(
+    "slowdown",
+    needs=("metrics", "checkpoints", "progress"),
+    config=Temporary,
+    cause="temporary_slowdown",
+    causal="context",
+)
+def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
     """Find the slow stretch that ended and cost most of the time."""
     found = [(p, p.change) for p in paced(run) if p.change is not None and p.change.kind == "transient"]
     if found:
@@ -72,20 +74,12 @@ def _finding(one: Paced, change: Change, cfg: Temporary) -> Finding:
     lost = one.lost(change)
     last = one.at(min(change.end, len(one.steady) - 1))
     return temporary_slowdown.finding(
-        severity=Severity.WARNING if lost >= cfg.lost and change.z >= cfg.z else Severity.INFO,
-        confidence=confidence_of(one, change),
-        title=f"seconds per {one.clock.unit} rose to {change.ratio:.2f} times from step {one.at(change.first)} "
+        f"seconds per {one.clock.unit} rose to {change.ratio:.2f} times from step {one.at(change.first)} "
         f"to step {last}, then came back",
-        because=measured(one, change),
-        evidence=evidence_of(one, change),
-        onset=onset_of(one, change),
-        cause="temporary_slowdown",
-        causal=Causal.CONTEXT,
+        measured(one, change),
+        evidence_of(one, change),
+        onset_of(one, change),
+        severity="warning" if lost >= cfg.lost and change.z >= cfg.z else "info",
+        confidence=confidence_of(one, change),
         numbers={"before_s": number(change.before), "ratio": change.ratio, "end_step": last, "lost": lost},
-        likely=(
-            "another job on the host or the storage",
-            "a device that was hot for a while",
-            "a slow part of the data",
-        ),
-        next=("look at what else ran on the hosts between these steps",),
     )

@@ -31,7 +31,6 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from forensics.case.errors.failures import standing
@@ -40,10 +39,8 @@ from forensics.case.errors.launchers import last_end
 from forensics.case.errors.timeline import in_order
 from forensics.case.last_steps import last_step
 from forensics.knowledge.signals import is_asked
-from forensics.model import Confidence, Evidence, Finding, Locator, Onset, Severity, Shape
-from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, short, when, who
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, rule
 
 _SIGNAL = "a signal from outside"
 _TERMINATION = "external_termination"
@@ -51,8 +48,8 @@ _TERMINATION = "external_termination"
 _PLAIN = "cancelled"
 
 
-@rule(shape=Shape.STOPPED, needs=("events", "metrics"))
-def external_stop(run: Run) -> Iterator[Finding]:
+@rule("stopped", needs=("events", "metrics"), severity="error")
+def external_stop(run: Run) -> Findings:
     """Find the first stop from outside that ended the run."""
     found = in_order(f for f in standing(run) if f.weight == Weight.STOP)
     if not found:
@@ -65,19 +62,17 @@ def external_stop(run: Run) -> Iterator[Finding]:
     words = sender_of(telling.code, telling.cause)
     cause, words = (telling.cause, words) if words else (_TERMINATION, _SIGNAL)
     yield external_stop.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.HIGH,
-        title=f"the run was stopped by {words}{when(onset)}: {short(first.quote)}",
-        because="the program, its launcher or the scheduler says so, and no later step was logged",
-        evidence=evidence_of(found),
-        onset=onset,
+        f"the run was stopped by {words}{when(onset)}: {short(first.quote)}",
+        "the program, its launcher or the scheduler says so, and no later step was logged",
+        evidence_of(found),
+        onset,
+        confidence="high",
         cause=cause,
         numbers={"messages": len(found)},
-        next=("resume from the last checkpoint",),
     )
 
 
-def _first_asked(run: Run) -> Iterator[Finding]:
+def _first_asked(run: Run) -> Findings:
     """A worker that a signal asked to end before any other failed; its launcher sends it to those that are left."""
     end = last_end(run)
     if end is None or not is_asked(end.code) or any(f.weight > Weight.WRAPPER for f in standing(run)):
@@ -86,14 +81,12 @@ def _first_asked(run: Run) -> Iterator[Finding]:
     onset = Onset(step=step, t_ns=end.t_ns, rank=end.rank, step_lo=step)
     where = Locator(line=end.line)
     yield external_stop.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.MEDIUM,
-        title=f"{who(end.rank)} was stopped by {_SIGNAL}{when(onset)}: {short(end.quote)}",
-        because="the launcher saw it end by that signal before any other, and nothing else failed",
-        evidence=(Evidence(end.source, where, end.quote.strip(), rank=end.rank, t_ns=end.t_ns, name=end.name),),
-        onset=onset,
+        f"{who(end.rank)} was stopped by {_SIGNAL}{when(onset)}: {short(end.quote)}",
+        "the launcher saw it end by that signal before any other, and nothing else failed",
+        (Evidence(end.source, where, end.quote.strip(), rank=end.rank, t_ns=end.t_ns, name=end.name),),
+        onset,
+        confidence="medium",
         culprits=() if end.rank is None else (end.rank,),
         cause=_TERMINATION,
         numbers={"exit_code": end.code},
-        next=("resume from the last checkpoint",),
     )

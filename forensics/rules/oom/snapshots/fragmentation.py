@@ -49,18 +49,12 @@ Not this: whole segments are free
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.snapshots.per_device import Snapshot, snapshots
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, evidence, ranks, state_quote
-from forensics.store.run import Run
-
-_EXPAND = "run with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (it is off)"
-_PAD = "use fewer different sizes: pad sequences to a few lengths, keep the batch size at evaluation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +68,8 @@ class Pieces:
     least: int = 64 << 20
 
 
-@rule(shape=Shape.OOM, needs=NEEDS, config=Pieces)
-def snapshot_fragmentation(run: Run, cfg: Pieces) -> Iterator[Finding]:
+@rule("oom", needs=NEEDS, config=Pieces, cause="fragmentation")
+def snapshot_fragmentation(run: Run, cfg: Pieces) -> Findings:
     """Report the most fragmented device of the run's snapshots."""
     found = [
         one
@@ -98,15 +92,14 @@ def _finding(one: Snapshot) -> Finding:
     fatal = _would_fit(one)
     asked = "" if one.oom is None else f"; {size(one.oom.asked_bytes)} were asked for when memory ran out"
     return snapshot_fragmentation.finding(
-        severity=Severity.WARNING if fatal else Severity.INFO,
-        confidence=Confidence.HIGH if fatal else Confidence.MEDIUM,
-        title=f"{size(one.unreleasable_bytes)} ({one.fragmentation:.0%}) of reserved memory are free in pieces that "
+        f"{size(one.unreleasable_bytes)} ({one.fragmentation:.0%}) of reserved memory are free in pieces that "
         "cannot be given back",
-        because=f"the largest piece is {size(one.largest_piece_bytes)}; {state_quote(one)}{asked}",
-        evidence=(evidence(one, state_quote(one), value=one.fragmentation),),
+        f"the largest piece is {size(one.largest_piece_bytes)}; {state_quote(one)}{asked}",
+        (evidence(one, state_quote(one), value=one.fragmentation),),
+        severity="warning" if fatal else "info",
+        confidence="high" if fatal else "medium",
         culprits=ranks(one),
-        cause="fragmentation",
-        causal=Causal.ROOT if fatal else Causal.CONTEXT,
+        causal="root" if fatal else "context",
         numbers={
             "unreleasable_bytes": one.unreleasable_bytes,
             "largest_piece_bytes": one.largest_piece_bytes,
@@ -114,9 +107,4 @@ def _finding(one: Snapshot) -> Finding:
             "fragmentation": one.fragmentation,
             "scatter": one.scatter,
         },
-        likely=(
-            "many different sizes, such as unpadded lengths",
-            "small long-lived tensors among large short-lived ones",
-        ),
-        next=(_EXPAND, _PAD) if one.expandable is False else (_PAD,),
     )

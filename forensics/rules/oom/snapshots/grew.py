@@ -70,16 +70,14 @@ Not this: it comes and goes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from forensics.analyses.snapshots.per_device import Snapshot, Stack, grown, site_of, snapshots
-from forensics.model import Confidence, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short, state_quote
-from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +89,8 @@ class Growing:
     share: float = 0.25
 
 
-@rule(shape=Shape.OOM, needs=NEEDS, config=Growing)
-def snapshot_grew(run: Run, cfg: Growing) -> Iterator[Finding]:
+@rule("oom", needs=NEEDS, config=Growing, severity="warning", cause="leak")
+def snapshot_grew(run: Run, cfg: Growing) -> Findings:
     """Name the stack that grew most over the snapshots of a device."""
     found = [hit for row in _rows(snapshots(run)) if len(row) >= cfg.fewest and (hit := _grew(row, cfg)) is not None]
     if found:
@@ -131,17 +129,14 @@ def _grew(row: Sequence[Snapshot], cfg: Growing) -> tuple[Sequence[Snapshot], St
 def _finding(row: Sequence[Snapshot], stack: Stack, rise: int) -> Finding:
     last = row[-1]
     return snapshot_grew.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.HIGH if len(row) >= 5 else Confidence.MEDIUM,
-        title=f"what {short(site_of(stack))} holds grew by {size(rise)} over {len(row)} snapshots",
-        because=f"it rose from each snapshot of device {last.device} to the next",
-        evidence=(
+        f"what {short(site_of(stack))} holds grew by {size(rise)} over {len(row)} snapshots",
+        f"it rose from each snapshot of device {last.device} to the next",
+        (
             evidence(last, f"{size(rise)} more than in {row[0].source}: {chain(stack)}", value=rise),
             evidence(row[0], state_quote(row[0]), related=True),
         ),
+        confidence="high" if len(row) >= 5 else "medium",
         culprits=ranks(last),
-        cause="leak",
         numbers={"bytes": rise, "snapshots": len(row), "site": site_of(stack)},
-        likely=("tensors that something keeps from step to step", "a cache without a bound"),
         next=(f"forensics memory {row[0].source} {last.source}",),
     )

@@ -92,21 +92,12 @@ Not this: weights, made once
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.snapshots.per_device import Leak, Snapshot, snapshots
-from forensics.model import Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short
-from forensics.store.run import Run
-
-_LIKELY = (
-    "tensors kept in a list or a dict, such as losses or outputs without .detach() or .item()",
-    "a graph that is kept alive by a hook, a closure or retain_graph",
-    "a cache without a bound",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +111,8 @@ class Piling:
     share: float = 0.01
 
 
-@rule(shape=Shape.OOM, needs=NEEDS, config=Piling)
-def snapshot_leak(run: Run, cfg: Piling) -> Iterator[Finding]:
+@rule("oom", needs=NEEDS, config=Piling, cause="leak")
+def snapshot_leak(run: Run, cfg: Piling) -> Findings:
     """Name the worst leak site of each snapshot, the largest first, each site once."""
     seen: set[str] = set()
     found = [(one, leak) for one in snapshots(run) for leak in one.leaks[:1] if _counts(one, leak, cfg)]
@@ -139,21 +130,20 @@ def _finding(one: Snapshot, leak: Leak) -> Finding:
     step = "" if leak.per_step is None else f", about {size(leak.per_step)} each step"
     period = "" if not leak.period or leak.period < 1.5 else f", every {leak.period:.0f} steps"
     return snapshot_leak.finding(
-        severity=Severity.ERROR if one.ooms else Severity.WARNING,
-        confidence=leak.confidence,
-        title=f"{short(leak.site)} keeps {size(leak.bytes)} in {leak.count} allocations{step}{period}",
-        because=f"none of them was given back; they were made in {leak.spread:.0%} of the tenths of a recording of "
+        f"{short(leak.site)} keeps {size(leak.bytes)} in {leak.count} allocations{step}{period}",
+        f"none of them was given back; they were made in {leak.spread:.0%} of the tenths of a recording of "
         f"{leak.steps} {'repetitions' if leak.per_step is None else 'steps'}, in a straight line"
         f" (r = {leak.linearity:.3f})",
-        evidence=(
+        (
             evidence(one, f"first of {leak.count} allocations that stay: {chain(leak.stack)}", seq=leak.seq),
             *(
                 evidence(one, f"next: {size(other.bytes)} at {chain(other.stack)}", seq=other.seq, related=True)
                 for other in one.leaks[1:4]
             ),
         ),
+        severity="error" if one.ooms else "warning",
+        confidence=leak.confidence,
         culprits=ranks(one),
-        cause="leak",
         numbers={
             "bytes": leak.bytes,
             "count": leak.count,
@@ -162,6 +152,5 @@ def _finding(one: Snapshot, leak: Leak) -> Finding:
             "linearity": leak.linearity,
             "site": leak.site,
         },
-        likely=_LIKELY,
         next=(f"look at what {short(leak.site)} makes, and who keeps it after the step",),
     )

@@ -49,15 +49,12 @@ Not this: no such event
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.snapshots.per_device import Oom, Snapshot, site_of, snapshots
-from forensics.model import Confidence, Finding, Onset, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short, state_quote
-from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +65,8 @@ class AtTheEnd:
     holders: int = 3
 
 
-@rule(shape=Shape.OOM, needs=NEEDS, config=AtTheEnd)
-def snapshot_oom(run: Run, cfg: AtTheEnd) -> Iterator[Finding]:
+@rule("oom", needs=NEEDS, config=AtTheEnd, severity="error", cause="gpu_out_of_memory")
+def snapshot_oom(run: Run, cfg: AtTheEnd) -> Findings:
     """Report the earliest fatal out-of-memory event among the snapshots."""
     found = [(one, one.oom) for one in snapshots(run) if one.oom is not None and one.oom.events_after <= cfg.after]
     if found:
@@ -82,17 +79,15 @@ def _finding(one: Snapshot, oom: Oom, cfg: AtTheEnd, devices: int) -> Finding:
     where = f" at {short(site_of(oom.stack))}" if oom.stack else ""
     holders = one.live_by_stack[: cfg.holders]
     return snapshot_oom.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.HIGH if one.trusted else Confidence.MEDIUM,
-        title=f"device {one.device} ran out of memory: {size(oom.asked_bytes)} asked for{free}{where}",
-        because=f"the allocator recorded it, and only {oom.events_after} events follow; {state_quote(one)}",
-        evidence=(
+        f"device {one.device} ran out of memory: {size(oom.asked_bytes)} asked for{free}{where}",
+        f"the allocator recorded it, and only {oom.events_after} events follow; {state_quote(one)}",
+        (
             evidence(one, f"oom: {size(oom.asked_bytes)} for {chain(oom.stack)}", seq=oom.seq, value=oom.asked_bytes),
             *(evidence(one, f"{size(h.bytes)} held by {chain(h.stack)} ({h.category})", related=True) for h in holders),
         ),
-        onset=Onset(t_ns=oom.t_ns, rank=one.rank),
+        Onset(t_ns=oom.t_ns, rank=one.rank),
+        confidence="high" if one.trusted else "medium",
         culprits=ranks(one),
-        cause="gpu_out_of_memory",
         numbers={
             "asked_bytes": oom.asked_bytes,
             "free_bytes": -1 if oom.free_bytes is None else oom.free_bytes,
@@ -100,6 +95,5 @@ def _finding(one: Snapshot, oom: Oom, cfg: AtTheEnd, devices: int) -> Finding:
             "reserved_bytes": one.reserved_bytes,
             "devices": devices,
         },
-        likely=("the batch, the sequence or an evaluation needs more than is free", "something that piled up before"),
         next=("forensics memory on the snapshot shows who holds what at the peak",),
     )

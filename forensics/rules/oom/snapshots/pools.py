@@ -40,15 +40,12 @@ Not this: free memory of the default pool
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.snapshots.per_device import Snapshot, snapshots
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, evidence, ranks, state_quote
-from forensics.store.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +55,8 @@ class Private:
     share: float = 0.15
 
 
-@rule(shape=Shape.OOM, needs=NEEDS, config=Private)
-def snapshot_pools(run: Run, cfg: Private) -> Iterator[Finding]:
+@rule("oom", needs=NEEDS, config=Private, severity="info", confidence="medium", cause="private_pools", causal="context")
+def snapshot_pools(run: Run, cfg: Private) -> Findings:
     """Report the device whose private pools keep most."""
     found = [one for one in snapshots(run) if _idle(one) > cfg.share * max(one.reserved_bytes, 1)]
     if found:
@@ -74,15 +71,9 @@ def _finding(one: Snapshot) -> Finding:
     private = [pool for pool in one.pools if pool.pool != (0, 0)]
     idle = _idle(one)
     return snapshot_pools.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.MEDIUM,
-        title=f"{len(private)} private pools keep {size(idle)} of {size(one.reserved_bytes)} without allocations in it",
-        because="memory of a private pool serves no other allocation, and emptying the cache does not free it",
-        evidence=(evidence(one, state_quote(one), value=idle),),
+        f"{len(private)} private pools keep {size(idle)} of {size(one.reserved_bytes)} without allocations in it",
+        "memory of a private pool serves no other allocation, and emptying the cache does not free it",
+        (evidence(one, state_quote(one), value=idle),),
         culprits=ranks(one),
-        cause="private_pools",
-        causal=Causal.CONTEXT,
         numbers={"pools": len(private), "idle_bytes": idle, "reserved_bytes": one.reserved_bytes},
-        likely=("CUDA graphs captured for many shapes, each with a pool of its own",),
-        next=("capture the largest shape first, and share one pool between graphs",),
     )

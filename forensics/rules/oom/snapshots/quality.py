@@ -45,18 +45,11 @@ Not this: a recording with stacks from the beginning
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forensics.analyses.snapshots.per_device import Snapshot, snapshots
-from forensics.model import Causal, Confidence, Finding, Severity, Shape
-from forensics.registry import rule
+from forensics.rules.kit import Finding, Findings, Run, rule
 from forensics.rules.oom.snapshots._shared import NEEDS, evidence, ranks, state_quote
-from forensics.store.run import Run
-
-_RECORD = (
-    "torch.cuda.memory._record_memory_history(max_entries=1_000_000) before the model is built, dump after some steps"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +59,8 @@ class Hidden:
     older: float = 0.5
 
 
-@rule(shape=Shape.OOM, needs=NEEDS, config=Hidden)
-def snapshot_quality(run: Run, cfg: Hidden) -> Iterator[Finding]:
+@rule("oom", needs=NEEDS, config=Hidden, severity="info", confidence="high", cause="snapshot_quality", causal="context")
+def snapshot_quality(run: Run, cfg: Hidden) -> Findings:
     """Report each kind of gap once, with the first snapshot that has it and how many do."""
     found: dict[str, list[Snapshot]] = {}
     for one in snapshots(run):
@@ -93,15 +86,9 @@ def _finding(kind: str, row: list[Snapshot]) -> Finding:
     one = row[0]
     many = "" if len(row) == 1 else f" (and {len(row) - 1} more)"
     return snapshot_quality.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.HIGH,
-        title=f"the memory snapshot of device {one.device} {kind}{many}",
-        because="; ".join(one.notes) or state_quote(one),
-        evidence=(evidence(one, state_quote(one)),),
+        f"the memory snapshot of device {one.device} {kind}{many}",
+        "; ".join(one.notes) or state_quote(one),
+        (evidence(one, state_quote(one)),),
         culprits=ranks(one),
-        cause="snapshot_quality",
-        causal=Causal.CONTEXT,
         numbers={"snapshots": len(row), "events": one.events},
-        likely=("the history was switched on late, without stacks, or together with the snapshot",),
-        next=(_RECORD,),
     )
