@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from forensics.analyses.evals.results import Row, members_of, settings_of
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, rule
+from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, proof, rule
 
 _SHOWN = 3
 
@@ -50,10 +50,7 @@ def limited(run: Run) -> Findings:
     yield limited.finding(
         f"{rows[0]['task']} was evaluated on {rows[0]['n'] or '?'} of {whole} documents (limit {limit})",
         "the first documents of a task are no sample of it",
-        tuple(
-            result_evidence(row, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
-            for n, row in enumerate(rows[:_SHOWN])
-        ),
+        proof(*map(result_evidence, rows[:_SHOWN])),
         Onset(step=rows[0]["step"]),
         numbers={"tasks": len(rows), "documents": rows[0]["n"] or 0},
     )

@@ -34,7 +34,7 @@ import polars as pl
 
 from forensics.analyses.evals.results import members_of
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, rule
+from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, proof, rule
 
 _SHOWN = 5
 
@@ -51,10 +51,7 @@ def not_a_number(run: Run) -> Findings:
     yield not_a_number.finding(
         f"{name_of(first)} is {first['value']}" + (f", and {len(bad) - 1} more scores" if len(bad) > 1 else ""),
         "a score that is no number says that nothing, or nothing finite, was scored",
-        tuple(
-            result_evidence(row, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
-            for n, row in enumerate(bad[:_SHOWN])
-        ),
+        proof(*map(result_evidence, bad[:_SHOWN])),
         Onset(step=first["step"]),
         numbers={"scores": len(bad)},
     )

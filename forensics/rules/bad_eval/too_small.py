@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from forensics.analyses.evals.results import Row, courses, error_of, members_of
 from forensics.formats.evals.scores import is_share
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, rule
+from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, proof, rule
 
 _SHOWN = 3
 
@@ -65,10 +65,7 @@ def too_small(run: Run, cfg: Config) -> Findings:
     yield too_small.finding(
         f"{name_of(first)} is {first['value']:.3g} ± {2 * _error(first):.2g} (95 %): too few documents",
         f"{len(wide)} scores are that uncertain",
-        tuple(
-            result_evidence(row, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
-            for n, row in enumerate(wide[:_SHOWN])
-        ),
+        proof(*map(result_evidence, wide[:_SHOWN])),
         Onset(step=first["step"]),
         numbers={"scores": len(wide), "stderr": _error(first)},
     )

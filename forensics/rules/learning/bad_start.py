@@ -45,6 +45,7 @@ from math import log
 from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.objective import reinforced
 from forensics.case.curves.loss import Curve, curves
+from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import (
     Evidence,
     Finding,
@@ -65,8 +66,8 @@ class Start:
 
     steps: int = 10
     above: float = 1.5
-    norm_low: float = 1e-4
-    norm_high: float = 1000.0
+    norm_low: float = range_of("first_grad_norm").lo
+    norm_high: float = range_of("first_grad_norm").hi
 
 
 @rule(

@@ -42,6 +42,7 @@ from forensics.analyses.learning.lr_config import Said, adapter_of, configured
 from forensics.analyses.learning.lr_schedule import schedule_of
 from forensics.analyses.learning.objective import reinforced
 from forensics.case.curves.loss import curves
+from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Evidence, Finding, Findings, Run, fact_evidence, metric_evidence, number, rule
 
 
@@ -49,11 +50,11 @@ from forensics.rules.kit import Evidence, Finding, Findings, Run, fact_evidence,
 class Usual:
     """Usual ranges of adapter training, from the practice of common recipes."""
 
-    lr_low: float = 1e-5
-    lr_high: float = 1e-3
-    decay: float = 0.1
-    loss_low: float = 0.05
-    loss_high: float = 3.0
+    lr_low: float = range_of("adapter_lr").lo
+    lr_high: float = range_of("adapter_lr").hi
+    decay: float = range_of("adapter_weight_decay").hi
+    loss_low: float = range_of("adapter_loss").lo
+    loss_high: float = range_of("adapter_loss").hi
     records: int = 20
 
 

@@ -40,6 +40,7 @@ import polars as pl
 
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
+from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Findings, Run, at_step, metric_evidence, number, onset_at, rule
 
 
@@ -47,7 +48,7 @@ from forensics.rules.kit import Findings, Run, at_step, metric_evidence, number,
 class Limit:
     """The norm that is too large, and the records before the onset that are looked at."""
 
-    norm: float = 100.0
+    norm: float = range_of("grad_norm_unstable").hi
     records: int = 50
 
 

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import sqrt
 
-import polars as pl
-
-from forensics.analyses.rl.levels import median
-from forensics.analyses.rl.series import RlSeries
+from forensics.analyses.rl.ranges import Hit
 from forensics.case.evidence import Row, at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.rules.rl._ranges import Hit
-
-#: Standard errors by which a reward's last fifth must be above its first to have risen.
-_RISEN = 3.0
 
 
-def finding_of(
-    hit: Hit,
-    severity: Severity,
-    *,
-    cause: str,
-    note: str = "",
-    others: Iterable[Evidence] = (),
-) -> Finding:
+def finding_of(hit: Hit, severity: Severity, *, cause: str, note: str = "", others: Iterable[Evidence] = ()) -> Finding:
     """Make the finding of a hit; `note` is added to what proves it, `others` to the evidence."""
     row, start = hit.row, hit.rows.row(hit.onset, named=True)
     before = hit.rows.row(hit.onset - 1, named=True) if hit.onset else None
@@ -47,8 +32,6 @@ def finding_of(
         cause=cause,
         causal=Causal.ROOT,
         numbers={"first": hit.first, "last": hit.last, "share": round(hit.share, 4), "records": hit.rows.height},
-        likely=row.likely,
-        next=row.next,
     )
 
 
@@ -83,23 +66,3 @@ def _evidence(hit: Hit) -> tuple[Evidence, ...]:
 def evidence_at(row: Row, role: EvidenceRole = EvidenceRole.RELATED) -> Evidence:
     """Evidence of one row of a series."""
     return metric_evidence(row, role)
-
-
-def risen(rewards: Iterable[RlSeries]) -> bool | None:
-    """Whether a reward's last fifth is clearly above its first; None when no reward is long enough to tell."""
-    told: bool | None = None
-    for series in rewards:
-        values = series.finite["value"]
-        fifth = values.len() // 5
-        if fifth < 4:
-            continue
-        first, last = values.head(fifth), values.tail(fifth)
-        gain = median(last) - median(first)
-        error = max((_deviation(first) + _deviation(last)) / sqrt(fifth), 1e-9)
-        told = bool(told) or gain > _RISEN * error
-    return told
-
-
-def _deviation(values: pl.Series) -> float:
-    found = values.std()
-    return found if isinstance(found, float) else 0.0

@@ -47,10 +47,11 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.analyses.rl.levels import median, running_median
+from forensics.analyses.rl.ranges import Hit, Persistence, judge, rewards_of, risen
 from forensics.analyses.rl.series import RlSeries, rl_series
+from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Findings, Run, Severity, rule
-from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
-from forensics.rules.rl._words import finding_of, risen
+from forensics.rules.rl._words import finding_of
 
 #: A fall by this factor within this share of the run is abrupt (axolotl, GRPO training reference, expected trends).
 _FALL = 5.0
@@ -61,7 +62,7 @@ _WITHIN = 0.1
 def entropy_collapse(run: Run, cfg: Persistence) -> Findings:
     """Find an entropy that vanished."""
     every = rl_series(run, "entropy", "reward", "reward_fn")
-    rose = risen(_rewards(every))
+    rose = risen(rewards_of(every))
     words = {None: "no reward is logged", True: "the reward rose meanwhile", False: "the reward did not rise"}[rose]
     for series in every:
         if series.quantity != "entropy" or not (series.finite["value"] > 0).any():
@@ -74,13 +75,8 @@ def entropy_collapse(run: Run, cfg: Persistence) -> Findings:
         elif (sudden := _abrupt(series, cfg)) is not None:
             note = f"it fell to a fifth or less within a tenth of the run; {words}"
             yield finding_of(sudden, Severity.WARNING, cause="entropy_collapse", note=note)
-        elif hit is not None and hit.last < (hit.row.lo or 0.0):
+        elif hit is not None and hit.last < hit.row.lo:
             yield finding_of(hit, Severity.INFO, cause="entropy_low", note=words)
-
-
-def _rewards(every: tuple[RlSeries, ...]) -> list[RlSeries]:
-    total = [s for s in every if s.quantity == "reward"]
-    return total or [s for s in every if s.quantity == "reward_fn"]
 
 
 def _abrupt(series: RlSeries, cfg: Persistence) -> Hit | None:
@@ -93,7 +89,7 @@ def _abrupt(series: RlSeries, cfg: Persistence) -> Hit | None:
     fell = (medians * _FALL < medians.shift(lag)).fill_null(value=False)
     end = median(rows["value"].tail(cfg.last))
     places = fell.arg_true()
-    if not places.len() or end >= (row.lo or 0.0):
+    if not places.len() or end >= row.lo:
         return None
     at = int(places[0])
     if end > medians[at] * 2:

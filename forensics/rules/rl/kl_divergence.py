@@ -44,10 +44,11 @@ Not this:
 from __future__ import annotations
 
 from forensics.analyses.rl.levels import median, trend_of
+from forensics.analyses.rl.ranges import Hit, Persistence, judge, rewards_of, risen
 from forensics.analyses.rl.series import RlSeries, rl_series
+from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Findings, Run, Severity, rule
-from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
-from forensics.rules.rl._words import finding_of, risen
+from forensics.rules.rl._words import finding_of
 
 #: The last fifth is this many times the middle fifth (axolotl, GRPO training reference, expected trends).
 _GROWTH = 5.0
@@ -57,8 +58,7 @@ _GROWTH = 5.0
 def kl_divergence(run: Run, cfg: Persistence) -> Findings:
     """Find a KL divergence that stays large or shoots up."""
     every = rl_series(run, "kl", "kl_sequence", "reward", "reward_fn")
-    total = [s for s in every if s.quantity == "reward"]
-    rose = risen(total or [s for s in every if s.quantity == "reward_fn"])
+    rose = risen(rewards_of(every))
     for series in every:
         if series.quantity not in {"kl", "kl_sequence"}:
             continue
@@ -70,7 +70,7 @@ def kl_divergence(run: Run, cfg: Persistence) -> Findings:
         elif (shot := _shooting(series, cfg)) is not None:
             note = "the last fifth is five times the middle fifth"
             yield finding_of(shot, Severity.WARNING, cause="kl_divergence", note=note)
-        elif hit is not None and hit.last > (hit.row.hi or 0.0):
+        elif hit is not None and hit.last > hit.row.hi:
             yield finding_of(hit, Severity.INFO, cause="kl_high")
 
 
@@ -81,7 +81,7 @@ def _shooting(series: RlSeries, cfg: Persistence) -> Hit | None:
         return None
     values = rows["value"]
     middle, last = median(values.slice(2 * fifth, fifth)), median(values.tail(fifth))
-    floor = (row.hi or 0.0) if series.quantity == "kl" else 0.0
+    floor = row.hi if series.quantity == "kl" else 0.0
     trend = trend_of(values.tail(3 * fifth))
     if middle <= 0 or last < _GROWTH * middle or last <= floor or trend is None or trend.z < cfg.trend_z:
         return None

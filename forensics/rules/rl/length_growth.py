@@ -37,9 +37,10 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.analyses.rl.levels import median, together, trend_of
+from forensics.analyses.rl.ranges import Hit, Persistence, rewards_of
 from forensics.analyses.rl.series import RlSeries, rl_series
+from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, fact_evidence, rule
-from forensics.rules.rl._ranges import Hit, Persistence, range_of
 from forensics.rules.rl._words import finding_of
 
 _LIMIT_KEY = r"(?i)(?:^|[._/-])(?:max_completion_length|max_response_length|generate_max_len|response_length)$"
@@ -62,7 +63,7 @@ def length_growth(run: Run, cfg: Persistence) -> Findings:
     trend, last = trend_of(values), median(values.tail(cfg.window))
     if trend is None or limit is None or trend.tau <= _TAU or last < _SHARE * limit:
         return
-    rewards = [s for s in every if s.quantity == "reward"] or [s for s in every if s.quantity == "reward_fn"]
+    rewards = rewards_of(every)
     paid = max((together(s.finite, series.finite) for s in rewards), default=0.0)
     hacked = paid > _PAID
     note = f"the maximum is {limit:g}" + (f"; reward and length correlate by {paid:.2f}" if rewards else "")

@@ -36,9 +36,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from forensics.analyses.rl.levels import median
+from forensics.analyses.rl.ranges import Hit, Persistence, judge, rewards_of
 from forensics.analyses.rl.series import RlSeries, rl_series
+from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Findings, Run, Severity, rule
-from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of
 
 #: A mean reward from which the task is taken for solved (axolotl, GRPO training reference: rewards reach 0.3 to 0.8).
@@ -52,8 +53,7 @@ def no_advantage(run: Run, cfg: Persistence) -> Findings:
     hit = _hit(every, cfg)
     if hit is None:
         return
-    total = [s for s in every if s.quantity == "reward"]
-    rewards = total or [s for s in every if s.quantity == "reward_fn"]
+    rewards = rewards_of(every)
     solved = bool(rewards) and all(median(s.finite.tail(cfg.last)["value"]) >= _SOLVED for s in rewards)
     if solved:
         yield finding_of(hit, Severity.INFO, cause="task_exhausted", note="the reward is near one: the task is solved")

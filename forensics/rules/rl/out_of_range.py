@@ -34,10 +34,11 @@ Not this:
 
 from __future__ import annotations
 
+from forensics.analyses.rl.ranges import Persistence, judge, rewards_of, risen
 from forensics.analyses.rl.series import rl_series
+from forensics.knowledge.ranges import ranges
 from forensics.rules.kit import Findings, Run, Severity, rule
-from forensics.rules.rl._ranges import Persistence, judge, ranges
-from forensics.rules.rl._words import finding_of, risen
+from forensics.rules.rl._words import finding_of
 
 #: Quantities whose healthy range depends on the model too much for a remark short of the red flag.
 _ONLY_RED = frozenset(("grad_norm", "entropy"))
@@ -46,9 +47,9 @@ _ONLY_RED = frozenset(("grad_norm", "entropy"))
 @rule("learning", needs=("metrics",), config=Persistence)
 def out_of_range(run: Run, cfg: Persistence) -> Findings:
     """Judge each series by its rows of the table; of one quantity the first row that holds is told."""
-    rows = [r for r in ranges() if r.rule == "RLX008"]
+    rows = [r for r in ranges().values() if r.rule == "RLX008"]
     every = rl_series(run, *{r.quantity for r in rows}, "reward", "reward_fn")
-    rewards = [s for s in every if s.quantity == "reward"] or [s for s in every if s.quantity == "reward_fn"]
+    rewards = rewards_of(every)
     told: set[str] = set()
     for row in rows:
         for series in every:

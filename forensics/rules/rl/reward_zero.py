@@ -37,9 +37,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from forensics.analyses.rl.ranges import Hit, Persistence, judge
 from forensics.analyses.rl.series import RlSeries, rl_series
+from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Confidence, Findings, Run, Severity, rule
-from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of
 
 _PENALTY = ("penal", "punish", "overlong", "length", "repeti")

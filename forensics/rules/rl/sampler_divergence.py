@@ -38,10 +38,11 @@ Not this:
 
 from __future__ import annotations
 
+from forensics.analyses.rl.ranges import Persistence, judge, rewards_of, risen
 from forensics.analyses.rl.series import rl_series
+from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, metric_evidence, rule
-from forensics.rules.rl._ranges import Persistence, judge, range_of
-from forensics.rules.rl._words import finding_of, risen
+from forensics.rules.rl._words import finding_of
 
 
 @rule("learning", needs=("metrics",), config=Persistence)
@@ -52,8 +53,7 @@ def sampler_divergence(run: Run, cfg: Persistence) -> Findings:
     hits = [h for row in rows for s in every if s.quantity == row.quantity and (h := judge(s, row, cfg)) is not None]
     red = [h for h in hits if h.red]
     if red:
-        total = [s for s in every if s.quantity == "reward"]
-        rose = risen(total or [s for s in every if s.quantity == "reward_fn"])
+        rose = risen(rewards_of(every))
         worst, others = red[0], red[1:]
         error = worst.row.row == "logp_diff" and not rose
         also = [metric_evidence(h.rows.row(h.onset, named=True), EvidenceRole.RELATED) for h in others]

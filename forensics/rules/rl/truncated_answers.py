@@ -44,9 +44,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from forensics.analyses.rl.levels import median
+from forensics.analyses.rl.ranges import Hit, Persistence, judge
 from forensics.analyses.rl.series import RlSeries, rl_series
+from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, metric_evidence, rule
-from forensics.rules.rl._ranges import Hit, Persistence, judge, range_of
 from forensics.rules.rl._words import finding_of
 
 
@@ -74,7 +75,7 @@ def _biased(hit: Hit, every: tuple[RlSeries, ...], cfg: Persistence) -> tuple[fl
     """How much longer all answers are than those that end, if that is a bias."""
     length = next((s for s in every if s.quantity == "length"), None)
     ended = next((s for s in every if s.quantity == "length_terminated"), None)
-    if length is None or ended is None or hit.last <= (hit.row.hi or 0.0):
+    if length is None or ended is None or hit.last <= hit.row.hi:
         return None
     whole, stopped = (median(s.finite.tail(cfg.last)["value"]) for s in (length, ended))
     ratio = whole / stopped if stopped > 0 else 0.0

@@ -35,6 +35,7 @@ import polars as pl
 
 from forensics.case.series import metric_rows
 from forensics.case.steps import ordered
+from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 
 
@@ -42,7 +43,7 @@ from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 class Utilisation:
     """Thresholds of SLO008: a median model-FLOPs utilisation below `low` (a share of 1), over `records` at least."""
 
-    low: float = 0.15
+    low: float = range_of("mfu").lo
     records: int = 8
 
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from forensics.analyses.rl.levels import onset_of, stay_of, together, trend_of
 from forensics.analyses.rl.series import name_table, rl_series
+from forensics.knowledge.causes import causes
+from forensics.knowledge.ranges import ranges
 from forensics.model import Finding, Severity
 from forensics.registry import load
-from forensics.rules.rl._ranges import ranges
 from forensics.store.run import Run, run_of
 
 RULES = [r for r in load("rules").rules if r.id.startswith("RLX")]
@@ -53,11 +54,20 @@ def ids(run: Run) -> list[str]:
 
 
 def test_every_row_of_the_table_names_its_source_and_a_rule_that_exists() -> None:
-    rows = ranges()
-    assert len({r.row for r in rows}) == len(rows)
+    rows = [r for r in ranges().values() if r.regime == "rl"]
+    assert {r.rule for r in ranges().values()} <= {r.id for r in load("rules").rules}
     assert {r.rule for r in rows} <= {r.id for r in RULES}
     assert {r.quantity for r in rows} <= {quantity for quantity, _, _ in name_table()}
-    assert all(r.source and r.meaning and r.likely and r.next for r in rows)
+    assert all(r.source and r.meaning for r in ranges().values())
+    assert all(causes()[r.row].likely for r in rows if r.rule == "RLX008")
+
+
+@pytest.mark.parametrize(
+    ("row", "healthy"),
+    [("mfu", "at least 0.15"), ("clipped_ratio", "at most 0.3"), ("grad_norm", "0.001 to 1"), ("length_growth", "")],
+)
+def test_a_row_says_its_healthy_range_in_words(row: str, healthy: str) -> None:
+    assert ranges()[row].healthy == healthy
 
 
 @pytest.mark.parametrize(

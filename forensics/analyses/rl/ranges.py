@@ -1,15 +1,16 @@
-"""The table of healthy ranges and red flags (`ranges.tsv`, each row with its source), and how a row is judged."""
+"""Whether a series of reinforcement learning is outside its range, and since when; whether the reward rose."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+from math import sqrt
 
 import polars as pl
 
 from forensics.analyses.rl.levels import median, onset_of, running_median, spread_of, stay_of, trend_of
 from forensics.analyses.rl.series import RlSeries
+from forensics.knowledge.ranges import Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,42 +29,8 @@ class Persistence:
     trend_z: float = 4.0
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """One row of the table; `lo`, `hi` bound the healthy range and `op` with `red` is the red flag."""
-
-    row: str
-    quantity: str
-    lo: float | None
-    hi: float | None
-    op: str
-    red: float | None
-    from_step: int
-    test: str
-    rule: str
-    meaning: str
-    likely: tuple[str, ...]
-    next: tuple[str, ...]
-    source: str
-
-    def beyond(self, values: pl.Series) -> pl.Series:
-        """Which values raise the red flag."""
-        bound = 0.0 if self.red is None else self.red
-        if self.op == "==":
-            return values.abs() <= max(abs(bound), 1.0) * 1e-9 if not bound else values == bound
-        return {">": values > bound, ">=": values >= bound, "<": values < bound}.get(self.op, values.is_null())
-
-    def outside(self, values: pl.Series) -> pl.Series:
-        """Which values are outside the healthy range."""
-        low = values < (self.lo if self.lo is not None else float("-inf"))
-        return low | (values > (self.hi if self.hi is not None else float("inf")))
-
-    @property
-    def healthy(self) -> str:
-        """The healthy range in words; empty when the row has none."""
-        if self.lo is None:
-            return "" if self.hi is None else f"at most {self.hi:g}"
-        return f"at least {self.lo:g}" if self.hi is None else f"{self.lo:g} to {self.hi:g}"
+#: Standard errors by which a reward's last fifth must be above its first to have risen.
+_RISEN = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,42 +47,6 @@ class Hit:
     share: float
 
 
-@cache
-def ranges() -> tuple[Range, ...]:
-    """All rows of `ranges.tsv`, in its order."""
-    text = (files("forensics.rules.rl") / "ranges.tsv").read_text(encoding="utf-8")
-    return tuple(_range(line.split("\t")) for line in text.splitlines() if line and not line.startswith("#"))
-
-
-def range_of(row: str) -> Range:
-    """One row by its name.
-
-    Raises:
-        KeyError: for a row that the table does not have.
-    """
-    found = {r.row: r for r in ranges()}
-    return found[row]
-
-
-def _range(cells: list[str]) -> Range:
-    row, quantity, low, high, op, red, start, test, rule, meaning, likely, after, source = cells
-    return Range(
-        row=row,
-        quantity=quantity,
-        lo=float(low) if low else None,
-        hi=float(high) if high else None,
-        op=op,
-        red=float(red) if red else None,
-        from_step=int(start or 0),
-        test=test,
-        rule=rule,
-        meaning=meaning,
-        likely=tuple(likely.split("|")),
-        next=tuple(after.split("|")),
-        source=source,
-    )
-
-
 def judge(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
     """Judge a series by a row of the table; None when it is healthy or shorter than the row's test needs."""
     rows = series.finite
@@ -130,8 +61,8 @@ def judge(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
         return _hit(series, row, values.len() - half.len(), red=True, share=1.0) if wide else None
     medians = running_median(values, 1 if row.test in {"all", "share"} else cfg.window)
     for red in (True, False):
-        held = row.beyond(medians) if red else row.outside(medians)
-        raw = row.beyond(values) if red else row.outside(values)
+        held = _beyond(row, medians, red=red)
+        raw = _beyond(row, values, red=red)
         stay = stay_of(held, last=cfg.last)
         if stay.share >= {"all": 1.0, "share": cfg.most}.get(row.test, cfg.held):
             onset = stay.onset if row.test == "all" else onset_of(raw, held, last=cfg.last, window=cfg.window)
@@ -162,3 +93,39 @@ def _hit(series: RlSeries, row: Range, onset: int, *, red: bool, share: float) -
 def _last_step(rows: pl.DataFrame) -> float:
     last = rows["at"].max()
     return float(last) if isinstance(last, int) else float(rows.height)
+
+
+def _beyond(row: Range, values: pl.Series, *, red: bool) -> pl.Series:
+    """Which values raise the red flag, or are outside the healthy range."""
+    if not red:
+        return (values < row.lo) | (values > row.hi)
+    bound = 0.0 if row.red is None else row.red
+    if row.op == "==":
+        return values.abs() <= max(abs(bound), 1.0) * 1e-9 if not bound else values == bound
+    return {">": values > bound, ">=": values >= bound, "<": values < bound}.get(row.op, values.is_null())
+
+
+def rewards_of(every: Iterable[RlSeries]) -> list[RlSeries]:
+    """Give the total rewards, or those of the single functions where no total is logged."""
+    known = list(every)
+    return [s for s in known if s.quantity == "reward"] or [s for s in known if s.quantity == "reward_fn"]
+
+
+def risen(rewards: Iterable[RlSeries]) -> bool | None:
+    """Whether a reward's last fifth is clearly above its first; None when no reward is long enough to tell."""
+    told: bool | None = None
+    for series in rewards:
+        values = series.finite["value"]
+        fifth = values.len() // 5
+        if fifth < 4:
+            continue
+        first, last = values.head(fifth), values.tail(fifth)
+        gain = median(last) - median(first)
+        error = max((_deviation(first) + _deviation(last)) / sqrt(fifth), 1e-9)
+        told = bool(told) or gain > _RISEN * error
+    return told
+
+
+def _deviation(values: pl.Series) -> float:
+    found = values.std()
+    return found if isinstance(found, float) else 0.0

@@ -1,0 +1,57 @@
+"""Ranges: where a quantity is healthy, and from where it is a red flag, in each regime, from `ranges.jsonl`.
+
+A row has `row` (its name), `quantity`, `regime` (rl, adapter, first record, or any), `rule` (who judges it), `meaning`
+(what a value outside means) and `source`. `lo` and `hi` bound the healthy range; `op` with `red` is the red flag, which
+counts from `from_step` on. `test` is how a series is judged: `median` (the running median of 10 records is beyond the
+bound in 80 % of the last 20), `all` (each of the last 20 is), `share` (more than half of them are), `spread` (the robust
+relative deviation of the last half is), `rise` and `fall` (a proven trend of the last half in the wrong direction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+
+from forensics.knowledge._rows import rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """One row; a bound that it does not have is infinite, and a red flag None."""
+
+    row: str
+    quantity: str
+    regime: str
+    rule: str
+    meaning: str
+    source: str
+    lo: float = -inf
+    hi: float = inf
+    op: str = ""
+    red: float | None = None
+    from_step: int = 0
+    test: str = ""
+
+    @property
+    def healthy(self) -> str:
+        """The healthy range in words; empty when the row has none."""
+        if self.lo == -inf:
+            return "" if self.hi == inf else f"at most {self.hi:g}"
+        return f"at least {self.lo:g}" if self.hi == inf else f"{self.lo:g} to {self.hi:g}"
+
+
+@cache
+def ranges() -> Mapping[str, Range]:
+    """Every row by its name, in the order of the table."""
+    return {row["row"]: Range(**row) for row in rows_of("ranges.jsonl")}
+
+
+def range_of(row: str) -> Range:
+    """One row by its name.
+
+    Raises:
+        KeyError: for a row that the table does not have.
+    """
+    return ranges()[row]
