@@ -54,7 +54,7 @@ import polars as pl
 
 from forensics.case.nonfinite import watched, watched_series
 from forensics.case.steps import SERIES
-from forensics.rules.kit import EvidenceRole, Finding, Findings, Onset, Run, Severity, at_step, metric_evidence, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step, proof, rule
 
 #: So many finite training losses at the end show that training is sound.
 _SOUND = 3
@@ -112,13 +112,7 @@ def _finding(own: pl.DataFrame, severity: Severity) -> Finding:
         f"{first['raw_name'] or first['name']} is {what} {where}, while the training loss stays finite",
         f"{len(rows)} of {own.height} evaluations give no number: "
         + ("the evaluation set, its labels or its precision" if always else "precision, weights or single batches"),
-        (
-            *(
-                metric_evidence(r, EvidenceRole.RELATED if i else EvidenceRole.PRIMARY)
-                for i, r in enumerate(rows[:_SHOWN])
-            ),
-            *(metric_evidence(r, EvidenceRole.RELATED) for r in finite),
-        ),
+        proof(*rows[:_SHOWN], *finite),
         Onset(step=first["at"], t_ns=first["t_ns"], step_lo=finite[0]["at"] if finite else None),
         severity=severity,
         confidence="high" if len(rows) > 1 else "medium",

@@ -67,7 +67,7 @@ from dataclasses import dataclass
 from forensics.analyses.evals.causes import Diagnosed, diagnosed, words_of
 from forensics.analyses.evals.falls import Fall
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Locator, Onset, Run, metric_evidence, rule
+from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Locator, Onset, Run, proof, rule
 
 _SHOWN = 3
 _ADVICE = {
@@ -112,12 +112,7 @@ def _finding(found: Diagnosed, cfg: Config) -> Finding:
         f"{name_of(after)} fell from {before['value']:.4g}{_at(before['step'])} to {after['value']:.4g}"
         f"{_at(fall.step)}{more}",
         f"the fall is {fall.errors:.1f} standard errors, {said}" + _training(fall),
-        (
-            result_evidence(after),
-            result_evidence(before, EvidenceRole.RELATED),
-            *_stated(found),
-            *(metric_evidence(row, EvidenceRole.RELATED) for row in fall.losses),
-        ),
+        proof(result_evidence(after), result_evidence(before), *_stated(found), *fall.losses),
         Onset(step=fall.step, step_lo=fall.step_before),
         severity="error" if is_far else "warning",
         confidence="high" if changed and is_far else "medium",

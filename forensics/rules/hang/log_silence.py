@@ -51,7 +51,7 @@ from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.series import metric_records
 from forensics.rules.hang._clue import of_failure
-from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, rule
+from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, proof, rule
 
 _NS = 1e9
 
@@ -119,7 +119,7 @@ def _finding(row: dict[str, Any], stop: Failure, gap_s: float, usual_s: float, c
     return log_silence.finding(
         f"nothing was trained in the last {gap_s / 60:.0f} minutes of the job (step {row['step']})",
         f"records usually came every {usual_s:.3g} s, and neither an error nor a success marker stands between",
-        (last, of_failure(stop)),
+        proof(last, of_failure(stop)),
         Onset(step=row["step"], t_ns=row["t_ns"], step_lo=row["step"]),
         severity="error" if gap_s > cfg.surely_s else "warning",
         numbers={"gap_s": gap_s, "usual_s": usual_s},

@@ -35,7 +35,7 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.case.errors.failures import standing
-from forensics.rules.kit import Findings, Run, fact_evidence, rule
+from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
 
 _OFF = (
     (r"(?i)(?:^|\.)nccl_health_check_interval$", ("0", "null", "None", ""), "the liveness probe is off",
@@ -56,5 +56,5 @@ def probe_off(run: Run) -> Findings:
             if (row["value"] or "").strip('"') not in values:
                 continue
             yield probe_off.finding(
-                words, "the run hung, and its configuration says so", (fact_evidence(row),), next=(advice,)
+                words, "the run hung, and its configuration says so", proof(fact_evidence(row)), next=(advice,)
             )

@@ -45,7 +45,7 @@ from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import listed, ranks_text
 from forensics.case.world import world
 from forensics.rules._errors import evidence_of
-from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Locator, Onset, Run, rule
+from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, proof, rule
 
 _TASKS = re.compile(
     r"\btasks? (?P<tasks>[\d,-]+): (?P<end>Terminated|Killed|Exited with exit code (?:143|137)|[A-Z][a-z]+)"
@@ -122,10 +122,7 @@ def _finding(mark: Mark, after: Sequence[Failure], stuck: tuple[int, ...], why: 
     return shutdown_hang.finding(
         f"training finished, then {named} did not exit: {why}",
         "the success marker stands before the kill, and nothing was trained between them",
-        (
-            *evidence_of(after),
-            Evidence(mark.source, Locator(mark.line, mark.byte), mark.quote, t_ns=mark.t_ns, role=EvidenceRole.RELATED),
-        ),
+        proof(*evidence_of(after), Evidence(mark.source, Locator(mark.line, mark.byte), mark.quote, t_ns=mark.t_ns)),
         Onset(t_ns=mark.t_ns, rank=stuck[0] if stuck else None),
         culprits=stuck,
         numbers={"messages": len(after)},

@@ -46,18 +46,7 @@ from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.objective import reinforced
 from forensics.case.curves.loss import Curve, curves
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import (
-    Evidence,
-    Finding,
-    Findings,
-    Run,
-    at_step,
-    fact_evidence,
-    metric_evidence,
-    number,
-    onset_at,
-    rule,
-)
+from forensics.rules.kit import Evidence, Finding, Findings, Run, at_step, fact_evidence, number, onset_at, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +94,7 @@ def _finding(curve: Curve, because: str, more: tuple[Evidence, ...]) -> Finding:
     return bad_start.finding(
         f"{curve.raw_name} starts at {number(row['value'])} at {at_step(row['at'])}",
         because,
-        (metric_evidence(row), *more),
+        proof(row, *more),
         onset_at(row),
         numbers={"value": row["value"]},
     )

@@ -125,7 +125,7 @@ def _finding(run: Run, loss: Loss, gone: Departure, severity: Severity) -> Findi
             if severity is Severity.ERROR
             else "the last level lies above the lowest one by more than noise explains"
         ),
-        (metric_evidence(curve.row(i)), *((metric_evidence(first, EvidenceRole.RELATED),) if jump else ()), *related),
+        proof(curve.row(i), first if jump else None, *related),
         onset_at(first, last if jump is None else None),
         severity=severity,
         confidence="high" if gone.how == "explosion" and severity is Severity.ERROR else "medium",

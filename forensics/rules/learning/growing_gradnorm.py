@@ -53,7 +53,7 @@ from forensics.analyses.learning.losses import loss_beside
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.curves.noise import centred_median, logs, noise_about, ratio_of
-from forensics.rules.kit import EvidenceRole, Finding, Findings, Run, at_step, metric_evidence, number, onset_at, rule
+from forensics.rules.kit import Finding, Findings, Run, at_step, number, onset_at, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +104,11 @@ def _finding(run: Run, norm: Curve, grown: tuple[int, float, float]) -> Finding:
         and trend.late_fall < -3 * trend.late_error
         and not improved(run, loss, min(at, len(loss) - 1))
     )
-    last = metric_evidence(loss.row(-1), EvidenceRole.RELATED) if loss is not None else None
+    last = loss.row(-1) if loss is not None else None
     return growing_gradnorm.finding(
         f"{norm.raw_name} grew from {number(low)} to {number(final)} from {at_step(row['at'])} on",
         "the loss rises over its last half as well" if worse else "the loss does not rise with it",
-        (
-            metric_evidence(row),
-            metric_evidence(norm.row(-1), EvidenceRole.RELATED),
-            *((last,) if last is not None else ()),
-        ),
+        proof(row, norm.row(-1), last),
         onset_at(row),
         severity="warning" if worse else "info",
         numbers={"low": low, "final": final, "ratio": final / low},

@@ -43,7 +43,7 @@ from forensics.analyses.learning.lr_schedule import schedule_of
 from forensics.analyses.learning.objective import reinforced
 from forensics.case.curves.loss import curves
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import Evidence, Finding, Findings, Run, fact_evidence, metric_evidence, number, rule
+from forensics.rules.kit import Evidence, Finding, Findings, Run, fact_evidence, metric_evidence, number, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,5 +114,5 @@ def _finding(adapter: Said, said: list[tuple[str, Evidence]]) -> Finding:
     return finetune_settings.finding(
         "; ".join(words for words, _ in said),
         f"the configuration says that an adapter is trained ({adapter.row['key']} = {adapter.text})",
-        (*(evidence for _, evidence in said), fact_evidence(adapter.row)),
+        proof(*(evidence for _, evidence in said), fact_evidence(adapter.row)),
     )

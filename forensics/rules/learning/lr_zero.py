@@ -57,6 +57,7 @@ from forensics.rules.kit import (
     metric_evidence,
     number,
     onset_at,
+    proof,
     rule,
 )
 from forensics.rules.learning.no_decrease import FLAT, is_flat
@@ -92,7 +93,7 @@ def _finding(schedule: Schedule, at: int, severity: Severity, words: str, *more:
         f"the learning rate is {words}",
         f"{left} of {len(schedule.curve)} records"
         + (f"; the value before them is {number(schedule.before_dead)}" if at else ", and the loss did not fall"),
-        (metric_evidence(first), metric_evidence(schedule.curve.row(-1), EvidenceRole.RELATED), *more),
+        proof(first, schedule.curve.row(-1), *more),
         onset_at(first),
         severity=severity,
         numbers={"zeros": schedule.zeros, "peak": schedule.peak},

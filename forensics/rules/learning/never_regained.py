@@ -43,18 +43,7 @@ import numpy as np
 from forensics.analyses.learning.beside_eval import Series, series_of
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.metric_names import metric_names
-from forensics.rules.kit import (
-    Evidence,
-    EvidenceRole,
-    Finding,
-    Findings,
-    Locator,
-    Run,
-    metric_evidence,
-    number,
-    onset_at,
-    rule,
-)
+from forensics.rules.kit import Evidence, Finding, Findings, Locator, Run, number, onset_at, proof, rule
 
 _ERRORS = re.compile(r"(?i)(?:^|[_/ ])(?:wer|cer|ter|per|eer|error(?:_rate)?|err)$")
 _SCORES = re.compile(
@@ -125,10 +114,10 @@ def _finding(curve: Curve, score: Series, best: int) -> Finding:
     return never_regained.finding(
         f"{curve.raw_name} went from {losses[0]} at step {step} to {losses[1]} and never came back",
         f"{score.raw_name} agrees: {number(then)} then, {number(last)} at last, and worse in between",
-        (
-            metric_evidence(first),
-            metric_evidence(curve.row(best), EvidenceRole.RELATED),
-            metric_evidence(curve.row(-1), EvidenceRole.RELATED),
+        proof(
+            first,
+            curve.row(best),
+            curve.row(-1),
             Evidence(
                 score.source,
                 where,
@@ -136,7 +125,6 @@ def _finding(curve: Curve, score: Series, best: int) -> Finding:
                 step=score.steps[-1],
                 name=score.raw_name,
                 value=last,
-                role=EvidenceRole.RELATED,
             ),
         ),
         onset_at(first, step),

@@ -36,7 +36,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analyses.nan.detector import detector_lines
-from forensics.rules.kit import EvidenceRole, Findings, Run, at_step, event_evidence, onset_at, rule
+from forensics.rules.kit import EvidenceRole, Findings, Run, at_step, event_evidence, onset_at, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def detector_said(run: Run, cfg: Consecutive) -> Findings:
     yield detector_said.finding(
         f"the run's NaN detector fired {len(rows)} times, first at {at_step(first['step'])}",
         "often enough that such detectors stop the run by themselves" if many else "its own lines say so",
-        (event_evidence(first), *ends),
+        proof(event_evidence(first), *ends),
         onset_at(first),
         numbers={"lines": len(rows)},
         next=("forensics nan-origin RUN",),

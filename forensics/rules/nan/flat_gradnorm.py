@@ -37,7 +37,7 @@ from __future__ import annotations
 from forensics.analyses.nan.kind import Alarm, kind_of
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.rules.kit import Findings, Run, at_step, metric_evidence, number, rule
+from forensics.rules.kit import Findings, Run, at_step, number, proof, rule
 
 
 @rule("nan", needs=("metrics", "events", "checkpoints"), config=Alarm, severity="error", cause="data_or_numerics")
@@ -55,7 +55,7 @@ def flat_gradnorm(run: Run) -> Findings:
         f"not finite from {at_step(found.step)} on, out of a flat gradient norm",
         f"{number(quiet.row['value'])} at {at_step(quiet.step)} is {quiet.z:+.1f} robust deviations from"
         f" its past; the number was made in the {where} pass",
-        (*found.evidence(), metric_evidence(quiet.row)),
+        proof(*found.evidence(), quiet.row),
         found.onset,
         confidence=kind.confidence,
         numbers={"z": quiet.z, "ratio": quiet.ratio, "pass": where},

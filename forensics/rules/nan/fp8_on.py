@@ -41,7 +41,7 @@ import polars as pl
 
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.rules.kit import Findings, Run, fact_evidence, rule
+from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
 
 _OFF = ("false", "0", "null", "none", "no", "off", "", "disabled", "[]", "{}")
 _NAMES = r"(?i)(?:^|[^a-z0-9])(?:mx)?(?:fp8|float8)(?:$|[^a-z])"
@@ -61,7 +61,7 @@ def fp8_on(run: Run) -> Findings:
     yield fp8_on.finding(
         "fp8 was on when training went non-finite",
         "fp8 scaling breaks on blocks of zeros and on outliers; that it did here is a suspicion",
-        (*(fact_evidence(row) for row in keys.iter_rows(named=True)), found.evidence()[0]),
+        proof(*(fact_evidence(row) for row in keys.iter_rows(named=True)), found.evidence()[0]),
         found.onset,
         confidence="medium" if found.n_before <= 1 else "low",
     )

@@ -39,7 +39,7 @@ from __future__ import annotations
 from forensics.analyses.nan.kind import Alarm, kind_of
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.rules.kit import Findings, Run, at_step, metric_evidence, rule
+from forensics.rules.kit import Findings, Run, at_step, proof, rule
 
 
 @rule("nan", needs=("metrics", "events", "checkpoints"), config=Alarm, severity="error", cause="optimization_blowup")
@@ -57,7 +57,7 @@ def gradnorm_spike(run: Run) -> Findings:
         f" from {at_step(found.step)} on",
         f"{rise.z:.1f} robust standard deviations above its past, {rise.lead} records before the first bad one:"
         " an optimization blow-up, not a bad sample",
-        (metric_evidence(rise.row), *found.evidence()),
+        proof(rise.row, *found.evidence()),
         found.onset,
         confidence="high" if rise.metric == "grad_norm" else "medium",
         numbers={"ratio": rise.ratio, "z": rise.z, "lead_records": rise.lead},

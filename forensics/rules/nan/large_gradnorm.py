@@ -41,7 +41,7 @@ import polars as pl
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import Findings, Run, at_step, metric_evidence, number, onset_at, rule
+from forensics.rules.kit import Findings, Run, at_step, number, onset_at, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def large_gradnorm(run: Run, cfg: Limit) -> Findings:
     yield large_gradnorm.finding(
         f"the gradient norm was {number(worst['value'])} at {at_step(worst['at'])}, before the first bad value",
         f"above {number(cfg.norm)}, where training is called unstable",
-        (metric_evidence(worst), *found.evidence()[:1]),
+        proof(worst, *found.evidence()[:1]),
         onset_at(worst),
         numbers={"grad_norm": worst["value"], "records": past.height},
     )

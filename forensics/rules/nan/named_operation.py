@@ -35,7 +35,7 @@ import polars as pl
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.case.evidence import attributes
-from forensics.rules.kit import Findings, Onset, Row, Run, event_evidence, rule
+from forensics.rules.kit import Findings, Onset, Row, Run, event_evidence, proof, rule
 
 _BACKWARD = r"Function '(\w+Backward\d*)' returned nan values"
 _NAMED = r"(?i)(?:nan|inf|nan/inf|non-?finite)(?: values?| gradients?)? (?:in|at|for) ([A-Za-z_][\w]*(?:\.[\w]+)+)"
@@ -53,7 +53,7 @@ def named_operation(run: Run) -> Findings:
     yield named_operation.finding(
         f"{name} made the first non-finite value",
         "the run's own debug aid names it",
-        (event_evidence(row), *(found.evidence() if found is not None else ())),
+        proof(event_evidence(row), *(found.evidence() if found is not None else ())),
         onset,
         severity="info" if survived else "error",
         numbers={"name": name},

@@ -52,7 +52,7 @@ import polars as pl
 
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, at_step, metric_evidence, rule
+from forensics.rules.kit import Findings, Onset, Run, at_step, proof, rule
 
 _RANKS = 2
 
@@ -89,7 +89,7 @@ def ranks_differ(run: Run, cfg: Agreement) -> Findings:
     yield ranks_differ.finding(
         f"the ranks' gradient norms agreed and then parted at {at_step(first)}, before the first bad value",
         "after the gradients are averaged all ranks hold the same ones",
-        (metric_evidence(high), metric_evidence(low, EvidenceRole.RELATED), *found.evidence()[:1]),
+        proof(high, low, *found.evidence()[:1]),
         Onset(step=first, t_ns=high["t_ns"], rank=high["rank"]),
         numbers={"ranks": rows.height},
     )

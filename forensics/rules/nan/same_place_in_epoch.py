@@ -36,7 +36,7 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.analyses.nan.onset import nan_onset
-from forensics.rules.kit import EvidenceRole, Findings, Run, at_step, metric_evidence, onset_at, rule
+from forensics.rules.kit import EvidenceRole, Findings, Run, at_step, metric_evidence, onset_at, proof, rule
 
 _MIN_EPOCHS = 2
 _MIN_RECORDS = 4
@@ -61,7 +61,7 @@ def same_place_in_epoch(run: Run) -> Findings:
     yield same_place_in_epoch.finding(
         f"values go bad at the same place of {again.height} epochs, first at {at_step(first['at'])}",
         "finite ones stand between them, so what comes back is the data",
-        (metric_evidence(first), *others),
+        proof(first, *others),
         onset_at(first),
         numbers={"epochs": again.height, "place_in_epoch": round(first["place"], 4)},
     )

@@ -35,7 +35,7 @@ from __future__ import annotations
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.case.trainers import trainers_by_source
-from forensics.rules.kit import Finding, Findings, Row, Run, at_step, metric_evidence, rule
+from forensics.rules.kit import Finding, Findings, Row, Run, at_step, metric_evidence, proof, rule
 
 
 @rule("nan", needs=("metrics", "events", "sources"), severity="error", cause="loss_column_gone", causal="symptom")
@@ -55,7 +55,7 @@ def _gone(run: Run, found: NanOnset, row: Row, count: int) -> Finding:
         f"the loss column vanished at {at_step(evidence.step)} while iterations went on",
         f"{count} records follow without a loss; {known.title if known else 'the trainer'} prints it only"
         " when it is a positive number",
-        (evidence, *found.evidence()),
+        proof(evidence, *found.evidence()),
         found.onset,
         confidence="high" if found.others or known is not None else "medium",
         numbers={"records_without_loss": count},

@@ -43,7 +43,7 @@ from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.case.series import metric_rows
 from forensics.case.steps import ordered
-from forensics.rules.kit import Evidence, Findings, Run, fact_evidence, metric_evidence, number, rule
+from forensics.rules.kit import Evidence, Findings, Run, fact_evidence, metric_evidence, number, proof, rule
 
 _CLIP = r"(?i)(?:^|[.])(?:max_grad_norm|clip_grad(?:_norm)?|gradient_clip(?:ping)?(?:_val)?|grad_clip)$"
 _WARMUP = r"(?i)(?:^|[.])(?:warmup_(?:steps|ratio|iters)|lr_warmup_(?:steps|iters)|num_warmup_steps)$"
@@ -76,7 +76,7 @@ def warmup_or_no_clip(run: Run, cfg: Warmup) -> Findings:
     yield warmup_or_no_clip.finding(
         "; ".join(words for words, _ in said),
         "these make a blow-up more likely; they do not prove one",
-        (*(evidence for _, evidence in said), found.evidence()[0]),
+        proof(*(evidence for _, evidence in said), found.evidence()[0]),
         found.onset,
     )
 

@@ -41,7 +41,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analyses.memory.series import Series, series_of
-from forensics.rules.kit import EvidenceRole, Findings, Run, rule
+from forensics.rules.kit import Findings, Run, proof, rule
 from forensics.rules.oom._memory import (
     GIB,
     message_evidence,
@@ -81,7 +81,7 @@ def fragmentation_gap_climbs(run: Run, cfg: Config) -> Findings:
         f" unused{until(one)}",
         "the difference rises by more than its noise and carries most of the growth of what is reserved:"
         " free memory lies in pieces that no request fits",
-        (*series_evidence(one, one.form.onset or 0, -1), *(message_evidence(m, EvidenceRole.RELATED) for m in died)),
+        proof(*series_evidence(one, one.form.onset or 0, -1), *(message_evidence(m) for m in died)),
         onset_of(one),
         severity=severity,
         culprits=ranks(one),

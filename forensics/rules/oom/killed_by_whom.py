@@ -34,7 +34,7 @@ from forensics.analyses.memory.host_deaths import Meaning, death_of
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.case.errors.failures import Failure
 from forensics.rules._errors import evidence_of, onset_of, ranks_of
-from forensics.rules.kit import Evidence, EvidenceRole, Findings, Run, rule
+from forensics.rules.kit import Evidence, EvidenceRole, Findings, Run, proof, rule
 from forensics.rules.oom._memory import message_evidence
 
 _WORDS: dict[Meaning, str] = {
@@ -51,11 +51,11 @@ def killed_by_whom(run: Run) -> Findings:
     death = death_of(run)
     if death is None:
         return
-    proof = death.proof
+    sender = death.proof
     yield killed_by_whom.finding(
         f"a process was killed (SIGKILL): {_WORDS[death.meaning]}",
         "exit code -9 alone says only that it did not end by itself",
-        (*evidence_of((death.failure,)), *((_proof(proof),) if proof is not None else ())),
+        proof(*evidence_of((death.failure,)), _proof(sender) if sender is not None else None),
         onset_of(run, death.failure),
         confidence="low" if death.meaning == "unknown" else "medium",
         culprits=ranks_of((death.failure,)),

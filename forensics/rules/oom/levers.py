@@ -46,7 +46,7 @@ from typing import Any
 
 import polars as pl
 
-from forensics.rules.kit import EvidenceRole, Findings, Run, fact_evidence, rule
+from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
 from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks
 
 _CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing", "use_gradient_checkpointing", "recompute")
@@ -76,7 +76,7 @@ def levers(run: Run) -> Findings:
     yield levers.finding(
         f"the configuration leaves {len(found)} way{'s' if len(found) > 1 else ''} of saving memory unused",
         "; ".join(f"{row['key']} = {row['value']}" for row in found),
-        (*(fact_evidence(row, EvidenceRole.PRIMARY) for row in found), message_evidence(first, EvidenceRole.RELATED)),
+        proof(*(fact_evidence(row) for row in found), message_evidence(first)),
         message_onset(first),
         culprits=ranks(first),
     )

@@ -42,7 +42,7 @@ import polars as pl
 from forensics.analyses.memory.series import Series
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
-from forensics.rules.kit import EvidenceRole, Findings, Run, rule
+from forensics.rules.kit import Findings, Run, proof, rule
 from forensics.rules.oom._memory import (
     amount,
     grew,
@@ -83,10 +83,7 @@ def memory_climbs_in_stairs(run: Run, cfg: Config) -> Findings:
         f" {amount(one, form.height or 0.0)}{every}{beside}{until(one)}",
         "the rises last, the treads between them are flat, and none comes down again: something is kept at each"
         + (f" ({form.note})" if form.note else ""),
-        (
-            *series_evidence(one, *[s.index for s in form.steps[:3]], -1),
-            *(message_evidence(m, EvidenceRole.RELATED) for m in died),
-        ),
+        proof(*series_evidence(one, *[s.index for s in form.steps[:3]], -1), *(message_evidence(m) for m in died)),
         onset_of(one),
         severity=severity,
         confidence="high" if form.period and one.kind != "cumulative peak" else "medium",

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forensics.rules.kit import EvidenceRole, Findings, Run, rule
+from forensics.rules.kit import Findings, Run, proof, rule
 from forensics.rules.oom._memory import (
     amount,
     grew,
@@ -81,7 +81,7 @@ def memory_creeps(run: Run, cfg: Config) -> Findings:
         f" ({amount(one, float(one.y[form.onset or 0]))} → {amount(one, float(one.y[-1]))}){until(one)}",
         "it rises all the way, by more than its noise and without treads: something is kept at every step"
         + (f" ({form.note})" if form.note else ""),
-        (*series_evidence(one, form.onset or 0, -1), *(message_evidence(m, EvidenceRole.RELATED) for m in died)),
+        proof(*series_evidence(one, form.onset or 0, -1), *(message_evidence(m) for m in died)),
         onset,
         severity=severity,
         confidence="high" if sure else "medium" if form.kind == "slope" else "low",

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.analyses.memory.series import series_of
-from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, rule
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 from forensics.rules.oom._memory import amount, killer, message_evidence, ranks, series_evidence
 
 
@@ -60,7 +60,7 @@ def near_capacity(run: Run, cfg: Config) -> Findings:
     yield near_capacity.finding(
         f"device memory is level at {100 * (one.share or 0):.0f} % of the device ({amount(one, one.peak)})",
         "it does not grow, and the room that is left is less than one longer batch takes",
-        (*series_evidence(one, at), *((message_evidence(died, EvidenceRole.RELATED),) if died else ())),
+        proof(*series_evidence(one, at), message_evidence(died) if died else None),
         Onset(step=one.step(at), rank=one.rank),
         severity="warning" if died else "info",
         confidence="high" if one.capacity else "medium",

@@ -48,7 +48,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.analyses.memory.ranks import imbalances
-from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, rule
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 from forensics.rules.oom._memory import GIB, fatal, message_evidence, ranks, series_evidence, size
 
 
@@ -79,10 +79,10 @@ def one_rank_higher(run: Run, cfg: Config) -> Findings:
             f"rank {row.top.rank} reaches {size(row.top.peak * GIB)}, {row.ratio:.2f} times the median of"
             f" {len(row.levels)} ranks ({size(row.median * GIB)}; {row.name})",
             "the fullest rank decides whether the job fits; compared are the highest values of the ranks",
-            (
+            proof(
                 *series_evidence(row.top, int(np.argmax(row.top.y))),
                 *series_evidence(row.lowest, int(np.argmax(row.lowest.y))),
-                *(message_evidence(m, EvidenceRole.RELATED) for m in died[:1]),
+                *(message_evidence(m) for m in died[:1]),
             ),
             Onset(rank=row.top.rank),
             severity="warning" if died else "info",

@@ -48,7 +48,7 @@ import numpy as np
 from forensics.analyses.memory.capacity import Beside, beside_reserved
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.series import Series, series_of
-from forensics.rules.kit import EvidenceRole, Finding, Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 from forensics.rules.oom._memory import GIB, fatal, message_evidence, message_onset, ranks, series_evidence, size
 
 
@@ -95,10 +95,8 @@ def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...]) -> Finding
         f"{size(found.gib * GIB)} of the device's used memory is not the allocator's",
         "what the driver counts as used on the device, less what is reserved by the framework, is that much:"
         " other processes on the device are in it, too",
-        (
-            *series_evidence(used, tops[0]),
-            *series_evidence(held, tops[1]),
-            *(message_evidence(m, EvidenceRole.RELATED) for m in died[:1]),
+        proof(
+            *series_evidence(used, tops[0]), *series_evidence(held, tops[1]), *(message_evidence(m) for m in died[:1])
         ),
         Onset(step=used.step(tops[0]), rank=used.rank),
         severity="warning" if died else "info",

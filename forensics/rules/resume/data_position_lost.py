@@ -40,7 +40,7 @@ import polars as pl
 
 from forensics.analyses.resume.around import around
 from forensics.case.lives import Boundary, restarts, rows_of
-from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Run, Severity, metric_evidence, rule
+from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Run, Severity, metric_evidence, proof, rule
 from forensics.rules.resume._compare import loaded, onset
 
 _COUNTERS = (("num_samples", Severity.WARNING), ("epoch", Severity.WARNING), ("num_tokens", Severity.INFO))
@@ -105,7 +105,7 @@ def _finding(run: Run, boundary: Boundary, reset: _Reset, severity: Severity) ->
     return data_position_lost.finding(
         f"{reset.name} begins anew at the restart of step {boundary.after.first}: {reset.old:g} → {reset.new:g}",
         "the step goes on while the counter of the data does not",
-        (*reset.evidence, *loaded(run, boundary)),
+        proof(*reset.evidence, *loaded(run, boundary)),
         onset(boundary),
         severity=severity,
         confidence="high" if severity is Severity.WARNING else "low",

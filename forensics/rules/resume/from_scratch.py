@@ -52,7 +52,7 @@ from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.levels import Levels, levels
 from forensics.case.checkpoints import known
 from forensics.case.lives import Boundary, restarts
-from forensics.rules.kit import Finding, Findings, Row, Run, checkpoint_evidence, rule
+from forensics.rules.kit import Finding, Findings, Row, Run, checkpoint_evidence, proof, rule
 from forensics.rules.resume._compare import evidence_of, loaded_step, onset
 
 #: A loss so far above its first level, in ways that it had fallen, is not back there.
@@ -106,7 +106,7 @@ def _finding(run: Run, boundary: Boundary, seen: Around, found: Levels, saved: R
     return from_scratch.finding(
         f"the restart at step {boundary.after.first} began anew: the loss is back at {new:.4g} after {last:.4g}",
         f"the run's first losses were {first:.4g}; a checkpoint of step {steps} was there to go on from",
-        (*evidence_of(run, seen, boundary), *there),
+        proof(*evidence_of(run, seen, boundary), *there),
         onset(boundary),
         severity="warning" if boundary.kind == "scratch" else "error",
         confidence="medium" if boundary.kind == "scratch" else "high",

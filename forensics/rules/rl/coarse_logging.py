@@ -31,7 +31,7 @@ Not this:
 from __future__ import annotations
 
 from forensics.analyses.rl.series import rl_series
-from forensics.rules.kit import Findings, Onset, Run, metric_evidence, rule
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 
 _RECORDS = 5
 
@@ -50,7 +50,7 @@ def coarse_logging(run: Run) -> Findings:
     yield coarse_logging.finding(
         f"one record for every {every:g} steps of reinforcement learning",
         "red flags of reinforcement learning are stated per step; shorter events cannot be seen",
-        (metric_evidence(first), metric_evidence(longest.rows.row(1, named=True))),
+        proof(first, longest.rows.row(1, named=True)),
         Onset(step=first["at"]),
         numbers={"steps_per_record": float(every)},
     )

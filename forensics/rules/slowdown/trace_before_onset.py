@@ -41,7 +41,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from forensics.analyses.traces.steps import steps
-from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, rule
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 from forensics.rules.slowdown._trace_kit import span_evidence
 from forensics.rules.slowdown.level_shift import step_time_level_shift
 
@@ -68,9 +68,8 @@ def trace_before_onset(run: Run) -> Findings:
         f"the last profiler trace ends at step {traced['step']}, before the steps became slower at step {onset}: "
         "it cannot explain why",
         f"all {marks.height} traced steps lie before the onset",
-        (
-            span_evidence(mark, f"the last traced step is {traced['step']}"),
-            *(replace(e, role=EvidenceRole.RELATED) for e in slower.evidence[:1]),
+        proof(
+            span_evidence(mark, f"the last traced step is {traced['step']}"), *(replace(e) for e in slower.evidence[:1])
         ),
         Onset(step=onset, step_lo=traced["step"]),
         numbers={"last_traced_step": traced["step"], "onset_step": onset},

@@ -40,7 +40,7 @@ from forensics.case.errors.timeline import in_order
 from forensics.case.last_steps import last_step
 from forensics.knowledge.signals import is_asked
 from forensics.rules._errors import evidence_of, onset_of, short, when, who
-from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, rule
+from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
 
 _SIGNAL = "a signal from outside"
 _TERMINATION = "external_termination"
@@ -83,7 +83,7 @@ def _first_asked(run: Run) -> Findings:
     yield external_stop.finding(
         f"{who(end.rank)} was stopped by {_SIGNAL}{when(onset)}: {short(end.quote)}",
         "the launcher saw it end by that signal before any other, and nothing else failed",
-        (Evidence(end.source, where, end.quote.strip(), rank=end.rank, t_ns=end.t_ns, name=end.name),),
+        proof(Evidence(end.source, where, end.quote.strip(), rank=end.rank, t_ns=end.t_ns, name=end.name)),
         onset,
         confidence="medium",
         culprits=() if end.rank is None else (end.rank,),

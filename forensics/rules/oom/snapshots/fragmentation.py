@@ -52,7 +52,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analyses.snapshots.per_device import Snapshot, snapshots
-from forensics.rules.kit import Finding, Findings, Run, rule
+from forensics.rules.kit import Finding, Findings, Run, proof, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, evidence, ranks, state_quote
 
@@ -95,7 +95,7 @@ def _finding(one: Snapshot) -> Finding:
         f"{size(one.unreleasable_bytes)} ({one.fragmentation:.0%}) of reserved memory are free in pieces that "
         "cannot be given back",
         f"the largest piece is {size(one.largest_piece_bytes)}; {state_quote(one)}{asked}",
-        (evidence(one, state_quote(one), value=one.fragmentation),),
+        proof(evidence(one, state_quote(one), value=one.fragmentation)),
         severity="warning" if fatal else "info",
         confidence="high" if fatal else "medium",
         culprits=ranks(one),

@@ -75,7 +75,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from forensics.analyses.snapshots.per_device import Snapshot, Stack, grown, site_of, snapshots
-from forensics.rules.kit import Finding, Findings, Run, rule
+from forensics.rules.kit import Finding, Findings, Run, proof, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short, state_quote
 
@@ -131,9 +131,9 @@ def _finding(row: Sequence[Snapshot], stack: Stack, rise: int) -> Finding:
     return snapshot_grew.finding(
         f"what {short(site_of(stack))} holds grew by {size(rise)} over {len(row)} snapshots",
         f"it rose from each snapshot of device {last.device} to the next",
-        (
+        proof(
             evidence(last, f"{size(rise)} more than in {row[0].source}: {chain(stack)}", value=rise),
-            evidence(row[0], state_quote(row[0]), related=True),
+            evidence(row[0], state_quote(row[0])),
         ),
         confidence="high" if len(row) >= 5 else "medium",
         culprits=ranks(last),

@@ -95,7 +95,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analyses.snapshots.per_device import Leak, Snapshot, snapshots
-from forensics.rules.kit import Finding, Findings, Run, rule
+from forensics.rules.kit import Finding, Findings, Run, proof, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short
 
@@ -134,10 +134,10 @@ def _finding(one: Snapshot, leak: Leak) -> Finding:
         f"none of them was given back; they were made in {leak.spread:.0%} of the tenths of a recording of "
         f"{leak.steps} {'repetitions' if leak.per_step is None else 'steps'}, in a straight line"
         f" (r = {leak.linearity:.3f})",
-        (
+        proof(
             evidence(one, f"first of {leak.count} allocations that stay: {chain(leak.stack)}", seq=leak.seq),
             *(
-                evidence(one, f"next: {size(other.bytes)} at {chain(other.stack)}", seq=other.seq, related=True)
+                evidence(one, f"next: {size(other.bytes)} at {chain(other.stack)}", seq=other.seq)
                 for other in one.leaks[1:4]
             ),
         ),

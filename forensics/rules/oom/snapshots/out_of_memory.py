@@ -52,7 +52,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analyses.snapshots.per_device import Oom, Snapshot, site_of, snapshots
-from forensics.rules.kit import Finding, Findings, Onset, Run, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short, state_quote
 
@@ -81,9 +81,9 @@ def _finding(one: Snapshot, oom: Oom, cfg: AtTheEnd, devices: int) -> Finding:
     return snapshot_oom.finding(
         f"device {one.device} ran out of memory: {size(oom.asked_bytes)} asked for{free}{where}",
         f"the allocator recorded it, and only {oom.events_after} events follow; {state_quote(one)}",
-        (
+        proof(
             evidence(one, f"oom: {size(oom.asked_bytes)} for {chain(oom.stack)}", seq=oom.seq, value=oom.asked_bytes),
-            *(evidence(one, f"{size(h.bytes)} held by {chain(h.stack)} ({h.category})", related=True) for h in holders),
+            *(evidence(one, f"{size(h.bytes)} held by {chain(h.stack)} ({h.category})") for h in holders),
         ),
         Onset(t_ns=oom.t_ns, rank=one.rank),
         confidence="high" if one.trusted else "medium",

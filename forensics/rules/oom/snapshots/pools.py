@@ -43,7 +43,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analyses.snapshots.per_device import Snapshot, snapshots
-from forensics.rules.kit import Finding, Findings, Run, rule
+from forensics.rules.kit import Finding, Findings, Run, proof, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, evidence, ranks, state_quote
 
@@ -73,7 +73,7 @@ def _finding(one: Snapshot) -> Finding:
     return snapshot_pools.finding(
         f"{len(private)} private pools keep {size(idle)} of {size(one.reserved_bytes)} without allocations in it",
         "memory of a private pool serves no other allocation, and emptying the cache does not free it",
-        (evidence(one, state_quote(one), value=idle),),
+        proof(evidence(one, state_quote(one), value=idle)),
         culprits=ranks(one),
         numbers={"pools": len(private), "idle_bytes": idle, "reserved_bytes": one.reserved_bytes},
     )

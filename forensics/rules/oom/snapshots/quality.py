@@ -48,7 +48,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analyses.snapshots.per_device import Snapshot, snapshots
-from forensics.rules.kit import Finding, Findings, Run, rule
+from forensics.rules.kit import Finding, Findings, Run, proof, rule
 from forensics.rules.oom.snapshots._shared import NEEDS, evidence, ranks, state_quote
 
 
@@ -88,7 +88,7 @@ def _finding(kind: str, row: list[Snapshot]) -> Finding:
     return snapshot_quality.finding(
         f"the memory snapshot of device {one.device} {kind}{many}",
         "; ".join(one.notes) or state_quote(one),
-        (evidence(one, state_quote(one)),),
+        proof(evidence(one, state_quote(one))),
         culprits=ranks(one),
         numbers={"snapshots": len(row), "events": one.events},
     )
