@@ -7,7 +7,7 @@ from enum import StrEnum
 from math import ceil, exp, inf, log, log1p, sqrt
 
 from forensics.compare._pair import Estimate
-from forensics.compare._student import hypot, t_quantile, t_tail
+from forensics.stats.student import hypot, t_quantile, t_tail
 
 #: Fewer independent values than this on one side carry no error of their own.
 _FEWEST_EFFECTIVE = 7.0

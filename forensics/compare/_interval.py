@@ -8,10 +8,10 @@ from math import sqrt
 import numpy as np
 
 from forensics.analyses.pace.steady import Steady
-from forensics.case.curves.loss import Floats
 from forensics.compare._pair import Estimate, Side, estimate, sides_of
 from forensics.compare._series import FEWEST, Series
-from forensics.compare._student import hypot
+from forensics.stats.spread import Floats
+from forensics.stats.student import hypot
 
 _DIFFERENT = 1.5
 

@@ -8,12 +8,12 @@ from math import sqrt
 
 import numpy as np
 
-from forensics.analyses.pace.modes import Modes, modes_of
 from forensics.analyses.pace.pauses import Steps
 from forensics.analyses.pace.steady import Steady
-from forensics.case.curves.loss import Floats
-from forensics.compare._spread import Mean, mean_of, trimmed, winsorised
-from forensics.compare._student import hypot, welch_df
+from forensics.stats.changes import Modes, modes_of
+from forensics.stats.correlation import Mean, mean_of
+from forensics.stats.spread import Floats, trimmed, winsorised
+from forensics.stats.student import hypot, welch_df
 
 _MANY_SPIKES = 0.12
 _PAIRS, _PAIR_SHARE, _CORRELATED = 20, 0.5, 0.3

@@ -9,9 +9,8 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.pace.clocks import Clock, clocks
-from forensics.analyses.pace.noise import jitter
 from forensics.analyses.pace.pauses import Steps, warmup
-from forensics.case.curves.loss import Floats
+from forensics.stats.spread import Floats, jitter
 from forensics.store.run import Run
 
 #: Per what, best first: per token or sample a longer batch is no slower step.

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from forensics.figure import Curve, Gap
+from forensics.stats.spread import Floats
 
-Floats = npt.NDArray[np.float64]
 #: So many points a figure shows at most, over all of its curves; more are finer than a pixel.
 MOST_POINTS = 2400
 #: Stretches of non-finite records beyond so many are joined with their nearest neighbours.

@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from forensics.case.curves.loss import Floats
 from forensics.case.joined.stores import counted
 from forensics.case.metric_names import metric_names
+from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
 _NAMES = ("name", "raw_name")

@@ -17,8 +17,10 @@ from forensics.analyses.learning.jumps import jump_of, sharpened, span_of
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.onset import onset_of
 from forensics.analyses.learning.spikes import Spike, spikes_of
-from forensics.case.curves.loss import Curve, Floats
-from forensics.case.curves.noise import MAD_TO_SIGMA, Noise, centred_median, logs, noise_about, ratio_of
+from forensics.case.curves.loss import Curve
+from forensics.stats.correlation import Noise, noise_about
+from forensics.stats.running import centred_median, logs, ratio_of
+from forensics.stats.spread import Floats, spread
 
 #: No fall of a loss is told from noise below this share of it.
 _NO_FALL = 0.03
@@ -243,7 +245,7 @@ def _stepwise(y: Floats, onset: int, low: int) -> bool:
     """Whether a few single records, each by itself, hold the whole rise of a loss that falls between them."""
     first = max(0, min(low, onset - 1))
     moves = np.diff(y[first:])
-    sd = MAD_TO_SIGMA * float(np.median(np.abs(moves - np.median(moves))))
+    sd = spread(moves)
     steps = np.flatnonzero(moves > 4 * sd + _NO_FALL)
     if not 0 < len(steps) <= _STAGES or bool((np.diff(steps) <= _ISOLATED).any()):
         return False

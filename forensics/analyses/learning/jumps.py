@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.learning.limits import Limits
-from forensics.case.curves.loss import Floats
-from forensics.case.curves.noise import Noise
+from forensics.stats.correlation import Noise
+from forensics.stats.spread import Floats
 
 
 def span_of(n: int) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from forensics.case.curves.loss import Curve, Floats, curves
+from forensics.case.curves.loss import Curve, curves
 from forensics.case.metric_names import metric_names
+from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
 #: Metrics that stand beside a loss which need not fall: rewards of a policy, two players, and pairs of a batch.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.case.curves.loss import Floats
+from forensics.stats.spread import Floats
 
 #: Deviations above the level before that a record must lie to belong to the rise: 1 of 740 does by chance.
 _OUTSIDE = 3.0

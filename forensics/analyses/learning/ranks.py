@@ -9,8 +9,10 @@ import polars as pl
 
 from forensics.analyses.learning.losses import judged
 from forensics.analyses.learning.onset import onset_of
-from forensics.case.curves.loss import Curve, Floats
-from forensics.case.curves.noise import centred_median, noise_about
+from forensics.case.curves.loss import Curve
+from forensics.stats.correlation import noise_about
+from forensics.stats.running import centred_median
+from forensics.stats.spread import Floats, spread
 from forensics.store.run import Run
 
 
@@ -149,7 +151,7 @@ def _apart(found: Together, limits: Disagree) -> Parted | None:
     distance = np.median(np.log(found.values) - np.median(np.log(found.values), axis=1, keepdims=True), axis=0)
     worst = int(np.argmax(np.abs(distance)))
     others = np.delete(distance, worst)
-    spread = max(1.4826 * float(np.median(np.abs(others - np.median(others)))), 0.005)
-    if abs(distance[worst]) > max(limits.apart, limits.sigmas * spread):
+    apart = max(spread(others), 0.005)
+    if abs(distance[worst]) > max(limits.apart, limits.sigmas * apart):
         return Parted(found, "always", worst, 0, float(np.exp(distance[worst])))
     return None

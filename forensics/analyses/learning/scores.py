@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from forensics.case.curves.loss import Floats
 from forensics.case.series import metric_rows
+from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
 _SCORE = r"(?i)(?:^|[\W_])(?:m?acc(?:uracy)?|m?iou|dice|m?ap|f1|top[-_@ ]?[15])(?:$|[\W_])"

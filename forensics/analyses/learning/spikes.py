@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.learning.limits import Limits
-from forensics.case.curves.loss import Floats
-from forensics.case.curves.noise import Noise, past_median, ratio_of
+from forensics.stats.correlation import Noise
+from forensics.stats.running import past_median, ratio_of
+from forensics.stats.spread import Floats
 
 
 @dataclass(frozen=True, slots=True)

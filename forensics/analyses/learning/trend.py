@@ -8,7 +8,8 @@ from math import hypot, log
 import numpy as np
 
 from forensics.case.curves.loss import Curve
-from forensics.case.curves.noise import Noise, centred_median, logs, noise_about, ratio_of
+from forensics.stats.correlation import Noise, noise_about
+from forensics.stats.running import centred_median, logs, ratio_of
 
 _FEWEST = 20
 _LEAP = log(1.2)  # of the first records over the very first one: no noise of a loss that only begins

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from forensics.analyses.memory._fit import Floats, spread
+from forensics.stats.spread import Floats, spread
 
 Kind = Literal[
     "flat", "plateau", "slope", "staircase", "sawtooth", "spike", "level_shift", "unresolved", "unknown"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.analyses.memory._fit import Floats, line_of
 from forensics.analyses.memory._form import Form, Kind, Scale, Step, if_resolved, regular
+from forensics.stats.spread import Floats
+from forensics.stats.trend import line_of
 
 
 def records(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.analyses.memory._fit import Floats, noise_of
+from forensics.analyses.memory._fit import noise_of
 from forensics.analyses.memory._form import FEWEST
+from forensics.stats.spread import Floats
 
 #: Samples behind a jump that say whether it lasts.
 _SHORT = 5

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forensics.analyses.memory._fit import Floats, line_of
 from forensics.analyses.memory.shape import Form
+from forensics.stats.spread import Floats
+from forensics.stats.trend import line_of
 
 #: Growth that differs more than this between parts of the series cannot be projected.
 _UNEVEN = 5.0

@@ -16,7 +16,6 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from forensics.analyses.memory._fit import Floats
 from forensics.analyses.memory._form import ABSURD
 from forensics.analyses.memory._kinds import GAPS, MEANINGS, Meaning
 from forensics.analyses.memory.capacity import Capacity, capacity_of
@@ -24,6 +23,7 @@ from forensics.analyses.memory.reach import Reach, reach_of
 from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
+from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
 Kind = Literal["instant", "interval peak", "cumulative peak", "peak", "cache"]

@@ -14,20 +14,13 @@ from math import log
 
 import numpy as np
 
-from forensics.analyses.memory._fit import (
-    Floats,
-    Line,
-    change_points,
-    excursions,
-    line_of,
-    near_noise,
-    noise_of,
-    thinned,
-    without,
-)
+from forensics.analyses.memory._fit import excursions, near_noise, noise_of, thinned, without
 from forensics.analyses.memory._form import ABSURD, FEWEST, QUANTUM_GIB, Form, Kind, Scale, Step, if_resolved, regular
 from forensics.analyses.memory._records import records
 from forensics.analyses.memory._warmup import settled, warmup
+from forensics.stats.changes import change_points
+from forensics.stats.spread import Floats
+from forensics.stats.trend import Line, line_of
 
 __all__ = ["QUANTUM_GIB", "Form", "Kind", "Step", "form_of"]
 

@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 import polars as pl
 
-from forensics.analyses.nan.gradnorm import robust
 from forensics.analyses.nan.onset import SPOKEN, NanOnset, nan_onset
 from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
 from forensics.case.evidence import Row
 from forensics.model import Confidence
+from forensics.stats.running import robust
 from forensics.store.run import Run
 
 #: Each kind in words, to end a sentence that begins with what was seen.

@@ -17,7 +17,7 @@ from forensics.analyses.pace.change import Change, Form, change_of
 from forensics.analyses.pace.clocks import Clock, best_clocks, clocks
 from forensics.analyses.pace.pauses import Comb, Flags, Steps, regular
 from forensics.analyses.pace.steady import FEWEST, SHORTEST, Steady, steady
-from forensics.case.curves.loss import Floats
+from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
 #: A printing unit above half the smallest effect hides it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.analyses.pace.pauses import Steps
-from forensics.case.curves.loss import Floats
+from forensics.stats.spread import Floats
 
 _FEWEST, _STEEP, _POSITIVE = 60, -0.7, 0.98
 

@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.pace.average import undone_quantum
-from forensics.case.curves.loss import Floats
 from forensics.case.series import metric_records
 from forensics.case.steps import at
 from forensics.dialects.counters import kind_of
+from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
 _FEWEST = 12  # draws of one bar below which it is no clock

@@ -14,10 +14,11 @@ from typing import Literal
 import numpy as np
 
 from forensics.analyses.pace.edges import sharpest_edge
-from forensics.analyses.pace.levels import Bounds, Levels, best_cut, blocks, levels
+from forensics.analyses.pace.levels import Bounds, Levels, blocks, levels
 from forensics.analyses.pace.ramp import Ramp, ramp_of
 from forensics.analyses.pace.stalls import stalls_of
 from forensics.analyses.pace.steady import SHORTEST, Steady, least_effect
+from forensics.stats.changes import best_cut
 
 Kind = Literal["lasting", "transient"]
 Form = Literal["jump", "stairs", "ramp", "stalls", "pauses"]

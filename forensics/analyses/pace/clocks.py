@@ -21,9 +21,9 @@ from forensics.analyses.pace.units import rescaled
 from forensics.analyses.pace.work import per_work, work_of
 from forensics.case.attempts import Cut, attempts
 from forensics.case.checkpoints import known
-from forensics.case.curves.loss import Floats
 from forensics.case.series import keys_of, metric_rows, standing_in
 from forensics.case.steps import first_of_each, ordered, parts
+from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
 _WALL = PaceName("wall", "step", 1.0, 99)

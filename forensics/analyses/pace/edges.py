@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.case.curves.loss import Floats
+from forensics.stats.spread import Floats
 
 _QUANTILES = np.linspace(0.05, 0.95, 19)
 _FEW = 64  # distinct values that are all tried: quantiles of few values lie between them

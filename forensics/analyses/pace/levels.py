@@ -8,8 +8,9 @@ from math import sqrt
 
 import numpy as np
 
-from forensics.analyses.pace.noise import LongRun, correlation, long_run
-from forensics.case.curves.loss import Floats
+from forensics.stats.changes import best_cut
+from forensics.stats.correlation import LongRun, correlation, long_run
+from forensics.stats.spread import Floats
 
 _MOST_CUTS = 12
 _MOST_BLOCKS = 4096
@@ -63,18 +64,6 @@ def blocks(values: Floats) -> tuple[Floats, int]:
     size = max(1, -(-len(values) // _MOST_BLOCKS))
     count = len(values) // size
     return (values[: count * size].reshape(count, size).mean(axis=1), size) if size > 1 else (values, 1)
-
-
-def best_cut(values: Floats, shortest: int) -> tuple[int, float] | None:
-    """The cut with the largest |difference of means| * sqrt(k (n - k) / n), and that value (Page 1954)."""
-    n = len(values)
-    if n < 2 * shortest or n < 2:
-        return None
-    sums = np.abs(np.cumsum(values - values.mean())[:-1])
-    counts = np.arange(1, n)
-    score = (sums / np.sqrt(counts * (n - counts) / n))[shortest - 1 : n - shortest]
-    best = int(np.argmax(score))
-    return best + shortest, float(score[best])
 
 
 def levels(values: Floats, block: int, bounds: Bounds) -> Levels:

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.analyses.pace.noise import spread
-from forensics.case.curves.loss import Floats
-from forensics.case.curves.noise import centred_median
+from forensics.stats.running import centred_median
+from forensics.stats.spread import Floats, spread
 
 Flags = NDArray[np.bool_]
 Steps = NDArray[Any]

@@ -9,8 +9,8 @@ from math import log, sqrt
 import numpy as np
 
 from forensics.analyses.pace.levels import Levels
-from forensics.analyses.pace.noise import correlation
-from forensics.case.curves.loss import Floats
+from forensics.stats.correlation import correlation
+from forensics.stats.spread import Floats
 
 _BLOCKS, _KNOTS, _FEWEST = 200, 31, 8
 _GAIN = 12.0  # twice the log-likelihood that the ramp must gain over steps

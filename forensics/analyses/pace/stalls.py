@@ -9,7 +9,7 @@ import numpy as np
 
 from forensics.analyses.pace.pauses import Flags, Steps, floor_of
 from forensics.analyses.pace.steady import Steady
-from forensics.case.curves.loss import Floats
+from forensics.stats.spread import Floats
 
 _FEWEST = 8  # starts of slow runs below which their rate has no change
 _LEAST_LR = 28.0  # twice the log-likelihood ratio that a change of the rate must pass (1 in 10^6 by chance and scan)

@@ -7,7 +7,6 @@ from math import log
 
 import numpy as np
 
-from forensics.analyses.pace.noise import jitter
 from forensics.analyses.pace.pauses import (
     Comb,
     Flags,
@@ -21,7 +20,7 @@ from forensics.analyses.pace.pauses import (
     warmup,
     winsorised,
 )
-from forensics.case.curves.loss import Floats
+from forensics.stats.spread import Floats, jitter
 
 #: Fewer records than this are no series.
 FEWEST = 12

@@ -7,11 +7,9 @@ from math import isfinite, sqrt
 
 import polars as pl
 
-from forensics.analyses.rl.levels import median
 from forensics.case.lives import Boundary, rows_of
+from forensics.stats.spread import MAD_TO_SIGMA, median
 from forensics.store.run import Run
-
-_MAD_TO_SIGMA = 1.4826
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ def mean_error(values: pl.Series, *, count: int, steps: pl.Series | None = None)
     frame = frame if slope else frame.with_columns(x=pl.lit(0.0))
     rest = frame.select(pl.col("y") - pl.col("x") * slope)["y"]
     rest = rest - median(rest)
-    sigma = _MAD_TO_SIGMA * median(rest.abs())
+    sigma = MAD_TO_SIGMA * median(rest.abs())
     if sigma <= 0:
         sigma = float(rest.std() or 0.0)  # type: ignore[arg-type] - a column of floats
     calm = rest.clip(-3 * sigma, 3 * sigma)

@@ -12,7 +12,7 @@ from math import comb
 import polars as pl
 
 from forensics.analyses.resume.around import Around, mean_error
-from forensics.analyses.rl.levels import median
+from forensics.stats.spread import median
 
 #: Values in no order part as the new and the old ones do once in so many times: 3 of 10 do once in 286.
 _ODDS = 200

@@ -8,9 +8,12 @@ from math import sqrt
 
 import polars as pl
 
-from forensics.analyses.rl.levels import median, onset_of, running_median, spread_of, stay_of, trend_of
+from forensics.analyses.rl.levels import onset_of, stay_of
 from forensics.analyses.rl.series import RlSeries
 from forensics.knowledge.ranges import Range
+from forensics.stats.running import running_median
+from forensics.stats.spread import median, relative_spread
+from forensics.stats.trend import trend_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def judge(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
         return _trending(series, row, cfg)
     if row.test == "spread":
         half = values.tail(values.len() // 2)
-        wide = half.len() >= cfg.last and spread_of(half) > (row.red or 0.0)
+        wide = half.len() >= cfg.last and relative_spread(half) > (row.red or 0.0)
         return _hit(series, row, values.len() - half.len(), red=True, share=1.0) if wide else None
     medians = running_median(values, 1 if row.test in {"all", "share"} else cfg.window)
     for red in (True, False):

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from forensics.case.joined.stores import stores_of
 from forensics.case.series import Index, chosen, index_of
 from forensics.case.steps import SERIES
+from forensics.stats.spread import Floats
 from forensics.store.run import Run
-
-Floats = NDArray[np.float64]
 
 _COLUMNS = (*SERIES, "seq", "line", "byte", "step", "gstep", "t_ns", "name", "value", "value_class")
 

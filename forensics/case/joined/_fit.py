@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from forensics.case.joined._strands import FULL_DIGITS, Strand, kind_of
-
-Floats = NDArray[np.float64]
+from forensics.stats.spread import Floats
 
 #: A value that stands more often than this in a series tells no place.
 _OFTEN = 4

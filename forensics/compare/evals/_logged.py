@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
-from forensics.case.curves.loss import Floats
-from forensics.compare._student import t_tail
 from forensics.compare.evals._tests import Tested
+from forensics.stats.spread import Floats
+from forensics.stats.student import t_tail
 from forensics.store.run import Run
 
 LOGGED = "logged while training"

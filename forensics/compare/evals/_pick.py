@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.evals.results import Key, Row, age, by_key
-from forensics.compare.evals._tests import Floats
 from forensics.formats.evals.checkpoint_names import stamp_ns
+from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
 _AGREES = 1e-6

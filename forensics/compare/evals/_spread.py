@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import sqrt
 from statistics import fmean, variance
 
-from forensics.compare._student import t_tail
 from forensics.compare.evals._tests import Tested
+from forensics.stats.student import t_tail
 
 #: Degrees of freedom of what is believed of the spread before it is measured (as in `_spread`).
 _PRIOR_DF = 4.0

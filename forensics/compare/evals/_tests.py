@@ -8,11 +8,10 @@ from math import exp, lgamma, log, sqrt
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from forensics.compare._student import t_tail
+from forensics.stats.spread import Floats
+from forensics.stats.student import t_tail
 
-Floats = NDArray[np.float64]
 _NORMAL = NormalDist()
 #: Two-sided 5 % (z 1.960) and a power of 90 % (z 1.282): what a difference must be, in errors, to be found.
 _FOUND = _NORMAL.inv_cdf(0.975) + _NORMAL.inv_cdf(0.9)

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from forensics.analyses.evals.results import Row, members_of, settings_of
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 
 _SHOWN = 3
 

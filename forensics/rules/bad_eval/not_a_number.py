@@ -34,7 +34,7 @@ import polars as pl
 
 from forensics.analyses.evals.results import members_of
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 
 _SHOWN = 5
 

@@ -41,8 +41,8 @@ import numpy as np
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.case.curves.loss import Curve, curves
-from forensics.case.curves.noise import MAD_TO_SIGMA
 from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
+from forensics.stats.spread import bending
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,7 @@ def _best(curve: EvalCurve, cfg: Config) -> int | None:
     if len(values) < cfg.evaluations:
         return None
     best = int(np.argmax(values))
-    top, bends = float(values[best]), np.diff(values, 2)
-    sd = MAD_TO_SIGMA * float(np.median(np.abs(bends))) / sqrt(6)
+    top, sd = float(values[best]), bending(values)
     bound = max(cfg.fall * top, (1.5 + sqrt(2 * log(len(values)))) * sd)
     # a score is a share or a percentage, and first rises; else it is an error under the name of a score
     is_score = 0 < top <= 1 or top > cfg.percent

@@ -52,8 +52,9 @@ import numpy as np
 from forensics.analyses.learning.losses import loss_beside
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.case.curves.loss import Curve, curves
-from forensics.case.curves.noise import centred_median, logs, noise_about, ratio_of
 from forensics.rules.kit import Finding, Findings, Run, at_step, number, onset_at, proof, rule
+from forensics.stats.correlation import noise_about
+from forensics.stats.running import centred_median, logs, ratio_of
 
 
 @dataclass(frozen=True, slots=True)

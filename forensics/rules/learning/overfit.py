@@ -41,9 +41,14 @@ from math import hypot, log, sqrt
 import numpy as np
 
 from forensics.analyses.evals.curves import eval_curves
-from forensics.case.curves.loss import Curve, Floats, curves
-from forensics.case.curves.noise import MAD_TO_SIGMA, centred_median, noise_about
+from forensics.case.curves.loss import Curve, curves
 from forensics.rules.kit import Finding, Findings, Run, Severity, onset_at, proof, rule
+from forensics.stats.correlation import noise_about
+from forensics.stats.running import centred_median
+from forensics.stats.spread import Floats, bending
+
+#: Fewer values have one second difference at most.
+_BENDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +118,8 @@ def _judge(evals: Curve, training: list[Curve], cfg: Config) -> tuple[int, Sever
 def _rise(values: Floats, best: int, cfg: Config) -> float | None:
     """Give the relative rise after the lowest value; None when noise may explain it."""
     n = len(values)
-    bends = np.diff(values[n // 4 :], 2)
-    sd = MAD_TO_SIGMA * float(np.median(np.abs(bends))) / sqrt(6) if len(bends) > 1 else float(np.ptp(values))
+    late = values[n // 4 :]
+    sd = bending(late) if len(late) > _BENDS else float(np.ptp(values))
     low = float(values[best])
     depth = 1.5 + sqrt(2 * log(max(2, n - n // 4)))
     bound = max(cfg.least * low, cfg.factor * depth * max(sd, 1e-4 * low))

@@ -52,8 +52,9 @@ import numpy as np
 from forensics.analyses.learning.losses import Loss, loss_beside
 from forensics.analyses.learning.lr_schedule import schedule_beside
 from forensics.analyses.learning.objective import improved, reinforced
-from forensics.case.curves.loss import Curve, Floats, curves
+from forensics.case.curves.loss import Curve, curves
 from forensics.rules.kit import Finding, Findings, Run, at_step, number, onset_at, proof, rule
+from forensics.stats.spread import Floats
 
 _PARTS = 10
 

@@ -40,9 +40,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.resume.around import Around, around, paired
-from forensics.analyses.rl.levels import median
 from forensics.case.lives import restarts
 from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
+from forensics.stats.spread import median
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,10 +48,10 @@ import polars as pl
 
 from forensics.analyses.resume.around import Around, around, mean_error, paired
 from forensics.analyses.resume.levels import initial
-from forensics.analyses.rl.levels import median
 from forensics.case.lives import Boundary, restarts
 from forensics.rules.kit import Finding, Findings, Run, rule
 from forensics.rules.resume._compare import evidence_of, onset
+from forensics.stats.spread import median
 
 
 @dataclass(frozen=True, slots=True)

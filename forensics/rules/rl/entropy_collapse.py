@@ -46,12 +46,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.analyses.rl.levels import median, running_median
 from forensics.analyses.rl.ranges import Hit, Persistence, judge, rewards_of, risen
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Findings, Run, Severity, rule
 from forensics.rules.rl._words import finding_of
+from forensics.stats.running import running_median
+from forensics.stats.spread import median
 
 #: A fall by this factor within this share of the run is abrupt (axolotl, GRPO training reference, expected trends).
 _FALL = 5.0

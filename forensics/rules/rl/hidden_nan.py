@@ -49,12 +49,12 @@ from dataclasses import replace
 
 import polars as pl
 
-from forensics.analyses.rl.levels import median
 from forensics.analyses.rl.ranges import Hit, Persistence
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Run, Severity, Shape, metric_evidence, rule
 from forensics.rules.rl._words import finding_of
+from forensics.stats.spread import median
 
 
 @rule("nan", needs=("metrics",), config=Persistence)

@@ -43,12 +43,13 @@ Not this:
 
 from __future__ import annotations
 
-from forensics.analyses.rl.levels import median, trend_of
 from forensics.analyses.rl.ranges import Hit, Persistence, judge, rewards_of, risen
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Findings, Run, Severity, rule
 from forensics.rules.rl._words import finding_of
+from forensics.stats.spread import median
+from forensics.stats.trend import trend_of
 
 #: The last fifth is this many times the middle fifth (axolotl, GRPO training reference, expected trends).
 _GROWTH = 5.0

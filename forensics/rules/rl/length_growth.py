@@ -36,12 +36,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.analyses.rl.levels import median, together, trend_of
 from forensics.analyses.rl.ranges import Hit, Persistence, rewards_of
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, fact_evidence, rule
 from forensics.rules.rl._words import finding_of
+from forensics.stats.spread import median
+from forensics.stats.trend import together, trend_of
 
 _LIMIT_KEY = r"(?i)(?:^|[._/-])(?:max_completion_length|max_response_length|generate_max_len|response_length)$"
 #: Kendall's tau, share of the maximum, and correlation from which a growth counts (axolotl, GRPO training reference).

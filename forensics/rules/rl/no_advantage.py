@@ -35,12 +35,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from forensics.analyses.rl.levels import median
 from forensics.analyses.rl.ranges import Hit, Persistence, judge, rewards_of
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Findings, Run, Severity, rule
 from forensics.rules.rl._words import finding_of
+from forensics.stats.spread import median
 
 #: A mean reward from which the task is taken for solved (axolotl, GRPO training reference: rewards reach 0.3 to 0.8).
 _SOLVED = 0.95

@@ -41,12 +41,12 @@ Not this:
 
 from __future__ import annotations
 
-from forensics.analyses.rl.levels import median
 from forensics.analyses.rl.ranges import Hit, Persistence, judge, risen
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Findings, Run, Severity, rule
 from forensics.rules.rl._words import finding_of
+from forensics.stats.spread import median
 
 #: A reward that starts here has no room to rise.
 _FULL = 0.95

@@ -43,12 +43,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from forensics.analyses.rl.levels import median
 from forensics.analyses.rl.ranges import Hit, Persistence, judge
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, metric_evidence, rule
 from forensics.rules.rl._words import finding_of
+from forensics.stats.spread import median
 
 
 @rule("learning", needs=("metrics",), config=Persistence)

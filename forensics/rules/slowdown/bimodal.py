@@ -39,8 +39,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analyses.pace.account import Paced, paced
-from forensics.analyses.pace.modes import Modes, modes_of
 from forensics.rules.kit import Finding, Findings, Onset, Run, number, proof, rule
+from forensics.stats.changes import Modes, modes_of
 
 
 @dataclass(frozen=True, slots=True)

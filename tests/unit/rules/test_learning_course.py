@@ -14,10 +14,11 @@ from forensics.analyses.learning.lr_config import adapter_of, configured
 from forensics.analyses.learning.lr_schedule import schedule_of
 from forensics.analyses.learning.trend import trend_of
 from forensics.case.curves.loss import beside, curves
-from forensics.case.curves.noise import centred_median, noise_about, past_median
 from forensics.case.progress import ledger
 from forensics.model import EvidenceRole, Finding, Severity
 from forensics.registry import load
+from forensics.stats.correlation import noise_about
+from forensics.stats.running import centred_median, past_median
 from forensics.store.run import Run, run_of
 
 RULES = {rule.id: rule for rule in load("rules").rules}

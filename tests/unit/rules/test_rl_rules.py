@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.analyses.rl.levels import onset_of, stay_of, together, trend_of
+from forensics.analyses.rl.levels import onset_of, stay_of
 from forensics.analyses.rl.series import name_table, rl_series
 from forensics.knowledge.causes import causes
 from forensics.knowledge.ranges import ranges
 from forensics.model import Finding, Severity
 from forensics.registry import load
+from forensics.stats.trend import together, trend_of
 from forensics.store.run import Run, run_of
 
 RULES = [r for r in load("rules").rules if r.id.startswith("RLX")]

@@ -6,7 +6,7 @@ import math
 
 import polars as pl
 
-from forensics.analyses.nan.gradnorm import robust
+from forensics.stats.running import robust
 
 
 def test_a_record_is_measured_against_the_median_of_those_before_it() -> None:

@@ -1,0 +1,71 @@
+"""Running medians: about each value, before it, and up to it; and series on a logarithmic scale."""
+
+from __future__ import annotations
+
+from math import exp
+
+import numpy as np
+import polars as pl
+
+from forensics.stats.spread import MAD_TO_SIGMA, Floats
+
+
+def ratio_of(difference: float) -> float:
+    """Turn a difference of logarithms into a ratio, at most e to the 700th, near the largest number."""
+    return exp(min(difference, 700.0))
+
+
+def logs(values: Floats) -> tuple[Floats, Floats]:
+    """Give the logarithms of the positive values, and the positions those had."""
+    if len(values) and values.min() > 0:
+        return np.log(values), np.arange(len(values), dtype=np.float64)
+    kept = np.flatnonzero(values > 0)
+    return np.log(values[kept]), kept.astype(np.float64)
+
+
+def centred_median(y: Floats, window: int) -> Floats:
+    """Median of `window` (odd) values around each one; the two ends are mirrored."""
+    half = min(window // 2, max(0, len(y) - 1))
+    return _centred(np.concatenate([y[1 : half + 1][::-1], y, y[-half - 1 : -1][::-1]]), half) if half else y
+
+
+def edge_median(y: Floats, width: int) -> Floats:
+    """Median of `width` (odd) values around each one; the first and the last value are repeated."""
+    return _centred(np.pad(y, width // 2, mode="edge"), width // 2)
+
+
+def past_median(y: Floats, window: int, least: int = 5) -> Floats:
+    """Median of the `window` values before each one, itself excluded; NaN where fewer than `least` are known."""
+    found = pl.Series(y).rolling_median(window, min_samples=min(least, window)).shift(1)
+    return found.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+
+def running_median(values: pl.Series, window: int) -> pl.Series:
+    """Median of each value and those before it; of fewer than `window` at the start."""
+    return values.rolling_median(window, min_samples=1)
+
+
+def robust(rows: pl.DataFrame, *, window: int = 50, least: int = 5, floor: float = 0.02) -> pl.DataFrame:
+    """Finite positive rows with `median` of the previous ones, `ratio` to it, and robust `z` of the logarithm.
+
+    `window` and `least` count records, the present one excluded; `floor` is the least standard deviation in log units,
+    so that a series printed with few digits has no infinite z. Rows with too little past have null `ratio` and `z`.
+    """
+    kept = rows.filter(pl.col("value").is_finite() & (pl.col("value") > 0)).with_columns(log=pl.col("value").log())
+    middle = pl.col("log").rolling_median(window, min_samples=least).shift(1)
+    spread = (pl.col("log") - pl.col("log").rolling_median(window, min_samples=1)).abs()
+    sigma = (spread.rolling_median(window, min_samples=least).shift(1) * MAD_TO_SIGMA).clip(lower_bound=floor)
+    return (
+        kept.with_columns(middle=middle, sigma=sigma)
+        .with_columns(
+            median=pl.col("middle").exp(),
+            ratio=(pl.col("log") - pl.col("middle")).exp(),
+            z=(pl.col("log") - pl.col("middle")) / pl.col("sigma"),
+        )
+        .drop("log", "middle", "sigma")
+    )
+
+
+def _centred(padded: Floats, half: int) -> Floats:
+    width = 2 * half + 1
+    return pl.Series(padded).rolling_median(width, min_samples=width).to_numpy()[width - 1 :]

@@ -1,0 +1,86 @@
+"""Trends: a robust line (Theil and Sen), and whether a series rises at all (Kendall)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, sqrt
+
+import numpy as np
+import polars as pl
+
+from forensics.stats.spread import MAD_TO_SIGMA, Floats, median
+
+_PAIRS_OF = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A robust line through (t, y), t in 0 … 1: `rise` over the window, its quartiles over pairs, and the start."""
+
+    rise: float
+    low: float
+    high: float
+    start: float
+
+
+def line_of(t: Floats, y: Floats) -> Line:
+    """Fit the median of the slopes of all pairs (Theil 1950, Sen 1968), of at most 300 samples spread evenly."""
+    if len(y) > _PAIRS_OF:
+        chosen = np.linspace(0, len(y) - 1, _PAIRS_OF).astype(int)
+        t, y = t[chosen], y[chosen]
+    i, j = np.triu_indices(len(y), 1)
+    apart = t[j] - t[i]
+    kept = apart > 0
+    if not kept.any():
+        return Line(0.0, 0.0, 0.0, float(np.median(y)) if len(y) else 0.0)
+    slopes = (y[j] - y[i])[kept] / apart[kept]
+    low, rise, high = (float(q) for q in np.quantile(slopes, (0.25, 0.5, 0.75)))
+    return Line(rise, low, high, float(np.median(y - rise * t)))
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """How a series moved: medians of its first and last fifth, Kendall's tau over equal parts, and its z.
+
+    `z` is tau over its standard deviation if parts were in random order (Kendall 1938); `noise` is the robust standard
+    deviation of single values about their part's median.
+    """
+
+    first: float
+    last: float
+    tau: float
+    z: float
+    noise: float
+
+
+def trend_of(values: pl.Series, *, parts: int = 20) -> Trend | None:
+    """Measure the trend of a series from the medians of `parts` equal parts; None when it is shorter than that."""
+    size = values.len() // parts
+    if not size:
+        return None
+    frame = pl.DataFrame({"value": values.tail(size * parts)}).with_row_index("i")
+    frame = frame.with_columns(part=pl.col("i") // size).with_columns(middle=pl.col("value").median().over("part"))
+    middles = frame.group_by("part", maintain_order=True).agg(pl.col("value").median())["value"]
+    pairs = pl.DataFrame({"a": middles}).with_row_index("i")
+    signs = pairs.join_where(pairs.rename({"a": "b", "i": "j"}), pl.col("i") < pl.col("j"))
+    score = float((signs["b"] - signs["a"]).sign().sum())
+    count = parts * (parts - 1) / 2
+    spread = sqrt(parts * (parts - 1) * (2 * parts + 5) / 18)
+    fifth = max(1, values.len() // 5)
+    deviation = (frame["value"] - frame["middle"]).abs()
+    return Trend(
+        first=median(values.head(fifth)),
+        last=median(values.tail(fifth)),
+        tau=score / count,
+        z=score / spread,
+        noise=MAD_TO_SIGMA * median(deviation),
+    )
+
+
+def together(a: pl.DataFrame, b: pl.DataFrame) -> float:
+    """Correlation of two series (columns `at`, `value`) over their common steps; 0 for too few or flat ones."""
+    joined = a.select("at", x="value").join(b.select("at", y="value"), on="at", how="inner")
+    if joined.height < 3:
+        return 0.0
+    found = joined.select(pl.corr("x", "y")).item()
+    return float(found) if isinstance(found, float) and isfinite(found) else 0.0
