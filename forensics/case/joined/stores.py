@@ -8,7 +8,7 @@ it twice; a store that reaches further, is denser, or alone holds a NaN is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -91,7 +91,7 @@ def _stores(run: Run) -> Stores:
     for a, b in islice(standing, _PAIRS):
         if (link := _link(units[a], units[b])) is not None:
             links.append(link)
-            gone |= dict(_repeated(link, units, found))
+            gone |= dict(_repeated(link, units, found, {unit[0] for unit in gone}))
     for unit, own in units.items():
         if keeps_console(unit[0]) and unit not in gone and (link := _link(own, own)) is not None:
             links.append(link)
@@ -122,9 +122,16 @@ def _overlap(a: Strand, b: Strand, line: Line) -> int:
     return min(int(inside.sum()) for inside in shared)
 
 
-def _repeated(link: Link, units: dict[Unit, list[Strand]], found: Strands) -> Iterator[tuple[Unit, list[Strand]]]:
-    """The file of a link that need not be judged, with its series that the other one holds; the worse store first."""
-    for unit, keeper in ((link.b, link.a), (link.a, link.b)):
+def _repeated(
+    link: Link, units: dict[Unit, list[Strand]], found: Strands, left_out: Collection[str]
+) -> Iterator[tuple[Unit, list[Strand]]]:
+    """The file of a link that need not be judged, with its series that the other one holds.
+
+    A source that is `left_out` in another attempt comes first, so that all attempts are read from one store and a
+    restart is seen between them; else the worse store does.
+    """
+    sides = ((link.b, link.a), (link.a, link.b))
+    for unit, keeper in sorted(sides, key=lambda side: side[0][0] not in left_out):
         second = unit == link.b
         pairs = [(m.b, m.covers_b) if second else (m.a, m.covers_a) for m in link.same if not m.parted]
         held = [strand for strand, covered in pairs if covered]

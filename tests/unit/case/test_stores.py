@@ -253,3 +253,17 @@ def test_the_bundled_run_is_counted_once_and_judged_by_its_log() -> None:
 def test_a_run_of_one_source_has_no_stores() -> None:
     assert not stores_of(run_with(series("train.log", losses(10), range(10)))).links
     assert not stores_of(Run("empty")).links
+
+
+def test_all_attempts_are_read_from_the_store_that_must_be_kept_for_one_of_them() -> None:
+    """The table alone has a core metric in the second attempt; in the first either store would do."""
+    attempts = [(0, losses(20, 1), range(20)), (1, losses(40, 2), range(40))]
+    frames = [
+        series(source, values, steps, raw=raw).with_columns(attempt=pl.lit(number, dtype=pl.Int32))
+        for source, raw in (("job.out", "loss"), ("metrics.jsonl", "train/loss"))
+        for number, values, steps in attempts
+    ]
+    alone = series("metrics.jsonl", losses(4, 3), range(0, 40, 10), name="eval_loss", raw="val/loss")
+    frames.append(alone.with_columns(attempt=pl.lit(1, dtype=pl.Int32)))
+    left_out = stores_of(run_with(*frames)).left_out.select("source", "attempt").unique().sort("attempt").rows()
+    assert left_out == [("job.out", 0), ("job.out", 1)]
