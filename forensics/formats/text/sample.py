@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -18,6 +19,8 @@ _END_BYTES = 256 << 10
 _SPREAD, _SPREAD_BYTES = 64, 16 << 10
 _PROBE_BYTES = 16 << 10
 _LEARN_LINES = 20_000
+#: Words of a line that tells of held-out data.
+_HELD_OUT = r"(?i)(?:^|[^a-z])(?:val|eval|valid|validation|evaluation|test|dev)(?:$|[^a-z])"
 #: Files of these names are program text, settings or documents: words in them are not what a run said.
 _NOT_LOGS = re.compile(
     r"(?i)\.(?:py[cxi]?|sh|bash|slurm|sbatch|ya?ml|toml|cfg|ini|md|rst|ipynb|c|cc|cpp|cu|cuh|h|hpp|rs|go|js|ts|css|html?"
@@ -74,23 +77,44 @@ def _inner(part: bytes) -> bytes:
 
 
 def choose(dialects: Sequence[Dialect], sample: pl.Series, year: int, ranks: pl.Series | None = None) -> list[Dialect]:
-    """The dialects of the sample, best first; where they give no training loss, one learned from the lines is added.
+    """The dialects of the sample, best first; last one learned from the lines that they leave.
 
-    `ranks`: which rank printed each segment, where prefixes tell.
+    Where they give no training loss it is learned from all lines; else from those of evaluations only, which a program
+    often prints beside what its trainer does. `ranks`: which rank printed each segment, where prefixes tell.
     """
     known = sniff.active(dialects, sample)
-    if known and sniff.has_loss(_names(known, sample, year)):
-        return known
+    found = _read(known, sample, year) if known else {}
+    has_loss = bool(found) and sniff.has_loss(_names(found))
+    if has_loss:
+        claimed = {line for rows in found.values() if "line" in rows.columns for line in rows["line"].to_list()}
+        free = ~pl.Series(range(len(sample)), dtype=pl.Int64).is_in(list(claimed))
+        kept = free & sample.str.contains(_HELD_OUT).fill_null(value=False)
+        sample, ranks = sample.filter(kept), None if ranks is None else ranks.filter(kept)
     who = [] if ranks is None else ranks.head(_LEARN_LINES).to_list()
-    learned = generic.learn(sample.head(_LEARN_LINES).to_list(), who)
+    learned = generic.learn(sample.head(_LEARN_LINES).to_list(), who) if len(sample) else None
+    if learned is not None and has_loss:
+        learned = _of_evaluations(learned)
     return [*known, learned] if learned is not None else known
 
 
-def _names(dialects: Sequence[Dialect], sample: pl.Series, year: int) -> list[str]:
-    found = pl.DataFrame({"text": sample}).with_row_index("seq").with_columns(
+def _of_evaluations(learned: Dialect) -> Dialect | None:
+    """A learned dialect with those of its lines that name a metric of an evaluation; None without any."""
+    names = ((line, [name.canonical for name in line.names.values() if name is not None]) for line in learned.lines)
+    lines = tuple(line for line, said in names if any(one.startswith("eval") for one in said))
+    return replace(learned, lines=lines) if lines else None
+
+
+def _read(dialects: Sequence[Dialect], sample: pl.Series, year: int) -> dict[str, pl.DataFrame]:
+    """What the dialects read of the sample, by table."""
+    segments = pl.DataFrame({"text": sample}).with_row_index("seq").with_columns(
         seq=pl.col("seq").cast(pl.Int64), line=pl.col("seq").cast(pl.Int64), byte=pl.lit(0, dtype=pl.Int64),
         raw=pl.col("text"), rank=pl.lit(None, dtype=pl.Int64),
     )  # fmt: skip
     matcher = Matcher(dialects, year=year)
-    ready = matcher.feed(found) + matcher.close()
-    return sorted({name for tables in ready for name in tables["metrics"]["name"].unique().to_list()})
+    ready = matcher.feed(segments) + matcher.close()
+    names = dict.fromkeys(name for tables in ready for name in tables)
+    return {name: pl.concat([tables[name] for tables in ready if name in tables]) for name in names}
+
+
+def _names(found: Mapping[str, pl.DataFrame]) -> list[str]:
+    return sorted(found["metrics"]["name"].unique().to_list()) if "metrics" in found else []

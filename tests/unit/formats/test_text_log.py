@@ -95,6 +95,19 @@ def test_an_unknown_format_is_learned_from_its_lines() -> None:
     assert wrote.points("loss")[:2] == [(1, 4.98), (2, 4.96)]
 
 
+def test_an_evaluation_that_a_program_prints_beside_its_trainer_is_learned() -> None:
+    own = "".join(f"step {s} held-out eval_loss {2 + s / 100:.3f}\n" for s in range(20, 220, 20))
+    wrote = read(METRICS + own)
+    assert wrote.coverage.format == "kempnerforge+generic"
+    assert wrote.points("eval_loss")[:2] == [(20, 2.2), (40, 2.4)]
+    assert len(wrote.points("loss")) == 20
+
+
+def test_other_numbers_beside_the_lines_of_a_trainer_are_not_learned() -> None:
+    own = "".join(f"step {s} loss {2 + s / 100:.3f} of the auxiliary head\n" for s in range(20, 220, 20))
+    assert read(METRICS + own).coverage.format == "kempnerforge"
+
+
 def test_prose_and_program_text_give_no_metrics() -> None:
     text = "loss = criterion(x)\nthe loss is 3 times\n" * 40 + "def loss(step: int = 3):\n    return 0.5\n" * 40
     assert read(text).table("metrics").height == 0
