@@ -16,7 +16,7 @@ from forensics.analyses.pace.account import paced
 from forensics.case.endings import Ending, ending
 from forensics.case.joined.stores import counted, counted_records
 from forensics.case.nonfinite import BAD_CLASSES, role
-from forensics.case.steps import at, of_training
+from forensics.case.steps import at, first_of_each, of_training, parts
 from forensics.model import Confidence
 from forensics.store.run import Run
 
@@ -110,21 +110,21 @@ def _without(end: Ending) -> str:
 def _records(run: Run) -> _Records:
     evaluated = counted(run, role() == "eval").select("source", "attempt", "seq")
     trained = counted_records(run).filter("trains").select("source", "attempt", "seq")
-    places = pl.concat([trained, evaluated]).with_columns(pl.col("attempt").fill_null(0)).collect()
-    newest = places.group_by("source").agg(newest=pl.col("attempt").max())
+    places = parts(pl.concat([trained, evaluated]).with_columns(pl.col("attempt").fill_null(0)).collect(), ["source"])
+    newest = {"source": [one["source"][0] for one in places], "newest": [one["attempt"].max() for one in places]}
     rows = counted(run, _LOSS & (of_training() | (role() == "eval")))
-    told = pl.col("value").is_not_null()
-    lost = ~(told & (pl.col("value_class") == "finite")).any()
-    last = pl.col("attempt").fill_null(0) == pl.col("newest")
-    bad = (pl.col("name") == "loss") & last & pl.col("value_class").is_in(BAD_CLASSES)
-    row = (
-        rows.join(newest.lazy(), on="source", how="left")
-        .select(
-            losses=told.sum(),
-            bad=pl.when(lost).then(told.sum()).otherwise(bad.sum()),
-            steps=pl.coalesce(at(), "seq").filter(told & of_training()).n_unique(),
+    told, bad = pl.col("value").is_not_null(), (pl.col("name") == "loss") & pl.col("value_class").is_in(BAD_CLASSES)
+    losses, finite, steps = (
+        rows.select(
+            told.sum().alias("losses"),
+            (told & (pl.col("value_class") == "finite")).any().alias("finite"),
+            pl.coalesce(at(), "seq").filter(told & of_training()).n_unique().alias("steps"),
         )
         .collect()
         .row(0)
     )
-    return _Records(places.select("source", "seq").n_unique(), *(int(count or 0) for count in row))
+    last = rows.filter(bad).join(pl.LazyFrame(newest, schema_overrides={"source": pl.String}), on="source")
+    failed = last.filter(pl.col("attempt").fill_null(0) == pl.col("newest")).select(pl.len()).collect().item()
+    return _Records(
+        sum(first_of_each(one, "seq").height for one in places), losses, failed if finite else losses, steps
+    )

@@ -220,15 +220,16 @@ def pauses_of(run: Run) -> tuple[tuple[Clock, Pauses], ...]:
 
 
 def _pauses(run: Run) -> tuple[tuple[Clock, Pauses], ...]:
+    known = {id(one.clock): one.steady for one in paced(run)}  # the clocks live as long as the run
     return tuple(
         (clock, found)
         for clock in best_clocks(run, fewest=FEWEST)
-        if clock.unit != "flop" and (found := _pauses_of(clock)) is not None
+        if clock.unit != "flop" and (found := _pauses_of(clock, known.get(id(clock)))) is not None
     )
 
 
-def _pauses_of(clock: Clock) -> Pauses | None:
-    series = steady(clock.seconds, clock.steps, clock.quantum)
+def _pauses_of(clock: Clock, known: Steady | None) -> Pauses | None:
+    series = known if known is not None else steady(clock.seconds, clock.steps, clock.quantum)
     if series is None:
         return None
     rows = clock.rows[series.kept.tolist()]

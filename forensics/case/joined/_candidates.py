@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from forensics.case.joined._strands import (
     KINDS,
-    Strand,
+    Held,
     Unit,
     is_measured,
     kind_of,
@@ -66,7 +66,7 @@ class _Files:
     deepest: dict[tuple[str, str], int | None] = field(default_factory=dict[tuple[str, str], int | None])
 
 
-def candidates(units: Mapping[Unit, Sequence[Strand]], gone: Collection[Unit]) -> Iterator[tuple[Unit, Unit]]:
+def candidates(units: Mapping[Unit, Sequence[Held]], gone: Collection[Unit]) -> Iterator[tuple[Unit, Unit]]:
     """Give pairs of files that can be stores of one process: the longest first, in each the better store first.
 
     A pair is left out where either file has another partner of the same kind nearer to it. Files that are in `gone`
@@ -148,7 +148,7 @@ def _shared(a: _File, b: _File) -> int:
     return next((i for i, (left, right) in pairs if left != right), min(len(a.folders), len(b.folders)))
 
 
-def _files(units: Mapping[Unit, Sequence[Strand]]) -> _Files:
+def _files(units: Mapping[Unit, Sequence[Held]]) -> _Files:
     ranks = [strand.rank for own in units.values() for strand in own if strand.rank is not None]
     files = _Files(min(ranks, default=0))
     for unit in sorted(units, key=lambda u: (*preference(u[0]), str(u))):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import polars as pl
 
@@ -132,15 +133,54 @@ def may_be_one(a: str, b: str) -> bool:
     return base[0] != base[1] and without_numbers(a) != without_numbers(b)
 
 
+class Held(Protocol):
+    """What pairing asks of a series: its rank, its canonical name, and the number of its records."""
+
+    @property
+    def rank(self) -> int | None:
+        """The rank that logged it."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The canonical name."""
+        ...
+
+    def __len__(self) -> int:
+        """Count the records that a comparison has."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A series of a store by its `row` in the table of `Strands`; `records` is the length of its strand."""
+
+    row: int
+    rank: int | None
+    name: str
+    raw_name: str
+    records: int
+
+    def __len__(self) -> int:
+        """Count the records of its strand."""
+        return self.records
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Strands:
     """The series of names that more than one source holds, in the order of the sources.
 
-    `alone` are the files that also hold a metric that rules judge and that no other source has.
+    `table` has a row for each, with lists of its records; only those of files that can be one are made strands. `alone`
+    are the files that also hold a metric that rules judge and that no other source has.
     """
 
-    every: tuple[Strand, ...] = ()
+    table: pl.DataFrame = field(default_factory=pl.DataFrame)
+    units: Mapping[Unit, Sequence[Known]] = field(default_factory=dict[Unit, Sequence[Known]])
     alone: frozenset[Unit] = frozenset()
+
+    def of(self, unit: Unit) -> list[Strand]:
+        """Give the series of one file."""
+        return list(_strands(self.table[[known.row for known in self.units[unit]]]))
 
 
 def strands(run: Run) -> Strands:
@@ -176,7 +216,14 @@ def strands(run: Run) -> Strands:
         .agg("at", "t_ns", "value", "bad", "seq")
         .sort("source", "attempt", "rank", "raw_name", nulls_last=False)
     )
-    return Strands(tuple(_strands(table)), alone)
+    units: dict[Unit, list[Known]] = {}
+    stepped = pl.col("at").list.drop_nulls().list.len()
+    records = pl.when(stepped > 0).then(stepped).otherwise(pl.col("at").list.len())
+    for row, (source, attempt, rank, raw_name, name, count) in enumerate(
+        table.select(*SERIES, "name", records).iter_rows()
+    ):
+        units.setdefault((source, attempt, rank), []).append(Known(row, rank, name, raw_name or name, count))
+    return Strands(table, units, alone)
 
 
 def _strands(table: pl.DataFrame) -> Iterator[Strand]:

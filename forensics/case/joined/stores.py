@@ -82,21 +82,23 @@ def counted_records(run: Run) -> pl.LazyFrame:
 def _stores(run: Run) -> Stores:
     """Link files, the largest and the preferred first; what stands in another file is not compared any further."""
     found = strands(run)
-    units: dict[Unit, list[Strand]] = {}
-    for strand in found.every:
-        units.setdefault(strand.unit, []).append(strand)
+    own: dict[Unit, list[Strand]] = {}
+
+    def of(unit: Unit) -> list[Strand]:
+        return own[unit] if unit in own else own.setdefault(unit, found.of(unit))
+
     links: list[Link] = []
     gone: dict[Unit, list[Strand]] = {}
-    standing = ((a, b) for a, b in candidates(units, gone) if b not in gone)
+    standing = ((a, b) for a, b in candidates(found.units, gone) if b not in gone)
     for a, b in islice(standing, _PAIRS):
-        if (link := _link(units[a], units[b])) is not None:
+        if (link := _link(of(a), of(b))) is not None:
             links.append(link)
-            gone |= dict(_repeated(link, units, found, {unit[0] for unit in gone}))
-    for unit, own in units.items():
-        if keeps_console(unit[0]) and unit not in gone and (link := _link(own, own)) is not None:
+            gone |= dict(_repeated(link, found, {unit[0] for unit in gone}))
+    for unit in found.units:
+        if keeps_console(unit[0]) and unit not in gone and (link := _link(of(unit), of(unit))) is not None:
             links.append(link)
             gone[unit] = list(_printed_again(link))
-    return Stores(tuple(links), _keys(strand for own in gone.values() for strand in own))
+    return Stores(tuple(links), _keys(strand for many in gone.values() for strand in many))
 
 
 def _link(a: Sequence[Strand], b: Sequence[Strand]) -> Link | None:
@@ -122,9 +124,7 @@ def _overlap(a: Strand, b: Strand, line: Line) -> int:
     return min(int(inside.sum()) for inside in shared)
 
 
-def _repeated(
-    link: Link, units: dict[Unit, list[Strand]], found: Strands, left_out: Collection[str]
-) -> Iterator[tuple[Unit, list[Strand]]]:
+def _repeated(link: Link, found: Strands, left_out: Collection[str]) -> Iterator[tuple[Unit, list[Strand]]]:
     """The file of a link that need not be judged, with its series that the other one holds.
 
     A source that is `left_out` in another attempt comes first, so that all attempts are read from one store and a
@@ -135,16 +135,16 @@ def _repeated(
         second = unit == link.b
         pairs = [(m.b, m.covers_b) if second else (m.a, m.covers_a) for m in link.same if not m.parted]
         held = [strand for strand, covered in pairs if covered]
-        core = {s.raw_name for s in units[unit] if is_core(s.name)}
+        core = {s.raw_name for s in found.units[unit] if is_core(s.name)}
         whole = unit not in found.alone and core <= {s.raw_name for s in held}
-        if held and whole and not _one_of_ranks(keeper, unit, found.every):
+        if held and whole and not _one_of_ranks(keeper, unit, found.units):
             yield unit, held
             return
 
 
-def _one_of_ranks(keeper: Unit, unit: Unit, every: Iterable[Strand]) -> bool:
+def _one_of_ranks(keeper: Unit, unit: Unit, every: Iterable[Unit]) -> bool:
     """Whether leaving a file out for one that names no rank would hide one of several ranks."""
-    return unit[2] is not None and keeper[2] is None and len({s.rank for s in every} - {None}) > 1
+    return unit[2] is not None and keeper[2] is None and len({rank for _, _, rank in every} - {None}) > 1
 
 
 def _printed_again(link: Link) -> Iterator[Strand]:
