@@ -14,7 +14,11 @@ _KEYS = r"(?i)(?:^|[./_])(?:backend|device(?:_type|_name)?|accelerator|gpu(?:_na
 
 def backend(run: Run) -> str:
     """Give the backend's name as the table of knowledge has it; empty when nothing tells."""
-    lines, names, values = run.derived(_lines), run.derived(_metrics), run.derived(_values)
+    return run.derived(_backend)
+
+
+def _backend(run: Run) -> str:
+    lines, names, values = _lines(run), _metrics(run), _values(run)
     fits = (b.backend for b in backends() if _any(lines, b.lines) or _is(b, names, values))
     return next(fits, "")
 

@@ -18,7 +18,13 @@ _ON, _NOTHING = ("true", "1", "yes", "on"), ("", "null", "none", "-1")
 
 def settings(run: Run) -> Mapping[str, Setting]:
     """Settings by the name that the table of knowledge gives them; one that files disagree on is left out."""
-    facts = run.derived(_facts)
+    return run.derived(_settings)
+
+
+def _settings(run: Run) -> Mapping[str, Setting]:
+    facts = _facts(run)
+    if facts.is_empty():
+        return {}
     found = ((known.name, _agreed(known, facts)) for known in known_settings())
     return {name: setting for name, setting in found if setting is not None}
 

@@ -78,7 +78,9 @@ def _decoded(data: bytes) -> str:
 def alternation(literals: tuple[str, ...]) -> str:
     """One pattern that finds any of the literals."""
     unique = sorted(set(literals), key=lambda s: (-len(s), s))
-    kept = [s for s in unique if not any(o != s and o in s for o in unique)]
+    every = "\n".join(unique)
+    inner = [o for o in unique if every.count(o) > 1]  # those that may stand in another one
+    kept = [s for s in unique if not any(o != s and o in s for o in inner)]
     return "|".join(literal(s) for s in kept)
 
 
