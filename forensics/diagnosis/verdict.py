@@ -18,6 +18,7 @@ from forensics.analyses.health import Health, health_of
 from forensics.case.attempts import attempts
 from forensics.case.endings import ending
 from forensics.case.errors.timeline import before
+from forensics.case.loops import loop_words
 from forensics.diagnosis.precedence import Kind, explains, kind_of, leads, names_who, preference
 from forensics.knowledge.causes import causes, is_kind
 from forensics.model import (
@@ -65,7 +66,7 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
     links = _one_a_place([*omens, cause, *(f for f in explained if f not in omens)])[:_CHAIN]
     return Verdict(
         outcome=outcome,
-        headline=_sentence(cause),
+        headline=_sentence(cause) + _again(outcome, run),
         shape=cause.shape,
         onset=cause.onset,
         culprits=cause.culprits,
@@ -88,6 +89,12 @@ def _one_a_place(links: Iterable[Finding]) -> list[Finding]:
     for finding in links:
         by_place.setdefault(str(finding.evidence[0].place), finding)
     return list(by_place.values())
+
+
+def _again(outcome: Outcome, run: Run) -> str:
+    """That a failure is one of a loop: another restart as it is will end there, too."""
+    words = loop_words(run) if outcome is Outcome.FAILED else ""
+    return words and f"; {words}"
 
 
 def _onset_confidence(cause: Finding) -> Confidence | None:

@@ -46,10 +46,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from forensics.case.attempts import Attempt, attempts
+from forensics.case.attempts import attempts
 from forensics.case.end_markers import marks_of
 from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Weight
+from forensics.case.loops import loop_words
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when
@@ -66,12 +67,11 @@ def earlier_run(run: Run) -> Iterator[Finding]:
     first = ends[0]
     onset = onset_of(run, first)
     more = f", and {len(ends) - 1} more of them" if len(ends) > 1 else ""
-    loop = attempts(run).loop
-    again = f"; {len(loop)} attempts died at step {loop[-1].last}{_from(loop)}" if loop else ""
+    loop, again = attempts(run).loop, loop_words(run)
     yield earlier_run.finding(
         severity=Severity.INFO,
         confidence=Confidence.HIGH,
-        title=f"an earlier attempt ended{when(onset)}{more}{again}: {short(said(first))}",
+        title=f"an earlier attempt ended{when(onset)}{more}{again and f'; {again}'}: {short(said(first))}",
         because="another process went on after it; the verdict is that of the last attempt",
         evidence=evidence_of(ends),
         onset=onset,
@@ -81,13 +81,6 @@ def earlier_run(run: Run) -> Iterator[Finding]:
         numbers={"failures": len(ends)} | ({"loop": len(loop)} if loop else {}),
         next=("give each run a log of its own",) if not loop else ("do not restart it as it is: it dies there again",),
     )
-
-
-def _from(loop: Sequence[Attempt]) -> str:
-    """The checkpoint from which all attempts of a loop but the first went on, where they name one."""
-    steps = {one.start.step for one in loop if one.start is not None}
-    only = steps.pop() if len(steps) == 1 else None
-    return "" if only is None else f" from the checkpoint of step {only}"
 
 
 def _ends(run: Run, found: Sequence[Failure]) -> list[Failure]:

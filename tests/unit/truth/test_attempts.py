@@ -1,0 +1,68 @@
+"""Attempts: a process is an attempt, the last one is judged, and a loop is said."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from forensics.model import Outcome, Shape
+from tests.unit.truth._runs import DONE, TRACEBACK, falling, judged, said, shape
+
+SHARD = "RuntimeError: corrupted shard 7"
+
+
+@pytest.mark.parametrize(
+    "resumed", ["Resuming from step 200", "loading weights of step 200", "Restored checkpoint 200"]
+)
+def test_attempts_that_die_at_one_step_are_a_loop_in_the_headline(resumed: str, tmp_path: Path) -> None:
+    again = [line for _ in range(5) for line in (resumed, *falling(201, 220), *TRACEBACK, SHARD)]
+    verdict = said(tmp_path, [*falling(1, 200), *again])
+    assert (verdict.onset.step, "5 attempts died at step 220" in verdict.headline) == (220, True)
+
+
+@pytest.mark.parametrize(("count", "further"), [(5, 7), (1, 0)])
+def test_attempts_that_get_further_each_time_and_a_single_one_are_no_loop(
+    count: int, further: int, tmp_path: Path
+) -> None:
+    again = [
+        line
+        for turn in range(count)
+        for line in ("Resuming from step 200", *falling(201, 220 + further * turn), *TRACEBACK, SHARD)
+    ]
+    verdict = said(tmp_path, [*falling(1, 200), *again])
+    assert (verdict.outcome, "attempts died" in verdict.headline) == (Outcome.FAILED, False)
+
+
+def test_of_appended_logs_the_last_attempt_is_judged(tmp_path: Path) -> None:
+    first, last = (*TRACEBACK, "ValueError: the first"), (*TRACEBACK, "KeyError: 'the last'")
+    verdict = said(tmp_path, [*falling(1, 80), *first, *falling(1, 60), *last])
+    assert (verdict.onset.step, "the last" in verdict.headline) == (60, True)
+    healed = said(tmp_path / "healed", [*falling(1, 80), *first, *falling(1, 60), DONE])
+    assert healed.outcome is Outcome.HEALTHY
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_schedule_that_begins_again_after_a_clean_preemption_is_suspect(*, again: bool, tmp_path: Path) -> None:
+    rng = random.Random(3)
+
+    def line(at: int) -> str:
+        into = at - 200 if again and at > 200 else at
+        return f"step {at} | loss {3 - at / 200 + rng.gauss(0, 0.01):.4f} | lr {1e-3 * (1 - into / 500):.3e}"
+
+    stop = ["Received SIGTERM, saving checkpoint step_200 and exiting", "Resuming from checkpoint step_200"]
+    verdict = said(tmp_path, [*map(line, range(1, 201)), *stop, *map(line, range(201, 401)), DONE])
+    expected = (Outcome.SUSPECT, Shape.LEARNING) if again else (Outcome.HEALTHY, None)
+    assert shape(verdict) == expected
+
+
+def test_the_chain_stays_within_the_judged_attempt_and_runs_forwards(tmp_path: Path) -> None:
+    lines = [*falling(1, 80), *TRACEBACK, "ValueError: the first", *falling(81, 120), "step 121 | loss: nan"]
+    lines += [*(f"step {at} | loss: nan" for at in range(122, 140)), *TRACEBACK, "ValueError: loss is nan, giving up"]
+    found = judged(tmp_path, {"train.log": lines})
+    told = [found.findings[at] for at in found.verdict.chain_findings]
+    assert all("the first" not in one.title for one in told)
+    places = [one.evidence[0].locator.line or 0 for one in told]
+    assert places == sorted(places)
+    assert found.verdict.onset.step == 121
