@@ -8,7 +8,8 @@ exit code says failed.
 
 How it decides: the success marker stands before the kill in the same file, and nothing was trained between. Tasks are
 those that the scheduler's own lines name. Clocks of two writers may differ by whole half hours (time zones), so only
-the rest beyond half hours counts as a gap.
+the rest beyond half hours counts as a gap. Where watchdogs of most ranks end them, the few ranks without such a line are
+those for which they waited.
 
 What else looks like this: a time limit that happened to end all tasks in the seconds after success; one that ends the
 only task of a small job.
@@ -79,6 +80,8 @@ def shutdown_hang(run: Run, cfg: Config) -> Findings:
     for source, mark in marks.items():
         after = [f for f in torn if f.source == source and f.at > mark.at]
         stuck, why = _stuck(run, mark, after, cfg)
+        if why and not stuck and (stuck := _silent(run, torn)):
+            why = "the watchdogs of the others ended them after the success marker"
         if why:
             yield _finding(mark, after, stuck, why)
             return
@@ -98,6 +101,13 @@ def _stuck(run: Run, mark: Mark, after: Sequence[Failure], cfg: Config) -> tuple
     if any(gap > cfg.teardown_s for gap in gaps):
         return alive, f"the kill came {max(gaps)} s after the success marker"
     return alive, ""
+
+
+def _silent(run: Run, torn: Sequence[Failure]) -> tuple[int, ...]:
+    """Give the few ranks for which the others waited until their watchdogs ended them: those without such a line."""
+    waited = {f.rank for f in torn if f.shape == "hang" and f.rank is not None}
+    silent = world(run) - waited
+    return tuple(sorted(silent)) if waited and len(silent) * 2 < len(waited | silent) else ()
 
 
 def _gap_s(mark: Mark, failure: Failure) -> int:
