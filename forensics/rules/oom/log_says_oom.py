@@ -42,7 +42,7 @@ from collections.abc import Sequence
 
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
-from forensics.case.errors.timeline import in_order
+from forensics.case.errors.timeline import in_order, is_before
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.rules.kit import Findings, Run, rule
 
@@ -76,6 +76,12 @@ def log_says_oom(run: Run) -> Findings:
 
 
 def _named(found: Sequence[Failure]) -> Sequence[Failure]:
-    """Give the first error, or of the lines of its log that tell of the same event the first one that names a rank."""
-    same = [f for f in found if f.source == found[0].source and f.cause == found[0].cause]
-    return found[:1] if found[0].rank is not None else [f for f in same if f.rank is not None][:1]
+    """Give the first error and those that may have come as early: where nothing orders them, all ranks ran out.
+
+    Of an error that names no rank the first line of its log that tells of the same event, and names one.
+    """
+    first, *others = found
+    same = [f for f in others if f.cause == first.cause and f.rank is not None]
+    if first.rank is None:
+        return [f for f in same if f.source == first.source][:1]
+    return [first, *(f for f in same if not is_before(first, f))]
