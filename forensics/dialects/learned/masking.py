@@ -55,6 +55,8 @@ _VALUED = re.compile(r"(?i)(?:loss|norm|ppl|perplexity|acc|accuracy|reward|kl|er
 _WRAPPERS = frozenset({"tensor", "array", "Array", "float", "DeviceArray"})
 #: A counter glued to its name, which would make another key of every row (`E3 iter[ 14/ 15]`).
 _GLUED = re.compile(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
+#: Loguru's `module:function:line`.
+_SITE = re.compile(r"[\w.]+:[\w.<>]+:$")
 #: The one place where a digit says what is a number: `nan.0` is one, `nan.5` is none.
 _SPELLED = re.compile(r"(?:nan|inf(?:inity)?)\.\d")
 _ANY_DIGIT = str.maketrans("123456789", "0" * 9)
@@ -101,6 +103,15 @@ def _is_word(line: str, found: re.Match[str]) -> bool:
     return before[-1:].isalnum() and not _VALUED.search(before)
 
 
+def _is_site(line: str, found: re.Match[str]) -> bool:
+    """The line of code that printed it, behind its module and function: `__main__:train:57 - step 3`."""
+    return (
+        found["number"].isdigit()
+        and line[found.end() : found.end() + 2] in {" -", " |"}
+        and _SITE.search(line[max(0, found.start() - 120) : found.start()]) is not None
+    )
+
+
 def _before(line: str, pieces: tuple[str | tuple[int, int], ...]) -> str:
     return "".join(piece if isinstance(piece, str) else line[piece[0] : piece[1]] for piece in pieces)
 
@@ -114,7 +125,7 @@ def _places(line: str) -> tuple[_Place, ...]:
     for found in _TOKEN.finditer(line):
         pieces.append((start, found.start()))
         start = found.end()
-        if found["number"] is None or _is_word(line, found):
+        if found["number"] is None or _is_word(line, found) or _is_site(line, found):
             mask = {"bar": BAR, "clock": CLOCK, "opaque": OPAQUE}.get(found.lastgroup or "")
             pieces.append(found.span() if mask is None else mask)
             continue
