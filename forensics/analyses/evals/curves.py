@@ -18,7 +18,7 @@ from forensics.store.run import Run
 _NAMES = ("name", "raw_name")
 _NAME = (
     r"(?i)^(?:eval|evaluation|val|valid|validation|test|testing|heldout|held_out|benchmark|downstream)s?[/_. ].+"
-    r"|[/_.](?:eval|val|valid|validation)[/_.].+"
+    r"|[/_.](?:eval|val|valid|validation)[/_.].+|(?:^|[/_. ])k[-_]?nn[/_. @].+"
 )
 _COSTS = re.compile(
     r"(?i)runtime|_per_s|per_second|memory|model_preparation|dataloader|progress|lr$|learning_rate|length|gen_len|grad"
