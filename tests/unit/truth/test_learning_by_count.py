@@ -123,3 +123,32 @@ def test_a_rank_that_leaps_and_comes_back_half_way_has_left_the_others(tmp_path:
 
 def test_a_rank_that_leaps_and_comes_all_the_way_back_has_not(tmp_path: Path) -> None:
     assert said(tmp_path, by_rank(lambda at: 1.0 if at < 66 else 1.0 + 14 * 0.9 ** (at - 66))).cause != "ranks_parted"
+
+
+LEAP = [12.5012, 12.48, 40.8121, 41.202]
+
+
+@pytest.mark.parametrize(
+    ("losses", "wrong"),
+    [
+        (LEAP, True),
+        ([12.5012, 12.48, 36.0, 35.0], False),  # less than three times
+        ([12.5012, 12.48, 40.8121, 12.3], False),  # it came back
+        ([0.05, 0.04, 0.5, 0.6], False),  # a small loss has far to go up
+    ],
+)
+def test_a_loss_that_leaps_to_three_times_at_iteration_3_and_stays_is_suspect(
+    losses: list[float], *, wrong: bool, tmp_path: Path
+) -> None:
+    verdict = said(tmp_path, [f"iteration {at} | loss {loss:.4f}" for at, loss in enumerate(losses, 1)])
+    assert is_wrong(verdict) is wrong
+    assert not wrong or verdict.onset.step == 3
+
+
+@pytest.mark.parametrize("first", [60, 120])
+def test_the_onset_of_a_ramp_is_where_it_leaves_its_past_and_not_its_half(first: int, tmp_path: Path) -> None:
+    rng = random.Random(9)
+    losses = [2.0 + rng.gauss(0, 0.02) + max(0, at - first) * 0.01 for at in range(1, 301)]
+    verdict = said(tmp_path, with_rate(lambda _: 1e-3, losses))
+    assert is_wrong(verdict)
+    assert verdict.onset.step == pytest.approx(first, abs=24)
