@@ -8,8 +8,8 @@ exit code says failed.
 
 How it decides: the success marker stands before the kill in the same file, and nothing was trained between. Tasks are
 those that the scheduler's own lines name. Clocks of two writers may differ by whole half hours (time zones), so only
-the rest beyond half hours counts as a gap. Where watchdogs of most ranks end them, the few ranks without such a line are
-those for which they waited.
+the rest beyond half hours counts as a gap. Where watchdogs of most ranks end them, the few ranks without such a line
+are those for which they waited.
 
 What else looks like this: a time limit that happened to end all tasks in the seconds after success; one that ends the
 only task of a small job.

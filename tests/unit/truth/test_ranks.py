@@ -1,0 +1,123 @@
+"""Ranks: who speaks is read from every prefix, findings of one event are merged, and a culprit known is said."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from forensics.model import Outcome, Shape
+from tests.unit.truth._runs import DONE, TRACEBACK, falling, judged, said, shape
+
+HANG = (Outcome.FAILED, Shape.HANG)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "rank"), [("node3: [rank20]: ", 20), ("[rank20]: ", 20), ("node3: ", None), ("matrix[rank20]: ", None)]
+)
+def test_the_rank_behind_the_host_of_a_launcher_is_the_speaker(prefix: str, rank: int | None, tmp_path: Path) -> None:
+    lines = [*falling(1, 40), *TRACEBACK, "ValueError: bad shard"]
+    verdict = said(tmp_path, [prefix + line for line in lines])
+    assert verdict.culprits == (() if rank is None else (rank,))
+
+
+@pytest.mark.parametrize(("code", "killed"), [(0, False), (1, False), (-9, True)])
+def test_only_the_exit_code_of_a_kill_is_told_as_one(code: int, *, killed: bool, tmp_path: Path) -> None:
+    said_by = f"E0501 10:00:00.1 47 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: {code}) "
+    verdict = said(tmp_path, [*falling(1, 40), f"{said_by}local_rank: 3 (pid: 77) of binary: python"])
+    assert ("SIGKILL" in verdict.headline) is killed
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_one_of_two_ranks_can_be_the_straggler(slow: int, tmp_path: Path) -> None:
+    rng = random.Random(5)
+
+    def record(rank: int, at: int) -> str:
+        late = 2.5 if at > 150 else 1.0
+        own = (0.5 + 0.01 * rng.random()) * (late if rank == slow else 1)
+        return json.dumps(
+            {"step": at, "rank": rank, "loss": 3 - at / 250, "compute_time_s": own, "step_time_s": 0.5 * late}
+        )
+
+    files = {f"rank{rank}.jsonl": [record(rank, at) for at in range(300)] for rank in range(2)}
+    verdict = judged(tmp_path, files).verdict
+    # the finding that knows the rank and the one that knows the pace are one answer
+    assert (verdict.shape, verdict.culprits, verdict.onset.step) == (Shape.SLOWDOWN, (slow,), 151)
+
+
+def test_ranks_that_are_slow_together_have_no_straggler(tmp_path: Path) -> None:
+    files = {
+        f"rank{rank}.jsonl": [
+            json.dumps({"step": at, "rank": rank, "loss": 3 - at / 250, "compute_time_s": 0.5 if at <= 150 else 1.25})
+            for at in range(300)
+        ]
+        for rank in range(2)
+    }
+    assert judged(tmp_path, files).verdict.culprits == ()
+
+
+def aborted(call: str) -> list[str]:
+    return [
+        *falling(1, 40),
+        "Traceback (most recent call last):",
+        '  File "train.py", line 9, in step',
+        f"    dist.{call}()",
+        f'  File "/x/torch/distributed/distributed_c10d.py", line 4159, in {call}',
+        "    work.wait()",
+        "torch.distributed.DistBackendError: NCCL communicator was aborted",
+    ]
+
+
+@pytest.mark.parametrize(("odd", "culprits"), [("barrier", (0,)), ("all_reduce", ())])
+def test_tracebacks_count_as_stacks(odd: str, culprits: tuple[int, ...], tmp_path: Path) -> None:
+    files = {f"rank{rank}.log": aborted("all_reduce" if rank else odd) for rank in range(4)}
+    assert judged(tmp_path, files).verdict.culprits == culprits
+
+
+def watchdog(rank: int) -> str:
+    return (
+        f"[rank{rank}]:[E ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=401, OpType=BARRIER, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600021 milliseconds "
+        "before timing out."
+    )
+
+
+def finished(waiting: Iterable[int], end: str = DONE) -> Mapping[str, list[str]]:
+    return {
+        f"rank{rank}.log": [*falling(1, 100), end, *([watchdog(rank)] if rank in waiting else [])] for rank in range(4)
+    }
+
+
+def test_a_shutdown_deadlock_names_its_culprit(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, finished({0, 1, 3})).verdict
+    assert (*shape(verdict), verdict.cause, verdict.culprits) == (*HANG, "shutdown_hang", (2,))
+
+
+@pytest.mark.parametrize("waiting", [{0, 1, 2, 3}, {0, 1}])
+def test_a_shutdown_deadlock_of_all_or_of_half_names_nobody(waiting: set[int], tmp_path: Path) -> None:
+    verdict = judged(tmp_path, finished(waiting)).verdict
+    assert (*shape(verdict), verdict.cause, verdict.culprits) == (*HANG, "shutdown_hang", ())
+
+
+def test_a_shutdown_without_a_watchdog_is_none(tmp_path: Path) -> None:
+    assert judged(tmp_path, finished(())).verdict.outcome is Outcome.HEALTHY
+
+
+def test_the_watchdogs_of_one_timeout_are_one_event(tmp_path: Path) -> None:
+    found = judged(tmp_path, finished({0, 1, 3}, end="saving"))
+    errors = [one for one in found.findings if one.severity.rank > 1]
+    assert (shape(found.verdict), found.verdict.culprits, found.verdict.runner_up) == (HANG, (2,), None)
+    assert {one.shape for one in errors} == {Shape.HANG}
+
+
+def test_ranks_that_run_out_of_memory_together_are_all_named_and_a_later_one_is_not(tmp_path: Path) -> None:
+    out = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    dead, alive = [*falling(1, 40), *TRACEBACK, out], falling(1, 40)
+    together = {f"rank{rank}.log": dead if rank < 7 else alive for rank in range(8)}
+    assert judged(tmp_path / "together", together).verdict.culprits == tuple(range(7))
+    times = {rank: "2026-05-01 10:00:01,000 " if rank == 1 else "2026-05-01 10:00:09,000 " for rank in range(4)}
+    ordered = {f"rank{rank}.log": [times[rank] + line for line in dead] for rank in range(4)}
+    assert judged(tmp_path / "ordered", ordered).verdict.culprits == (1,)

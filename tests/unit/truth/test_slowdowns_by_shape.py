@@ -1,0 +1,119 @@
+"""Slowdowns by shape: lost time gives the severity, in whatever form it is lost; the form gives only the words."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from forensics.model import Outcome, Shape, Verdict
+from tests.unit.truth._runs import DONE, judged, said
+
+BEGIN = datetime(2026, 5, 1, 10)
+SLOW = {Outcome.FAILED, Outcome.SUSPECT}
+
+
+def noisy(seconds: Callable[[int], float], steps: int, seed: int = 1) -> list[float]:
+    """Times of steps with 3 % of noise."""
+    rng = random.Random(seed)
+    return [seconds(at) * (1 + rng.gauss(0, 0.03)) for at in range(1, steps + 1)]
+
+
+def stamped(times: Iterable[float], saves: Iterable[int] = (), save_s: float = 0.0, beside: str = "") -> list[str]:
+    """Records with the wall time at which each step ended, and the lines of saves behind some of them."""
+    rng, lines, now, saved = random.Random(2), list[str](), BEGIN, set(saves)
+    for at, took in enumerate(times, 1):
+        now += timedelta(seconds=took)
+        loss = 3 - 0.004 * at + 0.02 * rng.random()
+        lines.append(f"{shown(now)} step {at} | loss {loss:.4f}{beside.format(rate=8192 / took)}")
+        if at in saved:
+            lines.append(f"{shown(now)} saving checkpoint to out/step_{at}")
+            now += timedelta(seconds=save_s)
+    return [*lines, DONE]
+
+
+def shown(now: datetime) -> str:
+    return f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03d}"
+
+
+def is_slow(verdict: Verdict) -> bool:
+    return verdict.outcome in SLOW and verdict.shape is Shape.SLOWDOWN
+
+
+def cuts(*levels: float) -> Callable[[int], float]:
+    return lambda at: levels[min(len(levels) - 1, (at - 1) // 120)]
+
+
+@pytest.mark.parametrize(
+    ("levels", "slow"),
+    [
+        ((0.5, 0.75, 1.38), True),  # two faults
+        ((0.5, 0.94, 1.38), False),  # twice the same seconds: two stages of a schedule
+        ((0.5, 0.5, 0.5), False),
+    ],
+)
+def test_two_cuts_are_told_with_the_whole_loss(levels: Sequence[float], *, slow: bool, tmp_path: Path) -> None:
+    verdict = said(tmp_path, stamped(noisy(cuts(*levels), 360)))
+    assert is_slow(verdict) is slow
+    assert not slow or verdict.onset.step == pytest.approx(121, abs=2)
+
+
+@pytest.mark.parametrize(("factor", "slow"), [(3.0, True), (1.05, False)])
+def test_fourteen_records_after_a_jump_to_three_times_suffice(factor: float, *, slow: bool, tmp_path: Path) -> None:
+    verdict = said(tmp_path, stamped(noisy(lambda at: 0.5 * (factor if at > 200 else 1), 214)))
+    assert is_slow(verdict) is slow
+
+
+@pytest.mark.parametrize(("pause", "slow"), [(6.5, True), (0.05, False)])
+def test_pauses_that_begin_in_the_middle_are_a_slowdown(pause: float, *, slow: bool, tmp_path: Path) -> None:
+    times = noisy(lambda at: 0.5 + (pause if at > 150 and at % 10 == 0 else 0), 300)
+    verdict = said(tmp_path, stamped(times))
+    assert is_slow(verdict) is slow
+    assert not slow or verdict.onset.step == pytest.approx(155, abs=6)
+
+
+@pytest.mark.parametrize(("factor", "slow"), [(3.0, True), (1.0, False)])
+def test_a_progress_bar_is_a_clock(factor: float, *, slow: bool, tmp_path: Path) -> None:
+    frames, now = list[str](), 0.0
+    for at in range(1, 401):
+        took = 0.5 * (factor if at >= 200 else 1)
+        now += took
+        clock = f"{int(now) // 60:02d}:{int(now) % 60:02d}"
+        frames.append(f"\rTraining: {at // 4}%|###   | {at}/400 [{clock}<10:00, {1 / took:.2f}it/s]")
+    verdict = judged(tmp_path, {"train.err": "".join(frames) + f"\n{DONE}\n"}).verdict
+    assert is_slow(verdict) is slow
+
+
+@pytest.mark.parametrize(("save_s", "slow"), [(10.0, True), (0.2, False)])
+def test_saves_that_eat_two_thirds_of_the_time_are_told_as_saves(save_s: float, *, slow: bool, tmp_path: Path) -> None:
+    lines = stamped(noisy(lambda _: 0.5, 200), saves=range(10, 201, 10), save_s=save_s)
+    verdict = said(tmp_path, lines)
+    assert is_slow(verdict) is slow
+    assert not slow or "aving checkpoints takes" in verdict.headline
+
+
+@pytest.mark.parametrize("beside", ["", " | tok/s {rate:.0f}"])
+@pytest.mark.parametrize(("factor", "slow"), [(3.0, True), (1.04, False)])
+def test_a_slowdown_that_came_back_is_told_whether_or_not_a_rate_is_printed(
+    factor: float, beside: str, *, slow: bool, tmp_path: Path
+) -> None:
+    times = noisy(lambda at: 0.5 * (factor if 100 <= at < 160 else 1), 300)
+    verdict = said(tmp_path, stamped(times, beside=beside))
+    assert is_slow(verdict) is slow
+
+
+@pytest.mark.parametrize(("tokens", "slow"), [(16_384, False), (8192, True)])
+def test_steps_that_take_twice_as_long_for_twice_the_tokens_are_no_slowdown(
+    tokens: int, *, slow: bool, tmp_path: Path
+) -> None:
+    rng = random.Random(4)
+
+    def line(at: int) -> str:
+        took, held = (0.5, 8192) if at < 150 else (1.0, tokens)
+        took *= 1 + rng.gauss(0, 0.02)
+        return f"step {at} | loss {3 - at / 250:.4f} | step_time {took:.3f} | tok/s {held / took:.0f}"
+
+    assert is_slow(said(tmp_path, [*map(line, range(1, 301)), DONE])) is slow

@@ -1,0 +1,115 @@
+"""Unread: lines of libraries that the catalogue has rows for, and lines beside them that mean nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forensics.api import open_run
+from forensics.model import Outcome, Shape
+from tests.unit.truth._runs import DONE, falling, judged, said, shape, write
+
+HANG, CRASH = (Outcome.FAILED, Shape.HANG), (Outcome.FAILED, Shape.CRASH)
+HOROVOD = (
+    "[2024-05-01 10:00:00.000000: W horovod/common/stall_inspector.cc:105] One or more tensors were submitted to be "
+    "reduced, gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for more than 60 seconds."
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "culprits"),
+    [
+        ((HOROVOD, "Stalled ops:allreduce.grad_w1 [missing ranks: 3] "), (3,)),
+        ((HOROVOD, "Stalled ranks:", "2: [allreduce.grad/w1, allreduce.grad/w2 ...]"), ()),
+        (("Missing ranks:", "0: [metric.avg, loss.avg]", "1: [metric.avg]"), ()),
+    ],
+)
+def test_the_stall_check_of_horovod_is_a_hang(
+    lines: tuple[str, ...], culprits: tuple[int, ...], tmp_path: Path
+) -> None:
+    verdict = said(tmp_path, [*falling(1, 40), *lines])
+    assert (*shape(verdict), verdict.culprits) == (*HANG, culprits)
+
+
+def test_a_stall_that_training_got_over_is_none(tmp_path: Path) -> None:
+    lines = [*falling(1, 40), HOROVOD, "Stalled ranks:", *falling(41, 90), DONE]
+    assert said(tmp_path, lines).outcome is Outcome.HEALTHY
+
+
+@pytest.mark.parametrize("code", [107_019, 107_020])
+def test_a_task_on_an_npu_that_timed_out_is_a_hang(code: int, tmp_path: Path) -> None:
+    line = f"RuntimeError: NPU function error: AclrtSynchronizeDeviceWithTimeout, error code is {code}"
+    assert shape(said(tmp_path, [*falling(1, 40), line])) == HANG
+
+
+def test_another_error_code_of_an_npu_is_a_crash(tmp_path: Path) -> None:
+    line = "RuntimeError: NPU function error: aclrtSetDevice, error code is 107001"
+    assert shape(said(tmp_path, [*falling(1, 40), line])) == CRASH
+
+
+OLD = "| WARNING: overflow detected, setting loss scale to: {scale}"
+UPDATE = "| epoch 001: {at} / 2000 loss=9.1{digit}, ppl=480.1, num_updates={at}, lr=0.0001, gnorm=1.2, oom=0"
+
+
+@pytest.mark.parametrize(("lowered", "collapsed"), [(18, True), (1, False)])
+def test_a_storm_of_overflows_of_old_fairseq_is_a_collapse_of_the_scale(
+    lowered: int, *, collapsed: bool, tmp_path: Path
+) -> None:
+    lines = [UPDATE.format(at=at, digit=at % 10) for at in range(1, 40)]
+    lines += [OLD.format(scale=2.0 ** (7 - turn)) for turn in range(lowered)]
+    if collapsed:
+        lines.append("FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding.")
+    found = judged(tmp_path, {"train.log": lines})
+    assert (found.verdict.cause == "loss_scale_collapse") is collapsed
+
+
+@pytest.mark.parametrize(
+    "line", [OLD, "| NOTICE: gradient overflow detected, ignoring gradient, setting loss scale to: {scale}"]
+)
+def test_an_overflow_of_fairseq_old_or_new_is_read_as_one(line: str, tmp_path: Path) -> None:
+    lines = [*(UPDATE.format(at=at, digit=at % 10) for at in range(1, 40)), line.format(scale=64.0)]
+    codes = open_run(write(tmp_path, {"train.log": lines})).events.collect()["code"].to_list()
+    assert "fairseq.overflow" in codes
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Memory access fault by GPU node-4 (Agent handle: 0x55d0) on address 0x7f8e4c000000. Reason: Page not present.",
+        "HIP error: an illegal memory access was encountered",
+    ],
+)
+def test_a_memory_fault_of_rocm_is_a_crash_with_its_cause(line: str, tmp_path: Path) -> None:
+    verdict = said(tmp_path, [*falling(1, 40), line])
+    assert (*shape(verdict), verdict.cause) == (*CRASH, "illegal_memory_access")
+
+
+@pytest.mark.parametrize("peer", ["", " node2<43114>"])
+def test_a_last_line_of_nccl_about_a_closed_connection_is_a_lost_peer(peer: str, tmp_path: Path) -> None:
+    line = f"node1:123:456 [0] misc/socket.cc:510 NCCL WARN Net : Connection closed by remote peer{peer}"
+    verdict = said(tmp_path, [*falling(1, 40), line])
+    assert (verdict.outcome, verdict.cause) == (Outcome.FAILED, "peer_gone")
+    assert said(tmp_path / "over", [*falling(1, 40), line, *falling(41, 90), DONE]).outcome is Outcome.HEALTHY
+
+
+def test_a_closed_connection_of_its_own_service_thread_is_teardown(tmp_path: Path) -> None:
+    line = "node1:123:456 [0] NCCL INFO [Service thread] Connection closed by localRank 1"
+    assert said(tmp_path, [*falling(1, 40), line]).outcome is Outcome.CANNOT_SAY
+
+
+@pytest.mark.parametrize("words", ["k-NN accuracy at epoch {at}: {score:.2f}", "Epoch {at}: knn acc@1: {score:.2f}"])
+@pytest.mark.parametrize(("falls", "outcome"), [(4.0, Outcome.SUSPECT), (0.0, Outcome.HEALTHY)])
+def test_an_accuracy_of_nearest_neighbours_is_an_evaluation(
+    words: str, falls: float, outcome: Outcome, tmp_path: Path
+) -> None:
+    lines = [
+        line
+        for at in range(1, 31)
+        for line in (
+            f"epoch {at} loss {3 - at / 50:.4f}",
+            words.format(at=at, score=30 + 3 * min(at, 15) - falls * max(0, at - 15)),
+        )
+    ]
+    verdict = said(tmp_path, [*lines, DONE])
+    assert (verdict.outcome, verdict.shape) == (outcome, Shape.BAD_EVAL if falls else None)
