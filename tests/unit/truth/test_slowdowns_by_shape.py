@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from forensics.model import Outcome, Shape, Verdict
 from tests.unit.truth._runs import DONE, judged, said
 
-BEGIN = datetime(2026, 5, 1, 10)
+BEGIN = datetime(2026, 5, 1, 10, tzinfo=UTC)
 SLOW = {Outcome.FAILED, Outcome.SUSPECT}
 
 

@@ -13,7 +13,8 @@ from tests.unit.truth._runs import DONE, falling, judged, said, shape, write
 HANG, CRASH = (Outcome.FAILED, Shape.HANG), (Outcome.FAILED, Shape.CRASH)
 HOROVOD = (
     "[2024-05-01 10:00:00.000000: W horovod/common/stall_inspector.cc:105] One or more tensors were submitted to be "
-    "reduced, gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for more than 60 seconds."
+    "reduced, gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for more than 60 "
+    "seconds."
 )
 
 
