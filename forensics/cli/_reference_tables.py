@@ -116,7 +116,13 @@ def metric_names() -> Iterator[str]:
     yield "`val/loss`, makes an `eval_loss`. Any other name is kept as printed, and its number as it is."
     yield ""
     yield from table(("printed", "name", "factor", "where"), ((f"`{a}`", f"`{b}`", c, d) for a, b, c, d in rows))
+    yield from ("", "## Names that their numbers explain", "")
+    yield "These mean something only where their numbers show it: `bytes`, each has a unit of bytes, behind it (`4MB`)"
+    yield "or as the last word of its name (`mem_gb`); `powers`, each is a power of two; `falls`, they become smaller."
     yield ""
+    told = _tsv("forensics.dialects", "roles.tsv")
+    yield from table(("printed", "name", "holds", "where"), ((f"`{a}`", f"`{b}`", c, d) for a, b, c, d in told))
+    yield from ("", "Metrics that were read under any other name are listed as `unrecognised` in the coverage.", "")
 
 
 def _tsv(package: str, name: str) -> list[list[str]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from forensics.cli.main import run as command
+from forensics.dialects.names import measured, unit_of
 from forensics.model import Outcome, Shape
 from tests.unit.truth._runs import DONE, falling, judged, said, shape, write
 
@@ -135,6 +136,53 @@ def test_columns_of_numbers_that_behave_like_no_loss_are_none(row: str, tmp_path
         for at in range(40)
     ]
     assert said(tmp_path, [*lines, DONE]).outcome is Outcome.CANNOT_SAY
+
+
+@pytest.mark.parametrize(("count", "read"), [(12, False), (13, True)])
+def test_a_dozen_lines_of_numbers_enumerate_something(count: int, *, read: bool, tmp_path: Path) -> None:
+    verdict = said(tmp_path, [*printed("{at} {loss:.4f}")[:count], DONE])
+    assert (verdict.outcome is Outcome.HEALTHY) is read
+
+
+def test_a_loop_of_numbers_that_began_again_is_read_whole(tmp_path: Path) -> None:
+    lines = [*printed("{at} {loss:.4f}")[:30], *printed("{at} {loss:.4f}")[20:]]
+    verdict = said(tmp_path, lines)
+    assert (*shape(verdict), verdict.onset.step) == (*NAN, 40)
+
+
+@pytest.mark.parametrize(("count", "name"), [(5, "objective"), (6, "loss")])
+def test_six_numbers_show_whether_a_quantity_falls(count: int, name: str) -> None:
+    values = [3 - at / 10 for at in range(count)]
+    assert measured("objective", (), values).canonical == name
+    assert measured("objective", (), [*values, math.nan]).canonical == name
+    assert measured("objective", (), values[::-1]).canonical == "objective"
+
+
+@pytest.mark.parametrize(
+    ("printed_as", "unit", "name", "scale"),
+    [
+        ("mem", "MB", "mem_allocated_gib", 1e6 / 2**30),
+        ("mem", "MiB", "mem_allocated_gib", 1 / 1024),
+        ("mem", "ms", "mem", 1.0),
+        ("Mem (GiB)", "", "mem_allocated_gib", 1.0),
+        ("train/rss_mb", "", "process_rss_gib", 1 / 1024),
+        ("disk/total_gb", "", "disk/total_gb", 1.0),
+        ("step_time", "ms", "step_time_s", 1e-3),
+        ("step_time", "s", "step_time_s", 1.0),
+        ("elapsed_time_per_iteration_ms", "ms", "step_time_s", 1e-3),
+    ],
+)
+def test_a_unit_gives_the_factor_to_the_unit_of_the_name(printed_as: str, unit: str, name: str, scale: float) -> None:
+    means = measured(printed_as, (unit,), (1.0, 2.0))
+    assert (means.canonical, means.scale) == (name, pytest.approx(scale))
+
+
+@pytest.mark.parametrize(
+    ("cell", "unit"),
+    [("4100MB", "MB"), ("0.5 ms", "ms"), ("1e3 KiB", "KiB"), ("4100", ""), ("12xyz", ""), ("MB", ""), ("nan", "")],
+)
+def test_the_unit_of_a_cell_is_one_of_bytes_or_time(cell: str, unit: str) -> None:
+    assert unit_of(cell) == unit
 
 
 def test_a_table_whose_last_rows_are_nan_alone_keeps_them(tmp_path: Path) -> None:
