@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from forensics.case.ranks import stated
 from forensics.case.starts import openings
 from forensics.store.run import Run
 
@@ -47,19 +46,19 @@ def launches(run: Run) -> Mapping[str, int]:
 
 def _launches(run: Run) -> dict[str, int]:
     folders: dict[str, dict[str, dict[str, int]]] = {}
-    sources: list[str] = run.scan("sources").select("source").collect()["source"].sort().to_list()
-    for source in sources:
+    known = dict(run.scan("sources").select("source", "rank").sort("source").collect().iter_rows())
+    for source in known:
         if (hit := _FOLDER.match(source)) is not None:
             agents = folders.setdefault(hit["parent"] or "", {})
             agents.setdefault(hit["agent"], {})[source] = int(hit["number"])
     if sum(len({*own.values()}) for agents in folders.values() for own in agents.values()) < 2:
         return {}
-    found = [_numbered(_ordered(list(_agents(run, agents)))) for agents in folders.values()]
+    found = [_numbered(_ordered(list(_agents(run, agents, known)))) for agents in folders.values()]
     return max(found, key=lambda one: max(one.values(), default=0))
 
 
-def _agents(run: Run, folders: Mapping[str, Mapping[str, int]]) -> Iterable[_Agent]:
-    known, loaded = stated(run), openings(run)
+def _agents(run: Run, folders: Mapping[str, Mapping[str, int]], ranks: Mapping[str, int | None]) -> Iterable[_Agent]:
+    loaded = openings(run)
     spans = {
         source: (first, last, trains)
         for source, first, last, trains in pl.concat(
@@ -76,7 +75,7 @@ def _agents(run: Run, folders: Mapping[str, Mapping[str, int]]) -> Iterable[_Age
         steps = [loaded[source].step or 0 for source in sources if source in loaded]
         yield _Agent(
             sources,
-            frozenset(known[source] for source in sources if source in known),
+            frozenset(rank for source in sources if (rank := ranks.get(source)) is not None),
             min((first for first, _, _ in own if first is not None), default=None),
             max((last for _, last, _ in own if last is not None), default=None),
             any(trains for _, _, trains in own),

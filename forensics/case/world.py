@@ -1,4 +1,4 @@
-"""The ranks that the job had."""
+"""The ranks that the job had, and the nodes that they ran on."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import polars as pl
 
 from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import MOST_RANKS, listed
-from forensics.case.ranks import stated
 from forensics.case.series import keys_of
 from forensics.store.run import Run
 
 _CLIENTS = re.compile(r"\b\d+/(\d{1,6}) clients joined|\bMEMBER: \d+/(\d{1,6})\b")
+#: The launcher's folder of one agent (one node) holds a folder for each worker.
+_FOLDER = re.compile(r"^(?P<node>.*?attempt_\d+)/\d+/")
 _SIZE = re.compile(r"world_?size|n_?ranks|num_processes", re.IGNORECASE)
 
 
@@ -24,13 +25,12 @@ def world(run: Run) -> frozenset[int]:
 
 
 def _world(run: Run) -> frozenset[int]:
-    known = stated(run)
     empty = run.scan("sources").filter((pl.col("size") == 0) & pl.col("rank").is_not_null()).select("rank").collect()
     found: set[int] = {*empty["rank"].to_list(), *exits(run).by_rank}
     for table in ("events", "metrics", "collectives", "stack_frames"):
         table_rows = keys_of(run).lazy() if table == "metrics" else run.scan(table)
-        rows = table_rows.select("source", "rank").filter(pl.col("rank").is_not_null()).unique().collect()
-        found.update(known.get(source, rank) for source, rank in rows.iter_rows())
+        rows = table_rows.select("rank").filter(pl.col("rank").is_not_null()).unique().collect()
+        found.update(rows["rank"].to_list())
     for text in run.scan("collectives").select(pl.col("ranks").drop_nulls().unique()).collect()["ranks"]:
         found.update(listed(text))
     found.update(range(_size(run)))
@@ -47,3 +47,9 @@ def _size(run: Run) -> int:
         if key and _SIZE.search(key) and digits.isdigit() and len(digits) < 7:
             sizes.append(int(digits))
     return max(sizes, default=0)
+
+
+def nodes(run: Run) -> dict[int, str]:
+    """Give the launcher's folder (one for each node and job) of each rank that has one; the last one, of several."""
+    rows = run.scan("sources").filter(pl.col("rank").is_not_null()).select("source", "rank").sort("source").collect()
+    return {rank: hit["node"] for source, rank in rows.iter_rows() if (hit := _FOLDER.match(source)) is not None}

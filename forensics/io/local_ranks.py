@@ -20,7 +20,7 @@ from forensics.model import Source
 _FOLDER = re.compile(
     r"^(?P<node>(?:.*/)?(?:attempt|restart)[_-]?\d{1,6})/(?P<local>\d{1,6})/[^/]+\.(?:log|out|err|txt)$"
 )
-_TAG = re.compile(rb"\[rank(\d{1,6})\]:")
+_TAG = re.compile(rb"(?:\[rank(?=\d{1,6}\])|\bGLOBAL_RANK: )(\d{1,6})\b")
 #: A program's own `rank=11`; it may also be the rank of a matrix, so one folder is not enough to believe it.
 _WORD = re.compile(rb"(?<![A-Za-z_\d])rank ?[=:] ?(\d{1,6})\b")
 _TASK = re.compile(r"^(?P<base>(?:.*/)?[^/]*[-_.])(?P<task>\d{1,6})\.(?:log|out|err|txt)$")

@@ -11,8 +11,8 @@ from statistics import median
 
 import polars as pl
 
-from forensics.case.ranks import corrected, nodes, stated
 from forensics.case.series import metric_records
+from forensics.case.world import nodes
 from forensics.store.run import Run
 
 #: Fewer shared steps than this prove no offset.
@@ -25,19 +25,19 @@ def clock_offsets(run: Run) -> Mapping[str, float]:
 
 
 def _clock_offsets(run: Run) -> dict[str, float]:
-    of, known = nodes(run), stated(run)
+    of = nodes(run)
     if len(set(of.values())) < 2:
         return {}
     rows = (
         metric_records(run)
         .filter(pl.col("t_ns").is_not_null() & pl.col("step").is_not_null())
-        .group_by("source", "rank", "step")
+        .group_by("rank", "step")
         .agg(pl.col("t_ns").min())
         .collect()
     )
     times: dict[str, dict[int, int]] = {}
-    for source, rank, step, t_ns in rows.iter_rows():
-        node = of.get(corrected(rank, source, known) or 0)
+    for rank, step, t_ns in rows.iter_rows():
+        node = of.get(rank or 0)
         if node is not None:
             steps = times.setdefault(node, {})
             steps[step] = min(t_ns, steps.get(step, t_ns))

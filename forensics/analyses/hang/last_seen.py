@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from forensics.case.ranks import corrected, stated
 from forensics.case.series import metric_records
 from forensics.store.run import Run
 
@@ -34,15 +33,14 @@ def last_seen(run: Run) -> Mapping[int, Seen]:
 
 
 def _last_seen(run: Run) -> dict[int, Seen]:
-    known = stated(run)
     found: dict[int, Seen] = {}
     for row in _steps(run).iter_rows(named=True):
-        rank = corrected(row["rank"], row["source"], known)
+        rank = row["rank"]
         if rank is not None:
             old = found.get(rank, Seen(rank))
             found[rank] = replace(old, step=_later(old.step, row["step"]), t_ns=_later(old.t_ns, row["t_ns"]))
     for row in _words(run).iter_rows(named=True):
-        rank = corrected(row["rank"], row["source"], known)
+        rank = row["rank"]
         if rank is not None:
             found[rank] = _with_words(found.get(rank, Seen(rank)), row)
     return found

@@ -17,7 +17,6 @@ from forensics.case.errors._failure import ANY, Failure, merged
 from forensics.case.errors.attributes import attributes
 from forensics.case.errors.exits import NONZERO, exits
 from forensics.case.errors.kinds import Weight, of_exception, of_line, of_lone_line
-from forensics.case.ranks import stated
 from forensics.knowledge.errors import final, telling
 from forensics.knowledge.signals import signal_of
 from forensics.store.run import Run
@@ -67,7 +66,7 @@ def _events(run: Run) -> pl.DataFrame:
 
 def _judged(run: Run) -> Iterator[Failure]:
     block: dict[str, Any] | None = None
-    known, last = stated(run), last_lines(run)
+    last = last_lines(run)
     events = _events(run)
     ends = exits(run).by_rank.values()
     of_process = {str(end.pid): end.rank for end in ends}
@@ -87,7 +86,7 @@ def _judged(run: Run) -> Iterator[Failure]:
             line=row["line"],
             byte=row["byte"],
             t_ns=row["t_ns"],
-            rank=known.get(row["source"], row["rank"])
+            rank=row["rank"]
             if row["rank"] is not None
             else _rank_of_block(
                 row, block, of_process.get(attrs.get("pid", ""), of_place.get((row["source"], row["line"])))

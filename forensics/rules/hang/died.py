@@ -39,8 +39,7 @@ from forensics.analyses.hang.origin import is_disputed, unexplained_exit
 from forensics.analyses.hang.stacks import stacks
 from forensics.case.errors.exits import NONZERO, Exit, Exits, cause_of, exits
 from forensics.case.rank_spans import ranks_do, ranks_text
-from forensics.case.ranks import nodes
-from forensics.case.world import world
+from forensics.case.world import nodes, world
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
 from forensics.rules.hang._clue import Clue, of_seen, shown
 from forensics.rules.kit import Evidence, Findings, Locator, Run, rule

@@ -35,7 +35,6 @@ from dataclasses import dataclass
 
 from forensics.analyses.hang.lines import matching
 from forensics.case.errors.exits import exits
-from forensics.case.ranks import corrected, stated
 from forensics.rules.hang._clue import Clue, shown
 from forensics.rules.kit import Findings, Run, event_evidence, rule
 
@@ -87,7 +86,6 @@ def host_lines(run: Run) -> Findings:
 
 def clues(run: Run) -> Iterator[Clue]:
     """One clue for each kind of fault and rank."""
-    known = stated(run)
     pids = {e.pid: e.rank for e in exits(run).by_rank.values()}
     seen: set[tuple[str, int | None]] = set()
     for kind in _LINES:
@@ -97,7 +95,7 @@ def clues(run: Run) -> Iterator[Clue]:
                 continue
             pid = said.get("pid")
             rank = pids.get(int(pid)) if pid else None
-            rank = rank if rank is not None else corrected(row["rank"], row["source"], known)
+            rank = rank if rank is not None else row["rank"]
             if (kind.cause, rank) not in seen:
                 seen.add((kind.cause, rank))
                 named = (rank,) if rank is not None else ()

@@ -37,7 +37,6 @@ from dataclasses import dataclass
 
 from forensics.analyses.hang.lines import matching
 from forensics.case.rank_spans import listed, ranks_text
-from forensics.case.ranks import corrected, stated
 from forensics.case.world import world
 from forensics.rules.hang._clue import Clue, shown
 from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
@@ -131,12 +130,11 @@ def named_rank(run: Run) -> Findings:
 
 def clues(run: Run) -> Iterator[Clue]:
     """One clue for each kind of statement."""
-    known = stated(run)
     for statement in STATEMENTS:
         named: dict[int, Evidence] = {}
         for row, hit in matching(run, statement.needle, statement.pattern):
             said = hit.groupdict().get("ranks")
-            own = corrected(row["rank"], row["source"], known)
+            own = row["rank"]
             for rank in listed(said) if said else () if own is None else (own,):
                 named.setdefault(rank, event_evidence(row))
         if statement.cause == "model_mismatch" and len(named) * 2 > len(world(run)) > 1:

@@ -10,22 +10,17 @@ import pytest
 
 from forensics import pipeline
 from forensics.case.errors.exits import Exit, Exits
-from forensics.case.ranks import nodes
-from forensics.case.world import world
+from forensics.case.world import nodes, world
 from forensics.store.run import run_of
 
 
 def test_of_two_attempts_in_one_place_the_later_folder_is_a_ranks_own_whatever_the_order_of_rows() -> None:
-    rows = [
-        (f"logs/job_7/attempt_{attempt}/{rank}/stderr.log", f"[rank{rank}]: it starts")
-        for attempt in (0, 1)
-        for rank in range(8)
-    ]
+    rows = [(f"logs/job_7/attempt_{attempt}/{rank}/stderr.log", rank) for attempt in (0, 1) for rank in range(8)]
     found = set[str]()
     for seed in range(6):
         random.Random(seed).shuffle(rows)
-        events = pl.DataFrame({"source": [source for source, _ in rows], "text": [text for _, text in rows]})
-        found |= set(nodes(run_of("run", {"events": events})).values())
+        sources = pl.DataFrame(rows, schema=["source", "rank"], orient="row")
+        found |= set(nodes(run_of("run", {"sources": sources})).values())
     assert found == {"logs/job_7/attempt_1"}
 
 
