@@ -16,6 +16,7 @@ import pytest
 
 from forensics.model import Causal, Confidence, Finding, Number, Onset, Severity, Shape
 from forensics.registry import Rule, load
+from forensics.report.pages import catalogue
 from forensics.store.run import Run, run_of
 from forensics.store.schema import TABLES
 from tests.meta._example_tables import frames_of
@@ -32,6 +33,8 @@ SECTIONS = (
     "Not this:",
 )
 HEAD = re.compile(r"^(Example|Not this):[^\n]*$", re.MULTILINE)
+#: A page is read on a terminal.
+SCREENS, ROWS, COLUMNS = 2, 40, 80
 CLAIM = re.compile(r"^ *=> (?P<claim>.+)$", re.MULTILINE)
 
 
@@ -112,6 +115,30 @@ def test_a_rule_page_has_every_section_an_example_and_a_counterexample(rule: Rul
     assert re.fullmatch(rf"{rule.id} [a-z0-9]+(-[a-z0-9]+)*: .+\.", first), first
     missing = [s for s in SECTIONS if not re.search(rf"^{s}", rule.doc, re.MULTILINE)]
     assert not missing, f"{rule.id} ({rule.origin}) lacks {missing}"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.id)
+def test_a_rule_page_fits_two_screens_with_an_example(rule: Rule) -> None:
+    lines = list(catalogue.explanation(rule, "text"))
+    assert sum(max(1, -(-len(line) // COLUMNS)) for line in lines) <= SCREENS * ROWS
+    assert any(line.startswith("Example") for line in lines)
+
+
+def test_a_page_says_how_many_examples_it_leaves_out() -> None:
+    rule = next(r for r in RULES if r.id == "LRN014")
+    shown, whole = (list(catalogue.explanation(rule, form)) for form in ("text", "markdown"))
+    left = len(HEAD.findall("\n".join(whole))) - len(HEAD.findall("\n".join(shown)))
+    assert left > 1
+    assert f"{left} more examples: forensics explain LRN014 --format markdown" in shown
+    assert any(line.startswith("Not this:") for line in shown)
+
+
+def test_a_page_lists_the_ranges_that_its_rule_judges() -> None:
+    rule = next(r for r in RULES if r.id == "SLO008")
+    text, markdown = ("\n".join(catalogue.explanation(rule, form)) for form in ("text", "markdown"))
+    row = "- mfu: healthy at least 0.15; the devices do a small part of the arithmetic they could"
+    assert "Ranges:\n- mfu: healthy at least 0.15" in text
+    assert row in markdown
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.label)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Iterable, Iterator
+from textwrap import wrap
 from typing import Any
 
 from forensics.dialects.spec import Dialect
+from forensics.knowledge.ranges import Range, ranges
 from forensics.registry import Ingester, Registry, Rule
 from forensics.report._payload import Payload, tool
 from forensics.report._style import PLAIN, Style
 from forensics.report.json_v1 import encoded
 
 FORMATS = ("text", "json", "markdown")
+#: Two screens of a terminal.
+COLUMNS, MOST_LINES = 80, 80
+_CONTINUED = re.compile(r"\n {8}(?=\S)")
+_EXAMPLES = re.compile(r"^(?=(?:Example|Not this):)", re.MULTILINE)
 
 
 def thresholds(rule: Rule) -> tuple[tuple[str, str, Any], ...]:
@@ -53,21 +60,55 @@ def rules(every: Iterable[Rule], form: str, style: Style = PLAIN) -> Iterator[st
 
 
 def explanation(rule: Rule, form: str) -> Iterator[str]:
-    """Explain one rule as text, JSON or Markdown."""
+    """Explain one rule as text, JSON or Markdown; as text in two screens, with the examples that fit."""
     if form == "json":
         yield encoded({"schema": "forensics.rule/1", "tool": tool(), **_rule(rule), "doc": page(rule)})
-        return
-    title, _, body = page(rule).partition("\n")
-    yield f"# {title}" if form == "markdown" else title
-    yield from body.rstrip().split("\n")
-    yield ""
-    heading = f"Thresholds ([tool.forensics.rules.{rule.id}]):"
+    elif form == "markdown":
+        yield from (f"# {page(rule).rstrip()}", "", *_settings(rule, "- `{}`: {} = `{!r}`", above=("",)))
+    else:
+        yield from _screens(rule)
+
+
+def _settings(rule: Rule, line: str, above: tuple[str, ...] = ()) -> Iterator[str]:
+    """The thresholds of a rule, each as one line, and the rows of the table of ranges that it judges."""
     rows = thresholds(rule)
-    yield heading if rows else "Thresholds: none."
-    if rows and form == "markdown":
-        yield ""
-    for name, kind, default in rows:
-        yield f"- `{name}`: {kind} = `{default!r}`" if form == "markdown" else f"    {name}: {kind} = {default!r}"
+    yield f"Thresholds ([tool.forensics.rules.{rule.id}]):" if rows else "Thresholds: none."
+    yield from (*(above if rows else ()), *(line.format(*row) for row in rows))
+    if known := [row for row in ranges().values() if row.rule == rule.id]:
+        yield from ("", "Ranges:", *above, *map(_range, known))
+
+
+def _range(row: Range) -> str:
+    """A row in words: where a quantity is healthy, and what the red flag means."""
+    red = f"{row.op} {row.red:g}" if row.red is not None and row.op else row.test
+    flag = f"{red}: {row.meaning}" if red else row.meaning
+    return f"- {row.row}: " + (f"healthy {row.healthy}; {flag}" if row.healthy else flag)
+
+
+def _screens(rule: Rule) -> Iterator[str]:
+    """Give a page for a terminal: its prose, its thresholds, and as many examples as leave it two screens long."""
+    prose, *examples = _EXAMPLES.split(page(rule).rstrip())
+    head = [line for paragraph in prose.rstrip().split("\n\n") for line in (*wrap(paragraph, COLUMNS), "")]
+    tail = ["", *_wrapped(_settings(rule, "    {}: {} = {!r}"), "  ")]
+    blocks = [list(_wrapped(_CONTINUED.sub(" ", e).rstrip().split("\n"), " " * 8)) for e in examples]
+    kinds = [example.partition(":")[0] for example in examples]
+    told = set[int]()
+    for i in sorted(range(len(blocks)), key=lambda i: (kinds.index(kinds[i]) != i, i)):
+        used = len(head) + len(tail) + sum(len(blocks[k]) for k in told) + 2
+        if not told or used + len(blocks[i]) <= MOST_LINES:
+            told.add(i)
+    yield from head
+    for i in sorted(told):
+        yield from blocks[i]
+    if more := len(blocks) - len(told):
+        said = "1 more example" if more == 1 else f"{more} more examples"
+        yield from ("", f"{said}: forensics explain {rule.id} --format markdown")
+    yield from tail
+
+
+def _wrapped(lines: Iterable[str], indent: str) -> Iterator[str]:
+    for line in lines:
+        yield from wrap(line, COLUMNS, subsequent_indent=indent, break_long_words=False) or ("",)
 
 
 def formats(found: Registry, form: str, style: Style = PLAIN) -> Iterator[str]:

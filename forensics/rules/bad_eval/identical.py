@@ -16,27 +16,14 @@ What to do next: compare the hashes of the two checkpoints' weights; evaluate wi
 References: lm-evaluation-harness, caching of model responses.
 
 Example:
-    ```evals source,line,task,metric,value,step
-    a.json,1,t0,acc,0.511,100
-    a.json,2,t1,acc,0.522,100
-    a.json,3,t2,acc,0.533,100
-    a.json,4,t3,acc,0.544,100
-    a.json,5,t4,acc,0.555,100
-    a.json,6,t5,acc,0.566,100
-    a.json,7,t6,acc,0.577,100
-    a.json,8,t7,acc,0.588,100
-    a.json,9,t8,acc,0.599,100
-    a.json,10,t9,acc,0.611,100
-    b.json,1,t0,acc,0.511,200
-    b.json,2,t1,acc,0.522,200
-    b.json,3,t2,acc,0.533,200
-    b.json,4,t3,acc,0.544,200
-    b.json,5,t4,acc,0.555,200
-    b.json,6,t5,acc,0.566,200
-    b.json,7,t6,acc,0.577,200
-    b.json,8,t7,acc,0.588,200
-    b.json,9,t8,acc,0.599,200
-    b.json,10,t9,acc,0.611,200
+    ```evals
+    source: a.json*10 b.json*10
+    line: 1 2 3 4 5 6 7 8 9 10 1 2 3 4 5 6 7 8 9 10
+    task: t0 t1 t2 t3 t4 t5 t6 t7 t8 t9 t0 t1 t2 t3 t4 t5 t6 t7 t8 t9
+    metric: acc
+    value: 0.511 0.522 0.533 0.544 0.555 0.566 0.577 0.588 0.599 0.611 0.511 0.522 0.533 0.544 0.555 0.566 0.577 0.588
+        0.599 0.611
+    step: 100*10 200*10
     ```
     => EVL017 warning confidence=high step=200 step_lo=100 cause=identical_results metrics=10
 Not this:

@@ -16,15 +16,13 @@ What to do next: look at that rank's data at that step; if it repeats on the sam
 References: the documentation of `torch.distributed.all_reduce`.
 
 Example:
-    ```metrics source,rank,seq,step,name,value
-    r0.log,0,1,5,loss,2.0
-    r0.log,0,2,6,loss,2.0
-    r0.log,0,3,7,loss,nan
-    r0.log,0,4,8,loss,nan
-    r1.log,1,1,5,loss,2.1
-    r1.log,1,2,6,loss,nan
-    r1.log,1,3,7,loss,nan
-    r1.log,1,4,8,loss,nan
+    ```metrics
+    source: r0.log*4 r1.log*4
+    rank: 0*4 1*4
+    seq: 1 2 3 4 1 2 3 4
+    step: 5 6 7 8 5 6 7 8
+    name: loss
+    value: 2.0 2.0 nan nan 2.1 nan*3
     ```
     => NAN010 warning confidence=high step=6 step_lo=5 rank=1 cause=rank_first ranks=2 ranks_bad=2
 Not this:

@@ -31,15 +31,12 @@ Example:
     ```
     => NAN014 info confidence=medium step=6 onset_rank=1 cause=ranks_differ causal=context ranks=2
 Not this:
-    ```metrics seq,step,rank,name,value
-    1,1,0,grad_norm,1.5
-    2,1,1,grad_norm,1.7
-    3,2,0,grad_norm,1.4
-    4,2,1,grad_norm,1.9
-    5,3,0,loss,nan
-    6,3,1,loss,nan
-    7,4,0,loss,nan
-    8,4,1,loss,nan
+    ```metrics
+    seq: 1..8
+    step: 1 1 2 2 3 3 4 4
+    rank: 0 1 0 1 0 1 0 1
+    name: grad_norm*4 loss*4
+    value: 1.5 1.7 1.4 1.9 nan*4
     ```
     => nothing
 """

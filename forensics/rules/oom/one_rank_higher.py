@@ -18,25 +18,19 @@ first CUDA call (`torch.cuda.set_device`), and load checkpoints with `map_locati
 References: PyTorch, `torch.load`, "map_location"; Narayanan et al. 2021 on stages of unequal size.
 
 Example:
-    ```metrics step,rank,name,value
-    10,0,mem_allocated_gib,30.5
-    20,0,mem_allocated_gib,30.5
-    10,1,mem_allocated_gib,21.5
-    20,1,mem_allocated_gib,21.5
-    10,2,mem_allocated_gib,21.5
-    20,2,mem_allocated_gib,21.5
-    10,3,mem_allocated_gib,21.5
-    20,3,mem_allocated_gib,21.5
+    ```metrics
+    step: 10 20 10 20 10 20 10 20
+    rank: 0 0 1 1 2 2 3 3
+    name: mem_allocated_gib
+    value: 30.5 30.5 21.5*6
     ```
     => OOM008 info confidence=medium rank=0 cause=memory_imbalance causal=context ratio=1.419 median_gib=21.50
 Not this: ranks that differ a little
-    ```metrics step,rank,name,value
-    10,0,mem_allocated_gib,22.5
-    20,0,mem_allocated_gib,22.5
-    10,1,mem_allocated_gib,21.5
-    20,1,mem_allocated_gib,21.5
-    10,2,mem_allocated_gib,21.75
-    20,2,mem_allocated_gib,21.5
+    ```metrics
+    step: 10 20 10 20 10 20
+    rank: 0 0 1 1 2 2
+    name: mem_allocated_gib
+    value: 22.5 22.5 21.5 21.5 21.75 21.5
     ```
     => nothing
 """

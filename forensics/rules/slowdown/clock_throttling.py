@@ -17,155 +17,44 @@ What to do next: read the throttle reasons on the host, and look at its cooling.
 References: NVIDIA, "nvidia-smi" manual page, on clocks event reasons.
 
 Example:
-    ```metrics seq,t_ns,name,raw_name,value
-    0,0,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
-    0,0,gpu_temp_c,gpu.0.temperature.gpu,62
-    0,0,gpu_util_pct,gpu.0.utilization.gpu,98
-    1,10000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
-    1,10000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    1,10000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    2,20000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
-    2,20000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    2,20000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    3,30000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
-    3,30000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    3,30000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    4,40000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
-    4,40000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    4,40000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    5,50000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
-    5,50000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    5,50000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    6,60000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
-    6,60000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    6,60000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    7,70000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
-    7,70000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    7,70000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    8,80000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
-    8,80000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    8,80000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    9,90000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
-    9,90000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    9,90000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    10,100000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
-    10,100000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    10,100000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    11,110000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
-    11,110000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    11,110000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    12,120000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
-    12,120000000000,gpu_temp_c,gpu.0.temperature.gpu,88
-    12,120000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    13,130000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
-    13,130000000000,gpu_temp_c,gpu.0.temperature.gpu,88
-    13,130000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    14,140000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
-    14,140000000000,gpu_temp_c,gpu.0.temperature.gpu,88
-    14,140000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    15,150000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
-    15,150000000000,gpu_temp_c,gpu.0.temperature.gpu,88
-    15,150000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    16,160000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
-    16,160000000000,gpu_temp_c,gpu.0.temperature.gpu,88
-    16,160000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    17,170000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
-    17,170000000000,gpu_temp_c,gpu.0.temperature.gpu,88
-    17,170000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    18,180000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
-    18,180000000000,gpu_temp_c,gpu.0.temperature.gpu,88
-    18,180000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    19,190000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
-    19,190000000000,gpu_temp_c,gpu.0.temperature.gpu,88
-    19,190000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    20,200000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
-    20,200000000000,gpu_temp_c,gpu.0.temperature.gpu,88
-    20,200000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    21,210000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
-    21,210000000000,gpu_temp_c,gpu.0.temperature.gpu,88
-    21,210000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    22,220000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
-    22,220000000000,gpu_temp_c,gpu.0.temperature.gpu,88
-    22,220000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    23,230000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1080
-    23,230000000000,gpu_temp_c,gpu.0.temperature.gpu,88
-    23,230000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    ```metrics
+    t_ns: 0..230000000000/10000000000
+    name: gpu_sm_clock_mhz
+    raw_name: gpu.0.clocks.sm
+    value: 1980 1975 1970 1980 1975 1970 1980 1975 1970 1980 1975 1970 1080*12
+    ```
+    ```metrics
+    t_ns: 0..230000000000/10000000000
+    name: gpu_temp_c
+    raw_name: gpu.0.temperature.gpu
+    value: 62*12 88*12
+    ```
+    ```metrics
+    t_ns: 0..230000000000/10000000000
+    name: gpu_util_pct
+    raw_name: gpu.0.utilization.gpu
+    value: 98
     ```
     => SLO007 warning confidence=high t_ns=120000000000 cause=thermal_throttling high_mhz=1980 low_mhz=1080
 Not this: steady clocks
-    ```metrics seq,t_ns,name,raw_name,value
-    0,0,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
-    0,0,gpu_temp_c,gpu.0.temperature.gpu,62
-    0,0,gpu_util_pct,gpu.0.utilization.gpu,98
-    1,10000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
-    1,10000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    1,10000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    2,20000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
-    2,20000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    2,20000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    3,30000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
-    3,30000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    3,30000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    4,40000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
-    4,40000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    4,40000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    5,50000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
-    5,50000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    5,50000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    6,60000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
-    6,60000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    6,60000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    7,70000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
-    7,70000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    7,70000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    8,80000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
-    8,80000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    8,80000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    9,90000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
-    9,90000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    9,90000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    10,100000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
-    10,100000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    10,100000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    11,110000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
-    11,110000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    11,110000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    12,120000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
-    12,120000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    12,120000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    13,130000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
-    13,130000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    13,130000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    14,140000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
-    14,140000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    14,140000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    15,150000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
-    15,150000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    15,150000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    16,160000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
-    16,160000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    16,160000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    17,170000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
-    17,170000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    17,170000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    18,180000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
-    18,180000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    18,180000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    19,190000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
-    19,190000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    19,190000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    20,200000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
-    20,200000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    20,200000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    21,210000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1980
-    21,210000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    21,210000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    22,220000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1975
-    22,220000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    22,220000000000,gpu_util_pct,gpu.0.utilization.gpu,98
-    23,230000000000,gpu_sm_clock_mhz,gpu.0.clocks.sm,1970
-    23,230000000000,gpu_temp_c,gpu.0.temperature.gpu,62
-    23,230000000000,gpu_util_pct,gpu.0.utilization.gpu,98
+    ```metrics
+    t_ns: 0..230000000000/10000000000
+    name: gpu_sm_clock_mhz
+    raw_name: gpu.0.clocks.sm
+    value: 1980 1975 1970 1980 1975 1970 1980 1975 1970 1980 1975 1970 1980 1975 1970 1980 1975 1970 1980 1975 1970 1980
+        1975 1970
+    ```
+    ```metrics
+    t_ns: 0..230000000000/10000000000
+    name: gpu_temp_c
+    raw_name: gpu.0.temperature.gpu
+    value: 62
+    ```
+    ```metrics
+    t_ns: 0..230000000000/10000000000
+    name: gpu_util_pct
+    raw_name: gpu.0.utilization.gpu
+    value: 98
     ```
     => nothing
 """

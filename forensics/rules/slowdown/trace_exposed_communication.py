@@ -18,21 +18,19 @@ References: Li et al., "PyTorch Distributed: Experiences on Accelerating Data Pa
 20 % of the wall time is where practitioners call a job bound by communication.
 
 Example:
-    ```spans category,name,start_ns,dur_ns
-    kernel,gemm_a,0,600000
-    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),500000,100000
-    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),600000,100000
-    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),700000,100000
-    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),800000,100000
+    ```spans
+    category: kernel
+    name: gemm_a ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage)*4
+    start_ns: 0 500000 600000 700000 800000
+    dur_ns: 600000 100000*4
     ```
     => SLO013 warning confidence=medium t_ns=500000 cause=communication exposed_share=0.3333 overlap_share=0.2500
 Not this: the same collectives under computation
-    ```spans category,name,start_ns,dur_ns
-    kernel,gemm_a,0,900000
-    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),500000,100000
-    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),600000,100000
-    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),700000,100000
-    kernel,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage),800000,100000
+    ```spans
+    category: kernel
+    name: gemm_a ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage)*4
+    start_ns: 0 500000 600000 700000 800000
+    dur_ns: 900000 100000*4
     ```
     => nothing
 """

@@ -18,30 +18,20 @@ References: NVIDIA, "Getting Started with CUDA Graphs" (2019), on launch overhea
 definition of short ones, and idle time is called high from 15 %.
 
 Example:
-    ```spans step,category,name,start_ns,dur_ns,correlation,thread
-    3,user_annotation,ProfilerStep#3,0,500000,,1/1
-    ,cuda_runtime,cudaLaunchKernel,5000,4000,1,1/1
-    ,kernel,add,10000,3000,1,
-    ,cuda_runtime,cudaLaunchKernel,45000,4000,2,1/1
-    ,kernel,add,50000,3000,2,
-    ,cuda_runtime,cudaLaunchKernel,85000,4000,3,1/1
-    ,kernel,add,90000,3000,3,
-    ,cuda_runtime,cudaLaunchKernel,125000,4000,4,1/1
-    ,kernel,add,130000,3000,4,
-    ,cuda_runtime,cudaLaunchKernel,165000,4000,5,1/1
-    ,kernel,add,170000,3000,5,
-    ,cuda_runtime,cudaLaunchKernel,205000,4000,6,1/1
-    ,kernel,add,210000,3000,6,
-    ,cuda_runtime,cudaLaunchKernel,245000,4000,7,1/1
-    ,kernel,add,250000,3000,7,
-    ,cuda_runtime,cudaLaunchKernel,285000,4000,8,1/1
-    ,kernel,add,290000,3000,8,
-    ,cuda_runtime,cudaLaunchKernel,325000,4000,9,1/1
-    ,kernel,add,330000,3000,9,
-    ,cuda_runtime,cudaLaunchKernel,365000,4000,10,1/1
-    ,kernel,add,370000,3000,10,
-    ,cuda_runtime,cudaLaunchKernel,405000,4000,11,1/1
-    ,kernel,add,410000,3000,11,
+    ```spans
+    step: 3 -*22
+    category: user_annotation cuda_runtime kernel cuda_runtime kernel cuda_runtime kernel cuda_runtime kernel
+        cuda_runtime kernel cuda_runtime kernel cuda_runtime kernel cuda_runtime kernel cuda_runtime kernel cuda_runtime
+        kernel cuda_runtime kernel
+    name: ProfilerStep#3 cudaLaunchKernel add cudaLaunchKernel add cudaLaunchKernel add cudaLaunchKernel add
+        cudaLaunchKernel add cudaLaunchKernel add cudaLaunchKernel add cudaLaunchKernel add cudaLaunchKernel add
+        cudaLaunchKernel add cudaLaunchKernel add
+    start_ns: 0 5000 10000 45000 50000 85000 90000 125000 130000 165000 170000 205000 210000 245000 250000 285000 290000
+        325000 330000 365000 370000 405000 410000
+    dur_ns: 500000 4000 3000 4000 3000 4000 3000 4000 3000 4000 3000 4000 3000 4000 3000 4000 3000 4000 3000 4000 3000
+        4000 3000
+    correlation: - 1 1 2 2 3 3 4 4 5 5 6 6 7 7 8 8 9 9 10 10 11 11
+    thread: 1/1 1/1 - 1/1 - 1/1 - 1/1 - 1/1 - 1/1 - 1/1 - 1/1 - 1/1 - 1/1 - 1/1 -
     ```
     => SLO012 warning confidence=low step=3 t_ns=13000 cause=launch_bound lost_share=0.9181 short_share=1.000
 Not this: short kernels that were queued in time

@@ -19,27 +19,14 @@ References: Wu et al., "FALCON: Pinpointing and Mitigating Stragglers for Large-
 a rank counts as slow from 5 % on.
 
 Example:
-    ```spans source,rank,category,name,start_ns,dur_ns
-    r0.json,0,kernel,ncclDevKernel_AllReduce_Sum,1000,9000
-    r0.json,0,kernel,ncclDevKernel_AllReduce_Sum,21000,9000
-    r0.json,0,kernel,ncclDevKernel_AllReduce_Sum,41000,9000
-    r0.json,0,kernel,ncclDevKernel_AllReduce_Sum,61000,9000
-    r1.json,1,kernel,ncclDevKernel_AllReduce_Sum,9000,1000
-    r1.json,1,kernel,ncclDevKernel_AllReduce_Sum,29000,1000
-    r1.json,1,kernel,ncclDevKernel_AllReduce_Sum,49000,1000
-    r1.json,1,kernel,ncclDevKernel_AllReduce_Sum,69000,1000
-    r2.json,2,kernel,ncclDevKernel_AllReduce_Sum,2000,8000
-    r2.json,2,kernel,ncclDevKernel_AllReduce_Sum,22000,8000
-    r2.json,2,kernel,ncclDevKernel_AllReduce_Sum,42000,8000
-    r2.json,2,kernel,ncclDevKernel_AllReduce_Sum,62000,8000
-    r3.json,3,kernel,ncclDevKernel_AllReduce_Sum,2000,8000
-    r3.json,3,kernel,ncclDevKernel_AllReduce_Sum,22000,8000
-    r3.json,3,kernel,ncclDevKernel_AllReduce_Sum,42000,8000
-    r3.json,3,kernel,ncclDevKernel_AllReduce_Sum,62000,8000
-    r4.json,4,kernel,ncclDevKernel_AllReduce_Sum,2000,8000
-    r4.json,4,kernel,ncclDevKernel_AllReduce_Sum,22000,8000
-    r4.json,4,kernel,ncclDevKernel_AllReduce_Sum,42000,8000
-    r4.json,4,kernel,ncclDevKernel_AllReduce_Sum,62000,8000
+    ```spans
+    source: r0.json*4 r1.json*4 r2.json*4 r3.json*4 r4.json*4
+    rank: 0*4 1*4 2*4 3*4 4*4
+    category: kernel
+    name: ncclDevKernel_AllReduce_Sum
+    start_ns: 1000 21000 41000 61000 9000 29000 49000 69000 2000 22000 42000 62000 2000 22000 42000 62000 2000 22000
+        42000 62000
+    dur_ns: 9000*4 1000*4 8000*12
     ```
     => SLO014 warning confidence=medium t_ns=9000 rank=1 cause=straggler lost_share=0.4118 chance=0.008000
 Not this: each rank is late once

@@ -4,34 +4,24 @@ What it detects: a stack whose allocations were recorded, never given back, and 
 
 Why it matters: a curve of memory says that something is kept; a snapshot says which line keeps it.
 
-How it decides: allocations that live to the end are grouped by their Python stack, then by the line that made them.
-A group counts when it was added to in at least `spread` of the tenths of the recording and to its end, its bytes lie on
-a line over time, and the recording holds at least three steps. Where a stack frees some of what it makes, only what has
-twice the age that the freed ones reached counts, so that a bounded cache is none. It must hold `least` bytes, or
-`share` of what is allocated. A recording without steps must repeat some work and give nearly all of it back, as one of
-requests does: parameters and the activations of one forward pass are never freed in it either.
+How it decides: allocations that live to the end are grouped by the line that made them. A group counts when it grew in at
+least `spread` of the tenths of the recording and to its end, along a line over time and over three steps or more, and
+holds `least` bytes or `share` of what is allocated. Where a stack frees some of what it makes, only what is twice as old
+as the freed ones counts: a bounded cache is no leak. A recording without steps must repeat some work and give nearly all
+of it back, as one of requests does.
 
-What else looks like this: a cache that is still filling, metrics that are collected on the device until an epoch ends.
+What else looks like this: a cache that is still filling; metrics collected on the device until an epoch ends.
 
-What to do next: look at what the line makes and who keeps it: a list of losses or outputs without `.detach()` or
-`.item()`, hooks, a graph kept by `retain_graph`; take two snapshots some steps apart to see it grow.
+What to do next: look at who keeps what the line makes: a list of losses without `.detach()`, a hook, a retained graph.
 
 References: PyTorch documentation, "Understanding CUDA Memory Usage" and `torch.cuda.memory`.
 
 Example:
-    ```allocs action,addr,size,stack
-    alloc,4096,30000000,0
-    alloc,90000000,2000000,1
-    free_completed,4096,30000000,2
-    alloc,4096,30000000,0
-    alloc,92000000,2000000,1
-    free_completed,4096,30000000,2
-    alloc,4096,30000000,0
-    alloc,94000000,2000000,1
-    free_completed,4096,30000000,2
-    alloc,4096,30000000,0
-    alloc,96000000,2000000,1
-    free_completed,4096,30000000,2
+    ```allocs
+    action: alloc alloc free_completed alloc alloc free_completed alloc alloc free_completed alloc alloc free_completed
+    addr: 4096 90000000 4096 4096 92000000 4096 4096 94000000 4096 4096 96000000 4096
+    size: 30000000 2000000 30000000 30000000 2000000 30000000 30000000 2000000 30000000 30000000 2000000 30000000
+    stack: 0 1 2 0 1 2 0 1 2 0 1 2
     ```
     ```segments addr,total_size,allocated_size,active_size,device
     4096,40000000,0,0,0
@@ -56,16 +46,11 @@ Example:
     ```
     => OOM020 warning confidence=medium cause=leak per_step=2000000 spread=0.4000
 Not this: weights, made once
-    ```allocs action,addr,size,stack
-    alloc,90000000,2000000,1
-    alloc,92000000,2000000,1
-    alloc,94000000,2000000,1
-    alloc,4096,30000000,0
-    free_completed,4096,30000000,2
-    alloc,4096,30000000,0
-    free_completed,4096,30000000,2
-    alloc,4096,30000000,0
-    free_completed,4096,30000000,2
+    ```allocs
+    action: alloc*4 free_completed alloc free_completed alloc free_completed
+    addr: 90000000 92000000 94000000 4096*6
+    size: 2000000*3 30000000*6
+    stack: 1*3 0 2 0 2 0 2
     ```
     ```segments addr,total_size,allocated_size,active_size,device
     4096,40000000,0,0,0
