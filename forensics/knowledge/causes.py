@@ -1,10 +1,10 @@
 """Causes: what each slug means, why it happens, what confirms it, and what to do first, from `causes/*.jsonl`.
 
-A row has `cause` (the slug that a rule or an error line gives), `says` (one plain sentence), `why`, `confirms`,
-`likely` (what may have brought it about, the likeliest first), `actions` in their order, `source`, `is_known`, false
-where it says that nothing is known, and `kind`, what it is in the story of a run where its shape does not say that:
-`limit` (the time that was given is over) or `after_end` (training had finished). `why` and `actions` may be left out
-where an error line of that cause says it.
+A row has `cause` (the slug that a rule or an error line gives), `says` (one plain sentence), `deed` (what a rank did,
+after its name), `why`, `confirms`, `likely` (what may have brought it about, the likeliest first), `actions` in their
+order, `source`, `is_known`, false where it says that nothing is known, and `kind`, what it is in the story of a run
+where its shape does not say that: `limit` (the time that was given is over) or `after_end` (training had finished).
+`why` and `actions` may be left out where an error line of that cause says it.
 
 An action has `text`, and may have `otherwise` (the text where a value in `text` is not known), `command`, `source`, and
 conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu; host or device for memory; ranks where there
@@ -83,6 +83,7 @@ class Cause:
     likely: tuple[str, ...] = ()
     is_known: bool = True
     kind: str = ""
+    deed: str = ""
 
 
 @cache

@@ -14,12 +14,15 @@ from forensics.knowledge.backends import backends
 from forensics.knowledge.causes import FIX, Cause, causes
 from forensics.knowledge.errors import by_id, table
 from forensics.knowledge.settings import settings
+from forensics.knowledge.statements import Statement, statements
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "forensics"
 TABLES = sorted((PACKAGE / "knowledge").rglob("*.jsonl"))
 #: Rules write these causes from two parts; the first is given here.
 WRITTEN = ("collective_mismatch_", "oom_in_", "sigkill_", "too_big_")
+#: Tables whose rows give causes.
+GIVEN = ("ranges.jsonl", "statements.jsonl")
 #: A verdict is read on one screen: three lines of 68 columns for one action.
 MOST_CHARS = 204
 #: First words that name no change: a command of ours says nothing of what is wrong.
@@ -56,9 +59,26 @@ def test_every_cause_that_can_be_given_has_a_row() -> None:
 
 
 def test_every_row_is_reachable() -> None:
-    others = [p for p in PACKAGE.rglob("*") if p.suffix in {".py", ".tsv", ".jsonl"} and "knowledge" not in p.parts]
+    files = [p for p in PACKAGE.rglob("*") if p.suffix in {".py", ".tsv", ".jsonl"}]
+    others = [p for p in files if "knowledge" not in p.parts or p.name in GIVEN]
     words = set(re.findall(r"[a-z0-9_]+", "\n".join(p.read_text(encoding="utf-8") for p in others)))
     assert [slug for slug in causes() if slug not in words and not slug.startswith(WRITTEN)] == []
+
+
+@pytest.mark.parametrize("row", [*statements("library"), *statements("host")], ids=lambda row: row.needle)
+def test_a_statement_names_a_cause_and_its_source_and_asks_for_known_groups(row: Statement) -> None:
+    assert row.cause in causes()
+    assert row.source
+    assert row.pattern.groupindex.keys() <= {"ranks", "pid", "xid"}
+    assert bool(row.weight) is (row.by == "library")
+    bare = re.sub(r"\(\?P<\w+>|[\\()?:]", "", row.pattern.pattern)
+    assert row.needle.split(":")[-1].strip() in bare, "a line that fits the pattern holds the needle"
+
+
+def test_a_deed_follows_the_name_of_a_rank() -> None:
+    deeds = [cause.deed for cause in causes().values() if cause.deed]
+    assert len(deeds) > 20
+    assert not [deed for deed in deeds if deed.endswith(".") or deed[0].isupper()]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda path: path.name)

@@ -35,9 +35,7 @@ class Clue:
     stated: bool = False
 
 
-def shown(
-    rule: str, clues: Iterable[Clue], *, likely: tuple[str, ...] = (), do: tuple[str, ...] = ()
-) -> Iterator[Finding]:
+def shown(rule: str, clues: Iterable[Clue]) -> Iterator[Finding]:
     """Show clues as findings that decide nothing by themselves."""
     for clue in clues:
         yield Finding(
@@ -53,8 +51,6 @@ def shown(
             cause=clue.cause,
             causal=Causal.CONTEXT,
             numbers={"weight": clue.weight},
-            likely=likely,
-            next=do,
         )
 
 

@@ -38,43 +38,13 @@ from forensics.analyses.hang.last_seen import last_seen
 from forensics.case.errors.exits import NONZERO
 from forensics.case.last_steps import last_step
 from forensics.case.rank_spans import ranks_text
+from forensics.knowledge.causes import causes
 from forensics.rules.hang._decide import Decision, decision
 from forensics.rules.kit import Evidence, Findings, Onset, Run, rule
 
 _EVIDENCE = 6
 #: Failures of these shapes have rules of their own that say it better.
 _TOLD_ELSEWHERE = frozenset({"oom", "nan"})
-WORDS = {
-    "never_entered": "did not come to the collective that the others wait in",
-    "host_stall": "stood still outside any collective",
-    "host_stall_loop": "ran in a loop outside any collective",
-    "host_stall_gil": "held the interpreter lock",
-    "frozen_process": "was frozen",
-    "slow_storage_read": "was reading data that did not come",
-    "slow_storage_checkpoint": "was still writing a checkpoint",
-    "rank_conditional_work": "worked alone while the others waited",
-    "uneven_data": "had another number of steps than the others",
-    "extra_collective": "issued one collective more than the others",
-    "skipped_collective": "left out a collective that the others issued",
-    "collective_mismatch_op": "issued another operation than the others",
-    "collective_mismatch_size": "issued another size than the others",
-    "collective_mismatch_dtype": "issued another element type than the others",
-    "pg_order_deadlock": "used process groups in another order than the others",
-    "p2p_cycle": "sends and receives wait for each other in a ring",
-    "device_stall": "went on enqueuing while the device stood still",
-    "init_hang": "did not join the job",
-    "rendezvous_timeout": "too few nodes came to the rendezvous",
-    "early_exit": "left early with exit code 0",
-    "node_loss": "died together with their node",
-    "model_mismatch": "built another model than the others",
-    "port_in_use": "could not listen on the store's port",
-    "crash_all_ranks": "all ranks died of the same signal",
-    "exception_one_rank": "raised an exception",
-    "silent_death_sigkill": "was killed (SIGKILL, sender unknown)",
-    "silent_death_segv": "died of a segmentation fault",
-    "silent_death_sigbus": "died of a bus error",
-    NONZERO: "ended with a non-zero exit code",
-}
 
 
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"), severity="error")
@@ -107,7 +77,8 @@ def culprit(run: Run) -> Findings:
 
 def title_of(found: Decision) -> str:
     """Say who did what in one line."""
-    words = WORDS.get(found.cause, found.cause.replace("_", " "))
+    known = causes().get(found.cause)
+    words = known.deed if known is not None and known.deed else found.cause.replace("_", " ")
     if found.ranks:
         told = [c.why for c in found.clues if c.cause == found.cause]
         raised = next((why for why in told if " raised " in why or found.cause == NONZERO), "")

@@ -57,7 +57,7 @@ class Config:
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"), config=Config)
 def device_stopped(run: Run, cfg: Config) -> Findings:
     """Show ranks whose device is behind."""
-    yield from shown("HNG006", clues(run, cfg or Config()), do=("read the kernel log of that node for Xid lines",))
+    yield from shown("HNG006", clues(run, cfg or Config()))
 
 
 def clues(run: Run, cfg: Config | None = None) -> Iterator[Clue]:

@@ -70,7 +70,7 @@ _SHOWN = 4
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def different_collective(run: Run) -> Findings:
     """Show where ranks differ."""
-    yield from shown("HNG005", clues(run), do=("open both call sites: every rank must issue the same collectives",))
+    yield from shown("HNG005", clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

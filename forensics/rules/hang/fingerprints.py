@@ -49,7 +49,7 @@ _SAID = re.compile(
 @rule("hang", needs=("events", "metrics"))
 def fingerprints(run: Run) -> Findings:
     """Show which ranks run another collective."""
-    yield from shown("HNG010", clues(run), do=("open the call sites in the tracebacks of both sides",))
+    yield from shown("HNG010", clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

@@ -29,12 +29,11 @@ Not this:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from forensics.analyses.hang.lines import matching
 from forensics.case.errors.exits import exits
+from forensics.knowledge.statements import statements
 from forensics.rules.hang._clue import Clue, shown
 from forensics.rules.kit import Findings, Run, event_evidence, rule
 
@@ -42,53 +41,17 @@ from forensics.rules.kit import Findings, Run, event_evidence, rule
 _NODE_XIDS = frozenset({48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140, *range(143, 151), 154})
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A kind of line: a literal of it, its pattern, the cause and the words for it."""
-
-    needle: str
-    pattern: re.Pattern[str]
-    cause: str
-    words: str
-
-
-_LINES = (
-    Line(
-        "NVRM: Xid",
-        re.compile(r"Xid \((?:PCI:)?[0-9a-fA-F:.]+\): (?P<xid>\d{1,4})(?:, pid='?(?P<pid>\d{1,9}))?"),
-        "device_error",
-        "GPU fault",
-    ),
-    Line("fallen off the bus", re.compile(r"fallen off the bus"), "device_error", "GPU fell off the bus"),
-    Line("SXid", re.compile(r"SXid \(PCI:[0-9a-fA-F:.]+\): \d+, Fatal"), "fabric_fault", "NVSwitch fault"),
-    Line(
-        "Got completion",
-        re.compile(r"Got completion.* with (?:status=|error )(?:12|129)\b"),
-        "fabric_fault",
-        "InfiniBand peer lost",
-    ),
-    Line("Link DOWN", re.compile(r"mlx5_\d+: Port: \d+ Link DOWN"), "fabric_fault", "link went down"),
-    Line("not responding", re.compile(r"nfs: server \S+ not responding"), "slow_storage_read", "file server is gone"),
-    Line(
-        "blocked for more than",
-        re.compile(r"task [^:]+:(?P<pid>\d{1,9}) blocked for more than \d+ seconds"),
-        "host_stall",
-        "task blocked in the kernel",
-    ),
-)
-
-
 @rule("hang", needs=("events",))
 def host_lines(run: Run) -> Findings:
     """Show faults that the kernel or the fabric reported."""
-    yield from shown("HNG017", clues(run), do=("drain the node, run its diagnostics, restart without it",))
+    yield from shown("HNG017", clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:
     """One clue for each kind of fault and rank."""
     pids = {e.pid: e.rank for e in exits(run).by_rank.values()}
     seen: set[tuple[str, int | None]] = set()
-    for kind in _LINES:
+    for kind in statements("host"):
         for row, hit in matching(run, kind.needle, kind.pattern):
             said = hit.groupdict()
             if said.get("xid") and int(said["xid"] or 0) not in _NODE_XIDS:

@@ -31,106 +31,25 @@ Not this:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from forensics.analyses.hang.lines import matching
 from forensics.case.rank_spans import listed, ranks_text
 from forensics.case.world import world
+from forensics.knowledge.statements import statements
 from forensics.rules.hang._clue import Clue, shown
 from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A line that names ranks in its group `ranks` (or the rank that prints it), its cause and its weight."""
-
-    needle: str
-    pattern: re.Pattern[str]
-    cause: str
-    weight: float
-    words: str
-
-
-STATEMENTS = (
-    Statement(
-        "failed to pass monitoredBarrier",
-        re.compile(r"\bRanks? (?P<ranks>\d[\d, ]*) failed to pass monitoredBarrier"),
-        "never_entered",
-        6,
-        "did not pass the monitored barrier",
-    ),
-    Statement(
-        "[missing ranks:",
-        re.compile(r"\[missing ranks: ?(?P<ranks>\d[\d, ]*)\]"),
-        "never_entered",
-        6,
-        "did not submit a tensor that the others wait for, says Horovod's stall check",
-    ),
-    Statement(
-        "are the lagging ranks",
-        re.compile(r"ranks \[(?P<ranks>[\d, ]+)\] are the lagging ranks that caused this timeout"),
-        "never_entered",
-        7,
-        "is named as lagging by the desync report",
-    ),
-    Statement(
-        "join collective",
-        re.compile(r"\[(?P<ranks>[\d, ]+)\] finished collective #\d+, but didn't join collective"),
-        "never_entered",
-        6,
-        "did not join the next collective, says the desync report",
-    ),
-    Statement(
-        "joined but didn't finish",
-        re.compile(r"\[(?P<ranks>[\d, ]+)\] joined but didn't finish collective"),
-        "device_stall",
-        2,
-        "joined a collective and did not finish it, says the desync report",
-    ),
-    Statement(
-        "Could not acquire GIL",
-        re.compile(r"Could not acquire GIL within \d+ ms on exit"),
-        "host_stall_gil",
-        6,
-        "could not take its own interpreter lock",
-    ),
-    Statement(
-        "appears not to match sizes",
-        re.compile(r"\[(?P<ranks>\d+)\]: params\[\d+\] in this process with sizes .* appears not to match sizes"),
-        "model_mismatch",
-        7,
-        "built a model of another shape",
-    ),
-    Statement(
-        "expects same model",
-        re.compile(r"expects same model across all ranks, but Rank (?P<ranks>\d+) has \d+ params"),
-        "model_mismatch",
-        7,
-        "built a model with another number of parameters",
-    ),
-    Statement(
-        "Mismatched collective detected",
-        re.compile(
-            r"Mismatched collective detected, please check your collective calls at and around rank (?P<ranks>\d+)"
-        ),
-        "collective_mismatch_op",
-        6,
-        "is named by NCCL's own check of calls",
-    ),
-)
 
 
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def named_rank(run: Run) -> Findings:
     """Show ranks that a library names."""
-    yield from shown("HNG009", clues(run), do=("read the last lines of the named rank",))
+    yield from shown("HNG009", clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:
     """One clue for each kind of statement."""
-    for statement in STATEMENTS:
+    for statement in statements("library"):
         named: dict[int, Evidence] = {}
         for row, hit in matching(run, statement.needle, statement.pattern):
             said = hit.groupdict().get("ranks")

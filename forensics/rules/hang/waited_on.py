@@ -45,7 +45,7 @@ _SHOWN = 4
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def waited_on(run: Run) -> Findings:
     """Show who is waited for."""
-    yield from shown("HNG004", clues(run), do=("read the stack and the last lines of the rank that is waited for",))
+    yield from shown("HNG004", clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:
