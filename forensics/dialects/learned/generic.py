@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
@@ -120,7 +120,7 @@ def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int, *
             rest.append((signature, places, rows))
     for signature, places, rows in rest:
         if continues(places, rows, frozenset(records)):
-            yield Family(tuple(_column(key, rows, []) for key in signature), {}, is_metric=True)
+            yield Family(tuple(_columns(signature, rows, [])), {}, is_metric=True)
 
 
 def _is_lost(row: tuple[Slot, ...]) -> bool:
@@ -181,7 +181,7 @@ def _merged(groups: _Groups) -> _Groups:
 def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> Family | None:
     """Decide what each column is; None when the group is not a trainer's."""
     keys = dict.fromkeys(key.removesuffix("/") for key in signature if key != "/")
-    columns = [_column(key, rows, ranks) for key in keys]
+    columns = _columns(keys, rows, ranks)
     columns.extend(_progress(rows))
     speaker = {c.key: "rank" for c in columns if c.key.lower() == "rank" and not c.optional}
     columns = [c for c in columns if c.key.lower() != "rank" or c.key in speaker]
@@ -196,8 +196,13 @@ def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: lis
     return Family(tuple(columns), roles | speaker, is_metric=True)
 
 
-def _column(key: str, rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> Column:
-    """All values of one key, with the texts before them and the maximum printed beside them."""
+def _columns(keys: Iterable[str], rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> list[Column]:
+    names = [[slot.key for slot in row] for row in rows]
+    return [_column(key, rows, names, ranks) for key in keys]
+
+
+def _column(key: str, rows: list[tuple[Slot, ...]], names: list[list[str]], ranks: list[int | None]) -> Column:
+    """All values of one key, with the texts before them and the maximum printed beside them; `names` are all keys."""
     cells: list[Slot] = []
     maxima: list[Slot] = []
     begins: set[int] = set()
@@ -205,12 +210,12 @@ def _column(key: str, rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> 
     for at, row in enumerate(rows):
         if ranks and at and ranks[at] != ranks[at - 1]:
             begins.add(len(cells))
-        for i, slot in enumerate(row):
-            if slot.key == key:
-                cells.append(slot)
-                place = max(place, i)
-                maxima.extend(row[i + 1 : i + 2] if i + 1 < len(row) and row[i + 1].over else ())
-                break
+        keys = names[at]
+        if key in keys:
+            i = keys.index(key)
+            cells.append(row[i])
+            place = max(place, i)
+            maxima.extend(row[i + 1 : i + 2] if i + 1 < len(row) and row[i + 1].over else ())
     limits = tuple(maxima) if len(maxima) == len(cells) else ()
     optional = len(cells) < len(rows)
     return Column(key, tuple(cells), limits, place=place, optional=optional, begins=frozenset(begins))
@@ -245,8 +250,9 @@ def _last_word(key: str) -> str:
 def _counter(column: Column, names: re.Pattern[str]) -> bool:
     word = _last_word(column.key)
     spaced = column.key.lower().replace(" ", "_")
-    whole = all(v.is_integer() for v in column.values)
-    return bool(names.fullmatch(word) or names.fullmatch(spaced)) and whole and not column.optional
+    if column.optional or not (names.fullmatch(word) or names.fullmatch(spaced)):
+        return False
+    return all(v.is_integer() for v in column.values)
 
 
 def _roles(columns: list[Column]) -> dict[str, str]:

@@ -48,7 +48,8 @@ def tables(lines: Sequence[str], repeats: int) -> Iterator[Family]:
     """Families of rows under a header that names a loss, or a counter and a metric; a counter grows from row to row."""
     seen: set[tuple[str, ...]] = set()
     for i, line in enumerate(lines):
-        header = tuple(_cells(line)) if len(line) <= 1000 else ()
+        named = line.lstrip().lstrip("|").lstrip()[:1]  # a header begins with a name: most lines are not cut for it
+        header = tuple(_cells(line)) if named.isascii() and named.isalpha() and len(line) <= 1000 else ()
         if header in seen or not header or not _is_header(header):
             continue
         if len(seen) == _MAX_HEADERS:

@@ -78,8 +78,11 @@ class Slot(NamedTuple):
     @property
     def value(self) -> float:
         """The number; NaN for a printed nan."""
-        plain = self.text.replace(",", "")
-        return float(plain.removesuffix(".0") if plain[-3:-2].isalpha() else plain)
+        try:
+            return float(self.text)
+        except ValueError:  # `1,024`, or `nan.0`
+            plain = self.text.replace(",", "")
+            return float(plain.removesuffix(".0") if plain[-3:-2].isalpha() else plain)
 
 
 class _Place(NamedTuple):
@@ -180,11 +183,12 @@ def slots(line: str) -> tuple[Slot, ...]:
     lowered = line.lower()
     spelled = ("nan." in lowered or "inf" in lowered) and _SPELLED.search(lowered)
     for place in _places(line if spelled else line.translate(_ANY_DIGIT)):
-        slot = place.slot._replace(text=line[place.begin : place.end])
+        key, _, unit, before, over = place.slot
+        text = line[place.begin : place.end]
         if not place.holds:
-            slot = slot._replace(before=_before(line, place.before))
-            slot = slot._replace(key=_key(slot, found[-1] if found else None))
-        found.append(slot)
+            before = _before(line, place.before)
+            key = _key(Slot("", text, unit, before, over), found[-1] if found else None)
+        found.append(Slot(key, text, unit, before, over))
     return tuple(found)
 
 
