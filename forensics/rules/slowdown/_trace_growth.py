@@ -3,52 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from forensics.analyses.traces.gpu import gpu_rows
-from forensics.model import Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.analyses.traces.gpu import COMMUNICATION, MEMORY, gpu_rows
+from forensics.analyses.traces.windows import is_other
+from forensics.registry import Rule
+from forensics.rules.kit import Finding, Onset, proof
 from forensics.rules.slowdown._trace_kit import longest, ms, percent, quoted, span_evidence
 from forensics.store.run import Run
 
+#: The work whose share it is, in words, and which rows it is.
+_WORK = {
+    "comm_share": ("communication with nothing computed meanwhile", pl.col("kind") == COMMUNICATION),
+    "memory_share": ("copies and sets of memory", pl.col("kind") == MEMORY),
+    "other_share": (
+        "kernels other than matrix products, attention, convolutions, communication and copies",
+        is_other(),
+    ),
+}
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """What grew: the rule, the words for the work, the cause, and what to look at."""
 
-    rule: str
-    what: str
-    cause: str
-    likely: tuple[str, ...]
-    next: tuple[str, ...]
-
-
-def finding(run: Run, growth: Growth, pair: Mapping[str, Any], share: str, which: pl.Expr) -> Finding:
+def grown(rule: Rule, run: Run, pair: Mapping[str, Any], share: str) -> Finding:
     """Say by how much `share` grew from the first window to the last, with the longest work of either as evidence."""
     before, after = pair[f"{share}_first"], pair[f"{share}_last"]
+    what, which = _WORK[share]
     rows = gpu_rows(run).filter(which)
     late = longest(rows.filter(pl.col("source") == pair["source_last"]), 2)
     early = longest(rows.filter(pl.col("source") == pair["source_first"]), 1)
     when = "" if pair["step_lo_last"] is None else f" by step {pair['step_lo_last']}"
-    rank = pair["rank"]
-    return Finding(
-        rule=growth.rule,
-        shape=Shape.SLOWDOWN,
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"{growth.what} grew from {percent(before)} to {percent(after)} between two traces{when}",
-        because=f"of {pair['source_first']} and {pair['source_last']}, the first and the last trace of this rank",
-        evidence=(
+    return rule.finding(
+        f"{what} grew from {percent(before)} to {percent(after)} between two traces{when}",
+        f"of {pair['source_first']} and {pair['source_last']}, the first and the last trace of this rank",
+        proof(
             *(span_evidence(r, f"{quoted(r['name'])} ran {ms(r['dur_ns'])}") for r in late),
-            *(span_evidence(r, f"before: ran {ms(r['dur_ns'])}", EvidenceRole.RELATED) for r in early),
+            *(span_evidence(r, f"before: ran {ms(r['dur_ns'])}") for r in early),
         ),
-        onset=Onset(step=pair["step_lo_last"], rank=rank, step_lo=pair["step_hi_first"]),
-        cause=growth.cause,
+        Onset(step=pair["step_lo_last"], rank=pair["rank"], step_lo=pair["step_hi_first"]),
         numbers={"before_share": before, "after_share": after},
-        likely=growth.likely,
-        next=growth.next,
     )
 
 

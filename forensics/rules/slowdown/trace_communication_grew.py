@@ -43,18 +43,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.analyses.traces.gpu import COMMUNICATION
 from forensics.analyses.traces.windows import window_pairs
 from forensics.rules.kit import Findings, Run, rule
-from forensics.rules.slowdown._trace_growth import Growth, finding, most_grown
-
-_GROWTH = Growth(
-    rule="SLO015",
-    what="communication with nothing computed meanwhile",
-    cause="communication_grew",
-    likely=("a rank that became slow", "a degraded link", "collectives that now cross nodes"),
-    next=("compare the ranks of the later trace: forensics kernels TRACE_DIR --per-rank",),
-)
+from forensics.rules.slowdown._trace_growth import grown, most_grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +56,17 @@ class CommunicationGrew:
     ratio: float = 1.3
 
 
-@rule("slowdown", needs=("spans",), config=CommunicationGrew)
+@rule(
+    "slowdown",
+    needs=("spans",),
+    config=CommunicationGrew,
+    severity="warning",
+    confidence="medium",
+    cause="communication_grew",
+)
 def trace_communication_grew(run: Run, cfg: CommunicationGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
     before, after = pl.col("comm_share_first"), pl.col("comm_share_last")
     pair = most_grown(window_pairs(run), "comm_share", (after - before >= cfg.points) & (after >= cfg.ratio * before))
     if pair is not None:
-        yield finding(run, _GROWTH, pair, "comm_share", pl.col("kind") == COMMUNICATION)
+        yield grown(trace_communication_grew, run, pair, "comm_share")

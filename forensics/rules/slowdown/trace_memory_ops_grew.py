@@ -42,18 +42,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.analyses.traces.gpu import MEMORY
 from forensics.analyses.traces.windows import window_pairs
 from forensics.rules.kit import Findings, Run, rule
-from forensics.rules.slowdown._trace_growth import Growth, finding, most_grown
-
-_GROWTH = Growth(
-    rule="SLO016",
-    what="copies and sets of memory",
-    cause="memory_ops_grew",
-    likely=("a .cpu() or .numpy() in the loop", "host memory that is not pinned"),
-    next=("compare the two traces: forensics kernels FIRST LAST", "search the change for .cpu(), .numpy(), .item()"),
-)
+from forensics.rules.slowdown._trace_growth import grown, most_grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +60,9 @@ class MemoryOpsGrew:
     least: float = 0.01
 
 
-@rule("slowdown", needs=("spans",), config=MemoryOpsGrew)
+@rule(
+    "slowdown", needs=("spans",), config=MemoryOpsGrew, severity="warning", confidence="medium", cause="memory_ops_grew"
+)
 def trace_memory_ops_grew(run: Run, cfg: MemoryOpsGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
     before, after = pl.col("memory_share_first"), pl.col("memory_share_last")
@@ -77,4 +70,4 @@ def trace_memory_ops_grew(run: Run, cfg: MemoryOpsGrew) -> Findings:
     share = (after - before >= cfg.points) & (after >= cfg.ratio * before)
     pair = most_grown(window_pairs(run), "memory_share", share | (more & (after > before) & (after >= cfg.least)))
     if pair is not None:
-        yield finding(run, _GROWTH, pair, "memory_share", pl.col("kind") == MEMORY)
+        yield grown(trace_memory_ops_grew, run, pair, "memory_share")

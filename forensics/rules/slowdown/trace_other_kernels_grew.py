@@ -42,17 +42,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.analyses.traces.windows import is_other, window_pairs
+from forensics.analyses.traces.windows import window_pairs
 from forensics.rules.kit import Findings, Run, rule
-from forensics.rules.slowdown._trace_growth import Growth, finding, most_grown
-
-_GROWTH = Growth(
-    rule="SLO017",
-    what="kernels other than matrix products, attention, convolutions, communication and copies",
-    cause="other_kernels_grew",
-    likely=("a compiled model that fell back to eager execution", "a loop over tensors in Python"),
-    next=("compare the two traces: forensics kernels FIRST LAST", "look for graph breaks and recompiles in the log"),
-)
+from forensics.rules.slowdown._trace_growth import grown, most_grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +56,14 @@ class OtherKernelsGrew:
     count_ratio: float = 1.5
 
 
-@rule("slowdown", needs=("spans",), config=OtherKernelsGrew)
+@rule(
+    "slowdown",
+    needs=("spans",),
+    config=OtherKernelsGrew,
+    severity="warning",
+    confidence="medium",
+    cause="other_kernels_grew",
+)
 def trace_other_kernels_grew(run: Run, cfg: OtherKernelsGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
     before, after = pl.col("other_share_first"), pl.col("other_share_last")
@@ -73,4 +72,4 @@ def trace_other_kernels_grew(run: Run, cfg: OtherKernelsGrew) -> Findings:
     share = (after - before >= cfg.points) & (after >= cfg.ratio * before)
     pair = most_grown(window_pairs(run), "other_share", share | (more & tiny & (after > before)))
     if pair is not None:
-        yield finding(run, _GROWTH, pair, "other_share", is_other())
+        yield grown(trace_other_kernels_grew, run, pair, "other_share")
