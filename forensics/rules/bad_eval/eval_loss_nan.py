@@ -59,16 +59,6 @@ from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step
 #: So many finite training losses at the end show that training is sound.
 _SOUND = 3
 _SHOWN = 3
-_FROM_FIRST = (
-    "the evaluation set is empty, so that the mean is one of no batches",
-    "every label is masked, so that the mean is one of no targets",
-    "fp16 overflows in evaluation: the autocast or the model's own precision differs from that of training",
-)
-_LATER = (
-    "values have grown beyond what fp16 holds in evaluation, while training runs in another precision",
-    "averaged weights or running statistics that are used in evaluation only are not finite",
-    "one batch of the evaluation set has no target, or a value that is not finite",
-)
 
 
 @rule("bad_eval", needs=("metrics",), cause="eval_loss_nan")
@@ -117,5 +107,4 @@ def _finding(own: pl.DataFrame, severity: Severity) -> Finding:
         severity=severity,
         confidence="high" if len(rows) > 1 else "medium",
         numbers={"evaluations": own.height, "not_finite": len(rows)},
-        likely=_FROM_FIRST if always else _LATER,
     )

@@ -5,14 +5,16 @@ Rules give clues; one decider adds them up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from forensics.analyses.hang.collectives import Entry
 from forensics.analyses.hang.last_seen import Seen
 from forensics.analyses.hang.stacks import Stack
 from forensics.case.errors.failures import Failure
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
+from forensics.model import Evidence, EvidenceRole, Locator, Onset
+from forensics.registry import Rule
+from forensics.rules.kit import Findings
 from forensics.store.run import Run
 
 
@@ -35,21 +37,19 @@ class Clue:
     stated: bool = False
 
 
-def shown(rule: str, clues: Iterable[Clue]) -> Iterator[Finding]:
-    """Show clues as findings that decide nothing by themselves."""
+def shown(rule: Rule, clues: Iterable[Clue]) -> Findings:
+    """Show clues as findings of a rule that decide nothing by themselves."""
     for clue in clues:
-        yield Finding(
-            rule=rule,
-            shape=Shape.HANG,
-            severity=Severity.INFO,
-            confidence=Confidence.MEDIUM if clue.weight >= 5 else Confidence.LOW,
-            title=clue.why,
-            because=f"evidence of the kind {clue.kind!r}, weight {clue.weight:g}; the decision is HNG003's",
-            evidence=clue.evidence,
-            onset=Onset(rank=clue.ranks[0] if clue.ranks else None),
+        yield rule.finding(
+            clue.why,
+            f"evidence of the kind {clue.kind!r}, weight {clue.weight:g}; the decision is HNG003's",
+            clue.evidence,
+            Onset(rank=clue.ranks[0] if clue.ranks else None),
+            severity="info",
+            confidence="medium" if clue.weight >= 5 else "low",
             culprits=clue.ranks,
             cause=clue.cause,
-            causal=Causal.CONTEXT,
+            causal="context",
             numbers={"weight": clue.weight},
         )
 

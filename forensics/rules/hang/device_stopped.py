@@ -57,7 +57,7 @@ class Config:
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"), config=Config)
 def device_stopped(run: Run, cfg: Config) -> Findings:
     """Show ranks whose device is behind."""
-    yield from shown("HNG006", clues(run, cfg or Config()))
+    yield from shown(device_stopped, clues(run, cfg or Config()))
 
 
 def clues(run: Run, cfg: Config | None = None) -> Iterator[Clue]:

@@ -50,7 +50,7 @@ _SHOWN = 4
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def died(run: Run) -> Findings:
     """Show how ranks ended."""
-    yield from shown("HNG011", clues(run))
+    yield from shown(died, clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

@@ -70,7 +70,7 @@ _SHOWN = 4
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def different_collective(run: Run) -> Findings:
     """Show where ranks differ."""
-    yield from shown("HNG005", clues(run))
+    yield from shown(different_collective, clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

@@ -49,7 +49,7 @@ _SAID = re.compile(
 @rule("hang", needs=("events", "metrics"))
 def fingerprints(run: Run) -> Findings:
     """Show which ranks run another collective."""
-    yield from shown("HNG010", clues(run))
+    yield from shown(fingerprints, clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

@@ -44,7 +44,7 @@ _CHARS = 120
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def first_exception(run: Run) -> Findings:
     """Show the first error of one rank."""
-    yield from shown("HNG013", clues(run))
+    yield from shown(first_exception, clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

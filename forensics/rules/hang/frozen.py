@@ -41,7 +41,7 @@ _STORAGE = ("nfs", "folio", "wait_on_page", "lustre", "ceph", "fuse", "xfs", "ex
 @rule("hang", needs=("events",))
 def frozen(run: Run) -> Findings:
     """Show processes that the kernel holds."""
-    yield from shown("HNG015", clues(run))
+    yield from shown(frozen, clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

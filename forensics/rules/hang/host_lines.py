@@ -44,7 +44,7 @@ _NODE_XIDS = frozenset({48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140, *rang
 @rule("hang", needs=("events",))
 def host_lines(run: Run) -> Findings:
     """Show faults that the kernel or the fabric reported."""
-    yield from shown("HNG017", clues(run))
+    yield from shown(host_lines, clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

@@ -72,7 +72,7 @@ _ERROR = re.compile(r"(?i)error|exception|traceback|warn|timed out|signal")
 @rule("hang", needs=("events", "metrics"))
 def last_words(run: Run) -> Findings:
     """Show last words that tell what a rank was at."""
-    yield from shown("HNG016", clues(run))
+    yield from shown(last_words, clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

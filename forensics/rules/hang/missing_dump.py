@@ -44,7 +44,7 @@ from forensics.rules.kit import Evidence, Findings, Locator, Run, rule
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def missing_dump(run: Run) -> Findings:
     """Show ranks that left no dump."""
-    yield from shown("HNG007", clues(run))
+    yield from shown(missing_dump, clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

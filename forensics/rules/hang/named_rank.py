@@ -44,7 +44,7 @@ from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def named_rank(run: Run) -> Findings:
     """Show ranks that a library names."""
-    yield from shown("HNG009", clues(run))
+    yield from shown(named_rank, clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

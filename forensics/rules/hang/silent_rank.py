@@ -54,7 +54,7 @@ _GAP_WORLD = 1024
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def silent_rank(run: Run) -> Findings:
     """Show ranks that did not complain."""
-    yield from shown("HNG012", clues(run))
+    yield from shown(silent_rank, clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

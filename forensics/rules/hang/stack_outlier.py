@@ -55,7 +55,7 @@ _BARRIER = "barrier"
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def stack_outlier(run: Run) -> Findings:
     """Show ranks whose stacks differ from the others'."""
-    yield from shown("HNG008", clues(run))
+    yield from shown(stack_outlier, clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

@@ -51,7 +51,7 @@ _PORT = re.compile(r"(?i)\bEADDRINUSE\b|address already in use")
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def start(run: Run) -> Findings:
     """Show what kept the job from coming together."""
-    yield from shown("HNG014", clues(run))
+    yield from shown(start, clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:

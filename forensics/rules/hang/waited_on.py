@@ -45,7 +45,7 @@ _SHOWN = 4
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
 def waited_on(run: Run) -> Findings:
     """Show who is waited for."""
-    yield from shown("HNG004", clues(run))
+    yield from shown(waited_on, clues(run))
 
 
 def clues(run: Run) -> Iterator[Clue]:
