@@ -8,7 +8,7 @@ same, and `source`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from forensics.knowledge._rows import rows_of
@@ -30,5 +30,5 @@ class Statement:
 @cache
 def statements(by: str) -> tuple[Statement, ...]:
     """Every row of those who say it: `library` or `host`."""
-    rows = [{**row, "pattern": re.compile(row["pattern"])} for row in rows_of("statements.jsonl") if row["by"] == by]
-    return tuple(Statement(**row) for row in rows)
+    rows = (row for row in rows_of("statements.jsonl") if row["by"] == by)
+    return tuple(replace(Statement(**row), pattern=re.compile(row["pattern"])) for row in rows)

@@ -4,11 +4,11 @@ What it detects: a stack whose allocations were recorded, never given back, and 
 
 Why it matters: a curve of memory says that something is kept; a snapshot says which line keeps it.
 
-How it decides: allocations that live to the end are grouped by the line that made them. A group counts when it grew in at
-least `spread` of the tenths of the recording and to its end, along a line over time and over three steps or more, and
-holds `least` bytes or `share` of what is allocated. Where a stack frees some of what it makes, only what is twice as old
-as the freed ones counts: a bounded cache is no leak. A recording without steps must repeat some work and give nearly all
-of it back, as one of requests does.
+How it decides: allocations that live to the end are grouped by the line that made them. A group counts when it grew
+in at least `spread` of the tenths of the recording and to its end, along a line over time and over three steps or
+more, and holds `least` bytes or `share` of what is allocated. Where a stack frees some of what it makes, only what is
+twice as old as the freed ones counts: a bounded cache is no leak. A recording without steps must repeat some work and
+give nearly all of it back, as one of requests does.
 
 What else looks like this: a cache that is still filling; metrics collected on the device until an epoch ends.
 
