@@ -100,7 +100,7 @@ def choose(dialects: Sequence[Dialect], sample: pl.Series, year: int, ranks: pl.
 def _of_evaluations(learned: Dialect) -> Dialect | None:
     """A learned dialect with those of its lines that name a metric of an evaluation; None without any."""
     names = ((line, [name.canonical for name in line.names.values() if name is not None]) for line in learned.lines)
-    lines = tuple(line for line, said in names if any(one.startswith("eval") for one in said))
+    lines = tuple(line for line, said in names if any(re.search(_HELD_OUT, one) for one in said))
     return replace(learned, lines=lines) if lines else None
 
 

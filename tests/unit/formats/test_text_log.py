@@ -96,7 +96,7 @@ def test_an_unknown_format_is_learned_from_its_lines() -> None:
 
 
 def test_an_evaluation_that_a_program_prints_beside_its_trainer_is_learned() -> None:
-    own = "".join(f"step {s} held-out eval_loss {2 + s / 100:.3f}\n" for s in range(20, 220, 20))
+    own = "".join(f"step {s} eval_loss {2 + s / 100:.3f}\n" for s in range(20, 220, 20))
     wrote = read(METRICS + own)
     assert wrote.coverage.format == "kempnerforge+generic"
     assert wrote.points("eval_loss")[:2] == [(20, 2.2), (40, 2.4)]
