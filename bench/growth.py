@@ -111,7 +111,7 @@ def write_ranks(place: Path, ranks: int) -> None:
 
 
 GROWTHS = (
-    Growth("MB of text", write_text, (1, 10, 100)),
+    Growth("MB of text", write_text, (1, 10, 100, 1_000)),
     Growth("points of CSV", write_table, (100_000, 1_000_000, 10_000_000)),
     Growth("MB of event files", write_events, (12, 119, 1_190)),
     Growth("MB of .wandb", write_wandb, (10, 100, 1_000)),

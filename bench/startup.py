@@ -1,4 +1,7 @@
-"""What it costs to start: `forensics --help` and a small triage, as ratios to `python -c pass`."""
+"""What it costs to start: `forensics --help` and a small triage, as ratios to `python -c pass` and to what it imports.
+
+A triage needs polars and numpy: importing these two alone is the least that it can cost.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,13 @@ def cpu_s(command: list[str]) -> float:
 def main() -> None:
     """Print the ratios."""
     run = ROOT / "fixtures" / "runs" / "nan-blowup-kempnerforge"
-    bare = cpu_s([sys.executable, "-c", "pass"])
+    bare, least = (cpu_s([sys.executable, "-c", code]) for code in ("pass", "import polars, numpy"))
     for name, arguments in {"forensics --help": ["--help"], "forensics triage": ["triage", str(run)]}.items():
         spent = cpu_s([sys.executable, "-m", "forensics", *arguments])
         begun = time.perf_counter()
         subprocess.run([sys.executable, "-m", "forensics", *arguments], check=False, capture_output=True)
-        print(f"{name}: {spent / bare:.1f} x python -c pass (CPU), {time.perf_counter() - begun:.2f} s wall")
+        ratios = f"{spent / bare:.1f} x python -c pass, {spent / least:.2f} x import polars, numpy"
+        print(f"{name}: {spent:.2f} CPU s, {ratios}; {time.perf_counter() - begun:.2f} s wall")
 
 
 if __name__ == "__main__":

@@ -102,6 +102,24 @@ def test_a_record_of_several_metrics_stands_once() -> None:
     )
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_records_without_some_series_are_those_of_a_table_that_never_held_them(seed: int) -> None:
+    one = run(seed)
+    key = pl.col("source").eq("a.log") & pl.col("rank").eq(1) & pl.col("raw_name").eq("raw loss")
+    gone = one.collect("metrics").filter(key).select("source", "attempt", "rank", "raw_name").unique()
+    stays = one.collect("metrics").join(gone, on=gone.columns, how="anti", nulls_equal=True, maintain_order="left")
+    assert gone.height
+    assert stays.height < one.collect("metrics").height
+    assert_frame_equal(
+        metric_records(one, without=gone).collect(), metric_records(run_of("stays", {"metrics": stays})).collect()
+    )
+
+
+def test_an_epoch_that_changes_within_a_place_is_another_record() -> None:
+    rows = pl.DataFrame({"source": "a", "seq": 0, "name": ["loss", "lr", "lr"], "epoch": [1.0, 1.0, 2.0], "value": 1.0})
+    assert metric_records(run_of("run", {"metrics": rows})).collect()["epoch"].to_list() == [1.0, 2.0]
+
+
 def test_a_run_without_metrics_has_no_series() -> None:
     nothing = Run("empty")
     assert keys_of(nothing).is_empty()
