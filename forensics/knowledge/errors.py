@@ -13,6 +13,7 @@
 | `alone` | holds for an exception's line without a traceback only, wherever it is |
 | `at_start` | a start fails so, that of a group whose forerunner still holds the place too |
 | `opens`, `continues` | says little, and a line below may say more; may be such a line |
+| `clue` | what it proves about a rank of a hang |
 | `taken_back_by` | the row of the line that takes it back |
 | `after` | what it means after another line |
 | `like`, `unlike` | a line that is read as this row, and one that nearly is; a test runs both |
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -45,6 +46,25 @@ class After:
     within: int
     means: str
     unless: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Clue:
+    """What a line proves about the rank that it names (groups `ranks`, `missing`, `rank`), else the one that prints it.
+
+    `by` is who says it (`log`, `host`), `weight` how much it decides; every group of `where` fits its pattern.
+    """
+
+    by: str
+    cause: str
+    weight: float
+    words: str
+    where: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def holds(self, hit: re.Match[str]) -> bool:
+        """Whether a hit of the row's pattern is one that proves it."""
+        said = hit.groupdict()
+        return all(re.fullmatch(pattern, said.get(name) or "") for name, pattern in self.where.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +91,7 @@ class ErrorLine:
     at_start: bool = False
     opens: bool = False
     continues: bool = False
+    clue: Clue | None = None
     taken_back_by: str = ""
     after: After | None = None
 
@@ -99,8 +120,8 @@ def table() -> tuple[ErrorLine, ...]:
 
 
 def _line(row: dict[str, Any]) -> ErrorLine:
-    after = {"after": After(**row["after"])} if "after" in row else {}
-    fields: dict[str, Any] = row | {"needles": tuple(row.get("needles", ()))} | after
+    inner = {name: of(**row[name]) for name, of in (("after", After), ("clue", Clue)) if name in row}
+    fields: dict[str, Any] = row | {"needles": tuple(row.get("needles", ()))} | inner
     return ErrorLine(**fields)
 
 
@@ -140,6 +161,12 @@ def telling(fact: str) -> frozenset[str]:
     if not found:
         raise KeyError(fact)
     return found
+
+
+@cache
+def clues(by: str) -> tuple[tuple[ErrorLine, Clue], ...]:
+    """Give the rows that prove something about a rank of a hang, with what they prove, by who says it."""
+    return tuple((row, row.clue) for row in table() if row.clue is not None and row.clue.by == by)
 
 
 @cache

@@ -12,9 +12,8 @@ import pytest
 
 from forensics.knowledge.backends import backends
 from forensics.knowledge.causes import FIX, Cause, causes
-from forensics.knowledge.errors import by_id, table
+from forensics.knowledge.errors import Clue, ErrorLine, by_id, clues, table
 from forensics.knowledge.settings import settings
-from forensics.knowledge.statements import Statement, statements
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "forensics"
@@ -22,7 +21,7 @@ TABLES = sorted((PACKAGE / "knowledge").rglob("*.jsonl"))
 #: Rules write these causes from two parts; the first is given here.
 WRITTEN = ("collective_mismatch_", "oom_in_", "sigkill_", "too_big_")
 #: Tables whose rows give causes.
-GIVEN = ("ranges.jsonl", "statements.jsonl")
+GIVEN = ("ranges.jsonl", "errors.jsonl", "signals.jsonl")
 #: A verdict is read on one screen: three lines of 68 columns for one action.
 MOST_CHARS = 204
 #: First words that name no change: a command of ours says nothing of what is wrong.
@@ -65,14 +64,12 @@ def test_every_row_is_reachable() -> None:
     assert [slug for slug in causes() if slug not in words and not slug.startswith(WRITTEN)] == []
 
 
-@pytest.mark.parametrize("row", [*statements("library"), *statements("host")], ids=lambda row: row.needle)
-def test_a_statement_names_a_cause_and_its_source_and_asks_for_known_groups(row: Statement) -> None:
-    assert row.cause in causes()
-    assert row.source
-    assert row.pattern.groupindex.keys() <= {"ranks", "pid", "xid"}
-    assert bool(row.weight) is (row.by == "library")
-    bare = re.sub(r"\(\?P<\w+>|[\\()?:]", "", row.pattern.pattern)
-    assert row.needle.split(":")[-1].strip() in bare, "a line that fits the pattern holds the needle"
+@pytest.mark.parametrize(("row", "clue"), [*clues("log"), *clues("host")], ids=lambda one: getattr(one, "id", ""))
+def test_what_a_line_proves_of_a_rank_names_a_cause_and_asks_for_known_groups(row: ErrorLine, clue: Clue) -> None:
+    assert clue.cause in causes()
+    assert clue.words
+    assert clue.weight > 0
+    assert clue.where.keys() <= row.compiled.groupindex.keys()
 
 
 def test_a_deed_follows_the_name_of_a_rank() -> None:

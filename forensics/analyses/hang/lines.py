@@ -15,12 +15,13 @@ from forensics.store.run import Run
 _MOST = 5_000
 
 
-def matching(run: Run, needle: str, pattern: re.Pattern[str]) -> Iterator[tuple[Mapping[str, Any], re.Match[str]]]:
+def matching(run: Run, pattern: re.Pattern[str], *needles: str) -> Iterator[tuple[Mapping[str, Any], re.Match[str]]]:
     """Give the events that a pattern fits, in order, each with its match; a traceback's message counts too.
 
-    `needle` is a literal that stands in every line that the pattern fits.
+    One of `needles` is in every line that the pattern fits.
     """
-    said = pl.col("text").str.contains(needle, literal=True) | pl.col("attrs").str.contains(needle, literal=True)
+    columns = (pl.col("text"), pl.col("attrs"))
+    said = pl.any_horizontal(c.str.contains(needle, literal=True) for c in columns for needle in needles)
     for row in run.derived(_lines).filter(said).head(_MOST).iter_rows(named=True):
         hit = pattern.search(row["text"] or "") or pattern.search(_message(row["attrs"]))
         if hit is not None:

@@ -17,7 +17,7 @@ from forensics.case.attempts import GOES_ON_RECORDS, Attempts, attempts
 from forensics.case.end_markers import SURVIVED_STEPS, marks_of
 from forensics.case.errors.attributes import attributes
 from forensics.dialects.events.elastic import FAILURE
-from forensics.knowledge.errors import telling
+from forensics.knowledge.errors import by_id, telling
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
 from forensics.store.run import Run
 
@@ -142,7 +142,9 @@ def _highest_rank(run: Run) -> int:
 
 def _block(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """Rank, local rank, exit code and process of one failure block or line; empty where one of them is missing."""
-    attrs = attributes(row["attrs"])
+    line = by_id().get(row["code"])
+    hit = line.compiled.search(row["text"] or "") if line is not None else None
+    attrs = attributes(row["attrs"]) | (hit.groupdict("") if hit is not None else {})
     try:
         numbers = {key: int(attrs[key]) for key in names or ("rank", "local_rank", "exitcode", "pid")}
     except (KeyError, ValueError):

@@ -56,7 +56,7 @@ def clues(run: Run) -> Iterator[Clue]:
     """The vote over what ranks say of themselves."""
     said: dict[int, Signature] = {}
     proof: dict[int, Evidence] = {}
-    for row, hit in matching(run, "CollectiveFingerPrint", _SAID):
+    for row, hit in matching(run, _SAID, "CollectiveFingerPrint"):
         rank = int(hit["rank"])
         if rank not in said:
             said[rank] = (hit["op"].lower(), hit["shape"] or "", hit["dtype"] or "")

@@ -48,7 +48,7 @@ _FAILED = re.compile(r"(?:NCCL )?health check failed at step (?P<step>\d{1,12})"
 def health_check(run: Run) -> Findings:
     """Find a liveness probe that failed and ended the run."""
     end = marks_of(run)
-    for row, hit in matching(run, "health check failed at step", _FAILED):
+    for row, hit in matching(run, _FAILED, "health check failed at step"):
         if end.steps_of(row["source"]).at_least(SURVIVED_STEPS, after=row["line"] or row["byte"] or 0):
             continue
         step = int(hit["step"])

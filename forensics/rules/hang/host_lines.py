@@ -33,12 +33,12 @@ from collections.abc import Iterator
 
 from forensics.analyses.hang.lines import matching
 from forensics.case.errors.exits import exits
-from forensics.knowledge.statements import statements
+from forensics.knowledge import errors
 from forensics.rules.hang._clue import Clue, shown
 from forensics.rules.kit import Findings, Run, event_evidence, rule
 
-#: Xids that mean a fault of the node (NVIDIA, "XID Errors"); 45 always follows, 13, 31 and 43 are mostly the program's.
-_NODE_XIDS = frozenset({48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140, *range(143, 151), 154})
+#: What a line proves that names a rank, or a process of one.
+_OF_RANK = 3.0
 
 
 @rule("hang", needs=("events",))
@@ -51,16 +51,15 @@ def clues(run: Run) -> Iterator[Clue]:
     """One clue for each kind of fault and rank."""
     pids = {e.pid: e.rank for e in exits(run).by_rank.values()}
     seen: set[tuple[str, int | None]] = set()
-    for kind in statements("host"):
-        for row, hit in matching(run, kind.needle, kind.pattern):
-            said = hit.groupdict()
-            if said.get("xid") and int(said["xid"] or 0) not in _NODE_XIDS:
+    for line, clue in errors.clues("host"):
+        for row, hit in matching(run, line.compiled, *line.needles):
+            if not clue.holds(hit):
                 continue
-            pid = said.get("pid")
-            rank = pids.get(int(pid)) if pid else None
+            pid = hit.groupdict().get("pid") or ""
+            rank = pids.get(int(pid)) if pid.isdigit() else None
             rank = rank if rank is not None else row["rank"]
-            if (kind.cause, rank) not in seen:
-                seen.add((kind.cause, rank))
-                named = (rank,) if rank is not None else ()
-                whose = f" on rank {rank}" if named else ""
-                yield Clue(named, kind.cause, 3 if named else 2, "host", f"{kind.words}{whose}", (event_evidence(row),))
+            if (clue.cause, rank) not in seen:
+                seen.add((clue.cause, rank))
+                named, whose = ((rank,), f" on rank {rank}") if rank is not None else ((), "")
+                weight = _OF_RANK if named else clue.weight
+                yield Clue(named, clue.cause, weight, "host", f"{clue.words}{whose}", (event_evidence(row),))

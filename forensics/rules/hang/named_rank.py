@@ -31,14 +31,19 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from forensics.analyses.hang.lines import matching
 from forensics.case.rank_spans import listed, ranks_text
 from forensics.case.world import world
-from forensics.knowledge.statements import statements
+from forensics.knowledge import errors
 from forensics.rules.hang._clue import Clue, shown
 from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
+
+#: Groups of a pattern that name the ranks it is about.
+_NAMING = ("ranks", "missing", "rank", "rank__2")
 
 
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
@@ -49,17 +54,22 @@ def named_rank(run: Run) -> Findings:
 
 def clues(run: Run) -> Iterator[Clue]:
     """One clue for each kind of statement."""
-    for statement in statements("library"):
+    for line, clue in errors.clues("log"):
         named: dict[int, Evidence] = {}
-        for row, hit in matching(run, statement.needle, statement.pattern):
-            said = hit.groupdict().get("ranks")
-            own = row["rank"]
-            for rank in listed(said) if said else () if own is None else (own,):
-                named.setdefault(rank, event_evidence(row))
-        if statement.cause == "model_mismatch" and len(named) * 2 > len(world(run)) > 1:
+        for row, hit in matching(run, line.compiled, *line.needles):
+            if clue.holds(hit):
+                named |= {rank: event_evidence(row) for rank in _ranks(row, hit) if rank not in named}
+        if clue.cause == "model_mismatch" and len(named) * 2 > len(world(run)) > 1:
             named = {0: next(iter(named.values()))}
         if named:
             ranks = tuple(sorted(named))
-            why = f"{ranks_text(ranks)} {statement.words}"
-            proof = tuple(named.values())[:4]
-            yield Clue(ranks, statement.cause, statement.weight, "log", why, proof, stated=True)
+            why = f"{ranks_text(ranks)} {clue.words}"
+            yield Clue(ranks, clue.cause, clue.weight, "log", why, tuple(named.values())[:4], stated=True)
+
+
+def _ranks(row: Mapping[str, Any], hit: re.Match[str]) -> Sequence[int]:
+    """Give the ranks that a line names; where its kind names none, the one that prints it."""
+    said = hit.groupdict()
+    if any(name in said for name in _NAMING):
+        return listed(next((said[name] for name in _NAMING if said.get(name)), ""))
+    return () if row["rank"] is None else (row["rank"],)

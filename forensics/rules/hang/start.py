@@ -45,7 +45,7 @@ _KEY = re.compile(
     r"(?:wait timeout after \d+ ?ms, keys: |Timeout waiting for key: )(?P<key>[\w/:\-.]*?)(?P<rank>\d{1,6})(?![\w/])"
 )
 _RENDEZVOUS = re.compile(r"RendezvousTimeoutError")
-_PORT = re.compile(r"(?i)\bEADDRINUSE\b|address already in use")
+_PORT = "port_in_use"
 
 
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
@@ -63,7 +63,7 @@ def clues(run: Run) -> Iterator[Clue]:
 
 
 def _missing(run: Run) -> Iterator[Clue]:
-    for row, hit in matching(run, "waiting for clients", _CLIENTS):
+    for row, hit in matching(run, _CLIENTS, "waiting for clients"):
         joined, size = int(hit["joined"]), int(hit["size"])
         absent = tuple(sorted(set(range(size)) - last_seen(run).keys()))
         named = absent if 0 < len(absent) <= size - joined else ()
@@ -75,11 +75,10 @@ def _missing(run: Run) -> Iterator[Clue]:
 def _keys(run: Run) -> Iterator[Clue]:
     awaited: Counter[int] = Counter()
     proof: dict[int, Evidence] = {}
-    for needle in ("wait timeout after", "Timeout waiting for key"):
-        for row, hit in matching(run, needle, _KEY):
-            rank = int(hit["rank"])
-            awaited[rank] += 1
-            proof.setdefault(rank, event_evidence(row))
+    for row, hit in matching(run, _KEY, "wait timeout after", "Timeout waiting for key"):
+        rank = int(hit["rank"])
+        awaited[rank] += 1
+        proof.setdefault(rank, event_evidence(row))
     if awaited:
         rank, count = awaited.most_common(1)[0]
         why = f"rank {rank} did not write a key to the store for which {count} of the others' messages wait"
@@ -87,7 +86,7 @@ def _keys(run: Run) -> Iterator[Clue]:
 
 
 def _rendezvous(run: Run) -> Iterator[Clue]:
-    hits = [row for row, _ in matching(run, "RendezvousTimeout", _RENDEZVOUS)]
+    hits = [row for row, _ in matching(run, _RENDEZVOUS, "RendezvousTimeout")]
     if hits and not exits(run).by_rank:
         yield Clue(
             (),
@@ -101,7 +100,7 @@ def _rendezvous(run: Run) -> Iterator[Clue]:
 
 def _port(run: Run) -> Iterator[Clue]:
     for failure in placed(run):
-        if _PORT.search(failure.quote) or _PORT.search(failure.message):
+        if failure.cause == _PORT:
             why = "the store's port is in use: rank 0 could not listen on it"
-            yield Clue((0,), "port_in_use", 8, "log", why, (of_failure(failure),))
+            yield Clue((0,), _PORT, 8, "log", why, (of_failure(failure),))
             return
