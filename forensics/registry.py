@@ -11,14 +11,15 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
 from types import FunctionType, ModuleType
-from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Literal, TypeVar, Unpack, cast
 
-from forensics.model import Causal, Confidence, Evidence, Finding, Number, Onset, Severity, Shape
+from forensics.declared import Declared, Fields, ShapeName, named
+from forensics.model import Evidence, Finding, Onset, Shape
 
 T = TypeVar("T")
 Kind = Literal["rules", "ingesters", "dialects", "renderers"]
@@ -30,7 +31,6 @@ _FOLDERS: dict[Kind, str] = {
 }
 _MARK = "__forensics__"
 _NOWHERE = Onset()
-_KINDS = {"shape": Shape, "severity": Severity, "confidence": Confidence, "causal": Causal}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,33 +66,6 @@ class Ingester:
     beside: tuple[tuple[str, str], ...] = ()
 
 
-#: The names of the values of a declaration: a rule needs none of their classes.
-ShapeName = Shape | Literal["nan", "oom", "hang", "slowdown", "bad_eval", "learning", "crash", "stopped"]
-SeverityName = Severity | Literal["info", "warning", "error"]
-ConfidenceName = Confidence | Literal["low", "medium", "high"]
-CausalName = Causal | Literal["root", "symptom", "context"]
-
-
-class _Declared(TypedDict, total=False):
-    """What all findings of a rule have in common, or one of them has otherwise."""
-
-    severity: SeverityName
-    confidence: ConfidenceName
-    cause: str
-    causal: CausalName
-
-
-class _Fields(_Declared, total=False):
-    """What a finding may say besides its words, its proof and its onset."""
-
-    shape: ShapeName
-    culprits: tuple[int, ...]
-    numbers: Mapping[str, Number]
-    likely: tuple[str, ...]
-    next: tuple[str, ...]
-    decides: bool
-
-
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A symptom and the function that finds it; id and slug are those of its page, the docstring of its module.
@@ -109,7 +82,7 @@ class Rule:
     config: type | None
     doc: str
     origin: str
-    usual: _Declared = field(default_factory=_Declared)
+    usual: Declared = field(default_factory=Declared)
 
     def __call__(self, run: object, config: object = None) -> Iterator[Finding]:
         """Give what the rule finds in a run (a `Run` of the store); without `config` by its own thresholds."""
@@ -123,19 +96,15 @@ class Rule:
         because: str,
         evidence: tuple[Evidence, ...],
         onset: Onset = _NOWHERE,
-        **fields: Unpack[_Fields],
+        **fields: Unpack[Fields],
     ) -> Finding:
         """Make a finding of this rule; what is not given is as its declaration says.
 
         Raises:
             TypeError: where neither says how bad or how sure it is.
         """
-        told: dict[str, Any] = {**self.usual, **fields}
-        for name, kind in _KINDS.items():
-            if name in told:
-                told[name] = kind(told[name])
-        shape = told.pop("shape", self.shape)
-        return Finding(self.id, shape, title=title, because=because, evidence=evidence, onset=onset, **told)
+        told = named({"shape": self.shape, **self.usual, **fields})
+        return Finding(self.id, title=title, because=because, evidence=evidence, onset=onset, **told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +144,7 @@ class Registry:
 
 
 def rule(
-    shape: ShapeName, *, needs: tuple[str, ...], config: type | None = None, **usual: Unpack[_Declared]
+    shape: ShapeName, *, needs: tuple[str, ...], config: type | None = None, **usual: Unpack[Declared]
 ) -> Callable[[Callable[..., Iterator[Finding]]], Rule]:
     """Make a rule of a function that reads the tables `needs`; its findings are `usual` where they say nothing else.
 

@@ -22,6 +22,7 @@ LAYERS = (
     ("forensics.knowledge",),
     ("forensics.io",),
     ("forensics.registry",),
+    ("forensics.declared",),
     (
         "forensics.model",
         "forensics.errors",
