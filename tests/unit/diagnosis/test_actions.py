@@ -9,7 +9,8 @@ import pytest
 
 from forensics.action import Action, Setting
 from forensics.checkpoint import Checkpoint
-from forensics.diagnosis.actions import MOST, actions
+from forensics.diagnosis.actions import MOST, actions, advised
+from forensics.knowledge.causes import causes
 from forensics.model import Confidence, Evidence, Finding, Locator, Onset, Outcome, Severity, Shape, Verdict
 from forensics.store.run import Run, run_of
 
@@ -143,3 +144,24 @@ def test_a_list_of_actions_is_short_and_says_nothing_twice() -> None:
     found = told(DEVICE, run_with(micro_batch_size="8", attn_implementation="eager"))
     assert len(found) == MOST
     assert len({action.text for action in found}) == MOST
+
+
+def test_what_may_have_brought_a_cause_about_is_that_of_its_row_unless_the_finding_says_it() -> None:
+    (usual,) = advised(run_with(), verdict_of(BLOWUP), (BLOWUP,))
+    own = finding(Shape.NAN, "optimization_blowup", likely=("a solar flare",))
+    (said,) = advised(run_with(), verdict_of(own), (own,))
+    assert usual.likely == causes()["optimization_blowup"].likely != ()
+    assert said.likely == ("a solar flare",)
+
+
+def test_of_the_next_steps_of_a_rule_the_commands_stay_behind_the_actions_of_the_cause() -> None:
+    lead = finding(Shape.NAN, "optimization_blowup", next=("pray", "forensics nan-origin RUN"))
+    (found,) = advised(run_with(), verdict_of(lead), (lead,))
+    assert found.next[-1] == "forensics nan-origin RUN"
+    assert len(found.next) > 1
+    assert "pray" not in found.next
+
+
+def test_a_cause_that_nobody_described_keeps_the_words_of_its_rule() -> None:
+    lead = finding(Shape.NAN, "no_such_cause", next=("read the log",))
+    assert advised(run_with(), verdict_of(lead), (lead,)) == (lead,)

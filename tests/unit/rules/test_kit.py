@@ -1,0 +1,71 @@
+"""LRN900 declared: what a rule is written with, its declaration, its proof and its onset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from forensics.declared import named
+from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import Rule, rule
+from forensics.rules.kit import onset_at, proof
+from forensics.store.run import Run
+
+PLACE = Evidence("a.log", quote="loss = nan")
+ROW = {"source": "a.log", "line": 4, "byte": None, "seq": 3, "name": "loss", "raw_name": "train/loss", "value": 2.5,
+       "value_class": "finite", "step": None, "gstep": 70, "at": 70, "rank": 1, "t_ns": 9}  # fmt: skip
+
+
+def roles(*places: Evidence) -> list[str]:
+    first, *more = places
+    return [str(evidence.role) for evidence in proof(first, *more)]
+
+
+def test_the_first_place_proves_and_the_others_are_related() -> None:
+    related = replace(PLACE, role=EvidenceRole.RELATED)
+    assert roles(related, PLACE, related) == ["primary", "related", "related"]
+
+
+def test_a_place_that_contradicts_goes_on_contradicting() -> None:
+    assert roles(PLACE, replace(PLACE, role=EvidenceRole.CONTRADICTS)) == ["primary", "contradicts"]
+
+
+def test_a_row_is_one_of_metrics_and_nothing_is_left_out() -> None:
+    (shown,) = proof(ROW, None)
+    assert (shown.quote, shown.place, shown.step) == ("train/loss = 2.5 at step 70", "a.log:4", 70)
+
+
+def test_an_onset_has_the_step_that_is_counted_over_all_else_the_one_of_the_row() -> None:
+    assert onset_at(ROW, 60) == Onset(step=70, t_ns=9, rank=1, step_lo=60)
+    assert onset_at({"step": 5, "start_ns": 8, "rank": None}) == Onset(step=5, t_ns=8)
+
+
+@rule("learning", needs=("metrics",), severity="warning", confidence="low", cause="plateau", causal="context")
+def declared(_run: Run) -> Iterator[Finding]:
+    yield declared.finding("said", "because", (PLACE,))
+    yield declared.finding("said", "because", (PLACE,), severity="error", causal="root", shape="nan", culprits=(2,))
+
+
+def test_a_finding_is_as_its_rule_declares() -> None:
+    usual = next(iter(declared(Run("empty"))))
+    assert (usual.rule, usual.shape, usual.severity) == ("LRN900", Shape.LEARNING, Severity.WARNING)
+    assert (usual.confidence, usual.cause, usual.causal) == (Confidence.LOW, "plateau", Causal.CONTEXT)
+
+
+def test_what_a_finding_says_itself_goes_before_its_declaration() -> None:
+    own = list(declared(Run("empty")))[1]
+    assert (own.severity, own.causal, own.shape, own.culprits) == (Severity.ERROR, Causal.ROOT, Shape.NAN, (2,))
+
+
+def test_a_finding_that_nobody_grades_is_a_fault_of_the_rule() -> None:
+    bare = Rule("LRN901", "bare", Shape.LEARNING, (), declared.find, None, "", "here")
+    with pytest.raises(TypeError):
+        bare.finding("said", "because", (PLACE,))
+
+
+def test_a_name_that_stands_for_nothing_is_refused() -> None:
+    assert named({"confidence": "high", "cause": "high"}) == {"confidence": Confidence.HIGH, "cause": "high"}
+    with pytest.raises(ValueError, match="grave"):
+        named({"severity": "grave"})
