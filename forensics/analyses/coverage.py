@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 
 from forensics.analyses.evals.curves import direction
-from forensics.analyses.memory._kinds import MEANINGS
+from forensics.analyses.memory.kinds import MEANINGS
 from forensics.analyses.pace.names import pace_name
 from forensics.analyses.rl.series import name_table
 from forensics.case.nonfinite import role

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.memory._form import ABSURD
-from forensics.analyses.memory._kinds import TOTALS, Meaning
+from forensics.analyses.memory.kinds import TOTALS, Meaning
 from forensics.analyses.memory.oom_messages import oom_messages
 from forensics.case.series import metric_rows
 from forensics.store.run import Run
