@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.memory._form import ABSURD
-from forensics.analyses.memory.kinds import GAPS, MEANINGS, Meaning
 from forensics.analyses.memory.capacity import Capacity, capacity_of
+from forensics.analyses.memory.kinds import GAPS, MEANINGS, Meaning
 from forensics.analyses.memory.reach import Reach, reach_of
 from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
 from forensics.case.series import metric_rows
