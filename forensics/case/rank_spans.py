@@ -21,6 +21,11 @@ def ranks_text(ranks: Sequence[int]) -> str:
     return f"rank {listed}" if len(ranks) == 1 else f"ranks {listed}"
 
 
+def all_ranks(count: int) -> str:
+    """`both ranks`, `all 8 ranks`."""
+    return "both ranks" if count == 2 else f"all {count} ranks"
+
+
 def ranks_do(ranks: Sequence[int], verb: str) -> str:
     """`rank 3 waits for others`, `ranks 1,2 wait for others`: `verb` begins with its plural form."""
     first, _, rest = verb.partition(" ")

@@ -46,8 +46,8 @@ from forensics.store.run import Run
 #: Cause, title, reason and next step of a process that is gone.
 _GONE = (
     "peer_gone",
-    "a process of the run is gone and nothing here says why",
-    "only its peers or its launcher speak of it",
+    "peers or the launcher report that a process is gone",
+    "only they speak of it, and nothing here says why it is gone",
     "find the log of the process that is missing; its last lines hold the cause",
 )
 #: The program's own error, of which only the words are missing.

@@ -35,6 +35,7 @@ from collections.abc import Iterator
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight, death_of
 from forensics.case.errors.timeline import in_order
+from forensics.case.rank_spans import all_ranks
 from forensics.case.world import world
 from forensics.knowledge.errors import row_of
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
@@ -61,7 +62,7 @@ def uncaught_exception(run: Run) -> Iterator[Finding]:
     everyone = world(run)
     all_alike = len(everyone) > 1 and frozenset(ranks_of([f for f in own if _alike(f, first)])) == everyone
     several = len(everyone) > 1 and not all_alike
-    whoever = f"all {len(everyone)} ranks" if all_alike else who(first.rank)
+    whoever = all_ranks(len(everyone)) if all_alike else who(first.rank)
     known = row_of(first.code, said(first))
     yield uncaught_exception.finding(
         severity=Severity.ERROR,

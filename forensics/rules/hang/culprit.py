@@ -84,7 +84,7 @@ def title_of(found: Decision) -> str:
         raised = next((why for why in told if " raised " in why or found.cause == NONZERO), "")
         return raised or f"{ranks_text(found.ranks)} {words}"
     if found.tied:
-        return f"undecidable between {ranks_text(found.tied)}: {found.cause.replace('_', ' ')}"
+        return f"undecided between {ranks_text(found.tied)}: {words}"
     return words
 
 

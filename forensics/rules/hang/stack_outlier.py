@@ -41,7 +41,7 @@ from forensics.analyses.hang.collectives import recorded
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.stacks import Stack, stacks
 from forensics.case.errors.exits import exits
-from forensics.case.rank_spans import ranks_do, ranks_text
+from forensics.case.rank_spans import all_ranks, ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.knowledge.signals import is_killed
 from forensics.rules.hang._clue import Clue, of_stack, shown
@@ -124,7 +124,7 @@ def _all_alike(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
     if len(late) * 2 <= len(found) or found.keys() & said.own.keys() or len(found) <= max(world(run)):
         return  # of ranks without a gap, so that nobody is missing
     first = found[min(late)]
-    why = f"all {len(found)} ranks wait in {first.call}, and none is missing: their groups, order or sizes differ"
+    why = f"{all_ranks(len(found))} wait in {first.call}, and none is missing: their groups, order or sizes differ"
     yield Clue((), "collective_mismatch", 5, "stack", why, tuple(of_stack(s) for s in list(found.values())[:_SHOWN]))
 
 

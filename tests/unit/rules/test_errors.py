@@ -242,4 +242,4 @@ def test_an_error_of_all_ranks_alike_is_the_programs_and_no_rank_is_blamed() -> 
     )
     (hit,) = found(run, "CRH001")
     assert hit.culprits == ()
-    assert hit.title.startswith("all 2 ranks raised")
+    assert hit.title.startswith("both ranks raised")
