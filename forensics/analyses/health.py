@@ -27,6 +27,7 @@ MIN_LOSSES = 3
 #: A clock with a printing unit above this share of a step shows no slowdown by 30 %, which needs three units (SLO001).
 COARSEST = 0.1
 _LOSS = pl.col("name").str.contains(r"(?i)loss|perplexity|\bppl\b|bpb|cross[_-]?entropy|\bxent\b|\bnll\b")
+_QUOTED_CHARS = 80
 _SETTLES = "an exit code of 0, or the scheduler's record of the job, would settle it"
 
 
@@ -79,7 +80,7 @@ def _of_end(end: Ending, records: _Records, *, is_paced: bool) -> Health:
         unseen = "" if is_paced else "; no time of a step tells whether it became slower"
         if not has_course:
             sure, unseen = Confidence.LOW, f"; {_no_course(records)}"
-        return Health(sure, f"{span}, then {end.success.quote.strip()[:80]!r}{unseen}")
+        return Health(sure, f"{span}, then {_ending(end.success.quote)!r}{unseen}")
     if not has_course:
         return Health(None, _no_course(records))
     if not records.losses:
@@ -88,6 +89,12 @@ def _of_end(end: Ending, records: _Records, *, is_paced: bool) -> Health:
         return Health(Confidence.MEDIUM, f"{span}, which is the end of its plan")
     where = f" at {end.reach}" if end.reach.done is not None else ""
     return Health(None, f"the records end{where}, {_without(end)}; {_SETTLES}")
+
+
+def _ending(quote: str) -> str:
+    """The end of a line: what it says, where stamps, levels and names of loggers begin it."""
+    said = quote.strip()
+    return said if len(said) <= _QUOTED_CHARS else f"…{said[-_QUOTED_CHARS:]}"
 
 
 def _unseen(end: Ending, records: _Records) -> Health:

@@ -52,3 +52,11 @@ def test_two_losses_are_no_course(count: int, sure: Confidence, tmp_path: Path) 
     found = verdict(tmp_path, [])
     assert (found.outcome, found.confidence) == (Outcome.HEALTHY, sure)
     assert ("no course" in found.headline) is (sure is Confidence.LOW)
+
+
+def test_of_a_long_last_line_its_end_is_quoted_which_says_what_came_to_an_end(tmp_path: Path) -> None:
+    head = f'{{"timestamp": "2026-03-01T12:00:00Z", "logger": "{"a" * 60}", "message": '
+    (tmp_path / "train.log").write_text("\n".join([*records(""), f'{head}"{DONE}"}}']) + "\n", encoding="utf-8")
+    headline = triage(tmp_path).verdict.headline
+    assert DONE in headline
+    assert "timestamp" not in headline
