@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Number = float | int | str
 _EMPTY: Mapping[str, Number] = MappingProxyType({})
+#: How the reason of a file begins that may not, or can no longer, be read.
+UNREADABLE = "unreadable"
 
 
 class Shape(StrEnum):
@@ -197,10 +199,6 @@ class Issue:
     count: int = 1
 
 
-#: How the reason of a file begins that may not, or can no longer, be read.
-UNREADABLE = "unreadable"
-
-
 class FileStatus(StrEnum):
     """What became of a file."""
 
@@ -247,10 +245,7 @@ def _is_lost(file: FileCoverage) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Every file of the run, and the kinds of evidence that were absent, so what could not be checked.
-
-    `unrecognised` are the printed names of metrics that were read, and of which nothing is known.
-    """
+    """Every file, the kinds of evidence that were absent, and the printed metrics of which nothing is known."""
 
     files: tuple[FileCoverage, ...] = ()
     absent: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.case.attempts import attempts
 from forensics.case.end_markers import ends_the_log, last_lines, marks_of
 from forensics.case.joined.stores import counted_records
 from forensics.case.progress import CLOSE, Counter, is_close, ledger
@@ -208,3 +209,15 @@ def _steps_of(run: Run) -> tuple[int | None, int | None, int]:
     gaps = furthest.diff().drop_nulls()
     every = gaps.median() if gaps.len() else None
     return int(furthest[0]), int(furthest[-1]), int(every) if isinstance(every, float) else 0
+
+
+def loop_words(run: Run) -> str:
+    """Say that attempts died where the judged one did, and from which checkpoint all went on; empty where none did."""
+    loop = attempts(run).loop
+    if not loop:
+        return ""
+    steps = {one.start.step for one in loop if one.start is not None}
+    only = steps.pop() if len(steps) == 1 else None
+    return f"{len(loop)} attempts died at step {loop[-1].last}" + (
+        "" if only is None else f" from the checkpoint of step {only}"
+    )
