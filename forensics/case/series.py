@@ -233,3 +233,13 @@ def _once_a_record(rows: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
     varied = [name for name in _PLACE if _varies(rows, name)]
     same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in (*varied, "evaluates", "trains"))
     return place.filter(~same | (pl.int_range(pl.len()) == 0)).collect()
+
+
+def metric_names(run: Run) -> pl.DataFrame:
+    """Columns source, name, raw_name, a row for each that differs, sorted; remembered with the run."""
+    return run.derived(_names)
+
+
+def _names(run: Run) -> pl.DataFrame:
+    columns = ("source", "name", "raw_name")
+    return keys_of(run).select(columns).unique().sort(columns)

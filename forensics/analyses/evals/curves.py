@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from forensics.case.joined.stores import counted
-from forensics.case.metric_names import metric_names
+from forensics.case.series import metric_names
 from forensics.stats.spread import Floats
 from forensics.store.run import Run
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from forensics.case.curves.loss import Curve, curves
-from forensics.case.metric_names import metric_names
+from forensics.case.series import metric_names
 from forensics.stats.spread import Floats
 from forensics.store.run import Run
 

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.pace.edges import sharpest_edge
-from forensics.case.metric_names import metric_names
-from forensics.case.series import metric_rows
+from forensics.case.series import metric_names, metric_rows
 from forensics.case.steps import ordered
 from forensics.stats.spread import Floats, spread
 from forensics.store.run import Run

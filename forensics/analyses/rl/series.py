@@ -14,8 +14,7 @@ from importlib.resources import files
 
 import polars as pl
 
-from forensics.case.metric_names import metric_names
-from forensics.case.series import metric_rows
+from forensics.case.series import metric_names, metric_rows
 from forensics.case.steps import ordered
 from forensics.store.run import Run
 

@@ -42,7 +42,7 @@ import numpy as np
 
 from forensics.analyses.learning.beside_eval import Series, series_of
 from forensics.case.curves.loss import Curve, curves
-from forensics.case.metric_names import metric_names
+from forensics.case.series import metric_names
 from forensics.rules.kit import Evidence, Finding, Findings, Locator, Run, number, onset_at, proof, rule
 
 _ERRORS = re.compile(r"(?i)(?:^|[_/ ])(?:wer|cer|ter|per|eer|error(?:_rate)?|err)$")
