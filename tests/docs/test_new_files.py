@@ -63,6 +63,15 @@ def written(folder: Path, rows: list[dict]) -> Path:
     return folder
 
 
+def appended(copy: Path, page: str) -> str:
+    """Write the one row that a page shows at the end of its table; gives the row."""
+    text = (ROOT / "docs/how-to" / page).read_text(encoding="utf-8")
+    ((path, row),) = re.findall(r'^````(?:json|tsv) title="([^"]+)"\n(.*?)^````$', text, re.MULTILINE | re.DOTALL)
+    with (copy / path).open("a", encoding="utf-8") as table:
+        table.write(row)
+    return row
+
+
 def test_the_rule_of_the_page_is_listed_explained_and_fires(copy: Path) -> None:
     listed = {rule["id"]: rule for rule in forensics(copy, "rules")["rules"]}
     assert listed["LRN900"]["thresholds"] == [{"name": "records", "type": "int", "default": 3}]
@@ -111,26 +120,35 @@ def test_the_renderer_of_the_page_is_a_format_of_triage(copy: Path) -> None:
 
 
 def test_the_row_of_the_page_is_a_cause_with_its_actions(copy: Path) -> None:
-    page = (ROOT / "docs/how-to/add-a-cause.md").read_text(encoding="utf-8")
-    ((path, row),) = re.findall(r'^````json title="([^"]+)"\n(.*?)^````$', page, re.MULTILINE | re.DOTALL)
-    with (copy / path).open("a", encoding="utf-8") as table:
-        table.write(row)
+    appended(copy, "add-a-cause.md")
     asked = "from forensics.knowledge.causes import causes; cause = causes()['zero_learning_rate']"
     done = called(copy, "-c", f"{asked}; print(cause.actions[0].words({{'saved': '400'}}))")
     assert done.stdout == "Make the schedule as long as the run, and restart from the checkpoint of step 400\n"
 
 
 def test_the_row_of_the_page_is_an_error_line_that_triage_reads(copy: Path) -> None:
-    page = (ROOT / "docs/how-to/add-an-error-line.md").read_text(encoding="utf-8")
-    ((path, row),) = re.findall(r'^````json title="([^"]+)"\n(.*?)^````$', page, re.MULTILINE | re.DOTALL)
-    with (copy / path).open("a", encoding="utf-8") as table:
-        table.write(row)
+    row = appended(copy, "add-an-error-line.md")
     lines = [f"step {step} loss {4.0 - step / 50:.4f}" for step in range(1, 41)]
     run = copy / "volume"
     run.mkdir()
     (run / "train.log").write_text("\n".join([*lines, json.loads(row)["like"]]) + "\n", encoding="utf-8")
     verdict = forensics(copy, "triage", str(run))["verdict"]
     assert (verdict["shape"], verdict["cause"]) == ("crash", "disk_full")
+
+
+def test_the_row_of_the_page_is_a_range_that_a_rule_judges_by(copy: Path) -> None:
+    slug = json.loads(appended(copy, "add-a-range.md"))["row"]
+    rows = [{"step": n, "reward": 0.01, "critic/score/max": 0.02, "actor/pg_loss": 0.1} for n in range(1, 81)]
+    found = forensics(copy, "triage", str(written(copy / "unpaid", rows)))
+    assert ("RLX008", slug) in {(one["rule"], one["cause"]) for one in found["findings"]}
+
+
+def test_the_row_of_the_page_is_a_name_whose_numbers_are_brought_to_its_unit(copy: Path) -> None:
+    appended(copy, "add-a-metric-name.md")
+    rows = [{"step": n, "loss": 3.0 - n / 100, "tide_ms": 250.0} for n in range(1, 21)]
+    run = written(copy / "tide-ms", rows)
+    asked = "SELECT DISTINCT name, value FROM metrics WHERE raw_name = 'tide_ms'"
+    assert forensics(copy, "query", str(run), asked)["rows"] == [{"name": "step_time_s", "value": 0.25}]
 
 
 def test_the_files_of_the_pages_pass_the_tests_that_all_such_files_must_pass(copy: Path) -> None:
