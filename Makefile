@@ -12,7 +12,7 @@ STAMP  := $(VENV)/.ready
 SITE   := build/site-env
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fuzz oracles coverage lab lab-lock accuracy golden mutants bench docs pictures site lock fixtures
+.PHONY: help setup demo test check fuzz oracles coverage lab lab-lock accuracy golden mutants bench docs words pictures site lock fixtures
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -84,6 +84,9 @@ bench: setup ## speed and memory as ratios against peers
 docs: setup ## write docs/reference, what commands print on the pages, and the picture of the terminal
 	$(BIN)/python -m forensics.cli._reference docs/reference
 	$(BIN)/python docs/make_pictures.py terminal
+
+words: setup ## every sentence that users read, with its place
+	$(BIN)/python docs/words.py
 
 pictures: setup ## draw docs/pictures anew (report.png needs playwright and chromium)
 	$(BIN)/python docs/make_pictures.py

@@ -88,7 +88,7 @@ def _facts(
 def _stands(decision: Decision) -> str:
     if decision.run_noise_max is None:
         return ""
-    return f"; the verdict stands up to {size(decision.run_noise_max)}"
+    return f"; the verdict holds up to {size(decision.run_noise_max)}"
 
 
 def _to_settle(decision: Decision, baselines: int) -> str:

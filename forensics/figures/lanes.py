@@ -40,7 +40,7 @@ def lanes(_run: Run, report: Report) -> Iterator[Lanes]:
         key="time-line",
         title="Time line over ranks",
         caption=f"What the findings rest on, from {first} to {last} (UTC)."
-        + (" Red is what the verdict stands on." if any(m.primary for m in moments) else "")
+        + (" Red marks the evidence of the verdict." if any(m.primary for m in moments) else "")
         + (" A ring is a moment without a printed time." if any(m.at_s is None for m in moments) else ""),
         moments=moments,
         lanes=tuple(names),

@@ -62,7 +62,7 @@ def _of_tensors(one: Series, thumb: str | None, *, gap: bool) -> Reading:
     if kind in _THUMB:
         leak = "periodic retention" if kind == "staircase" else "per-step retention"
         if gap:
-            return Reading(f"{leak} and fragmentation", "allocated memory grows, and so does what lies unused", thumb)
+            return Reading(f"{leak} and fragmentation", "allocated memory grows, and so does unused memory", thumb)
         return Reading(leak, "allocated memory itself grows: something is kept", thumb)
     if gap and kind in {"flat", "plateau", "spike", "level_shift"}:
         return Reading("fragmentation", "allocated memory is level while what is reserved beside it grows")

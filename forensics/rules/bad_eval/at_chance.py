@@ -70,7 +70,7 @@ def at_chance(run: Run, cfg: Config) -> Findings:
     row, chance = known[0]
     yield at_chance.finding(
         f"all {len(tasks)} tasks of known chance are at it: {row['task']} {row['value']:.3g}, chance {chance:g}",
-        "no score lies more than two standard errors above guessing",
+        "no score is more than two standard errors above guessing",
         tuple(
             result_evidence(r, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
             for n, (r, _) in enumerate(known[:_SHOWN])

@@ -73,7 +73,7 @@ _SHOWN = 3
 _ADVICE = {
     "labels": "give the documents the labels of before and evaluate {again}: {what}",
     "decoding": "evaluate {again} with the decoding of before, in the generation settings: {what}",
-    "tokenizer": "evaluate {again} with the tokenizer that lies beside its weights, and compare the vocabulary: {what}",
+    "tokenizer": "evaluate {again} with the tokenizer beside its weights, and compare the vocabulary: {what}",
     "prompt": "evaluate {again} with the prompt and chat template of before: {what}",
     "few-shot": "evaluate {again} with as many few-shot examples as before: {what}",
     "documents": "evaluate {again} on the documents of before: {what}",

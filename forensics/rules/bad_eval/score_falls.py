@@ -94,7 +94,7 @@ def _finding(curve: EvalCurve, best: int, count: int) -> Finding:
     return score_falls.finding(
         f"{curve.name} fell from {top['value']:.4g} at step {top['at']} to {last['value']:.4g} at step {last['at']}"
         f" while the loss improved{more}",
-        "the last evaluations all lie below the best one by more than noise explains",
+        "the last evaluations are all below the best one by more than noise explains",
         proof(last, top),
         Onset(step=top["at"]),
         numbers={"best": top["value"], "last": last["value"], "best_step": top["at"]},

@@ -57,7 +57,7 @@ def tokens_beyond_vocabulary(run: Run) -> Findings:
         f"the tokenizer gives ids up to {highest.value}, the model has {rows.value} embeddings",
         "all settings agree on the size and all tokenizer files on the highest id"
         if is_base
-        else "only added tokens lie beyond the size",
+        else "only added tokens are beyond the size",
         proof(fact_evidence(rows.row), fact_evidence(highest.row)),
         severity="warning" if is_base else "info",
         cause="tokenizer_mismatch" if is_base else "added_tokens",

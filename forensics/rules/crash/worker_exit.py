@@ -60,7 +60,7 @@ def worker_exit(run: Run) -> Iterator[Finding]:
         severity=Severity.ERROR,
         confidence=Confidence.LOW if is_disputed(run, end) else Confidence.MEDIUM,
         title=f"{_who(end)} ended with exit code {end.code}{when(onset)}{_attempt(end)}",
-        because="the launcher says so, no error stands before it, and no later group of workers trained",
+        because="the launcher says so, no error precedes it, and no later group of workers trained",
         evidence=tuple(_evidence(run, end)),
         onset=onset,
         culprits=(end.rank,) if named and end.rank is not None else (),

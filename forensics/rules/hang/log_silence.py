@@ -118,7 +118,7 @@ def _finding(row: dict[str, Any], stop: Failure, gap_s: float, usual_s: float, c
     )
     return log_silence.finding(
         f"nothing was trained in the last {gap_s / 60:.0f} minutes of the job (step {row['step']})",
-        f"records usually came every {usual_s:.3g} s, and neither an error nor a success marker stands between",
+        f"records usually came every {usual_s:.3g} s, and neither an error nor a success marker is between",
         proof(last, of_failure(stop)),
         Onset(step=row["step"], t_ns=row["t_ns"], step_lo=row["step"]),
         severity="error" if gap_s > cfg.surely_s else "warning",

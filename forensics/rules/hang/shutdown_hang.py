@@ -131,7 +131,7 @@ def _finding(mark: Mark, after: Sequence[Failure], stuck: tuple[int, ...], why: 
     named = ranks_text(stuck) if stuck else "a process"
     return shutdown_hang.finding(
         f"training finished, then {named} did not exit: {why}",
-        "the success marker stands before the kill, and nothing was trained between them",
+        "the success marker precedes the kill, and nothing was trained between them",
         proof(*evidence_of(after), Evidence(mark.source, Locator(mark.line, mark.byte), mark.quote, t_ns=mark.t_ns)),
         Onset(t_ns=mark.t_ns, rank=stuck[0] if stuck else None),
         culprits=stuck,

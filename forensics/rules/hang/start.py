@@ -93,7 +93,7 @@ def _rendezvous(run: Run) -> Iterator[Clue]:
             "rendezvous_timeout",
             5,
             "log",
-            "too few nodes came to the rendezvous in time",
+            "too few nodes joined the rendezvous in time",
             (event_evidence(hits[0]),),
         )
 

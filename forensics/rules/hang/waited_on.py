@@ -83,7 +83,7 @@ def _cycle(graph: WaitGraph) -> Clue:
         )
     if len(order) > 1 and len(order[0]) < len(order[-1]):
         few = tuple(sorted(order[0]))
-        why = f"{ranks_text(few)} came to the process groups in another order than the others"
+        why = f"{ranks_text(few)} used the process groups in another order than the others"
         return Clue(few, "pg_order_deadlock", 4, "recorder", why, _proof(waits))
     why = "ranks wait for each other over several process groups, in equal numbers"
     return Clue((), "pg_order_deadlock", 4, "recorder", why, _proof(waits), everyone)

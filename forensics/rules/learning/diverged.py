@@ -123,7 +123,7 @@ def _finding(run: Run, loss: Loss, gone: Departure, severity: Severity) -> Findi
         or (
             "no later level comes back to it"
             if severity is Severity.ERROR
-            else "the last level lies above the lowest one by more than noise explains"
+            else "the last level is above the lowest one by more than noise explains"
         ),
         proof(curve.row(i), first if jump else None, *related),
         onset_at(first, last if jump is None else None),

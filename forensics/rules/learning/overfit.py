@@ -162,7 +162,7 @@ def _finding(curve: Curve, best: int, severity: Severity) -> Finding:
         f"{curve.raw_name} rose from {low:.4g} at step {step} to {last:.4g} while the training loss {meanwhile}",
         "every evaluation after the lowest is worse than the one before it"
         if bool((np.diff(curve.values[best:]) > 0).all())
-        else "the last evaluations lie above the lowest by more than their noise explains",
+        else "the last evaluations are above the lowest by more than their noise explains",
         proof(rising, curve.row(best), curve.row(-1)),
         onset_at(rising, step),
         severity=severity,

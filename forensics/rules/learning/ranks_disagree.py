@@ -76,7 +76,7 @@ def _title(found: Parted) -> tuple[str, str]:
     rank, step = ranks[found.odd], int(steps[found.onset])
     if found.how == "always":
         return (
-            f"rank {rank} has a loss {found.times - 1:+.0%} from that of the others",
+            f"the loss of rank {rank} differs by {found.times - 1:+.0%} from the loss of the others",
             f"over {len(steps)} common steps of {len(ranks)} ranks",
         )
     if found.how == "own":

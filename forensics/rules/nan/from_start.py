@@ -49,7 +49,7 @@ def from_start(run: Run) -> Findings:
         return
     yield from_start.finding(
         f"training was never finite: bad at {at_step(found.step)}",
-        f"{found.n_before or 'no'} finite loss stands before it",
+        f"{found.n_before or 'no'} finite {'loss' if found.n_before == 1 else 'losses'} before it",
         found.evidence(),
         found.onset,
         confidence=kind.confidence,

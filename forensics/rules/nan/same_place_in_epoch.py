@@ -60,7 +60,7 @@ def same_place_in_epoch(run: Run) -> Findings:
     others = tuple(metric_evidence(r, EvidenceRole.RELATED) for r in again[1:_SHOWN].iter_rows(named=True))
     yield same_place_in_epoch.finding(
         f"values go bad at the same place of {again.height} epochs, first at {at_step(first['at'])}",
-        "finite ones stand between them, so what comes back is the data",
+        "finite ones are between them, so the data come back",
         proof(first, *others),
         onset_at(first),
         numbers={"epochs": again.height, "place_in_epoch": round(first["place"], 4)},

@@ -2,7 +2,7 @@
 
 What it detects: a lasting rise of the difference between what the allocator holds and what tensors use.
 
-Why it matters: the free memory lies in pieces that no request fits. The run ends in an out-of-memory error although
+Why it matters: the free memory is in pieces that no request fits. The run ends in an out-of-memory error although
 gigabytes are free, and a snapshot of live tensors shows nothing.
 
 How it decides: reserved less allocated memory is taken record by record. It grows by a slope or in stairs, ends at
@@ -80,7 +80,7 @@ def fragmentation_gap_climbs(run: Run, cfg: Config) -> Findings:
         f"reserved memory pulls away from allocated memory: {size(first * GIB)} → {size(last * GIB)}"
         f" unused{until(one)}",
         "the difference rises by more than its noise and carries most of the growth of what is reserved:"
-        " free memory lies in pieces that no request fits",
+        " free memory is in pieces that no request fits",
         proof(*series_evidence(one, one.form.onset or 0, -1), *(message_evidence(m) for m in died)),
         onset_of(one),
         severity=severity,

@@ -83,7 +83,7 @@ def _finding(one: Paced, found: Modes) -> Finding:
     high, low = (float(one.steady.seconds[part].mean()) for part in (slow, ~slow))
     return two_step_times.finding(
         f"steps take {number(low)} or {number(high)} s per {one.clock.unit}: {100 * found.slow:.0f} % are slow",
-        "the two times lie more than four of their own deviations apart, and come in turn all along",
+        "the two times are more than four of their own deviations apart, and come in turn all along",
         proof(first, fast),
         Onset(step=one.at(int(slow.argmax())), rank=one.clock.rank),
         numbers={"slow_share": found.slow, "fast_s": low, "slow_s": high},

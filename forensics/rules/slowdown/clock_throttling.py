@@ -96,7 +96,7 @@ def _finding(one: Throttled, cfg: Clocks) -> Finding:
     return gpu_clocks_throttled.finding(
         f"GPU {one.device} ran at {one.low:.0f} MHz instead of {one.high:.0f} MHz in "
         f"{100 * one.share:.0f} % of its loaded samples: {reason}",
-        "its SM clock under load lies below what it held before",
+        "its SM clock under load is below the one it held before",
         proof(first, rows.row(-1, named=True)),
         onset_at(first),
         severity="warning" if cause != "low_clocks" else "info",

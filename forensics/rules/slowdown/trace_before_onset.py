@@ -67,7 +67,7 @@ def trace_before_onset(run: Run) -> Findings:
     yield trace_before_onset.finding(
         f"the last profiler trace ends at step {traced['step']}, before the steps became slower at step {onset}: "
         "it cannot explain why",
-        f"all {marks.height} traced steps lie before the onset",
+        f"all {marks.height} traced steps precede the onset",
         proof(
             span_evidence(mark, f"the last traced step is {traced['step']}"), *(replace(e) for e in slower.evidence[:1])
         ),
