@@ -19,6 +19,7 @@ import polars as pl
 from forensics.analyses.memory._oom_clauses import Sizes, sizes_of
 from forensics.case.errors.attributes import attributes
 from forensics.case.errors.failures import Failure, failures
+from forensics.case.errors.kinds import Judgement, of_exception
 from forensics.case.last_steps import last_step
 from forensics.knowledge.errors import telling
 from forensics.knowledge.phases import phase_of
@@ -104,8 +105,13 @@ def _rows(run: Run, judged: Mapping[tuple[str, int], Failure]) -> Iterator[dict[
     )
     for row in rows.iter_rows(named=True):
         failure = judged.get((row["source"], row["order"]))
-        if row["code"] != _TRACEBACK or (failure is not None and failure.shape == _OOM):
+        if row["code"] != _TRACEBACK or (failure is not None and _raised(failure)[1] == _OOM):
             yield row
+
+
+def _raised(failure: Failure) -> Judgement:
+    """Judge a traceback by its own words, without those of the lines that follow it."""
+    return of_exception(failure.exception, failure.message)
 
 
 def _message(
@@ -123,7 +129,7 @@ def _message(
         return None
     code = str(row["code"])
     step = row["step"] if row["step"] is not None else before
-    cause = failure.cause if code == _TRACEBACK and failure is not None else attrs.get("cause", "")
+    cause = _raised(failure)[2] if code == _TRACEBACK and failure is not None else attrs.get("cause", "")
     return OomMessage(
         source=row["source"],
         locator=Locator(line=row["line"], byte=row["byte"]),

@@ -19,6 +19,7 @@ References: Linux, oom_kill.c; Slurm, sacct(1); PyTorch, torch.distributed.elast
 Example:
     ```events source,line,code,text,attrs
     train.log,12,exitcode-9,failed (exitcode: -9) local_rank: 3 (pid: 811),"{""role"":""symptom"",""shape"":""crash"",""cause"":""killed_by_sigkill""}"
+    train.log,12,elastic-exitcode,failed (exitcode: -9) local_rank: 3 (pid: 811) of binary: python,"{""role"":""context""}"
     ```
     => OOM014 info confidence=low rank=3 cause=sigkill_unknown causal=context
 Not this: an error of its own
