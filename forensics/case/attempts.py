@@ -1,9 +1,8 @@
 """Attempts of a run, over all of its stores: which process each place belongs to, and which one is judged.
 
-Inside of a source an attempt begins where a process does (`starts`) or where the steps go back; sources that go on from
-each other (an event file for each process, a W&B folder) are put in order by `lives`. The source that tells most
-attempts numbers them all: one that tells fewer ends with the last of them, and one that only goes on counting is cut
-at the step of the checkpoint that another source names. What no source places is placed by its time.
+Inside a source an attempt begins where a process does (`starts`) or where the steps go back; `lives` puts sources in
+order that go on from each other. The source that tells most attempts numbers them all: one that tells fewer ends with
+the last, one that only counts on is cut at the checkpoint that another names, and what none places has its time.
 
 The last attempt that trained, failed or said that it finished is judged; what ended an earlier one decides nothing.
 """
