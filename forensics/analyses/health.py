@@ -94,7 +94,10 @@ def _of_end(end: Ending, records: _Records, *, is_paced: bool) -> Health:
 def _ending(quote: str) -> str:
     """The end of a line: what it says, where stamps, levels and names of loggers begin it."""
     said = quote.strip()
-    return said if len(said) <= _QUOTED_CHARS else f"…{said[-_QUOTED_CHARS:]}"
+    if len(said) <= _QUOTED_CHARS:
+        return said
+    _, _, whole_words = said[-_QUOTED_CHARS:].partition(" ")
+    return f"… {whole_words}" if whole_words else f"…{said[-_QUOTED_CHARS:]}"
 
 
 def _unseen(end: Ending, records: _Records) -> Health:
