@@ -37,7 +37,11 @@ def _tree(module: str) -> ast.Module:
 
 
 def _names_error(node: ast.AST) -> bool:
-    return any(isinstance(one, ast.Attribute) and ast.unparse(one) == "Severity.ERROR" for one in ast.walk(node))
+    """Whether code names the severity of an error, by its enum or as the word of a declaration."""
+    told = (one.value for one in ast.walk(node) if isinstance(one, ast.keyword) and one.arg == "severity")
+    words = {inner.value for one in told for inner in ast.walk(one) if isinstance(inner, ast.Constant)}
+    enums = (one for one in ast.walk(node) if isinstance(one, ast.Attribute))
+    return "error" in words or any(ast.unparse(one) == "Severity.ERROR" for one in enums)
 
 
 def _borrowed(module: str) -> Iterator[tuple[str, str]]:

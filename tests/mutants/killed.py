@@ -45,13 +45,14 @@ AREAS: Mapping[str, tuple[str, ...]] = {
         "case/runs.py",
     ),
     "health": ("analyses/health.py", "case/endings.py", "case/progress.py", "case/end_markers.py"),
+    "stats": ("stats/*.py",),
     "nan": ("analyses/nan/*.py", "case/nonfinite.py"),
     "memory": ("analyses/memory/shape.py", "analyses/memory/_*.py"),
     "hang": ("rules/hang/_*.py", "analyses/hang/*.py", "case/errors/*.py"),
     "pace": ("rules/slowdown/_pace.py", "rules/slowdown/level_shift.py", "analyses/pace/*.py"),
     "diff": (
         "compare/_decide.py", "compare/_spread.py", "compare/_interval.py", "compare/_pair.py", "compare/_runs.py",
-        "compare/_series.py", "compare/_student.py", "compare/_comparable.py", "compare/sections/throughput.py",
+        "compare/_series.py", "compare/_comparable.py", "compare/sections/throughput.py",
     ),
     "evals": (
         "compare/evals/_tests.py", "compare/evals/_spread.py", "compare/evals/_pick.py", "compare/evals/_logged.py",

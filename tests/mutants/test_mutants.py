@@ -139,7 +139,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "module", ["forensics.diagnosis.verdict", "forensics.analyses.pace.noise", "forensics.rules.hang._decide"]
+    "module", ["forensics.diagnosis.verdict", "forensics.stats.changes", "forensics.rules.hang._decide"]
 )
 def test_a_program_loaded_anew_from_its_own_text_answers_as_before(
     module: str, kept: dict[str, Any], program: Program
@@ -173,6 +173,6 @@ def test_every_survivor_that_has_a_reason_can_be_made() -> None:
 
 def test_each_area_gives_as_many_mutants_and_a_seed_the_same_ones() -> None:
     every = killed.mutants()
-    drawn = killed.chosen(every, 240, 0)
-    assert drawn == killed.chosen(every, 240, 0) != killed.chosen(every, 240, 1)
+    drawn = killed.chosen(every, 30 * len(killed.AREAS), 0)
+    assert drawn == killed.chosen(every, 30 * len(killed.AREAS), 0) != killed.chosen(every, 30 * len(killed.AREAS), 1)
     assert {area: sum(one.area == area for one in drawn) for area in killed.AREAS} == dict.fromkeys(killed.AREAS, 30)

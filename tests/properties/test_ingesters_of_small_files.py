@@ -21,8 +21,12 @@ from forensics.store.sink import SourceSink
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 READERS = {
-    module.__name__.rpartition(".")[2]: module.read
-    for module in (checkpoint_dirs, error_file, metrics_csv, metrics_jsonl, tfevents, trainer_state)
+    "checkpoint_dirs": checkpoint_dirs.read,
+    "error_file": error_file.read,
+    "metrics_csv": metrics_csv.read,
+    "metrics_jsonl": metrics_jsonl.read,
+    "tfevents": tfevents.read,
+    "trainer_state": trainer_state.read,
 }
 SNIPPETS = (
     b"",

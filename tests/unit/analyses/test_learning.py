@@ -19,6 +19,7 @@ from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import Warming, Zero, ended_early, jump_before, rose_to_the_end
 from forensics.analyses.learning.still import Frozen, still_of
 from forensics.case.curves.loss import curves
+from forensics.knowledge.causes import causes as known_causes
 from forensics.model import Finding
 from forensics.registry import load
 from forensics.store.run import Run, run_of
@@ -176,7 +177,7 @@ def test_the_last_attempt_is_judged() -> None:
 def test_a_loss_of_zero_without_gradients_is_masked() -> None:
     (hit,) = told(made(loss=[0.0] * 4, grad_norm=[0.0] * 4))
     assert (hit.rule, hit.cause, hit.severity.value) == ("LRN014", "loss_zero", "error")
-    assert "mask" in hit.next[0]
+    assert "mask" in known_causes()[hit.cause].actions[0].text
 
 
 def test_a_loss_of_zero_with_nothing_beside_it_is_a_warning() -> None:

@@ -54,15 +54,17 @@ ZEROS = {"loss": {step: (0.0 if step > 60 else 2.0) for step in range(10, 101, 1
 @pytest.mark.parametrize(
     ("form", "confidence", "order"),
     [
-        ("llama_factory", Confidence.HIGH, "set logging_nan_inf_filter=False"),
-        ("nanogpt", Confidence.MEDIUM, "let the log show NaN losses as they are, without a filter"),
+        ("llama_factory", Confidence.HIGH, "Set logging_nan_inf_filter=False"),
+        ("nanogpt", Confidence.MEDIUM, "Let the log show the loss as it is"),
     ],
 )
 def test_zeros_alone_are_certain_only_of_a_trainer_that_prints_a_number_for_nan(
     form: str, confidence: Confidence, order: str
 ) -> None:
-    (found,) = filtered_by_writer(written_by(form, ZEROS))
-    assert (found.confidence, found.next[0]) == (confidence, order)
+    run = written_by(form, ZEROS)
+    (found,) = filtered_by_writer(run)
+    assert found.confidence is confidence
+    assert report_of(run).verdict.actions[0].text.startswith(order)
 
 
 @pytest.mark.parametrize(("form", "told"), [("hf_trainer", True), ("composer", False)])
