@@ -26,7 +26,10 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "golden"))
 #: Modules of the golden runs that hold parts of the program: they are loaded anew with it.
 BESIDE = ("answers",)
-_TRACED = tuple(str(HERE.parents[1] / "forensics" / part) for part in ("rules", "signals", "compare", ""))
+#: Folders of what decides; a line of another one is in no case.
+TRACED = ("analyses", "case", "compare", "diagnosis", "rules", "stats")
+_PACKAGE = str(HERE.parents[1] / "forensics")
+_FOLDERS = tuple(f"{_PACKAGE}/{folder}/" for folder in TRACED)
 Lines = dict[str, frozenset[int]]
 
 
@@ -164,7 +167,7 @@ def _asked(rules: Sequence[registry.Rule]) -> Iterator[None]:
 
 @contextmanager
 def _traced(lines: dict[str, set[int]]) -> Iterator[None]:
-    """Collect the lines that run in the modules of rules, signals, comparisons and verdicts."""
+    """Collect the lines that run in the modules that decide, and in those beside them."""
     wanted: dict[str, bool] = {}
 
     def local(frame: FrameType, event: str, _arg: object) -> Any:
@@ -175,7 +178,7 @@ def _traced(lines: dict[str, set[int]]) -> Iterator[None]:
     def call(frame: FrameType, _event: str, _arg: object) -> Any:
         name = frame.f_code.co_filename
         if name not in wanted:
-            wanted[name] = name.startswith(_TRACED[:3]) or str(Path(name).parent) == _TRACED[3].rstrip("/")
+            wanted[name] = name.startswith(_FOLDERS) or str(Path(name).parent) == _PACKAGE
         if not wanted[name]:
             return None
         lines.setdefault(name, set()).add(frame.f_lineno)

@@ -14,7 +14,7 @@ import pytest
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "golden"), str(HERE.parent / "lab")]
 import killed  # noqa: E402 - the folder is no package
-from cases import BESIDE, Shelf, asked, keep  # noqa: E402 - same
+from cases import BESIDE, TRACED, Shelf, asked, keep  # noqa: E402 - same
 from loading import ROOT, Program, dependents  # noqa: E402 - same
 from operators import changes, mutated  # noqa: E402 - same
 
@@ -176,3 +176,8 @@ def test_each_area_gives_as_many_mutants_and_a_seed_the_same_ones() -> None:
     drawn = killed.chosen(every, 30 * len(killed.AREAS), 0)
     assert drawn == killed.chosen(every, 30 * len(killed.AREAS), 0) != killed.chosen(every, 30 * len(killed.AREAS), 1)
     assert {area: sum(one.area == area for one in drawn) for area in killed.AREAS} == dict.fromkeys(killed.AREAS, 30)
+
+
+def test_what_is_mutated_is_traced_so_that_no_mutant_survives_untried() -> None:
+    folders = {pattern.split("/")[0] for patterns in killed.AREAS.values() for pattern in patterns}
+    assert folders <= set(TRACED)
