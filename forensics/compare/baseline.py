@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from forensics.compare.config.audit import Difference
-from forensics.compare.evals._cause import cause_of
+from forensics.compare.evals.cause import cause_of
 from forensics.compare.evals.comparison import Pair, compare_all
 from forensics.store.run import Run
 from forensics.store.schema import TABLES, conform

@@ -14,7 +14,7 @@ from forensics.model import Evidence, Finding, Outcome, Report, Severity
 from forensics.registry import renderer
 from forensics.report import _phrases as say
 from forensics.report._losses import told, words
-from forensics.report.pages._diff_github import MOST, joined
+from forensics.report.pages.diff_github import MOST, joined
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 

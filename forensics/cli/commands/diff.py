@@ -120,8 +120,8 @@ def _page(found: Diff, read: Sequence[Run]) -> Page:
 
     from forensics.analyses.coverage import coverage_of  # noqa: PLC0415 - same
     from forensics.model import Coverage  # noqa: PLC0415 - same
-    from forensics.report.pages._diff_github import joined  # noqa: PLC0415 - same
     from forensics.report.pages.diff import Page  # noqa: PLC0415 - same
+    from forensics.report.pages.diff_github import joined  # noqa: PLC0415 - same
     from forensics.store.gather import issues_of  # noqa: PLC0415 - same
 
     files = tuple(replace(f, source=joined(r.name, f.source)) for r in read for f in coverage_of(r).files)

@@ -9,9 +9,9 @@ from forensics.analyses.evals.results import Row
 from forensics.compare._decide import Answer
 from forensics.compare._model import Options, Section
 from forensics.compare._sections import SectionKind
-from forensics.compare.evals._cause import cause_of, words_of
-from forensics.compare.evals._words import facts_of, headline_of, notes_of
+from forensics.compare.evals.cause import cause_of, words_of
 from forensics.compare.evals.comparison import Pair, compare_all
+from forensics.compare.evals.words import facts_of, headline_of, notes_of
 from forensics.model import Evidence, EvidenceRole, Locator, Number
 from forensics.store.run import Run
 

@@ -12,9 +12,9 @@ from forensics.model import Coverage, Issue
 from forensics.report._layout import Layout
 from forensics.report._payload import Payload, evidence_payload
 from forensics.report._style import LABEL_CHARS, Paint, Style
-from forensics.report.pages._diff_github import github
 from forensics.report.pages._diff_junit import junit
 from forensics.report.pages._diff_markdown import markdown
+from forensics.report.pages.diff_github import github
 
 _PAINTS: dict[str, Paint] = {
     "regression": "red",
