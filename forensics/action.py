@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +17,30 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing to do, from the cause of a verdict; `setting` is what it changes, as the run has it now."""
+    """One thing to do, from the cause of a verdict; `setting` is what it changes, as the run has it now.
+
+    `value` is what the setting is to become, where that is known.
+    """
 
     text: str
     source: str
     command: str | None = None
     setting: Setting | None = None
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Whether to start the run again: as it is, after a change, elsewhere, not at all (`stop`), or nobody can say.
+
+    `basis` says why. `tries` is how many more attempts may fail without getting further before somebody has to look.
+    `command` are the options that load the last good checkpoint, with the change in it where it is known. `change` is
+    what has to change first, `avoid` the hosts to leave out.
+    """
+
+    decision: Literal["as_is", "after_change", "elsewhere", "stop", "unknown"]
+    basis: str
+    tries: int = 0
+    command: str | None = None
+    change: str | None = None
+    avoid: tuple[str, ...] = ()

@@ -77,7 +77,7 @@ _THINGS: tuple[re.Pattern[str], ...] = tuple(
     )
 )
 #: A frame of the program's own code is where a failure was seen, not what it is bound to.
-_CODE = (".py", ".cc", ".cpp", ".cu", ".h", ".so")
+_CODE = (".py", ".pyx", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".so")
 
 
 @dataclass(frozen=True, slots=True)

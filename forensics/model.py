@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from forensics.identity import Identity, bare, entity_of, root_of
 
 if TYPE_CHECKING:
-    from forensics.action import Action
+    from forensics.action import Action, Restart
     from forensics.checkpoint import Checkpoint
     from forensics.figure import Figure
 
@@ -283,6 +283,7 @@ class Verdict:
     onset_confidence: Confidence | None = None
     cause_confidence: Confidence | None = None
     actions: tuple[Action, ...] = ()
+    restart: Restart | None = None
 
 
 @dataclass(frozen=True, slots=True)

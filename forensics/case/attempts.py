@@ -9,6 +9,7 @@ The last attempt that trained, failed or said that it finished is judged; what e
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -87,6 +88,21 @@ class Attempts:
             if one.failed and one.last is not None and one.number <= last.number and abs(one.last - last.last) <= near
         ]  # fmt: skip
         return tuple(same) if len(same) > 1 else ()
+
+    @property
+    def stuck(self) -> int:
+        """How many attempts in a row, the judged one included, got no further than the first of them; at least 1.
+
+        One without a step is taken for one that got no further: nothing says that it did.
+        """
+        count, furthest = 1, None
+        for one in self.every[: self.judged.number + 1]:
+            gap = round((one.last - (one.first or 0)) / max(1, one.records - 1)) if one.last is not None else 0
+            if one.last is not None and (furthest is None or one.last > furthest + max(1, gap)):
+                count, furthest = 1, one.last
+            elif one is not self.every[0]:
+                count += 1
+        return count
 
     def of(self, source: str, *, line: int | None = None, byte: int | None = None, t_ns: int | None = None) -> int:
         """Give the number of the attempt in which a place lies; the last one where nothing tells."""
@@ -195,12 +211,27 @@ def _is_told(edge: Boundary, inside: Mapping[str, Sequence[Start]]) -> bool:
 
 
 def _bases(inside: Mapping[str, Sequence[Start]], joins: Sequence[Boundary]) -> dict[str, int]:
-    """The number of the first attempt of each source that goes on from another, or that another goes on from."""
+    """The number of the first attempt of each source that goes on from another, or that another goes on from.
+
+    Two sources of a rank that went on from one checkpoint are one attempt after the other.
+    """
     base: dict[str, int] = {}
-    for edge in joins:  # in the order of their sources and records, each of which has one parent
+    taken: dict[tuple[int | None, int], str] = {}
+    for edge in sorted(joins, key=_in_time):  # each source has one parent, which comes before it
         before = base.setdefault(edge.before.source, 0) + len(inside.get(edge.before.source, ()))
-        base[edge.after.source] = max(base.get(edge.after.source, 0), before + 1)
+        number = max(base.get(edge.after.source, 0), before + 1)
+        while taken.setdefault((edge.after.rank, number), edge.after.source) != edge.after.source:
+            number += 1
+        base[edge.after.source] = number
     return base
+
+
+def _in_time(edge: Boundary) -> tuple[int, int, list[tuple[int, str]]]:
+    """The order of attempts: by the steps they went on from, their clocks, and the numbers in the names of logs."""
+    after = edge.after
+    pieces = re.findall(r"\d+|\D+", after.source)
+    name = [(int(piece), "") if piece.isdigit() else (0, piece) for piece in pieces]
+    return edge.before.first, after.t_first or 0, name
 
 
 def _cuts(source: str, own: Sequence[Start], base: Mapping[str, int], count: int) -> tuple[Cut, ...]:
@@ -264,6 +295,11 @@ def _by_steps(
     return found
 
 
+def is_failure() -> pl.Expr:
+    """Whether an event is an error of the run's own, or the end of a process that it tells of."""
+    return pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"') | (pl.col("code") == "traceback")
+
+
 def _described(run: Run, cuts: Mapping[str, Sequence[Cut]], begins: Sequence[Start | None]) -> tuple[Attempt, ...]:
     marks = [(source, cut.seq, cut.number) for source, own in cuts.items() for cut in own]
     frame = pl.LazyFrame(marks, schema={"source": pl.String, "seq": pl.Int64, "number": pl.Int64}, orient="row").sort(
@@ -283,7 +319,7 @@ def _described(run: Run, cuts: Mapping[str, Sequence[Cut]], begins: Sequence[Sta
         .collect()
         .iter_rows(named=True)
     }
-    bad = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"') | (pl.col("code") == "traceback")
+    bad = is_failure()
     good = is_end()
     marked = numbered(run.scan("events").filter(bad | good).select("source", "seq", good=good))
     ends = set(marked.select("number", "good").unique().collect().iter_rows())

@@ -130,7 +130,9 @@ def _told(cause: Cause, now: Situation) -> Iterator[Action]:
         if text is None:
             continue
         source = now.line.source if remedy.text == FIX and now.line is not None else remedy.source
-        yield Action(text[:1].upper() + text[1:], source, filled(remedy.command, now.values) or None, setting)
+        command = filled(remedy.command, now.values) or None
+        value = remedy.sets(setting.value) or None if setting is not None else None
+        yield Action(text[:1].upper() + text[1:], source, command, setting, value)
 
 
 def _fits(remedy: Remedy, now: Situation) -> bool:

@@ -98,7 +98,9 @@ class Dialect:
     iter, iters, max_steps, rank, all Int64 but epoch Float64; null where not printed); it returns the frame with `step`
     filled where the dialect derives it (`(epoch-1)*iters+iter`, or from the progress bar beside it).
     `nan`: what it makes of NaN. `restart`: options by which it starts from a checkpoint: `{path}` the checkpoint,
-    `{parent}` its folder, `{step}` its step. `stores`: formats of files that this trainer alone leaves.
+    `{parent}` its folder, `{step}` its step. `option`: how an option sets a setting beside them:
+    `{key}` its dotted name, `{name}` the last part of it, `{dashed}` that with dashes, `{value}`. `stores`: formats of
+    files that this trainer alone leaves.
     """
 
     name: str
@@ -108,5 +110,6 @@ class Dialect:
     finish: Callable[[pl.DataFrame], pl.DataFrame] | None = None
     nan: Nan = Nan()
     restart: str = ""
+    option: str = ""
     stores: tuple[str, ...] = ()
     doc: str = ""

@@ -4,13 +4,15 @@ A row has `cause` (the slug that a rule or an error line gives), `says` (one pla
 after its name), `why`, `confirms`, `likely` (what may have brought it about, the likeliest first), `actions` in their
 order, `source`, `is_known`, false where it says that nothing is known, and `kind`, what it is in the story of a run
 where its shape does not say that: `limit` (the time that was given is over) or `after_end` (training had finished).
+`nature` says whether it comes again (`restarts`), where its shape does not say that.
 `why` and `actions` may be left out where an error line of that cause says it.
 
 An action has `text`, and may have `otherwise` (the text where a value in `text` is not known), `command`, `source`, and
 conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu; host or device for memory; ranks where there
 are several, saves where a checkpoint was saved), `trainer`, `line` (ids of error lines), `beside` (causes that other
 findings give), `setting` with `unless` (a pattern of values) or `within` (two numbers, above the first and up to the
-second) that make it needless, or `where` (a pattern of the values that it is about). `{fix}` is the advice of the error
+second) that make it needless, or `where` (a pattern of the values that it is about); `value` is what to set it to, or
+`*0.5` for a half of the present one. `{fix}` is the advice of the error
 line, `{next}` the first step that the finding names itself, `{show_nan}` the setting with which the trainer's log shows
 NaN. A part in brackets is left out where a value in it is not known: `the batch[ of step {step}]`.
 """
@@ -47,6 +49,7 @@ class Remedy:
     unless: str = ""
     within: tuple[float, ...] = ()
     where: str = ""
+    value: str = ""
 
     def words(self, values: Mapping[str, str]) -> str | None:
         """Its text with the values that are known, else its other text; None when both need more."""
@@ -59,6 +62,15 @@ class Remedy:
         if self.where and not re.fullmatch(self.where, value):
             return False
         return not (self._is_within(value) or (self.unless and re.fullmatch(self.unless, value)))
+
+    def sets(self, value: str) -> str:
+        """What its setting is to become, from the present value; empty where the row does not say."""
+        if not self.value.startswith("*"):
+            return self.value
+        try:
+            return f"{float(value) * float(self.value[1:]):g}"
+        except ValueError:
+            return ""
 
     def _is_within(self, value: str) -> bool:
         try:
@@ -84,6 +96,7 @@ class Cause:
     is_known: bool = True
     kind: str = ""
     deed: str = ""
+    nature: str = ""
 
 
 @cache

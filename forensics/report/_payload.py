@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
@@ -68,6 +69,7 @@ def verdict_payload(verdict: Verdict) -> Payload:
         if verdict.checkpoint
         else None,
         "actions": [action_payload(a) for a in verdict.actions],
+        "restart": dataclasses.asdict(verdict.restart) if verdict.restart else None,
         "identity": {"root": verdict.identity.root, "entity": verdict.identity.entity} if verdict.identity else None,
     }
 
@@ -79,6 +81,7 @@ def action_payload(action: Action) -> Payload:
         "text": action.text,
         "command": action.command,
         "setting": {"key": now.key, "value": now.value, "place": now.place} if now is not None else None,
+        "value": action.value,
         "source": action.source,
     }
 

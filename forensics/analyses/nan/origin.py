@@ -9,11 +9,11 @@ import polars as pl
 
 from forensics.analyses.nan.kind import Kind, kind_of, scale_fell_first
 from forensics.analyses.nan.onset import NanOnset, nan_onset
-from forensics.analyses.nan.restart import restart_command
 from forensics.analyses.nan.scale import Collapse, collapse_of
 from forensics.analyses.nan.series import Status
 from forensics.case.checkpoints import judged, known
 from forensics.case.evidence import checkpoint_evidence, metric_evidence
+from forensics.case.restart import restart_command
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
 from forensics.case.trainers import trainers, trainers_by_source

@@ -24,14 +24,14 @@ InputArgument = Annotated[str, typer.Argument(metavar="INPUT", help="A log, a ru
 @reads_runs("text", "json", "markdown")
 def command(source: InputArgument, *, shared: Shared) -> Answer:
     """Find the first step at which a value was not finite."""
-    from forensics.analyses.coverage import coverage_of  # noqa: PLC0415 - same
-    from forensics.analyses.nan.origin import origin  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.analyses.nan.origin import origin  # noqa: PLC0415 - same
     from forensics.report.pages import nan_origin as page  # noqa: PLC0415 - same
-    from forensics.store.gather import issues_of  # noqa: PLC0415 - same
 
     run = shared.reading.one(source)
     found = origin(run)
-    shown = page.Page(found, run.name, coverage_of(run), issues_of(run))
+    report = pipeline.report_of(run)
+    shown = page.Page(found, run.name, report.coverage, report.issues, page.restart_of(report.verdict))
     return shared.answer(shown, page.LAYOUT.render, _code(found), run)
 
 

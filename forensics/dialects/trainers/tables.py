@@ -1,10 +1,11 @@
 r"""Trainers from their tables: every `*.toml` of the folders beside this module is one dialect, named after its file.
 
 A table has `title`, `doc` and `lines`, and may have `extends` (a trainer whose table it begins from, all but its
-metrics, `sniff`, `stores` and examples), `steps` (a way of `steps.NAMED`), `sniff`, `restart`, `stores`, `nan` (with
-`prints`, `skips`, `show`), `names` and `parts`; the fields of `Dialect`, `Nan` and `Line` say what each is. Of a line
-the key that is a meaning holds the pattern: `saved = 'Saved (?P<path>\S+)'`; beside it stand `needle`, `tail`, `names`,
-`carry`, `step_offset`, and `each` (names, for each of which there is such a line, with `{key}` in its place).
+metrics, `sniff`, `stores` and examples), `steps` (a way of `steps.NAMED`), `sniff`, `restart`, `option`, `stores`,
+`nan` (with `prints`, `skips`, `show`), `names` and `parts`; the fields of `Dialect`, `Nan` and `Line` say what each
+is. Of a line the key that is a meaning holds the pattern: `saved = 'Saved (?P<path>\S+)'`; beside it stand `needle`,
+`tail`, `names`, `carry`, `step_offset`, and `each` (names, for each of which there is such a line, with `{key}` in
+its place).
 
 In a pattern `{N}` and `{NS}` are printed numbers, `{NAME}` is one of `parts`, and a break of the line is left out with
 the blanks behind it, as are those that a pattern begins with. In `names` an empty text drops a number, and
@@ -28,8 +29,8 @@ Table = Mapping[str, Any]
 _EXAMPLES = "\n[[examples]]"
 _MEANINGS = frozenset(get_args(Meaning))
 _KEYS = frozenset(
-    ("title", "doc", "extends", "steps", "sniff", "restart", "stores", "nan", "names", "parts", "lines", "examples")
-)
+    ("title", "doc", "extends", "steps", "sniff", "restart", "option", "stores", "nan", "names", "parts", "lines")
+) | {"examples"}
 _LINE_KEYS = frozenset(("needle", "tail", "names", "carry", "step_offset", "each"))
 #: What a table does not take from the one that it extends.
 _OWN = frozenset(("title", "doc", "sniff", "stores", "examples"))
@@ -87,6 +88,7 @@ def _dialect(name: str, table: Table) -> Dialect:
         finish=NAMED[table["steps"]] if "steps" in table else None,
         nan=Nan(**table.get("nan", {})),
         restart=table.get("restart", ""),
+        option=table.get("option", ""),
         stores=tuple(table.get("stores", ())),
         doc=table["doc"],
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from forensics.io.safe_text import for_markdown, markdown_block, printable
-from forensics.model import Coverage, Issue
+from forensics.model import Coverage, Issue, Shape, Verdict
 from forensics.report._layout import Layout, markdown_facts, proof, whole
 from forensics.report._payload import Payload, evidence_payload
 from forensics.report._style import Paint, Style
@@ -37,6 +37,12 @@ class Page:
     run: str
     coverage: Coverage
     issues: tuple[Issue, ...] = ()
+    restart: str | None = None
+
+
+def restart_of(verdict: Verdict) -> str | None:
+    """The options to restart with, and the change in them, where the verdict is about what the page tells."""
+    return verdict.restart.command if verdict.shape is Shape.NAN and verdict.restart is not None else None
 
 
 def _fields(page: Page) -> Payload:
@@ -51,7 +57,7 @@ def _fields(page: Page) -> Payload:
         if found.last_clean_checkpoint
         else None,
         "precursor": dataclasses.asdict(found.precursor) if found.precursor else None,
-        "restart": found.restart,
+        "restart": page.restart or found.restart,
         "checkpoints": [dataclasses.asdict(c) for c in found.checkpoints],
         "evidence": [evidence_payload(e) for e in found.evidence],
     }
@@ -83,8 +89,8 @@ def _facts(page: Page) -> Iterator[tuple[str, str]]:
         rise = found.precursor
         when = f" at step {rise.step}" if rise.step is not None else ""
         yield "before it", f"{rise.metric}{when}, {rise.ratio:.3g} times its usual value"
-    if found.restart:
-        yield "restart", found.restart
+    if restart := page.restart or found.restart:
+        yield "restart", restart
 
 
 def _why_none(found: NanOrigin) -> str:

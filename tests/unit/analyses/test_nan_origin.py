@@ -10,7 +10,7 @@ import pytest
 
 from forensics import registry
 from forensics.analyses.nan.origin import origin
-from forensics.analyses.nan.restart import restart_command
+from forensics.case.restart import restart_command
 from forensics.store.run import Run, run_of
 
 NAN = math.nan

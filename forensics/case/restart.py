@@ -1,4 +1,4 @@
-"""How a trainer is told to start from a checkpoint: a command fragment to copy, quoted for a shell.
+"""How a trainer is told to start from a checkpoint, and to change a setting: options to copy, quoted for a shell.
 
 Paths come from the run, so they are quoted whatever they hold; a control character in one makes it not a command at
 all.
@@ -9,11 +9,13 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from forensics.dialects.spec import Dialect
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+_KEY = re.compile(r"[A-Za-z_][\w./-]*")
 
 
 def restart_command(trainers: Iterable[Dialect], step: int, path: str | None) -> str:
@@ -26,3 +28,16 @@ def restart_command(trainers: Iterable[Dialect], step: int, path: str | None) ->
     where = path or ""
     parent = posixpath.dirname(where.rstrip("/")) or "."
     return options.format(path=shlex.quote(where), parent=shlex.quote(parent), step=step)
+
+
+def options_of(trainers: Sequence[Dialect], key: str, value: str) -> tuple[str, ...]:
+    """Give the option that sets a setting in the first trainer that starts again by options; nothing without one.
+
+    `key` is as the run's files have it; one that is more than a dotted name is no option.
+    """
+    form = next((trainer.option for trainer in trainers if trainer.restart), "")
+    if not form or not _KEY.fullmatch(key):
+        return ()
+    name = key.replace("/", ".").rsplit(".", 1)[-1]
+    known = {"key": key.replace("/", "."), "name": name, "dashed": name.replace("_", "-")}
+    return (form.format(**known, value=shlex.quote(value)),)

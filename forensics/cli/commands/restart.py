@@ -1,0 +1,45 @@
+"""Decide whether to start a failed run again, and how.
+
+RUN is a run directory or a file; - reads a log on standard input. The answer is made for a launcher's loop, which
+starts the job again as long as this command exits with 0:
+
+    until launch; do forensics restart RUN || break; done
+
+Exit codes: 0 start it again, as it is or elsewhere; 1 not before something changes, or it came to its end; 3 cannot
+say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forensics.cli._answer import Answer
+from forensics.cli._shared import Shared, reads_runs
+from forensics.errors import ExitCode
+
+if TYPE_CHECKING:
+    from forensics.model import Verdict
+
+InputArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, a file, or - for stdin.")]
+
+
+@reads_runs("text", "json", "markdown")
+def command(source: InputArgument, *, shared: Shared) -> Answer:
+    """Decide whether a failed run is to be started again, and with which options."""
+    from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.report.pages import restart as pages  # noqa: PLC0415 - same
+
+    run = shared.reading.one(source)
+    report = pipeline.report_of(run)
+    page = pages.Page(report.verdict, run.name, report.coverage, report.issues)
+    return shared.answer(page, pages.LAYOUT.render, _code(report.verdict), run)
+
+
+def _code(verdict: Verdict) -> ExitCode:
+    if verdict.restart is None:
+        return ExitCode.FINDINGS
+    if verdict.restart.decision == "unknown":
+        return ExitCode.CANNOT_SAY
+    return ExitCode.OK if verdict.restart.decision in {"as_is", "elsewhere"} else ExitCode.FINDINGS

@@ -1,0 +1,98 @@
+"""Whether to start a run again, and how: the first row of knowledge that fits the failure and what came before it.
+
+A run that came to its end, or of which nothing can be said, gives no decision or `unknown`; slow or bad training that
+went on to its end is not started again either. Progress is what the attempts trained: one that died at or before the
+step at which an earlier one did got no further, and neither did one whose steps nobody logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from forensics.action import Action, Restart
+from forensics.case.attempts import attempts, is_failure
+from forensics.case.endings import ending
+from forensics.case.identities import host_of
+from forensics.case.restart import options_of, restart_command
+from forensics.case.trainers import trainers
+from forensics.knowledge.causes import is_kind
+from forensics.knowledge.restarts import RestartRow, nature_of, restarts
+from forensics.model import Finding, Outcome, Verdict
+from forensics.store.run import Run
+
+_UNKNOWN = "nothing says how the run ended"
+#: After so many attempts of which nothing was learned another one is a guess.
+_BLIND_TRIES = 1
+_ANEW = "; no checkpoint was found, so it may begin anew"
+
+
+def restart_of(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> Restart | None:
+    """Decide whether the run is to be started again; None for a run that came to its end."""
+    if verdict.outcome is Outcome.HEALTHY or is_kind(verdict.cause, "after_end"):
+        return None
+    if verdict.outcome is Outcome.SUSPECT and ending(run).success is not None:
+        return None
+    command = _command(run, verdict)
+    if verdict.outcome is Outcome.CANNOT_SAY:
+        return Restart("unknown", _UNKNOWN, _BLIND_TRIES, command)
+    stuck = attempts(run).stuck
+    nature = nature_of(verdict.cause, verdict.shape.value if verdict.shape else "")
+    again = _failed_before(run, verdict)
+    row = next((one for one in restarts() if one.fits(nature, stuck, again=again)), None)
+    if row is None:
+        return Restart("unknown", _UNKNOWN, _BLIND_TRIES, command)
+    return Restart(
+        decision=row.decision,
+        basis=_basis(row, run, verdict),
+        tries=max(0, row.tries - stuck + 1),
+        command=command,
+        change=_change(row, verdict.actions),
+        avoid=tuple(dict.fromkeys(_hosts(verdict, findings))) if row.decision == "elsewhere" else (),
+    )
+
+
+def _failed_before(run: Run, verdict: Verdict) -> bool:
+    """Whether an error of an attempt before the judged one names the very thing that the verdict is bound to."""
+    bound = verdict.identity.entity if verdict.identity is not None else None
+    if bound is None:
+        return False
+    tried = attempts(run)
+    named = run.scan("events").filter(is_failure() & pl.col("text").str.contains(bound, literal=True))
+    places = named.select("source", "line", "byte", "t_ns").collect().iter_rows()
+    return any(tried.is_over(source, line=line, byte=byte, t_ns=t_ns) for source, line, byte, t_ns in places)
+
+
+def _basis(row: RestartRow, run: Run, verdict: Verdict) -> str:
+    tried = attempts(run)
+    reached = max((one.last for one in tried.every if one.last is not None), default=None)
+    bound = verdict.identity.entity if verdict.identity is not None else None
+    words = row.says.replace("{stuck}", str(tried.stuck)).replace("{entity}", bound or "it")
+    words = words.replace("{reached}", "their first" if reached is None else str(reached))
+    anew = verdict.checkpoint is None and row.decision in {"as_is", "elsewhere"}
+    return words + _ANEW if anew else words
+
+
+def _change(row: RestartRow, told: Sequence[Action]) -> str | None:
+    return told[0].text if told and row.decision in {"after_change", "stop"} else None
+
+
+def _hosts(verdict: Verdict, findings: Sequence[Finding]) -> Iterator[str]:
+    """The hosts that the lines name on which the verdict rests."""
+    lead = findings[verdict.lead] if verdict.lead is not None else None
+    for evidence in lead.evidence if lead is not None else ():
+        if (host := host_of(evidence.quote)) is not None:
+            yield host
+
+
+def _command(run: Run, verdict: Verdict) -> str | None:
+    """The options that load the last good checkpoint, and those that make the first change where it is a setting."""
+    if verdict.checkpoint is None:
+        return None
+    spoken = trainers(run)
+    load = restart_command(spoken, verdict.checkpoint.step, verdict.checkpoint.path)
+    change = next((a for a in verdict.actions[:1] if a.setting is not None and a.value), None)
+    if change is None or change.setting is None or change.value is None:
+        return load
+    return " ".join((load, *options_of(spoken, change.setting.key, change.value)))

@@ -1,0 +1,63 @@
+"""Whether a failure comes again when the run is started again, by the nature of its cause, from `restarts.jsonl`.
+
+A row has an `id`, `decision` (`as_is`, `after_change`, `elsewhere` or `stop`), `says` (why, as half a sentence),
+`source`, and conditions, all of which must hold: `nature` (of the cause), `stuck` (so many attempts in a row got no
+further), and `again` (an earlier attempt failed at the same file, data position or device). `tries` is how many
+attempts may get no further before somebody has to look. The first row that fits decides. The nature of a cause is in
+its own row, else in that of its shape in `shapes.jsonl`:
+
+`program` its own error, `numbers` training went wrong, `capacity` it needs more than there is, `checkpoint` a file
+that does not load, `machine` a host, device or link, `passing` somebody did not answer in time, `outside` somebody
+ended it, `pace`, `score`, and `unclear` where nothing tells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, cast
+
+from forensics.knowledge._rows import rows_of
+from forensics.knowledge.causes import causes
+
+Decided = Literal["as_is", "after_change", "elsewhere", "stop"]
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRow:
+    """One row; `stuck` is 1 and `again` false where it does not ask."""
+
+    id: str
+    decision: Decided
+    says: str
+    source: str
+    nature: frozenset[str]
+    stuck: int = 1
+    again: bool = False
+    tries: int = 0
+
+    def fits(self, nature: str, stuck: int, *, again: bool) -> bool:
+        """Whether all of its conditions hold."""
+        return nature in self.nature and stuck >= self.stuck and (again or not self.again)
+
+
+@cache
+def restarts() -> tuple[RestartRow, ...]:
+    """Every row, in the order in which they decide."""
+    return tuple(_row(row) for row in rows_of("restarts.jsonl"))
+
+
+def nature_of(cause: str, shape: str) -> str:
+    """Give the nature of a cause, or that of its shape; empty for a shape that nobody described."""
+    known = causes().get(cause)
+    return (known.nature if known is not None else "") or _natures().get(shape, "")
+
+
+@cache
+def _natures() -> dict[str, str]:
+    return {row["shape"]: row["nature"] for row in rows_of("shapes.jsonl")}
+
+
+def _row(row: dict[str, Any]) -> RestartRow:
+    fields: dict[str, Any] = {**row, "nature": frozenset(cast("list[str]", row["nature"]))}
+    return RestartRow(**fields)

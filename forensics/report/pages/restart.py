@@ -1,0 +1,83 @@
+"""Whether to start a run again, laid out: `forensics.restart/1`, text and Markdown."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics.io.safe_text import printable
+from forensics.model import Coverage, Issue, Verdict
+from forensics.report import _phrases as say
+from forensics.report._layout import Layout, markdown_facts, whole
+from forensics.report._payload import Payload
+from forensics.report._style import Paint, Style
+
+_WORDS: dict[str, tuple[str, Paint]] = {
+    "as_is": ("START AGAIN", "green"),
+    "elsewhere": ("START ELSEWHERE", "green"),
+    "after_change": ("CHANGE FIRST", "red"),
+    "stop": ("STOP", "red"),
+    "unknown": ("CANNOT SAY", "yellow"),
+    "": ("FINISHED", "green"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The verdict, and the account of its input."""
+
+    verdict: Verdict
+    run: str
+    coverage: Coverage
+    issues: tuple[Issue, ...] = ()
+
+
+def _fields(page: Page) -> Payload:
+    verdict, restart = page.verdict, page.verdict.restart
+    told = dataclasses.asdict(restart) if restart is not None else {"decision": None}
+    return {
+        "run": page.run,
+        "headline": verdict.headline,
+        "cause": verdict.cause or None,
+        "checkpoint": dataclasses.asdict(verdict.checkpoint) if verdict.checkpoint is not None else None,
+        **told,
+    }
+
+
+def _facts(page: Page) -> Iterator[tuple[str, str]]:
+    restart = page.verdict.restart
+    yield "failure", page.verdict.headline
+    if restart is None:
+        return
+    yield "because", restart.basis
+    if restart.change:
+        yield "change", restart.change
+    if restart.avoid:
+        yield "leave out", ", ".join(restart.avoid)
+    if restart.tries:
+        yield "tries", f"{say.plural(restart.tries, 'more attempt')} may fail without getting further"
+    if page.verdict.checkpoint is not None:
+        yield "checkpoint", say.checkpoint(page.verdict.checkpoint)
+    if restart.command:
+        yield "command", restart.command
+
+
+def _text(page: Page, style: Style) -> Iterator[str]:
+    word, paint = _WORDS[page.verdict.restart.decision if page.verdict.restart is not None else ""]
+    yield f"{style.paint(word, 'bold', paint)}  {printable(page.run)}"
+    for label, value in _facts(page):
+        if label in {"command", "checkpoint"}:  # a command or a path is copied whole
+            yield whole(label, value, style)
+        else:
+            yield from style.field(label, printable(value))
+
+
+def _markdown(page: Page) -> Iterator[str]:
+    word, _ = _WORDS[page.verdict.restart.decision if page.verdict.restart is not None else ""]
+    yield f"## Restart: {word.lower()}"
+    yield ""
+    yield from markdown_facts(page.run, _facts(page))
+
+
+LAYOUT = Layout("forensics.restart/1", _fields, _text, _markdown)

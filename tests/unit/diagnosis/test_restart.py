@@ -1,0 +1,155 @@
+"""Whether a run is to be started again: by the nature of its failure, and by what its attempts got done."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from forensics import registry
+from forensics.action import Restart
+from forensics.case.identities import host_of
+from forensics.case.restart import options_of
+from forensics.knowledge.causes import causes
+from forensics.knowledge.restarts import nature_of, restarts
+from forensics.model import Shape
+from forensics.pipeline import triage
+from tests.unit.diagnosis._histories import ENDS, History, history
+
+TRAINERS = {dialect.name: dialect for dialect in registry.load("dialects").dialects}
+
+
+def decided(folder: Path) -> Restart:
+    """The decision on a run that has one."""
+    restart = triage(folder).verdict.restart
+    assert restart is not None
+    return restart
+
+
+def stuck(kind: str, *reached: int) -> History:
+    """Attempts in one log that all end alike, each from the last multiple of 50."""
+    begins = [0, *(step // 50 * 50 for step in reached[:-1])]
+    return History(1, (kind,) * len(reached), reached, tuple(begins), own_logs=False)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_a_history_of_attempts_is_decided_by_its_failure_and_its_progress(seed: int, tmp_path: Path) -> None:
+    story = history(seed)
+    assert decided(story.write(tmp_path)).decision == story.expected, story
+
+
+@pytest.mark.parametrize(("kind", "tries"), [("passing", 3), ("unclear", 2), ("machine", 2), ("program", 0)])
+def test_a_first_failure_leaves_the_tries_of_its_row(kind: str, tries: int, tmp_path: Path) -> None:
+    assert decided(stuck(kind, 120).write(tmp_path)).tries == tries
+
+
+def test_each_attempt_that_gets_no_further_takes_one_try(tmp_path: Path) -> None:
+    assert decided(stuck("passing", 120, 120).write(tmp_path)).tries == 2
+
+
+def test_an_attempt_that_gets_further_gives_all_tries_back(tmp_path: Path) -> None:
+    assert decided(stuck("passing", 120, 120, 170).write(tmp_path)).tries == 3
+
+
+def test_the_third_end_at_one_step_is_no_passing_failure(tmp_path: Path) -> None:
+    restart = decided(stuck("passing", 120, 120, 120).write(tmp_path))
+    assert (restart.decision, restart.tries) == ("stop", 0)
+    assert restart.basis == "3 attempts ended at the same step: the failure does not pass by itself"
+
+
+def test_preemptions_that_come_before_the_next_checkpoint_ask_for_saves(tmp_path: Path) -> None:
+    restart = decided(stuck("preempted", 80, 80, 80).write(tmp_path))
+    assert restart.decision == "after_change"
+    assert restart.basis.startswith("3 attempts were ended before they got further than step 80: save more often")
+
+
+def test_a_machine_that_a_line_names_is_left_out(tmp_path: Path) -> None:
+    folder = stuck("machine", 120).write(tmp_path)
+    text = (folder / "train.log").read_text()
+    (folder / "train.log").write_text(
+        text.replace("[Mon Nov 16 03:12:44 2026] NVRM", "Nov 16 03:12:44 gpu-017 kernel: NVRM")
+    )
+    restart = decided(folder)
+    assert (restart.decision, restart.avoid) == ("elsewhere", ("gpu-017",))
+
+
+@pytest.mark.parametrize(("second", "confirmed"), [("0017", True), ("0018", False)])
+def test_the_same_shard_in_two_attempts_is_left_out(second: str, confirmed: bool, tmp_path: Path) -> None:
+    for number, shard in enumerate(("0017", second)):
+        begin = "resuming from checkpoint checkpoints/step_50 at step 50" if number else "training starts"
+        steps = [f"step={step} loss={3 - step / 100:.3f} lr=1e-4" for step in range(55 if number else 5, 100, 5)]
+        error = f"OSError: corrupt footer in shards/part-{shard}.parquet"
+        lines = [begin, *steps, "Traceback (most recent call last):", '  File "train.py", line 9, in read', error]
+        (tmp_path / f"slurm-{44 + number}.out").write_text("\n".join(lines) + "\n")
+    restart = decided(tmp_path)
+    assert restart.decision == "after_change"
+    assert ("part-0017.parquet failed in an earlier attempt" in restart.basis) is confirmed
+
+
+@pytest.mark.parametrize(
+    ("line", "host"),
+    [
+        ("srun: error: node17: task 3: Killed", "node17"),
+        ("  host      : ip-10-0-4-7.internal", "ip-10-0-4-7.internal"),
+        ("Nov 16 03:12:44 gpu-017 kernel: NVRM: Xid (PCI:0000:3b:00): 79", "gpu-017"),
+        ("JOB 4471 ON node17 CANCELLED", None),
+        ("ValueError: hosted = 3", None),
+    ],
+)
+def test_the_host_that_a_line_speaks_of(line: str, host: str | None) -> None:
+    assert host_of(line) == host
+
+
+def test_a_finished_run_is_not_started_again(tmp_path: Path) -> None:
+    lines = [f"step={step} loss={5 - step / 100:.3f} lr=1e-4" for step in range(1, 101)]
+    (tmp_path / "train.log").write_text("\n".join([*lines, "Training complete."]) + "\n")
+    assert triage(tmp_path).verdict.restart is None
+
+
+def test_a_run_of_which_nothing_can_be_said_gives_no_decision(tmp_path: Path) -> None:
+    lines = [f"step={step} loss={5 - step / 100:.3f} lr=1e-4" for step in range(1, 41)]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    restart = decided(tmp_path)
+    assert (restart.decision, restart.tries) == ("unknown", 1)
+
+
+def test_the_command_loads_the_checkpoint_and_makes_the_change() -> None:
+    restart = decided(Path("fixtures/runs/nan-blowup-kempnerforge"))
+    assert restart.command == "--checkpoint.load_path=checkpoints/demo/step_100 --train.max_grad_norm=1.0"
+    assert restart.change is not None
+    assert restart.change.startswith("Turn gradient clipping on")
+
+
+def test_a_run_without_a_checkpoint_gives_no_command(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("\n".join(["step=1 loss=3.0 lr=1e-4", *ENDS["program"]]) + "\n")
+    assert decided(tmp_path).command is None
+
+
+@pytest.mark.parametrize(
+    ("trainer", "option"),
+    [
+        ("kempnerforge", "--train.max_grad_norm=1.0"),
+        ("hf_trainer", "--max_grad_norm 1.0"),
+        ("megatron", "--max-grad-norm 1.0"),
+        ("verl", "train.max_grad_norm=1.0"),
+    ],
+)
+def test_each_trainer_has_its_own_form_of_an_option(trainer: str, option: str) -> None:
+    assert options_of([TRAINERS[trainer]], "train.max_grad_norm", "1.0") == (option,)
+
+
+def test_what_a_file_gives_as_a_key_is_no_shell_code() -> None:
+    assert options_of([TRAINERS["kempnerforge"]], "a; rm -rf /", "1.0") == ()
+    assert shlex.split(options_of([TRAINERS["kempnerforge"]], "lr", "1; rm")[0]) == ["--lr=1; rm"]
+
+
+def test_every_cause_and_shape_has_a_nature_that_a_row_decides() -> None:
+    natures = {nature_of(cause, "crash") for cause in causes()} | {nature_of("", shape.value) for shape in Shape}
+    assert natures == {nature for row in restarts() for nature in row.nature}
+
+
+def test_every_row_without_conditions_comes_after_those_with_some() -> None:
+    for nature in {nature for row in restarts() for nature in row.nature}:
+        own = [row for row in restarts() if nature in row.nature]
+        assert [row.stuck == 1 and not row.again for row in own] == [False] * (len(own) - 1) + [True]
