@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import polars as pl
@@ -30,12 +31,13 @@ def _settings(run: Run) -> Mapping[str, Setting]:
 
 
 def _facts(run: Run) -> pl.DataFrame:
-    last = pl.col("key").str.to_lowercase().str.replace_all("-", "_").str.replace(r"[./]value$", "")
+    whole = pl.col("key").str.to_lowercase().str.replace_all("-", "_").str.replace(r"[./]value$", "")
     return (
         run.scan("facts")
         .filter(~pl.col("family").is_in(_NOT_OF_TRAINING))
         .with_columns(
-            last=last.str.extract(r"([^./]+)$", 1),
+            whole=whole,
+            last=whole.str.extract(r"([^./]+)$", 1),
             said=pl.col("value").fill_null("").str.strip_chars().str.strip_chars("\"'").str.to_lowercase(),
         )
         .collect()
@@ -43,7 +45,7 @@ def _facts(run: Run) -> pl.DataFrame:
 
 
 def _agreed(known: Known, facts: pl.DataFrame) -> Setting | None:
-    rows = facts.filter(pl.col("last").str.contains(f"^{known.keys}$") & ~pl.col("said").is_in(_NOTHING))
+    rows = facts.filter(pl.col("whole").str.contains(f"(?:^|[./]){known.keys}$") & ~pl.col("said").is_in(_NOTHING))
     stands = {key: (row, _meaning(known, row)) for key, row in enumerate(rows.iter_rows(named=True))}
     told = [(row, value) for row, value in stands.values() if value is not None]
     if not told or len({value for _, value in told}) > 1:
@@ -56,4 +58,7 @@ def _agreed(known: Known, facts: pl.DataFrame) -> Setting | None:
 def _meaning(known: Known, row: Mapping[str, str]) -> str | None:
     """The value of a row; a switch means what it stands for when it is on, and nothing when it is off."""
     flag = known.flags.get(row["last"])
-    return row["said"] if flag is None else flag if row["said"] in _ON else None
+    if flag is not None:
+        return flag if row["said"] in _ON else None
+    hit = re.fullmatch(known.values, row["said"]) if known.values else None
+    return row["said"] if not known.values else hit[1] if hit is not None else None

@@ -142,7 +142,9 @@ def _fits(remedy: Remedy, now: Situation) -> bool:
         (remedy.line, frozenset({now.line.id} if now.line is not None else ())),
         (remedy.beside, now.beside),
     )
-    return all(not wanted or present.intersection(wanted) for wanted, present in asked)
+    values = {name: setting.value for name, setting in now.settings.items()}
+    present = all(not wanted or present.intersection(wanted) for wanted, present in asked)
+    return present and not now.beside.intersection(remedy.apart) and remedy.is_given(values)
 
 
 def _unique(told: Iterable[Action]) -> Iterator[Action]:

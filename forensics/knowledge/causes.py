@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, cast
 
@@ -45,6 +45,8 @@ class Remedy:
     trainer: tuple[str, ...] = ()
     line: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
+    given: Mapping[str, str] = field(default_factory=dict[str, str])
     setting: str = ""
     unless: str = ""
     within: tuple[float, ...] = ()
@@ -71,6 +73,10 @@ class Remedy:
             return f"{float(value) * float(self.value[1:]):g}"
         except ValueError:
             return ""
+
+    def is_given(self, values: Mapping[str, str]) -> bool:
+        """Whether the other settings that it needs have such values; one that no file states has none."""
+        return all(re.fullmatch(pattern, values.get(name, "")) for name, pattern in self.given.items())
 
     def _is_within(self, value: str) -> bool:
         try:

@@ -1,7 +1,8 @@
 """Settings that actions speak of, under one name each, from `settings.jsonl`.
 
-A row has `name`, `keys` (a pattern over the last part of a key, in lower case and with `_` for `-`), and may have
-`flags`: keys that are switches, with the value that they stand for when they are on.
+A row has `name`, `keys` (a pattern over the last part of a key, or over its last parts where it names a separator; in
+lower case and with `_` for `-`), and may have `flags`: keys that are switches, with the value that they stand for when
+they are on, and `values`: a pattern whose one group is the value, so that `ds/zero3.json` says 3.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Known:
     name: str
     keys: str
     flags: Mapping[str, str] = field(default_factory=lambda: _NO_FLAGS)
+    values: str = ""
 
 
 @cache

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from forensics.knowledge.backends import backends
-from forensics.knowledge.causes import FIX, Cause, causes
+from forensics.knowledge.causes import FIX, Cause, Remedy, causes
 from forensics.knowledge.errors import Clue, ErrorLine, by_id, clues, table
 from forensics.knowledge.settings import settings
 
@@ -113,16 +113,21 @@ def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> Non
         assert not remedy.text.lower().startswith(EMPTY_WORDS)
         assert remedy.setting in known | {""}
         assert set(remedy.on) <= places
-        assert set(remedy.beside) <= set(causes())
+        assert {*remedy.beside, *remedy.apart} <= set(causes())
+        assert remedy.given.keys() <= known
         assert set(remedy.line) <= set(by_id())
         assert bool(remedy.setting) or not (remedy.unless or remedy.within or remedy.where)
-        for pattern in (remedy.unless, remedy.where):
+        for pattern in (remedy.unless, remedy.where, *remedy.given.values()):
             re.compile(pattern)
+
+
+def _conditions(remedy: Remedy) -> bool:
+    return bool(remedy.on or remedy.trainer or remedy.line or remedy.beside or remedy.where or remedy.given)
 
 
 @pytest.mark.parametrize("cause", causes().values(), ids=lambda cause: cause.cause)
 def test_a_cause_has_an_action_that_holds_without_a_condition(cause: Cause) -> None:
     alone = {"fix": "what the error line says"} if cause.cause in of_lines() else {}
-    free = [r for r in cause.actions if not (r.on or r.trainer or r.line or r.beside or r.where) and r.words(alone)]
+    free = [r for r in cause.actions if not _conditions(r) and r.words(alone)]
     memory = {place for r in cause.actions for place in r.on} >= {"host", "device"}
     assert free or memory

@@ -40,3 +40,16 @@ def test_a_value_of_nothing_is_no_setting() -> None:
 
 def test_the_version_of_a_package_is_no_setting() -> None:
     assert settings(run_with(("dtype", "float16"), family="weights")) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("deepspeed", "deepspeed_configs/zero3_bf16.json"), ("zero_optimization.stage", "3"), ("ds/zero_stage", "3")],
+)
+def test_a_value_is_read_out_of_what_names_it(key: str, value: str) -> None:
+    assert settings(run_with((key, value)))["zero_stage"].value == "3"
+
+
+@pytest.mark.parametrize(("key", "value"), [("deepspeed", "ds_config_v3.json"), ("curriculum.stage", "3")])
+def test_what_names_no_value_is_no_setting(key: str, value: str) -> None:
+    assert "zero_stage" not in settings(run_with((key, value)))

@@ -47,3 +47,11 @@ def test_a_cause_that_its_error_lines_explain_has_their_advice_as_its_action() -
     assert cause.why == ""
     assert [remedy.text for remedy in cause.actions] == ["{fix}"]
     assert cause.actions[0].source == cause.source
+
+
+def test_an_action_asks_for_other_settings_and_one_that_no_file_states_fits_nothing_but_an_empty_pattern() -> None:
+    remedy = Remedy("set use_reentrant to true", "here", given={"zero_stage": "3"})
+    assert remedy.is_given({"zero_stage": "3"})
+    assert not remedy.is_given({"zero_stage": "2"})
+    assert not remedy.is_given({})
+    assert Remedy("train in bf16", "here", given={"precision": "|32"}).is_given({})
