@@ -1,0 +1,126 @@
+"""An error that everybody knows is answered with what mends it here, by the settings of the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.symptoms.kit import told, written
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STEPS = "".join(
+    f"{{'loss': {2.5 - 0.01 * n:.4f}, 'grad_norm': 0.51, 'learning_rate': 0.0002, 'epoch': {n / 100}}}\n"
+    for n in range(1, 31)
+)
+TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 210, in <module>\n    trainer.train()\n'
+YAML = "base_model: meta-llama/Llama-3-8B\nmicro_batch_size: 4\n"
+COUNT = (
+    "torch.utils.checkpoint.CheckpointError: torch.utils.checkpoint: A different number of tensors was saved during the"
+    " original forward and recomputation.\n"
+)
+METADATA = (
+    "torch.utils.checkpoint.CheckpointError: torch.utils.checkpoint: Recomputed values for the following tensors have"
+    " different metadata than during the forward pass.\n"
+)
+OFF = "gradient_checkpointing_kwargs:\n  use_reentrant: false\n"
+
+
+def raised(line: str, config: str = "", log: str = STEPS) -> dict[str, str]:
+    return {"train.log": log + TRACEBACK + line, "config.yaml": YAML + config}
+
+
+def died(code: int, signal: str, config: str = "", log: str = STEPS) -> dict[str, str]:
+    return {
+        "train.log": f"{log}E1120 08:10:00.123000 881 torch/distributed/elastic/multiprocessing/api.py:882] failed "
+        f"(exitcode: -{code}) local_rank: 1 (pid: 4182) of binary: /usr/bin/python\n"
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n============\ntrain.py FAILED\n"
+        "Root Cause (first observed failure):\n[0]:\n  rank      : 1 (local_rank: 1)\n"
+        f"  exitcode  : -{code} (pid: 4182)\n  traceback : Signal {code} ({signal}) received by PID 4182\n",
+        "config.yaml": YAML + config,
+    }
+
+
+@pytest.mark.parametrize("error", [COUNT, METADATA])
+@pytest.mark.parametrize("config", ["deepspeed: deepspeed_configs/zero3_bf16.json\n", "flex_attention: true\n"])
+def test_recomputation_under_zero3_or_flex_attention_needs_the_reentrant_form(
+    tmp_path: Path, error: str, config: str
+) -> None:
+    page = told(written(tmp_path, raised(error, config + OFF)))
+    assert "fix Set use_reentrant: true: " in page
+    assert "(now gradient_checkpointing_kwargs.use_reentrant = false, config.yaml:5)" in page
+
+
+@pytest.mark.parametrize(
+    "config", [OFF, "deepspeed: ds/zero2.json\n" + OFF, "deepspeed: ds/zero3.json\n" + OFF.replace("false", "true")]
+)
+def test_recomputation_that_differs_elsewhere_is_not_blamed_on_the_form(tmp_path: Path, config: str) -> None:
+    page = told(written(tmp_path, raised(COUNT, config)))
+    assert "fix Make both passes of the checkpointed function alike" in page
+    assert "reentrant" not in page
+
+
+def test_a_killed_process_is_answered_with_each_setting_that_costs_host_memory(tmp_path: Path) -> None:
+    config = "dataset_num_proc: 64\ndataloader_num_workers: 16\n"
+    page = told(written(tmp_path, died(9, "SIGKILL", config)))
+    assert "train on less data or stream it, and run fewer loader workers (now dataloader_num_workers = 16" in page
+    assert "lower dataset_num_proc: each process that prepares data holds a copy of its own (now" in page
+
+
+def test_one_process_that_prepares_data_is_not_blamed_for_the_kill(tmp_path: Path) -> None:
+    assert "dataset_num_proc" not in told(written(tmp_path, died(9, "SIGKILL", "dataset_num_proc: 1\n")))
+
+
+def test_a_bus_error_under_deepspeed_may_come_of_its_version(tmp_path: Path) -> None:
+    page = told(written(tmp_path, died(7, "SIGBUS", "deepspeed: deepspeed_configs/zero2.json\n")))
+    assert "docker run --shm-size=16g" in page
+    assert "pip install -U deepspeed" in page
+
+
+def test_a_bus_error_without_deepspeed_is_not_blamed_on_it(tmp_path: Path) -> None:
+    page = told(written(tmp_path, died(7, "SIGBUS")))
+    assert "docker run --shm-size=16g" in page
+    assert "pip install" not in page
+
+
+def test_an_aborted_communicator_is_asked_for_its_first_warning(tmp_path: Path) -> None:
+    page = told(written(tmp_path, raised("RuntimeError: NCCL communicator was aborted on rank 3.\n")))
+    assert "export NCCL_DEBUG=INFO" in page
+
+
+def test_a_lost_gloo_peer_is_not_asked_for_lines_of_nccl(tmp_path: Path) -> None:
+    line = "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:5012\n"
+    page = told(written(tmp_path, raised(line)))
+    assert "cause peer_gone" in page
+    assert "NCCL" not in page
+
+
+def test_a_flattened_weight_is_one_of_the_first_fsdp(tmp_path: Path) -> None:
+    page = told(written(tmp_path, raised("RuntimeError: 'weight' must be 2-D\n", "fsdp_config:\n  fsdp_version: 1\n")))
+    assert "fix Under FSDP set fsdp_version to 2, or do not call unwrap_model on the sharded model" in page
+    assert "(now fsdp_config.fsdp_version = 1, config.yaml:4)" in page
+
+
+def test_a_weight_of_the_second_fsdp_is_gathered(tmp_path: Path) -> None:
+    page = told(written(tmp_path, raised("RuntimeError: 'weight' must be 2-D\n", "fsdp_config:\n  fsdp_version: 2\n")))
+    assert "fix Gather it, or change what is wrapped." in page
+    assert "unwrap_model" not in page
+
+
+def test_a_failure_of_the_hubs_storage_service_is_avoided_by_a_switch(tmp_path: Path) -> None:
+    line = "RuntimeError: Data processing error: CAS service error : ReqwestMiddleware Error: Request failed\n"
+    page = told(written(tmp_path, raised(line, log="")))
+    assert "export HF_HUB_DISABLE_XET=1" in page
+
+
+def test_another_failed_download_is_not_answered_with_that_switch(tmp_path: Path) -> None:
+    line = "huggingface_hub.errors.LocalEntryNotFoundError: the file is not in the cache and the Hub gave no answer\n"
+    assert "HF_HUB_DISABLE_XET" not in told(written(tmp_path, raised(line, log="")))
+
+
+def test_a_missing_pad_token_is_answered_with_the_key_that_sets_it(tmp_path: Path) -> None:
+    line = "ValueError: Asking to pad but the tokenizer does not have a padding token. Please select one\n"
+    page = told(written(tmp_path, raised(line, log="")))
+    assert 'special_tokens: {pad_token: "<|endoftext|>"}' in page
