@@ -20,10 +20,10 @@ from forensics.case.runs import only
 from forensics.compare.baseline import against
 from forensics.config import suggestion
 from forensics.errors import UsageError
-from forensics.export._frames import pandas_of
+from forensics.export.frames import pandas_of
 from forensics.report import text
-from forensics.report._redacted import redacted
-from forensics.report.html import _notebook as notebook
+from forensics.report.html import notebook
+from forensics.report.redacted import redacted
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 from forensics.store.sql import ask

@@ -15,7 +15,7 @@ import typer
 from forensics.cli import _complete
 from forensics.config import FAIL_ON, suggestion
 from forensics.errors import UsageError
-from forensics.report._style import Style
+from forensics.report.style import Style
 
 FormatOption = Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json or markdown.")]
 ReportFormatOption = Annotated[

@@ -59,7 +59,7 @@ class Reading:
         """
         if not self.redact:
             return value
-        from forensics.report._redacted import redacted  # noqa: PLC0415 - polars is not on the path of --help
+        from forensics.report.redacted import redacted  # noqa: PLC0415 - polars is not on the path of --help
 
         return redacted(value, *runs)
 

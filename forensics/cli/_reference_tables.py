@@ -10,7 +10,7 @@ from itertools import groupby
 
 from forensics import registry
 from forensics.dialects.spec import Dialect
-from forensics.figures._kind import kinds
+from forensics.figures.kind import kinds
 from forensics.registry import Ingester
 from forensics.report.pages import catalogue
 from forensics.store.schema import TABLES, VERSION

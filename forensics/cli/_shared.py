@@ -19,7 +19,7 @@ from forensics.cli._reading import Reading
 if TYPE_CHECKING:
     from forensics.errors import ExitCode
     from forensics.model import Coverage
-    from forensics.report._style import Style
+    from forensics.report.style import Style
     from forensics.store.run import Run
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import sqrt
 from statistics import fmean, variance
 
-from forensics.compare._decide import Decision, Policy, decide
 from forensics.compare._pair import Estimate
+from forensics.compare.decide import Decision, Policy, decide
 
 #: What is believed of run-to-run noise before it is measured: its deviation, and the degrees of freedom of that.
 _PRIOR_SD, _PRIOR_DF = 0.01, 4.0

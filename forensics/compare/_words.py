@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from forensics.compare._comparable import Difference
-from forensics.compare._decide import Answer, Decision
-from forensics.compare._model import Options, SideSummary
 from forensics.compare._pair import Estimate
 from forensics.compare._series import Series
+from forensics.compare.decide import Answer, Decision
+from forensics.compare.model import Options, SideSummary
 
 _COARSE = 0.025
 _SHARE = 0.01

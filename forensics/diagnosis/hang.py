@@ -18,7 +18,7 @@ from forensics.analyses.hang.waits import last_common, wait_graph
 from forensics.case.errors.exits import exits
 from forensics.case.world import world
 from forensics.model import Evidence
-from forensics.rules.hang._decide import Decision, decision
+from forensics.rules.hang.decide import Decision, decision
 from forensics.store.run import Run
 
 _EVIDENCE = 12

@@ -1,1 +1,1 @@
-"""Points of a run written for another tool, one file per target; found by a walk, so a target is one new file."""
+"""Points of a run written for another tool; `targets/` holds one file per tool."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from forensics.report._phrases import plural
+from forensics.report.phrases import plural
 
 
 @dataclass(slots=True)

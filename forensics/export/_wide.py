@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.export._points import seconds, series_of
 from forensics.export._records import Record, moved_note, records_of, tags_of
+from forensics.export.points import seconds, series_of
 from forensics.formats.rows.axes import CONSTANTS, EPOCHS, STEPS, TIMES
 
 #: Columns that say where a record stands; `source` and `attempt` only where there are several series.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from forensics.figure import Figure
-from forensics.figures._kind import kinds
 from forensics.figures._thin import note_of, shrunk
+from forensics.figures.kind import kinds
 from forensics.model import Report
 from forensics.store.run import Run
 

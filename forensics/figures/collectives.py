@@ -11,8 +11,8 @@ from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
 from forensics.case.world import world
 from forensics.figure import Heat
 from forensics.figures._cells import by_rank, column, empty, left_out, shown_ranks
-from forensics.figures._kind import FigureKind
 from forensics.figures._when import clock
+from forensics.figures.kind import FigureKind
 from forensics.model import Report
 from forensics.store.run import Run
 

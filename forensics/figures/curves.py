@@ -12,9 +12,9 @@ from forensics.analyses.pace.names import pace_name
 from forensics.case.joined.stores import counted
 from forensics.case.steps import SERIES, at
 from forensics.figure import Chart, Curve, Mark
-from forensics.figures._kind import FigureKind
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
+from forensics.figures.kind import FigureKind
 from forensics.model import Report, Severity
 from forensics.store.run import Run
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from forensics.compare._model import Section
-from forensics.compare._sections import diff
+from forensics.compare.diff import diff
+from forensics.compare.model import Section
 from forensics.figure import Rows
-from forensics.figures._kind import FigureKind
+from forensics.figures.kind import FigureKind
 from forensics.model import Number, Report, Severity
 from forensics.store.run import Run
 

@@ -8,8 +8,8 @@ import polars as pl
 
 from forensics.analyses.traces.gpu import gpu_rows
 from forensics.figure import Bar, Bars
-from forensics.figures._kind import FigureKind
 from forensics.figures._window import REST, window, window_note
+from forensics.figures.kind import FigureKind
 from forensics.model import Report
 from forensics.store.run import Run
 

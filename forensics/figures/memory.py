@@ -7,9 +7,9 @@ from itertools import groupby
 
 from forensics.analyses.memory.series import Series, series_of
 from forensics.figure import Chart, Curve, Mark
-from forensics.figures._kind import FigureKind
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
+from forensics.figures.kind import FigureKind
 from forensics.model import Report
 from forensics.store.run import Run
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from forensics.analyses.snapshots.per_device import Leak, Share, Snapshot, site_of
 from forensics.figure import Block, Flame
-from forensics.figures._kind import FigureKind
 from forensics.figures._snapshots import chosen, name_of, rules_of, unit_of
+from forensics.figures.kind import FigureKind
 from forensics.model import Report
 from forensics.store.run import Run
 

@@ -9,9 +9,9 @@ import numpy as np
 from forensics.analyses.snapshots.per_device import Snapshot
 from forensics.analyses.snapshots.timeline import Timeline, timeline_of
 from forensics.figure import Chart, Mark
-from forensics.figures._kind import FigureKind
 from forensics.figures._snapshots import chosen, name_of, rules_of, unit_of
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
+from forensics.figures.kind import FigureKind
 from forensics.model import Report
 from forensics.store.run import Run
 

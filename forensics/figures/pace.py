@@ -10,9 +10,9 @@ from forensics.analyses.pace.clocks import Clock, best_clocks
 from forensics.analyses.pace.levels import Bounds, blocks, levels
 from forensics.analyses.pace.steady import steady
 from forensics.figure import Chart, Level
-from forensics.figures._kind import FigureKind
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
+from forensics.figures.kind import FigureKind
 from forensics.model import Report
 from forensics.store.run import Run
 

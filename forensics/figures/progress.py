@@ -10,8 +10,8 @@ from forensics.analyses.hang.last_seen import Seen, last_seen
 from forensics.case.steps import at
 from forensics.figure import Heat
 from forensics.figures._cells import Cells, by_rank, column, empty, left_out, shown_ranks
-from forensics.figures._kind import FigureKind
 from forensics.figures._when import clock
+from forensics.figures.kind import FigureKind
 from forensics.model import Report
 from forensics.store.run import Run
 

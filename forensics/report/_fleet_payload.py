@@ -7,7 +7,7 @@ from typing import Any
 
 from forensics.model import Report
 from forensics.report import _many
-from forensics.report._phrases import utc
+from forensics.report.phrases import utc
 
 Payload = dict[str, Any]
 

@@ -9,11 +9,11 @@ from typing import Generic, Protocol, TypeVar
 
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, Evidence, Issue
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report._losses import told, words
-from forensics.report._payload import Payload, read_payload, tool
-from forensics.report._style import LABEL_CHARS, PLAIN, Style
 from forensics.report.json_v1 import encoded
+from forensics.report.payload import Payload, read_payload, tool
+from forensics.report.style import LABEL_CHARS, PLAIN, Style
 
 
 class Accounted(Protocol):

@@ -7,9 +7,9 @@ from itertools import chain
 
 from forensics.io.safe_text import for_github, for_github_property, for_markdown, printable
 from forensics.model import Coverage, FileCoverage, Report
-from forensics.report._phrases import plural
-from forensics.report._style import PLAIN, Style
 from forensics.report._xml import xml_attribute
+from forensics.report.phrases import plural
+from forensics.report.style import PLAIN, Style
 
 _LABEL = "lost"
 _MOST_LINES = 3

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from forensics.model import Outcome, Report
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 
 #: The fingerprint of a run in which nothing was found.
 NOTHING = "-"

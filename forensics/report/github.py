@@ -12,7 +12,7 @@ from itertools import islice, zip_longest
 from forensics.io.safe_text import for_github, for_github_property
 from forensics.model import Evidence, Finding, Outcome, Report, Severity
 from forensics.registry import renderer
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report._losses import told, words
 from forensics.report.pages.diff_github import MOST, joined
 

@@ -12,7 +12,7 @@ from forensics.io.tolerant_json import dumps
 from forensics.model import Report
 from forensics.registry import renderer
 from forensics.report._fleet_payload import fleet_payload
-from forensics.report._payload import document
+from forensics.report.payload import document
 
 
 def encoded(payload: Mapping[str, object]) -> str:

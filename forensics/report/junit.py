@@ -7,7 +7,7 @@ from html import escape
 
 from forensics.model import Finding, Outcome, Report, Severity
 from forensics.registry import renderer
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report._losses import told, words
 from forensics.report._xml import xml_line, xml_lines
 

@@ -8,7 +8,7 @@ from forensics.io.safe_text import for_markdown, markdown_block
 from forensics.model import Finding, Report
 from forensics.registry import renderer
 from forensics.report import _many
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report._losses import of_runs, told, words
 
 _EVIDENCE_SHOWN = 5

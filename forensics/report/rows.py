@@ -19,9 +19,9 @@ import polars as pl
 from forensics.io.safe_text import csv_cell, printable
 from forensics.io.tolerant_json import dumps
 from forensics.model import Coverage, Issue
-from forensics.report._payload import read_payload, tool
-from forensics.report._style import LABEL_CHARS, PLAIN, Style
 from forensics.report.json_v1 import encoded
+from forensics.report.payload import read_payload, tool
+from forensics.report.style import LABEL_CHARS, PLAIN, Style
 
 _GAP = "  "
 _LEAST_CHARS = 16

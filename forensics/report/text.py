@@ -11,8 +11,8 @@ from forensics.io.safe_text import printable
 from forensics.model import Evidence, Finding, Outcome, Report
 from forensics.registry import renderer
 from forensics.report import _losses, _many
-from forensics.report import _phrases as say
-from forensics.report._style import LABEL_CHARS, PLAIN, Paint, Style
+from forensics.report import phrases as say
+from forensics.report.style import LABEL_CHARS, PLAIN, Paint, Style
 
 _WORDS: dict[Outcome, tuple[str, Paint]] = {
     Outcome.FAILED: ("FAILED", "red"),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from forensics import export
-from forensics.export import _target
+from forensics.export import target as targets
+from forensics.export import targets as folder
 
 from .conftest import Call
 
@@ -179,13 +179,13 @@ def test_hostile_names_and_places_stay_out_of_the_terminal_and_of_the_tree(call:
 def test_a_new_file_is_a_new_target(call: Call, nan_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "tally.py").write_text(
-        "from forensics.export._target import Export, File, Target\n"
+        "from forensics.export.target import Export, File, Target\n"
         "def write(s): return Export((File('', str(s.points.height).encode()),))\n"
         "TARGET = Target('tally', write)\n",
         encoding="utf-8",
     )
-    monkeypatch.setattr(export, "__path__", [*export.__path__, str(tmp_path / "plugins")])
-    assert "tally" in _target.names()
+    monkeypatch.setattr(folder, "__path__", [*folder.__path__, str(tmp_path / "plugins")])
+    assert "tally" in targets.names()
     assert call("export", nan_run, "--to", "tally", "-o", tmp_path / "n").code == 0
     assert (tmp_path / "n").read_text(encoding="utf-8") == "160"
 

@@ -13,8 +13,8 @@ import pytest
 
 from forensics import pipeline
 from forensics.registry import renderer_named
-from forensics.report._redacted import redacted
-from forensics.report._style import Style
+from forensics.report.redacted import redacted
+from forensics.report.style import Style
 from forensics.store._masking import OURS, texts_of, without_secrets
 from forensics.store.schema import TABLES, conform
 from tests.made_secrets import Planted, planted

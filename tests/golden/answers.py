@@ -15,9 +15,9 @@ from typing import Any
 from forensics import pipeline
 from forensics.analyses.coverage import coverage_of
 from forensics.analyses.nan.origin import origin
-from forensics.compare._model import Options
-from forensics.compare._sections import diff
 from forensics.compare.baseline import against
+from forensics.compare.diff import diff
+from forensics.compare.model import Options
 from forensics.diagnosis.hang import picture
 from forensics.diagnosis.memory import memory_of
 from forensics.model import Coverage, Finding, Report

@@ -52,11 +52,16 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def is_module(package: str, name: str) -> bool:
+    place = PACKAGE.parent.joinpath(*package.split("."), name)
+    return place.is_dir() or place.with_suffix(".py").is_file()
+
+
 def imports(path: Path) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("forensics"):
-            found |= {f"{node.module}.{a.name}" if node.module == "forensics" else node.module for a in node.names}
+            found |= {f"{node.module}.{a.name}" if is_module(node.module, a.name) else node.module for a in node.names}
         elif isinstance(node, ast.Import):
             found |= {a.name for a in node.names if a.name.startswith("forensics.")}
     return found
@@ -70,6 +75,31 @@ def test_a_module_imports_only_from_its_own_layer_or_below(path: Path) -> None:
         return
     upward = {name for name in imports(path) if (there := level(name)) is not None and there < own}
     assert not upward, f"{module_name(path)} imports upwards: {sorted(upward)}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_what_begins_with_an_underscore_is_imported_by_its_own_package_only(path: Path) -> None:
+    own = module_name(path) + "."
+    foreign = {name for name in imports(path) if (room := private_to(name)) is not None and not own.startswith(room)}
+    assert not foreign, f"{module_name(path)} imports what is private elsewhere: {sorted(foreign)}"
+
+
+def private_to(module: str) -> str | None:
+    """The package, with a dot behind it, that a private module belongs to; None for a public one."""
+    room, underscore, _ = module.partition("._")
+    return f"{room}." if underscore else None
+
+
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [
+        ("forensics.rules.hang._clue", "forensics.rules.hang."),
+        ("forensics.report.html._sections.proof", "forensics.report.html."),
+        ("forensics.report.phrases", None),
+    ],
+)
+def test_a_private_module_belongs_to_the_package_above_it(module: str, package: str | None) -> None:
+    assert private_to(module) == package
 
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)

@@ -51,7 +51,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "hang": ("rules/hang/_*.py", "analyses/hang/*.py", "case/errors/*.py"),
     "pace": ("rules/slowdown/_pace.py", "rules/slowdown/level_shift.py", "analyses/pace/*.py"),
     "diff": (
-        "compare/_decide.py", "compare/_spread.py", "compare/_interval.py", "compare/_pair.py", "compare/_runs.py",
+        "compare/decide.py", "compare/_spread.py", "compare/_interval.py", "compare/_pair.py", "compare/_runs.py",
         "compare/_series.py", "compare/_comparable.py", "compare/sections/throughput.py",
     ),
     "evals": (

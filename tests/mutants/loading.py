@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 _PACKAGE = ROOT / "forensics"
 #: Modules that import every module of a folder by a walk: a change there changes what they found.
 _WALKS = {
-    "forensics.rules.hang._decide": "forensics.rules.hang.",
-    "forensics.compare._sections": "forensics.compare.sections.",
+    "forensics.rules.hang.decide": "forensics.rules.hang.",
+    "forensics.compare.diff": "forensics.compare.sections.",
 }
 
 

@@ -122,7 +122,7 @@ def test_a_default_of_a_rules_thresholds_changes_for_the_rule(program: Program) 
 
 
 def test_modules_that_walk_a_folder_depend_on_what_lies_in_it() -> None:
-    assert "forensics.rules.hang._decide" in dependents("forensics.rules.hang.log_silence")
+    assert "forensics.rules.hang.decide" in dependents("forensics.rules.hang.log_silence")
     assert "forensics.model" not in dependents("forensics.case.nonfinite")
 
 
@@ -139,7 +139,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "module", ["forensics.diagnosis.verdict", "forensics.stats.changes", "forensics.rules.hang._decide"]
+    "module", ["forensics.diagnosis.verdict", "forensics.stats.changes", "forensics.rules.hang.decide"]
 )
 def test_a_program_loaded_anew_from_its_own_text_answers_as_before(
     module: str, kept: dict[str, Any], program: Program

@@ -18,9 +18,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from forensics.compare._decide import Answer, Policy
-from forensics.compare._model import Options, Section
-from forensics.compare._sections import diff
+from forensics.compare.decide import Answer, Policy
+from forensics.compare.diff import diff
+from forensics.compare.model import Options, Section
 from forensics.store.run import Run, run_of
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forensics.dialects.names import canonical
-from forensics.export import _target
-from forensics.export._points import select
+from forensics.export import target as targets
+from forensics.export.points import select
 from forensics.pipeline import ingest_run
 from forensics.store.run import Run, run_of
 
@@ -58,7 +58,7 @@ def told(run: Run) -> list[tuple[Any, ...]]:
 def test_points_come_back_from_a_viewers_files(to: str, names: list[str], rows: list[tuple[int, float]]) -> None:
     run = made([name for name in names if name != "epoch"] or ["loss"], rows)
     with tempfile.TemporaryDirectory() as folder:
-        for file in _target.load(to).write(select(run)).files:
+        for file in targets.load(to).write(select(run)).files:
             path = Path(folder) / file.path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(file.data)

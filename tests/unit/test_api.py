@@ -14,8 +14,8 @@ import pytest
 
 import forensics
 from forensics.errors import UsageError
-from forensics.export._frames import pandas_of
-from forensics.report.html import _notebook as notebook
+from forensics.export.frames import pandas_of
+from forensics.report.html import notebook
 from forensics.report.html._css import scoped
 
 from .report.test_html_page import PAYLOADS, parsed

@@ -20,8 +20,8 @@ from forensics.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from forensics.compare._decide import Answer as Verdict
-    from forensics.compare._model import Diff, Options
+    from forensics.compare.decide import Answer as Verdict
+    from forensics.compare.model import Diff, Options
     from forensics.report.pages.diff import Page
     from forensics.store.run import Run
 
@@ -66,7 +66,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     shared: Shared,
 ) -> Answer:
     """Compare the throughput of a candidate run with that of one or more baselines."""
-    from forensics.compare._sections import diff, kinds  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.compare.diff import diff, kinds  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.report.pages import diff as page  # noqa: PLC0415 - same
 
     opt.one_of("--inconclusive", inconclusive, tuple(_WHEN_OPEN))
@@ -88,8 +88,8 @@ def _sides(runs: list[Path], bases: list[Path]) -> tuple[list[Path], Path]:
 
 
 def _options(metric: str | None, max_slowdown: str, run_noise: str | None, *, anyway: bool) -> Options:
-    from forensics.compare._decide import Policy  # noqa: PLC0415 - not on the path of --help
-    from forensics.compare._model import Options  # noqa: PLC0415 - same
+    from forensics.compare.decide import Policy  # noqa: PLC0415 - not on the path of --help
+    from forensics.compare.model import Options  # noqa: PLC0415 - same
 
     allowed = _share("--max-slowdown", max_slowdown)
     policy = Policy(max_slowdown=allowed)

@@ -32,8 +32,8 @@ def command(
     every: Sections = {"versions": _versions(), **sections, "configuration": settings, "cache": _cache()}
     code = ExitCode.USAGE if broken or wrong else ExitCode.OK
     if output.format == "json":
-        from forensics.report._payload import tool  # noqa: PLC0415 - not needed for text
         from forensics.report.json_v1 import encoded  # noqa: PLC0415 - same
+        from forensics.report.payload import tool  # noqa: PLC0415 - not needed for text
 
         return Answer(encoded({"schema": "forensics.doctor/1", "tool": tool(), **every}) + "\n", code, out, force)
     return Answer(lines(_table(every)), code, out, force)

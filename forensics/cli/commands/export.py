@@ -19,7 +19,7 @@ from forensics.cli._reading import Reading
 from forensics.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
-    from forensics.export._target import Export, Target
+    from forensics.export.target import Export, Target
     from forensics.store.run import Run
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, or one file.")]
@@ -51,15 +51,16 @@ def command(  # noqa: PLR0913 - each is an option of the command line
 ) -> Answer:
     """Write the points of a run to a place outside of it; exit 3 when the run has none."""
     from forensics.analyses.coverage import coverage_of  # noqa: PLC0415 - same
-    from forensics.export import _publish, _target  # noqa: PLC0415 - polars is not on the path of --help
-    from forensics.export._points import select  # noqa: PLC0415 - same
+    from forensics.export import publish  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.export import target as targets  # noqa: PLC0415 - same
+    from forensics.export.points import select  # noqa: PLC0415 - same
     from forensics.io.safe_text import printable  # noqa: PLC0415 - same
 
-    target = _loaded(opt.one_of("--to", to, _target.names()))
+    target = _loaded(opt.one_of("--to", to, targets.names()))
     if wide and not target.wide:
         message = f"--wide: {to} has one form only"
         raise UsageError(message, help="forensics export --help")
-    _publish.check_place(run, place, folder=target.folder)
+    publish.check_place(run, place, folder=target.folder)
     read = Reading(store, quiet=quiet).run(run)
     selection = select(read, metrics or (), wide=wide)
     if selection.points.is_empty():
@@ -68,7 +69,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
         written = target.write(selection)
     except ImportError as error:
         raise _missing(to, error) from error
-    _publish.publish(written, target, selection, place, force=force)
+    publish.publish(written, target, selection, place, force=force)
     coverage = coverage_of(read)
     notes = (*written.notes, *losses(coverage))
     code = Gate(exit_zero=exit_zero, strict=strict).code(ExitCode.OK, [coverage])
@@ -77,7 +78,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
 
 def _told(target: Target, written: Export, points: int, place: Path) -> str:
     from forensics.io.safe_text import printable  # noqa: PLC0415 - not on the path of --help
-    from forensics.report._phrases import plural  # noqa: PLC0415 - same
+    from forensics.report.phrases import plural  # noqa: PLC0415 - same
 
     opening = (o.replace("PLACE", shlex.quote(str(place))).replace("FILE", repr(str(place))) for o in target.opening)
     head = f"{target.name}: {plural(points, 'point')} in {plural(len(written.files), 'file')}: {place}"
@@ -85,10 +86,10 @@ def _told(target: Target, written: Export, points: int, place: Path) -> str:
 
 
 def _loaded(name: str) -> Target:
-    from forensics.export import _target  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.export import target as targets  # noqa: PLC0415 - polars is not on the path of --help
 
     try:
-        return _target.load(name)
+        return targets.load(name)
     except ImportError as error:
         raise _missing(name, error) from error
 

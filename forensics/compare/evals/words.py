@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from forensics.analyses.evals.results import Row, members_of
 from forensics.analyses.evals.settings import Unlike
-from forensics.compare._decide import Answer
+from forensics.compare.decide import Answer
 from forensics.compare.evals._logged import LOGGED
 from forensics.compare.evals.comparison import Pair, identical
 

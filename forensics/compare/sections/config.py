@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from forensics.compare._model import Options, Section
-from forensics.compare._sections import SectionKind
 from forensics.compare.config.audit import Audit, Difference, audit_all
+from forensics.compare.diff import SectionKind
+from forensics.compare.model import Options, Section
 from forensics.model import Evidence, Number
 from forensics.store.run import Run
 

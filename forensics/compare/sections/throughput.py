@@ -12,14 +12,14 @@ from forensics.analyses.pace.change import Change, change_of
 from forensics.analyses.pace.pauses import share_of_time
 from forensics.analyses.pace.steady import Steady, steady
 from forensics.compare._comparable import Difference, differences
-from forensics.compare._decide import Answer, Decision
 from forensics.compare._interval import estimate_over_intervals
-from forensics.compare._model import Options, Section, SideSummary
 from forensics.compare._pair import Estimate
 from forensics.compare._runs import decide_all
-from forensics.compare._sections import SectionKind
 from forensics.compare._series import FEWEST, Series, matched
 from forensics.compare._words import facts_of, headline_of, is_rate, notes_of
+from forensics.compare.decide import Answer, Decision
+from forensics.compare.diff import SectionKind
+from forensics.compare.model import Options, Section, SideSummary
 from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.store.run import Run
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from forensics.model import Report
 from forensics.report import _many
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report.html._elements import Markup, join, tag
 
 #: Runs that are shown whole on a page of several; of the others there is the verdict and what proves it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forensics.model import Evidence
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report.html._elements import Markup, join, tag
 
 #: Places of a finding that are shown.

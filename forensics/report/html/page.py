@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from forensics.model import Report
 from forensics.registry import renderer
 from forensics.report import _many
-from forensics.report._payload import tool
 from forensics.report.html._css import CSS
 from forensics.report.html._elements import Markup, join, script, style_sheet, tag
 from forensics.report.html._fleet import overview, with_room
 from forensics.report.html._section import Shown, sections
+from forensics.report.payload import tool
 
 
 def render_many(reports: Sequence[Report], *, live: bool = False) -> Iterator[str]:

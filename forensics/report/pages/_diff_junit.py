@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from forensics.compare._decide import Answer
-from forensics.compare._model import Diff, Section
+from forensics.compare.decide import Answer
+from forensics.compare.model import Diff, Section
 from forensics.report._xml import xml_line, xml_lines
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.compare._model import Diff, Section
+from forensics.compare.model import Diff, Section
 from forensics.io.safe_text import for_markdown
 
 

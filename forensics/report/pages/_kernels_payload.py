@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from forensics.report._payload import Payload
+from forensics.report.payload import Payload
 
 if TYPE_CHECKING:
     from forensics.compare.kernel_profile import Kernel, KernelProfile, RankProfile, Step

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from forensics.report._payload import Payload
-from forensics.report._phrases import utc
+from forensics.report.payload import Payload
+from forensics.report.phrases import utc
 
 if TYPE_CHECKING:
     from forensics.analyses.memory.oom_messages import OomMessage

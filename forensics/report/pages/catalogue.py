@@ -12,9 +12,9 @@ from typing import Any
 from forensics.dialects.spec import Dialect
 from forensics.knowledge.ranges import Range, ranges
 from forensics.registry import Ingester, Registry, Rule
-from forensics.report._payload import Payload, tool
-from forensics.report._style import PLAIN, Style
 from forensics.report.json_v1 import encoded
+from forensics.report.payload import Payload, tool
+from forensics.report.style import PLAIN, Style
 
 FORMATS = ("text", "json", "markdown")
 #: Two screens of a terminal.

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 
-from forensics.compare._model import Diff, Section
+from forensics.compare.model import Diff, Section
 from forensics.io.safe_text import printable
 from forensics.model import Coverage, Issue
 from forensics.report._layout import Layout
-from forensics.report._payload import Payload, evidence_payload
-from forensics.report._style import LABEL_CHARS, Paint, Style
 from forensics.report.pages._diff_junit import junit
 from forensics.report.pages._diff_markdown import markdown
 from forensics.report.pages.diff_github import github
+from forensics.report.payload import Payload, evidence_payload
+from forensics.report.style import LABEL_CHARS, Paint, Style
 
 _PAINTS: dict[str, Paint] = {
     "regression": "red",

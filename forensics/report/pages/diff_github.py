@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.compare._decide import Answer
-from forensics.compare._model import Diff, Section
+from forensics.compare.decide import Answer
+from forensics.compare.model import Diff, Section
 from forensics.io.safe_text import for_github, for_github_property
 
 MOST = 10

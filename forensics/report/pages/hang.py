@@ -11,8 +11,8 @@ from forensics.case.rank_spans import ranks_do, ranks_text, spans
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, Issue, Shape, Verdict
 from forensics.report._layout import Layout, markdown_facts, proof
-from forensics.report._payload import Payload, evidence_payload
-from forensics.report._style import LABEL_CHARS, Paint, Style
+from forensics.report.payload import Payload, evidence_payload
+from forensics.report.style import LABEL_CHARS, Paint, Style
 
 if TYPE_CHECKING:
     from forensics.diagnosis.hang import Hang, RankState

@@ -10,11 +10,11 @@ import polars as pl
 from forensics.analyses.coverage import coverage_of
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, FileStatus, Issue
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report._losses import field, words
-from forensics.report._payload import read_payload, tool
-from forensics.report._style import LABEL_CHARS, PLAIN, Style
 from forensics.report.json_v1 import encoded
+from forensics.report.payload import read_payload, tool
+from forensics.report.style import LABEL_CHARS, PLAIN, Style
 from forensics.store.gather import issues_of
 from forensics.store.run import Run
 from forensics.store.schema import TABLES

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, Issue
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report._layout import Layout, whole
-from forensics.report._payload import Payload
-from forensics.report._style import Style
 from forensics.report.pages import _kernels_tables as tables
 from forensics.report.pages._kernels_payload import diff_payload, profile_payload
 from forensics.report.pages._kernels_tables import Table
+from forensics.report.payload import Payload
+from forensics.report.style import Style
 
 if TYPE_CHECKING:
     from forensics.compare.kernel_profile import KernelProfile, RankProfile

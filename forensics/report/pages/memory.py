@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, Issue
 from forensics.report._layout import Layout
-from forensics.report._payload import Payload
-from forensics.report._style import Paint, Style
 from forensics.report.pages import _memory_rows as rows
 from forensics.report.pages._memory_payload import body
+from forensics.report.payload import Payload
+from forensics.report.style import Paint, Style
 
 if TYPE_CHECKING:
     from forensics.diagnosis.memory import Memory

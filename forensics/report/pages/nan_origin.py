@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from forensics.io.safe_text import for_markdown, markdown_block, printable
 from forensics.model import Coverage, Issue, Shape, Verdict
 from forensics.report._layout import Layout, markdown_facts, proof, whole
-from forensics.report._payload import Payload, evidence_payload
-from forensics.report._style import Paint, Style
+from forensics.report.payload import Payload, evidence_payload
+from forensics.report.style import Paint, Style
 
 if TYPE_CHECKING:
     from forensics.analyses.nan.origin import NanOrigin

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from forensics.io.safe_text import printable
 from forensics.model import Coverage, Issue, Verdict
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report._layout import Layout, markdown_facts, whole
-from forensics.report._payload import Payload
-from forensics.report._style import Paint, Style
+from forensics.report.payload import Payload
+from forensics.report.style import Paint, Style
 
 _WORDS: dict[str, tuple[str, Paint]] = {
     "as_is": ("START AGAIN", "green"),

@@ -39,7 +39,7 @@ from forensics.case.errors.exits import NONZERO
 from forensics.case.last_steps import last_step
 from forensics.case.rank_spans import ranks_text
 from forensics.knowledge.causes import causes
-from forensics.rules.hang._decide import Decision, decision
+from forensics.rules.hang.decide import Decision, decision
 from forensics.rules.kit import Evidence, Findings, Onset, Run, rule
 
 _EVIDENCE = 6

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from forensics import pipeline
-from forensics.compare._decide import Answer
-from forensics.compare._model import Section
-from forensics.compare._sections import diff
 from forensics.compare.baseline import against
+from forensics.compare.decide import Answer
+from forensics.compare.diff import diff
 from forensics.compare.evals._tests import by_counts, by_errors, holm, mcnemar, paired, two_sided
 from forensics.compare.evals.comparison import compare_evals
+from forensics.compare.model import Section
 from forensics.model import Shape
 
 ROOT = Path(__file__).parents[3]

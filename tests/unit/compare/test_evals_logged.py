@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forensics.compare._decide import Answer
-from forensics.compare._sections import diff
+from forensics.compare.decide import Answer
+from forensics.compare.diff import diff
 from forensics.compare.evals import _tests as tests_of
 from forensics.compare.evals._logged import by_steps
 from forensics.compare.evals._spread import against_spread

@@ -12,8 +12,8 @@ from forensics.diagnosis.verdict import decide
 from forensics.model import Causal, Confidence, Coverage, Evidence, Finding, Onset, Outcome, Report, Severity, Shape
 from forensics.pipeline import triage
 from forensics.report import github, json_v1, junit, markdown, text
-from forensics.report._payload import verdict_payload
 from forensics.report.html import page
+from forensics.report.payload import verdict_payload
 from forensics.store.run import Run, run_of
 
 SLOW = Finding(

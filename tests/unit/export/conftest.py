@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from forensics.dialects.names import canonical
-from forensics.export import _target
-from forensics.export._points import select
-from forensics.export._target import Export
+from forensics.export import target as targets
+from forensics.export.points import select
+from forensics.export.target import Export
 from forensics.pipeline import ingest_run
 from forensics.store.run import Run, run_of
 
@@ -43,7 +43,7 @@ def made(rows: Sequence[Row], **tables: pl.DataFrame) -> Run:
 
 
 def exported(run: Run, to: str, *globs: str, wide: bool = False) -> Export:
-    return _target.load(to).write(select(run, globs, wide=wide))
+    return targets.load(to).write(select(run, globs, wide=wide))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import polars as pl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forensics.export._points import seconds, series_of
+from forensics.export.points import seconds, series_of
 from forensics.store.schema import conform
 
 SOURCES = st.text(min_size=1, max_size=60) | st.lists(

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from forensics.export import _target
-from forensics.export._points import select
-from forensics.export.pandas import TARGET as PANDAS
+from forensics.export import target as targets
+from forensics.export.points import select
+from forensics.export.targets.pandas import TARGET as PANDAS
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 
@@ -33,8 +33,8 @@ def run_of_values() -> list[dict[str, object]]:
 
 
 def test_the_walk_finds_a_target_per_file() -> None:
-    assert _target.names() == ("csv", "jsonl", "pandas", "parquet", "tensorboard", "wandb")
-    assert all(_target.load(name).name == name for name in _target.names())
+    assert targets.names() == ("csv", "jsonl", "pandas", "parquet", "tensorboard", "wandb")
+    assert all(targets.load(name).name == name for name in targets.names())
 
 
 def test_parquet_is_the_table_as_it_is() -> None:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from forensics.model import Report
 from forensics.report import github, json_v1, junit, markdown, text
-from forensics.report._phrases import is_command
-from forensics.report.html import _notebook as notebook
+from forensics.report.html import notebook
 from forensics.report.html.page import render_many
+from forensics.report.phrases import is_command
 
 from .test_github_and_junit import COMMAND, COMMANDS, report_of
 from .test_html_page import PAYLOADS, filled, long, parsed

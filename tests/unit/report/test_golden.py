@@ -8,8 +8,8 @@ from pathlib import Path
 
 from forensics.model import Report
 from forensics.report import json_v1, markdown, text
-from forensics.report._payload import tool
-from forensics.report._style import Style
+from forensics.report.payload import tool
+from forensics.report.style import Style
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

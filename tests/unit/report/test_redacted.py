@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from forensics.case.identities import identities_of
-from forensics.report._redacted import redacted
+from forensics.report.redacted import redacted
 from forensics.store.run import Run, run_of
 
 TOKEN = "hf_a1B2a1B2a1B2a1B2a1B2"

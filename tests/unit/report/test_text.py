@@ -13,7 +13,7 @@ from forensics.action import Action, Setting
 from forensics.model import Confidence as Sure
 from forensics.model import Evidence, Finding, Locator, Outcome, Report, Severity, Shape, Verdict
 from forensics.report import _many, text
-from forensics.report._style import Style
+from forensics.report.style import Style
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 WORDS = st.text(max_size=300)

@@ -18,8 +18,8 @@ from forensics.diagnosis.hang import picture
 from forensics.diagnosis.verdict import decide
 from forensics.model import Confidence, Coverage
 from forensics.report.pages import hang as pages
-from forensics.rules.hang._decide import decision
 from forensics.rules.hang.culprit import culprit
+from forensics.rules.hang.decide import decision
 from forensics.store.run import Run, run_of
 
 HOSTILE = "\x1b]0;x\x07 \u202e##[error]"

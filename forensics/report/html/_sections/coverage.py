@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report.html._elements import Markup, join, tag
 from forensics.report.html._figures import data_table
 from forensics.report.html._section import Section, Shown

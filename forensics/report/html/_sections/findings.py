@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forensics.model import Finding, Report
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report.html._drawing import drawing_of
 from forensics.report.html._elements import Markup, join, tag
 from forensics.report.html._section import Section, Shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report.html._elements import Markup, join, tag
 from forensics.report.html._section import Section, Shown
 from forensics.report.html._words import MOST_EVIDENCE, evidence_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forensics.model import Report
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report._losses import words
 from forensics.report.html._elements import Markup, join, tag
 from forensics.report.html._section import Section, Shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from forensics.export._target import Export, File, Selection, Target
+from forensics.export.target import Export, File, Selection, Target
 
 
 def write(selection: Selection) -> Export:

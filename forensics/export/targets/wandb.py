@@ -16,12 +16,12 @@ from importlib import import_module
 from typing import Any
 
 from forensics.errors import InputError
-from forensics.export._points import Series, numbered, seconds, series_of, tagged, title, unstepped_note
 from forensics.export._records import Record, moved_note, records_of
-from forensics.export._target import Export, File, Selection, Target
+from forensics.export.points import Series, numbered, seconds, series_of, tagged, title, unstepped_note
+from forensics.export.target import Export, File, Selection, Target
 from forensics.io.records.leveldb_frame import frame
 from forensics.io.tolerant_json import loads
-from forensics.report._phrases import plural
+from forensics.report.phrases import plural
 
 _HEADER = b":W&B\xe1\xbe\x00"
 _PROJECT = "forensics-export"

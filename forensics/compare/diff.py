@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from forensics.compare._model import Diff, Options, Section
+from forensics.compare.model import Diff, Options, Section
 from forensics.store.run import Run
 
 _PACKAGE = "forensics.compare.sections"

@@ -1,6 +1,6 @@
 """What a target is, what it is given, what it gives back, and the walk that finds the targets there are.
 
-A target is a module of this folder whose name does not begin with `_`, with one value `TARGET`. It turns points into
+A target is a module of `targets/` whose name does not begin with `_`, with one value `TARGET`. It turns points into
 bytes; it opens no file and knows no terminal. Only the module that is named is imported.
 """
 
@@ -15,7 +15,7 @@ from typing import cast
 
 import polars as pl
 
-from forensics import export
+from forensics.export import targets
 
 _NO_EXITS: Mapping[str, int] = MappingProxyType({})
 _NO_CONFIG: Mapping[str, str] = MappingProxyType({})
@@ -68,7 +68,7 @@ class Target:
 
 def names() -> tuple[str, ...]:
     """Names of the targets, sorted."""
-    return tuple(sorted(m.name for m in pkgutil.iter_modules(export.__path__) if not m.name.startswith("_")))
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(targets.__path__) if not m.name.startswith("_")))
 
 
 def load(name: str) -> Target:
@@ -77,4 +77,4 @@ def load(name: str) -> Target:
     Raises:
         ImportError: when the target, or a package that it writes with, is not there.
     """
-    return cast("Target", import_module(f"{export.__name__}.{name}").TARGET)
+    return cast("Target", import_module(f"{targets.__name__}.{name}").TARGET)

@@ -9,7 +9,7 @@ from typing import Any
 
 from forensics.action import Action
 from forensics.model import Coverage, Evidence, FileCoverage, Finding, Issue, Onset, Report, Verdict
-from forensics.report._phrases import utc
+from forensics.report.phrases import utc
 
 REPORT_SCHEMA = "forensics.report/1"
 Payload = dict[str, Any]

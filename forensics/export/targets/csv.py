@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from forensics.export._points import tagged
-from forensics.export._target import Export, File, Selection, Target
 from forensics.export._wide import AXES, Row, rows_of
+from forensics.export.points import tagged
+from forensics.export.target import Export, File, Selection, Target
 from forensics.io.safe_text import csv_cell
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from forensics.figure import Figure
 from forensics.model import Report
-from forensics.report import _phrases as say
+from forensics.report import phrases as say
 from forensics.report.html._css import scoped
 from forensics.report.html._drawing import drawing_of
 from forensics.report.html._elements import Markup, join, style_sheet, tag

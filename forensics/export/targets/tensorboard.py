@@ -14,9 +14,9 @@ from typing import Any
 
 import polars as pl
 
-from forensics.export._points import Series, numbered, seconds, series_of, tagged, unstepped_note
-from forensics.export._target import Export, File, Selection, Target
-from forensics.report._phrases import plural
+from forensics.export.points import Series, numbered, seconds, series_of, tagged, unstepped_note
+from forensics.export.target import Export, File, Selection, Target
+from forensics.report.phrases import plural
 
 _DT_DOUBLE = 2
 _FILE_VERSION = "brain.Event:2"

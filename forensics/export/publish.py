@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from forensics.errors import UsageError
-from forensics.export._target import Export, Selection, Target
+from forensics.export.target import Export, Selection, Target
 from forensics.io.atomic import write_atomic
 from forensics.io.folder import write_folder
 from forensics.io.tolerant_json import dumps

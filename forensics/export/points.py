@@ -12,9 +12,9 @@ from math import inf, nextafter
 import polars as pl
 
 from forensics.dialects.names import canonical
-from forensics.export._target import Selection
+from forensics.export.target import Selection
 from forensics.io.safe_text import printable
-from forensics.report._phrases import plural
+from forensics.report.phrases import plural
 from forensics.store.run import Run
 
 #: What makes one curve of a viewer: points of different files, attempts or ranks are never drawn as one.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.export._target import Export, File, Selection, Target
+from forensics.export.target import Export, File, Selection, Target
 from forensics.store.schema import TABLES
 
 _DTYPES: dict[type[pl.DataType], str] = {pl.String: "str", pl.Int64: "Int64", pl.Int32: "Int32", pl.Float64: "str"}

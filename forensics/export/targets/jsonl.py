@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from forensics.export._points import tagged
-from forensics.export._target import Export, File, Selection, Target
 from forensics.export._wide import rows_of
+from forensics.export.points import tagged
+from forensics.export.target import Export, File, Selection, Target
 from forensics.io.tolerant_json import dumps
 
 

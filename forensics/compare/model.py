@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from forensics.compare._decide import Answer, Policy
+from forensics.compare.decide import Answer, Policy
 from forensics.model import Evidence, Number
 
 _EMPTY: Mapping[str, Number | None] = MappingProxyType({})
