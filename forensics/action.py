@@ -1,4 +1,4 @@
-"""What to do about a verdict: values that verdicts and answers carry."""
+"""What to do about a verdict, and what to look at next: values that verdicts and answers carry."""
 
 from __future__ import annotations
 
@@ -44,3 +44,28 @@ class Restart:
     command: str | None = None
     change: str | None = None
     avoid: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check of a playbook: `done` by `evidence`, `missing` the `signals` that decide it, or `next` to be made."""
+
+    check: str
+    text: str
+    state: Literal["done", "missing", "next"]
+    evidence: str | None
+    command: str | None
+    source: str
+    signals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A signal that a run did not record; `label` follows "no", `command` is what records it where one does."""
+
+    signal: str
+    label: str
+    why_it_matters: str
+    how_to_record: str
+    command: str | None
+    source: str

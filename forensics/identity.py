@@ -90,15 +90,19 @@ class Identity:
 
 def bare(text: str) -> str:
     """Give the words of an error line without what differs between two runs of the same failure."""
-    text = text[:_MOST_READ]
-    begin = _EXCEPTION.search(text)
-    words = text[begin.start() :] if begin else _without_prefix(text)
+    words = spoken(text[:_MOST_READ])
     words = _CODE_NUMBER.sub(
         lambda found: f"{_MASKED_XID.sub('', found[1])}{found[2]}{found[3].translate(_LETTERS)}", words
     )
     for pattern, mask in _MASKS:
         words = pattern.sub(mask, words)
     return _BLANKS.sub(" ", _LIST.sub("<#>", words)).strip()[:_MOST_CHARS]
+
+
+def spoken(text: str) -> str:
+    """Give an error line from its exception on, else without the stamps, ranks and hosts before its words."""
+    begin = _EXCEPTION.search(text[:_MOST_READ])
+    return text[begin.start() :] if begin else _without_prefix(text)
 
 
 def _without_prefix(text: str) -> str:

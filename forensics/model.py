@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from forensics.identity import Identity, bare, entity_of, root_of
 
 if TYPE_CHECKING:
-    from forensics.action import Action, Restart
+    from forensics.action import Action, Check, Gap, Restart
     from forensics.checkpoint import Checkpoint
     from forensics.figure import Figure
 
@@ -244,12 +244,28 @@ def _is_lost(file: FileCoverage) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """A signal that the run recorded: the source that holds most of it, its records and the steps that they cover."""
+
+    signal: str
+    label: str
+    source: str
+    records: int
+    first: int | None = None
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
-    """Every file, the kinds of evidence that were absent, and the printed metrics of which nothing is known."""
+    """Every file, the signals that were seen and those that were not, and the metrics of which nothing is known.
+
+    `absent` are the labels of signals that such a run could have recorded.
+    """
 
     files: tuple[FileCoverage, ...] = ()
     absent: tuple[str, ...] = ()
     unrecognised: tuple[str, ...] = ()
+    signals: tuple[Recorded, ...] = ()
 
     @property
     def lost_bytes(self) -> int:
@@ -284,6 +300,8 @@ class Verdict:
     cause_confidence: Confidence | None = None
     actions: tuple[Action, ...] = ()
     restart: Restart | None = None
+    missing: tuple[Gap, ...] = ()
+    playbook: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from forensics.analyses.checkpoints import last_clean
 from forensics.analyses.coverage import coverage_of
 from forensics.case.attempts import Attempts, attempts, of_judged
 from forensics.diagnosis.actions import actions, advised
+from forensics.diagnosis.playbook import missing, playbook
 from forensics.diagnosis.restart import restart_of
 from forensics.diagnosis.verdict import decide
 from forensics.errors import ForensicsError, PlaceError, UsageError
@@ -225,9 +226,10 @@ def report_of(run: Run, config: RuleConfig | None = None, shapes: frozenset[Shap
     verdict = decide(kept, run, coverage)
     verdict = replace(verdict, checkpoint=last_clean(run, verdict.shape, verdict.onset))
     verdict = replace(verdict, actions=actions(run, verdict, kept))
+    verdict = replace(verdict, restart=restart_of(run, verdict, kept))
     return Report(
         run=run.name,
-        verdict=replace(verdict, restart=restart_of(run, verdict, kept)),
+        verdict=replace(verdict, missing=missing(run, verdict, kept), playbook=playbook(run, verdict, kept)),
         findings=advised(run, verdict, kept),
         coverage=coverage,
         issues=issues_of(run),

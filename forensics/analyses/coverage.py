@@ -10,6 +10,7 @@ import polars as pl
 from forensics.analyses.evals.curves import direction
 from forensics.analyses.memory.kinds import MEANINGS
 from forensics.analyses.pace.names import pace_name
+from forensics.analyses.recorded import asked, recorded
 from forensics.analyses.rl.series import name_table
 from forensics.case.nonfinite import role
 from forensics.case.series import keys_of
@@ -20,8 +21,11 @@ from forensics.store.run import Run
 
 
 def coverage_of(run: Run) -> Coverage:
-    """Give the account of the files, and the printed names that no table of names knows."""
-    return replace(stored_coverage(run), unrecognised=run.derived(_unrecognised))
+    """Give the account of the files, the signals that were seen or not, and names that no table of names knows."""
+    seen = recorded(run)
+    absent = tuple(one.label for one in asked(run) if one.signal not in seen)
+    names = run.derived(_unrecognised)
+    return replace(stored_coverage(run), absent=absent, unrecognised=names, signals=tuple(seen.values()))
 
 
 def _unrecognised(run: Run) -> tuple[str, ...]:

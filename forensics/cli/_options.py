@@ -31,6 +31,7 @@ ReportFormatOption = Annotated[
 OutOption = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE, not stdout.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Let -o replace a file that exists.")]
 ColorOption = Annotated[str, typer.Option("--color", metavar="WHEN", help="auto, always or never.")]
+ChecklistOption = Annotated[bool, typer.Option("--checklist", help="Show every check: done, missing or next.")]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Show every finding, file and issue.")]
 FailOnOption = Annotated[
     str | None,
@@ -70,6 +71,7 @@ class Output:
     force: bool = False
     color: str = "auto"
     verbose: bool = False
+    checklist: bool = False
 
     def checked(self, formats: Iterable[str]) -> Output:
         """Give the same, after asking that the format is one of `formats` and that `out` may be written.
@@ -90,7 +92,7 @@ class Output:
         to_terminal = self.out is None and sys.stdout.isatty()
         width = max(40, shutil.get_terminal_size().columns) if to_terminal else 80
         color = self.out is None and wants_color(self.color, os.environ, terminal=to_terminal)
-        return Style(width=width, color=color, verbose=self.verbose)
+        return Style(width=width, color=color, verbose=self.verbose, checklist=self.checklist)
 
 
 def wants_color(when: str, env: Mapping[str, str], *, terminal: bool) -> bool:

@@ -72,7 +72,7 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
         cause=cause.cause,
         confidence=_confidence(cause, rival, certain=rival is None or rival in explained),
         chain=tuple(f"{f.title} ({f.evidence[0].place})" for f in links),
-        runner_up=f"{rival.shape.value}: {rival.title}" if rival else None,
+        runner_up=f"{rival.shape.value}: {rival.title}" if rival is not None and rival not in explained else None,
         against=_against(cause, run),
         identity=cause.identity,
         lead=place[id(cause)],
@@ -165,9 +165,9 @@ def _confidence(cause: Finding, rival: Finding | None, *, certain: bool) -> Conf
 
 
 def _foretells(finding: Finding, cause: Finding) -> bool:
-    """Whether wrong learning led up to numbers that are none: it stands before them, and is no rival."""
+    """Whether wrong learning led up to numbers that are none: unless it came after them it is no rival."""
     soft = finding.shape is Shape.LEARNING and cause.shape is Shape.NAN
-    return soft and before(finding.evidence[0], cause.evidence[0]) is True
+    return soft and before(cause.evidence[0], finding.evidence[0]) is not True
 
 
 def _against(cause: Finding, run: Run) -> tuple[Evidence, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -20,3 +20,8 @@ def rows_of(name: str) -> Iterator[dict[str, Any]]:
     for file in every:
         if file.name.endswith(".jsonl"):
             yield from map(orjson.loads, file.read_bytes().splitlines())
+
+
+def frozen(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the fields of a row as a frozen value takes them: lists are tuples."""
+    return {key: tuple(cast("list[Any]", value)) if isinstance(value, list) else value for key, value in row.items()}

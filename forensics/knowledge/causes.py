@@ -23,9 +23,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import frozen, rows_of
 
 #: An action for a cause of which only its error line knows what to do.
 FIX = "{fix}"
@@ -133,10 +133,6 @@ def _known(text: str, values: Mapping[str, str]) -> bool:
 
 def _cause(row: Mapping[str, Any]) -> Cause:
     told: list[dict[str, Any]] = row.get("actions") or [{"text": FIX}]
-    remedies = tuple(Remedy(**{"source": row["source"], **_frozen(action)}) for action in told)
-    fields: dict[str, Any] = {**_frozen(row), "actions": remedies}
+    remedies = tuple(Remedy(**{"source": row["source"], **frozen(action)}) for action in told)
+    fields: dict[str, Any] = {**frozen(row), "actions": remedies}
     return Cause(**fields)
-
-
-def _frozen(action: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(cast("list[Any]", value)) if isinstance(value, list) else value for key, value in action.items()}

@@ -68,11 +68,21 @@ def _page(report: Report) -> Iterator[str]:
     for label, value in _facts(report):
         yield f"| {label} | {for_markdown(value, cell=True)} |"
     yield from _list("Fix", say.fixes(report))
+    if verdict.restart is not None and verdict.restart.command is not None:
+        yield from _list("Restart with", (verdict.restart.command,))
     yield from _proof(say.lead(report))
     yield from _list("Chain", verdict.chain, ordered=True)
     yield from _list("Not seen", say.unseen(report))
-    yield from _list("Next", say.next_steps(report))
+    yield from _list("Next", (*_checks(report), *say.next_steps(report)))
+    yield from _list(
+        "Record", tuple(line for gap in verdict.missing for line in (say.record(gap), gap.command) if line)
+    )
     yield from _findings(report)
+
+
+def _checks(report: Report) -> tuple[str, ...]:
+    check = say.open_check(report.verdict)
+    return () if check is None else (check.text, *((check.command,) if check.command else ()))
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
@@ -82,10 +92,10 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "onset", where
     if verdict.culprits:
         yield "culprits", say.ranks(verdict.culprits)
-    if verdict.checkpoint is not None:
-        yield "checkpoint", say.checkpoint(verdict.checkpoint)
+    if words := say.restart(verdict):
+        yield "restart", ": ".join(filter(None, (words, say.why_restart(verdict))))
     if verdict.cause:
-        yield "cause", verdict.cause
+        yield "cause", say.cause(verdict)
     yield "confidence", verdict.confidence.value
     if verdict.runner_up:
         yield "or else", verdict.runner_up

@@ -69,6 +69,8 @@ def verdict_payload(verdict: Verdict) -> Payload:
         if verdict.checkpoint
         else None,
         "actions": [action_payload(a) for a in verdict.actions],
+        "missing": [dataclasses.asdict(gap) for gap in verdict.missing],
+        "playbook": [dataclasses.asdict(check) for check in verdict.playbook],
         "restart": dataclasses.asdict(verdict.restart) if verdict.restart else None,
         "identity": {"root": verdict.identity.root, "entity": verdict.identity.entity} if verdict.identity else None,
     }
@@ -138,6 +140,7 @@ def coverage_payload(coverage: Coverage) -> Payload:
         "files": [_file(f) for f in coverage.files],
         "absent": list(coverage.absent),
         "unrecognised": list(coverage.unrecognised),
+        "signals": [dataclasses.asdict(signal) for signal in coverage.signals],
         "lost_bytes": coverage.lost_bytes,
     }
 

@@ -7,9 +7,10 @@ import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from forensics.action import Action
+from forensics.action import Action, Check, Gap
 from forensics.checkpoint import Checkpoint
-from forensics.model import Coverage, FileStatus, Finding, Onset, Outcome, Report
+from forensics.knowledge.causes import causes
+from forensics.model import Coverage, FileStatus, Finding, Onset, Outcome, Report, Verdict
 
 _RANKS_SHOWN = 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -67,12 +68,12 @@ def lead(report: Report) -> Finding | None:
 
 
 def unseen(report: Report) -> tuple[str, ...]:
-    """What the verdict could not rest on: absent kinds of evidence, files skipped, bytes lost, issues, suppressions."""
+    """What the verdict could not rest on: signals that nobody recorded, files skipped, bytes lost, issues."""
     coverage = report.coverage
     skipped = [f for f in coverage.files if f.status is FileStatus.SKIPPED]
     parts: list[str] = []
-    if coverage.absent:
-        parts.append("no " + ", no ".join(coverage.absent))
+    if gaps := report.verdict.missing:
+        parts.append("no " + ", no ".join(gap.label for gap in gaps))
     if skipped:
         example = skipped[0]
         reason = f" ({example.reason})" if example.reason else ""
@@ -117,6 +118,64 @@ def fix(action: Action) -> str:
 def fixes(report: Report) -> tuple[str, ...]:
     """Every action of the verdict in words, each followed by its command where it has one."""
     return tuple(line for a in report.verdict.actions for line in (fix(a), a.command) if line)
+
+
+def cause(verdict: Verdict) -> str:
+    """The cause in a sentence, with its slug and how sure it is; `not known` without one."""
+    if not verdict.cause:
+        return "not known"
+    row = causes().get(verdict.cause)
+    sure = verdict.cause_confidence or verdict.confidence
+    slug = f"{verdict.cause}, confidence {sure.value}"
+    return f"{row.says.rstrip('.')} ({slug})" if row is not None else slug
+
+
+_DECISIONS = {
+    "as_is": "as it is",
+    "after_change": "after the change",
+    "elsewhere": "on another machine",
+    "stop": "not yet",
+    "unknown": "unknown",
+}
+
+
+def restart(verdict: Verdict) -> str:
+    """Whether to start again, from which checkpoint and how often; empty for a run that came to its end."""
+    decided = verdict.restart
+    if decided is None:
+        return ""
+    words = _DECISIONS[decided.decision]
+    if decided.avoid:
+        words += f" than {', '.join(decided.avoid)}"
+    if verdict.checkpoint is not None and decided.decision != "stop":
+        words += f", from the checkpoint of {checkpoint(verdict.checkpoint)}"
+    if decided.tries > 1:
+        words += f"; at most {plural(decided.tries, 'time')} without progress"
+    return words
+
+
+def why_restart(verdict: Verdict) -> str:
+    """Why a restart is decided so; empty where the change that comes first says it."""
+    decided = verdict.restart
+    if decided is None or (decided.decision == "after_change" and decided.change):
+        return ""
+    return decided.basis
+
+
+#: So many first words make two sentences the same advice.
+_SAME_WORDS = 3
+
+
+def open_check(verdict: Verdict) -> Check | None:
+    """The first check of the playbook that is still to be made, and says no more than a fix does not say already."""
+    told = {tuple(action.text.lower().split()[:_SAME_WORDS]) for action in verdict.actions}
+    fresh = (c for c in verdict.playbook if tuple(c.text.lower().split()[:_SAME_WORDS]) not in told)
+    return next((check for check in fresh if check.state == "next"), None)
+
+
+def record(gap: Gap) -> str:
+    """What was not recorded, why it matters, and how to record it next time."""
+    return f"no {gap.label}: {gap.why_it_matters}. {gap.how_to_record}"
 
 
 def next_steps(report: Report) -> tuple[str, ...]:

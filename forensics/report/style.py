@@ -14,11 +14,12 @@ LABEL_CHARS = 12
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Width in columns, colour or none, and whether to show everything."""
+    """Width in columns, colour or none, and whether to show everything, or the checks of the playbook."""
 
     width: int = 80
     color: bool = False
     verbose: bool = False
+    checklist: bool = False
 
     def paint(self, text: str, *paints: Paint) -> str:
         """Give `text` (already made printable) its colours, or as it is."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
+from forensics.identity import spoken
 from forensics.io.safe_text import printable
 from forensics.model import Evidence, Finding, Outcome, Report
 from forensics.registry import renderer
@@ -27,28 +29,34 @@ _TIME = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d):.*$")
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """Lines for each part: the headline, the reason, one link of the chain, the runner-up, the gaps, a step, a fix."""
+    """Lines for each part; `restart` is for its reason, `evidence`, `fixes` and `links` say how many are shown."""
 
     headline: int = 3
-    why: int = 3
+    cause: int = 2
     evidence: int = 3
-    links: int = 4
+    quote: int = 3
+    fixes: int = 2
+    fix: int = 3
+    restart: int = 2
+    step: int = 2
+    record: int = 3
+    links: int = 3
     link: int = 2
     other: int = 2
-    unseen: int = 3
+    unseen: int = 2
     lost: int = 3
-    step: int = 2
-    fixes: int = 3
-    fix: int = 3
-    steps: int = 3
 
 
 #: Tried in turn until the page fits; the last, with the parts that are always one line, makes 25 at most.
 _ROOMS = (
     _Room(),
-    _Room(links=3, link=1, other=1, unseen=2, step=1, steps=1, fixes=2),
-    _Room(headline=2, why=1, evidence=1, links=2, link=1, other=1, unseen=1, lost=1, step=1, steps=1, fixes=1),
-)
+    _Room(evidence=2, quote=2, links=3, link=1, other=1, record=2, unseen=1),
+    _Room(evidence=2, quote=2, fixes=1, links=0, restart=1, other=1, record=2, unseen=1, lost=1),
+    _Room(
+        headline=2, cause=1, evidence=1, quote=1, fixes=1, fix=2, restart=0, step=1, record=1, links=0, other=1,
+        unseen=1, lost=1,
+    ),
+)  # fmt: skip
 
 
 def render_many(reports: Sequence[Report], style: Style = PLAIN) -> Iterator[str]:
@@ -91,6 +99,9 @@ def render(report: Report, style: Style = PLAIN) -> Iterator[str]:
     pages = ([*_page(report, style, room)] for room in _ROOMS)
     tight = _page(report, style, _ROOMS[-1])
     yield from next((page for page in pages if len(page) <= MOST_LINES or style.verbose), tight)
+    if style.checklist or style.verbose:
+        yield ""
+        yield from _checklist(report, style)
     if style.verbose:
         yield from _everything(report, style)
 
@@ -104,6 +115,7 @@ def paint_outcome(outcome: Outcome, style: Style) -> str:
 def _page(report: Report, style: Style, room: _Room) -> Iterator[str]:
     yield from _head(report, style, room)
     yield from _evidence(report, style, room)
+    yield from _advice(report, style, room)
     yield from _chain(report, style, room)
     yield from _doubts(report, style, room)
 
@@ -119,11 +131,61 @@ def _head(report: Report, style: Style, room: _Room) -> Iterator[str]:
     if verdict.culprits:
         yield from style.field("culprits", say.ranks(verdict.culprits), most=1)
     if verdict.cause or verdict.outcome in {Outcome.FAILED, Outcome.SUSPECT}:
-        cause = printable(verdict.cause) or "not known"
-        yield from style.field("cause", f"{cause} (confidence {verdict.confidence.value})", most=1)
+        yield from style.field("cause", printable(say.cause(verdict)), most=room.cause)
+
+
+def _evidence(report: Report, style: Style, room: _Room) -> Iterator[str]:
+    finding = say.lead(report)
+    if finding is None:
+        return
+    if report.verdict.lead is None:  # nothing was found wrong: this is only worth a look
+        yield from style.field("note", printable(f"{finding.title} ({finding.evidence[0].place})"), most=room.headline)
+        return
+    if finding.because and style.verbose:
+        yield from style.field("why", printable(finding.because))
+    every = {(e.place, e.quote): e for e in reversed(finding.evidence)}
+    distinct = list(reversed(every.values()))
+    shown = distinct if style.verbose else distinct[: room.evidence]
+    for index, evidence in enumerate(shown):
+        yield from _one_evidence("evidence" if not index else "", evidence, style, room.quote)
+    if rest := len(distinct) - len(shown):
+        yield from style.field("", f"and {say.plural(rest, 'more place')}: -v shows them", "dim")
+
+
+def _one_evidence(label: str, evidence: Evidence, style: Style, most: int = 1) -> Iterator[str]:
+    """Lay out a place, and below it what it says: a long line from its own words on, after what a logger prints."""
+    head = style.paint(f"{label:<{LABEL_CHARS}}", "dim")
+    yield head + style.paint(printable(evidence.place), "cyan")
+    said = (evidence.quote or (f"{evidence.name} = {evidence.value}" if evidence.name else "")).strip()
+    room = max(20, style.width - LABEL_CHARS - 2)
+    if len(said) > room:
+        said = spoken(said) or said
+    if said:
+        rows = textwrap.wrap(printable(said, room * most), room, break_on_hyphens=False)
+        yield from (" " * (LABEL_CHARS + 2) + row for row in rows[:most])
+
+
+def _advice(report: Report, style: Style, room: _Room) -> Iterator[str]:
+    """The fix, the restart with its command, the next check, and what to record for the next time."""
+    verdict = report.verdict
     yield from _fixes(report, style, room)
-    if verdict.checkpoint is not None:
-        yield from style.field("checkpoint", printable(say.checkpoint(verdict.checkpoint)), most=2)
+    if words := say.restart(verdict):
+        yield from style.field("restart", printable(words))  # a checkpoint's path is never cut
+        if (why := say.why_restart(verdict)) and (style.verbose or room.restart):
+            yield from style.field("", printable(why), most=None if style.verbose else room.restart)
+        yield from _command(verdict.restart.command if verdict.restart is not None else None)
+    if (check := say.open_check(verdict)) is not None:
+        yield from style.field("next", printable(check.text), most=None if style.verbose else room.step)
+        yield from _command(check.command)
+    for gap in verdict.missing if style.verbose else verdict.missing[:1]:
+        yield from style.field("record", printable(say.record(gap)), most=None if style.verbose else room.record)
+        yield from _command(gap.command)
+
+
+def _command(command: str | None) -> Iterator[str]:
+    """One line that is copied, so it is never wrapped or cut."""
+    if command is not None:
+        yield " " * LABEL_CHARS + printable(command)
 
 
 def _fixes(report: Report, style: Style, room: _Room) -> Iterator[str]:
@@ -132,31 +194,7 @@ def _fixes(report: Report, style: Style, room: _Room) -> Iterator[str]:
     for index, action in enumerate(shown):
         label = "fix" if not index else ""
         yield from style.field(label, printable(say.fix(action)), most=None if style.verbose else room.fix)
-        if action.command is not None:  # it is copied, so it is never wrapped or cut
-            yield " " * LABEL_CHARS + printable(action.command)
-
-
-def _evidence(report: Report, style: Style, room: _Room) -> Iterator[str]:
-    finding = say.lead(report)
-    if finding is None:
-        return
-    if finding.because:
-        yield from style.field("why", printable(finding.because), most=room.why)
-    every = {(e.place, e.quote): e for e in reversed(finding.evidence)}
-    distinct = list(reversed(every.values()))
-    shown = distinct if style.verbose else distinct[: room.evidence]
-    for index, evidence in enumerate(shown):
-        yield from _one_evidence("evidence" if not index else "", evidence, style)
-    if rest := len(distinct) - len(shown):
-        yield from style.field("", f"and {say.plural(rest, 'more place')}: -v shows them", "dim")
-
-
-def _one_evidence(label: str, evidence: Evidence, style: Style) -> Iterator[str]:
-    head = style.paint(f"{label:<{LABEL_CHARS}}", "dim")
-    yield head + style.paint(printable(evidence.place), "cyan")
-    said = evidence.quote or (f"{evidence.name} = {evidence.value}" if evidence.name else "")
-    if said.strip():
-        yield " " * (LABEL_CHARS + 2) + printable(said.strip(), max(20, style.width - LABEL_CHARS - 2))
+        yield from _command(action.command)
 
 
 def _chain(report: Report, style: Style, room: _Room) -> Iterator[str]:
@@ -181,9 +219,10 @@ def _doubts(report: Report, style: Style, room: _Room) -> Iterator[str]:
         yield style.paint(f"{'against':<{LABEL_CHARS}}", "dim") + f"{place} {quote}"
     yield from style.field("seen", printable(say.seen(report.coverage)), most=1)
     if unseen := say.unseen(report):
-        yield from style.field("not seen", printable("; ".join(unseen)), most=room.unseen - bool(report.coverage.lost))
-    for index, step in enumerate(islice(say.next_steps(report), room.steps)):
-        yield from _step("next" if not index else "", step, style, room)
+        yield from style.field("not seen", printable("; ".join(unseen)), most=room.unseen)
+    if style.verbose or say.open_check(verdict) is None:
+        for index, step in enumerate(islice(say.next_steps(report), None if style.verbose else 1)):
+            yield from _step("more" if not index else "", step, style, room)
 
 
 def _step(label: str, step: str, style: Style, room: _Room) -> Iterator[str]:
@@ -194,7 +233,6 @@ def _step(label: str, step: str, style: Style, room: _Room) -> Iterator[str]:
 
 
 def _everything(report: Report, style: Style) -> Iterator[str]:
-    yield ""
     yield from chain.from_iterable(_finding(f, style) for f in report.findings)
     for file in report.coverage.files:
         reason = f": {file.reason}" if file.reason else ""
@@ -205,6 +243,19 @@ def _everything(report: Report, style: Style) -> Iterator[str]:
         yield from style.field("issue", printable(f"{place} {issue.code} x{issue.count}: {issue.message}"))
     for plugin in report.plugins:
         yield from style.field("plugin", printable(plugin))
+
+
+def _checklist(report: Report, style: Style) -> Iterator[str]:
+    """Every check of the playbook with its state: by what it is done, or how to record what it lacks."""
+    gaps = {gap.signal: gap for gap in report.verdict.missing}
+    for check in report.verdict.playbook:
+        done = f" [{check.evidence}]" if check.evidence else ""
+        yield from style.field(check.state, printable(check.text + done))
+        if check.state == "next":
+            yield from _command(check.command)
+        for gap in (gaps[signal] for signal in check.signals if signal in gaps):
+            yield from style.field("", printable(f"record: {gap.how_to_record}"), "dim")
+            yield from _command(gap.command)
 
 
 def _finding(finding: Finding, style: Style) -> Iterable[str]:

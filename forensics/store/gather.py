@@ -13,16 +13,6 @@ from forensics.store.run import Run
 from forensics.store.schema import TABLES, conform
 from forensics.store.sink import Raw, settled
 
-#: Kinds of evidence a run may leave, and the table that shows each was there.
-EVIDENCE = {
-    "metrics (loss, grad norm, timings)": "metrics",
-    "log events": "events",
-    "checkpoints": "checkpoints",
-    "configuration": "facts",
-    "profiler traces": "spans",
-    "evaluation results": "evals",
-}
-
 
 def sources_frame(files: Iterable[FileCoverage], sources: Mapping[str, Source]) -> pl.DataFrame:
     """One row per file: what it was taken for, and how much of it was understood."""
@@ -130,7 +120,7 @@ def run_from(name: str, tables: Mapping[str, Rows]) -> Run:
 
 
 def stored_coverage(run: Run) -> Coverage:
-    """Read the coverage back from the tables, with the kinds of evidence that no file gave."""
+    """Read the account of the files back from their table."""
     files = tuple(
         FileCoverage(
             source=r["source"],
@@ -145,8 +135,7 @@ def stored_coverage(run: Run) -> Coverage:
         )
         for r in run.collect("sources").iter_rows(named=True)
     )
-    absent = tuple(kind for kind, table in EVIDENCE.items() if run.scan(table).head(1).collect().height == 0)
-    return Coverage(files, absent)
+    return Coverage(files)
 
 
 def issues_of(run: Run) -> tuple[Issue, ...]:

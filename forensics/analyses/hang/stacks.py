@@ -15,6 +15,7 @@ import polars as pl
 
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
+from forensics.knowledge.libraries import is_library
 from forensics.store.run import Run
 
 _DIGITS = re.compile(r"\d+")
@@ -120,7 +121,7 @@ class Stack:
         """What kind of work the innermost frames name; empty when they name none."""
         near = " ".join(f.text for f in self.frames[:1])
         for frame in self.frames[:4]:
-            if _library(frame) and frame is not self.frames[0]:
+            if is_library(frame.file) and frame is not self.frames[0]:
                 break
             near = f"{frame.function} {_base(frame.file)}"
             for cause, pattern in _WORK:
@@ -131,10 +132,6 @@ class Stack:
 
 def _base(file: str) -> str:
     return file.rsplit("/", 1)[-1]
-
-
-def _library(frame: Frame) -> bool:
-    return frame.file.startswith("torch/") or "site-packages" in frame.file
 
 
 def stacks(run: Run) -> Mapping[int, Stack]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from forensics.knowledge.libraries import is_library
 from forensics.model import Confidence
 
 Stack = tuple[str, ...]
@@ -155,13 +156,10 @@ class Snapshot:
         return self.quality in ("exact", "wrapped")
 
 
-_LIBRARY = ("/site-packages/", "/dist-packages/", "/torch/", "/lib/python", "<frozen", "<string>", "/torch_npu/")
-
-
 def site_of(stack: Stack) -> str:
     """The innermost frame that is a Python file outside of libraries; else the innermost frame; `no stack` for none."""
     for frame in stack:
         place = frame.split(" ", 1)[0]
-        if ".py:" in place and not any(part in place for part in _LIBRARY):
+        if ".py:" in place and not is_library(place):
             return frame
     return stack[0] if stack else "no stack"

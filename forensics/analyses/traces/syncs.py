@@ -11,6 +11,7 @@ import polars as pl
 from forensics.analyses.traces.gpu import gpu_rows, host_calls
 from forensics.analyses.traces.nesting import innermost
 from forensics.analyses.traces.steps import step_at, steps
+from forensics.knowledge.libraries import library_files
 from forensics.store.run import Run
 
 BLOCKING = (
@@ -20,7 +21,6 @@ BLOCKING = (
 _WAITS = r"Synchronize|Memcpy"
 _OWN = r"^(cuda|hip|xpu)DeviceSynchronize$"
 _BUILT_IN = r"^<built-in|^nn\.Module|^<string>"
-_LIBRARY = r"^torch/|(site|dist)-packages/|/lib/python3|^<frozen|^(contextlib|runpy|threading)\.py"
 
 
 def sync_calls(run: Run) -> pl.DataFrame:
@@ -63,7 +63,7 @@ def _sites(run: Run, found: pl.DataFrame) -> pl.DataFrame:
         .select(*columns, end_ns=end)
         .collect()
     )
-    own = frames.filter(~pl.col("name").str.contains(_LIBRARY))
+    own = frames.filter(~pl.col("name").str.extract(r"^([^:(]+)").str.contains(library_files()))
     sites = found.with_columns(_named(ops, asked, "op"), _named(own, asked, "frame"), _named(frames, asked, "library"))
     return sites.with_columns(frame=pl.coalesce("frame", "library")).drop("library")
 

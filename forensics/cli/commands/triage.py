@@ -52,6 +52,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     quiet: opt.QuietOption = False,
     color: opt.ColorOption = "auto",
     verbose: opt.VerboseOption = False,
+    checklist: opt.ChecklistOption = False,
 ) -> Answer:
     """Judge each run and lay out the verdicts."""
     from forensics import registry  # noqa: PLC0415 - polars is not on the path of --help
@@ -59,7 +60,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
 
     form = registry.renderer_named(format_)
     known = [form.name] if form is not None else [r.name for r in registry.load("renderers").renderers]
-    output = opt.Output(format_, out, force, color, verbose).checked(known)
+    output = opt.Output(format_, out, force, color, verbose, checklist).checked(known)
     assert form is not None
     opt.Output("html", html, force).checked(("html",))
     drawn = html is not None or form.drawn

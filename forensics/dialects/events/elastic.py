@@ -16,6 +16,7 @@ import polars as pl
 
 from forensics.dialects import prefixes
 from forensics.dialects._lines import ANSI, holding
+from forensics.knowledge.libraries import is_library
 
 BLOCK = r"^\W*rank\s*: \d{1,7} \(local_rank: \d+\)"
 #: The code of a failure block.
@@ -30,7 +31,6 @@ _EXIT = re.compile(r"^(?P<exitcode>-?\d{1,9}) \(pid: (?P<pid>\d{1,10})\)(?:\s+\(
 _SIGNAL = re.compile(r"Signal (?P<number>\d+) \((?P<signal>SIG\w+)\) received by PID")
 _END = re.compile(r"^\W*(?:\[\d{1,6}\]:|-{10,}|={10,}|Root Cause)")
 _FRAME = re.compile(r"^#(?P<number>\d{1,3}) (?P<function>.{1,200}?) from (?P<file>\S{1,300}):(?P<line>\d{1,9})$")
-_LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages)/|/lib/python\d")
 _ANSI = re.compile(ANSI)
 _MOST = 20_000
 _BEFORE_BYTES, _AFTER_BYTES, _AFTER_LINES, _FRAMES = 1_000, 4_000, 12, 40
@@ -118,5 +118,5 @@ def _frames(lines: Sequence[str]) -> dict[str, str]:
         if frame is None or len(frames) >= _FRAMES:
             break
         frames.append(f"{frame['file']}:{frame['line']} {frame['function']}")
-        own = own or (frames[-1] if _LIBRARY.search(frame["file"]) is None else "")
+        own = own or (frames[-1] if not is_library(frame["file"]) else "")
     return {"site": own or frames[0], "stack": orjson.dumps(frames).decode()} if frames else {}

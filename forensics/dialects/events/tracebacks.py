@@ -19,6 +19,7 @@ import polars as pl
 
 from forensics.dialects import _lines, prefixes
 from forensics.dialects.events.code import SOURCE
+from forensics.knowledge.libraries import is_library
 
 HEAD = "Traceback (most recent call last)"
 _HEAD = re.compile(_lines.literal(HEAD))
@@ -50,7 +51,6 @@ _SPEAKER = re.compile(r"\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?$")
 #: Functions by which a program is entered: what reaches them ends it, however it is printed.
 _ENTRIES = frozenset(("<module>", "main", "_main"))
 #: Folders of code that is not the program's own.
-_LIBRARY = re.compile(r"^<|/(?:site|dist)-packages/|/lib/python\d")
 #: A message is over after so many lines.
 _MESSAGE_LINES = 12
 #: So many innermost frames tell what a process waited in.
@@ -90,7 +90,7 @@ class Traceback:
     def caught(self) -> bool:
         """Whether a function of the program printed it: an exception that nobody catches begins at the entry."""
         file, _, function = self.outer.rpartition(" in ")
-        return bool(file) and function not in _ENTRIES and _LIBRARY.search(file) is None
+        return bool(file) and function not in _ENTRIES and not is_library(file)
 
     def attrs(self) -> dict[str, str]:
         """As the strings of an event."""

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forensics.io.tolerant_json import dumps
+from forensics.knowledge.libraries import is_library
 
 #: Frames of one stack that are kept.
 MOST_FRAMES = 40
 _PART_CHARS = 300
-#: Code that a run does not own: the standard library, installed packages, frozen and generated code.
-_LIBRARY = re.compile(
-    r"(?:^|[\\/])(?:site-packages|dist-packages)[\\/]|[\\/]lib(?:64)?[\\/]python\d|^(?:torch|numpy|multiprocessing"
-    r"|concurrent|asyncio|importlib|deepspeed|accelerate|transformers|lightning|pytorch_lightning|megatron)[\\/]"
-    r"|^<(?:frozen|string|eval|__array)|^(?:threading|runpy|queue|selectors|socket|subprocess|contextlib|functools)\.py$"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +27,11 @@ class Frame:
         return f"{place[-_PART_CHARS:]} {self.function[:_PART_CHARS]}".strip()
 
 
-def is_library(frame: Frame) -> bool:
-    """Whether the frame is of the interpreter or of an installed package."""
-    return not frame.file or _LIBRARY.search(frame.file) is not None
-
-
 def site_of(frames: Sequence[Frame]) -> str | None:
     """The innermost frame of the user's own code, frames given innermost first; the innermost of all where none is."""
     if not frames:
         return None
-    return str(next((frame for frame in frames if not is_library(frame)), frames[0]))
+    return str(next((frame for frame in frames if not is_library(frame.file)), frames[0]))
 
 
 def stack_json(frames: Sequence[Frame]) -> str | None:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.action import Action, Setting
+from forensics.action import Action, Check, Gap, Restart, Setting
+from forensics.checkpoint import Checkpoint
 from forensics.model import Confidence as Sure
 from forensics.model import Evidence, Finding, Locator, Outcome, Report, Severity, Shape, Verdict
 from forensics.report import _many, text
@@ -17,6 +18,17 @@ from forensics.report.style import Style
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 WORDS = st.text(max_size=300)
+RESTART = Restart("elsewhere", "a machine failed", 2, "--load c/step_40", None, ("gpu-7",))
+CHECK = Check("nan.fp32", "Repeat the steps in fp32", "next", None, None, "s")
+GAP = Gap(
+    "gpu_log",
+    "log of the GPUs",
+    "clocks are seen only there",
+    "Log the GPUs beside the job",
+    "nvidia-smi -l 5 > gpu.csv",
+    "s",
+)
+GAP_OF_WORDS = dataclasses.replace(GAP, how_to_record="word " * 80)
 
 
 def test_a_verdict_with_everything_fits_in_25_lines(failed: Report, make_finding: Callable[..., Finding]) -> None:
@@ -26,17 +38,83 @@ def test_a_verdict_with_everything_fits_in_25_lines(failed: Report, make_finding
     action = Action(long, "s", "nvidia-smi", Setting("lr", "1", "c.toml:3"))
     verdict = dataclasses.replace(
         failed.verdict, headline=long, chain=(long,) * 9, runner_up=long, against=evidence, culprits=tuple(range(99)),
-        actions=(action,) * 4,
+        actions=(action,) * 4, restart=dataclasses.replace(RESTART, basis=long), missing=(GAP_OF_WORDS,),
+        playbook=(dataclasses.replace(CHECK, text=long, command="nvidia-smi"),),
     )  # fmt: skip
     report = dataclasses.replace(failed, verdict=verdict, findings=(finding,), issues=failed.issues * 50)
     assert len(list(text.render(report))) <= 25
 
 
-def test_what_mends_it_stands_right_below_the_cause_with_the_present_setting_and_its_place(failed: Report) -> None:
+def test_what_mends_it_is_told_with_the_present_setting_and_its_place(failed: Report) -> None:
     lines = list(text.render(failed))
-    at = next(n for n, line in enumerate(lines) if line.startswith("cause "))
-    assert lines[at + 1] == "fix         Lower the peak learning rate (now lr = 0.003, run.yaml:7)"
-    assert lines[at + 3] == "            nvidia-smi -q"
+    at = next(n for n, line in enumerate(lines) if line.startswith("fix "))
+    assert lines[at] == "fix         Lower the peak learning rate (now lr = 0.003, run.yaml:7)"
+    assert lines[at + 2] == "            nvidia-smi -q"
+
+
+def test_the_parts_come_in_the_order_in_which_they_are_needed(failed: Report) -> None:
+    verdict = dataclasses.replace(failed.verdict, restart=RESTART, playbook=(CHECK,), missing=(GAP,), chain=())
+    lines = list(text.render(dataclasses.replace(failed, verdict=verdict)))
+    labels = [line.split()[0] for line in lines[1:] if line[:1].strip()]
+    wanted = ["onset", "cause", "evidence", "fix", "restart", "next", "record", "seen"]
+    assert [label for label in labels if label in wanted] == wanted
+
+
+def test_a_restart_is_told_with_its_checkpoint_its_reason_and_a_command_that_is_whole(failed: Report) -> None:
+    verdict = dataclasses.replace(failed.verdict, restart=RESTART, checkpoint=Checkpoint(40, "c/step_40"))
+    lines = list(text.render(dataclasses.replace(failed, verdict=verdict)))
+    at = next(n for n, line in enumerate(lines) if line.startswith("restart "))
+    told = " ".join(" ".join(lines[at : at + 3]).split())
+    where = "on another machine than gpu-7, from the checkpoint of step 40, c/step_40"
+    assert told.startswith(f"restart {where}; at most 2 times without progress")
+    assert "a machine failed" in " ".join(lines)
+    assert f"            {RESTART.command}" in lines
+
+
+def test_after_a_known_change_the_reason_is_the_change_itself(failed: Report) -> None:
+    told = dataclasses.replace(RESTART, decision="after_change", change="Clip", avoid=())
+    verdict = dataclasses.replace(failed.verdict, restart=told)
+    assert "a machine failed" not in "\n".join(text.render(dataclasses.replace(failed, verdict=verdict)))
+
+
+def test_the_next_check_says_nothing_that_a_fix_says_already(failed: Report) -> None:
+    same = dataclasses.replace(CHECK, text="Lower the peak by a tenth: it tells")
+    done = dataclasses.replace(CHECK, text="Look at the loss", state="done")
+    verdict = dataclasses.replace(failed.verdict, playbook=(done, same, CHECK))
+    page = "\n".join(text.render(dataclasses.replace(failed, verdict=verdict)))
+    assert "next        Repeat the steps in fp32" in page
+    assert "by a tenth" not in page
+
+
+def test_what_to_record_comes_with_its_command(failed: Report) -> None:
+    lines = list(text.render(dataclasses.replace(failed, verdict=dataclasses.replace(failed.verdict, missing=(GAP,)))))
+    at = next(n for n, line in enumerate(lines) if line.startswith("record "))
+    assert lines[at : at + 3] == [
+        "record      no log of the GPUs: clocks are seen only there. Log the GPUs beside",
+        "            the job",
+        "            nvidia-smi -l 5 > gpu.csv",
+    ]
+
+
+def test_the_checklist_has_every_check_with_its_proof_or_its_recipe(failed: Report) -> None:
+    done = dataclasses.replace(CHECK, text="Look at the loss", state="done", evidence="train.log, steps 1 to 9")
+    lacks = dataclasses.replace(CHECK, text="Look at the clocks", state="missing", signals=("gpu_log",))
+    verdict = dataclasses.replace(failed.verdict, playbook=(done, lacks, CHECK), missing=(GAP,))
+    page = list(text.render(dataclasses.replace(failed, verdict=verdict), Style(checklist=True)))
+    assert page[page.index("") + 1 :] == [
+        "done        Look at the loss [train.log, steps 1 to 9]",
+        "missing     Look at the clocks",
+        "            record: Log the GPUs beside the job",
+        "            nvidia-smi -l 5 > gpu.csv",
+        "next        Repeat the steps in fp32",
+    ]
+
+
+def test_a_long_error_line_is_shown_from_its_own_words_on(failed: Report) -> None:
+    quote = f"2026-11-16 03:12:44,991 [default0]:[rank3]: {'x' * 40} ValueError: the decisive words"
+    evidence = (Evidence("train.log", Locator(line=7), quote),)
+    findings = (dataclasses.replace(failed.findings[0], evidence=evidence),)
+    assert "              ValueError: the decisive words" in text.render(dataclasses.replace(failed, findings=findings))
 
 
 def test_beside_actions_a_finding_adds_its_commands_and_no_advice_of_its_own(
@@ -45,19 +123,21 @@ def test_beside_actions_a_finding_adds_its_commands_and_no_advice_of_its_own(
     finding = make_finding(next=("lower the rate a little", "forensics nan-origin RUN", "nvidia-smi -q"))
     page = "\n".join(text.render(dataclasses.replace(failed, findings=(finding,))))
     assert "lower the rate a little" not in page
-    assert "next        forensics nan-origin runs/a" in page
+    assert "more        forensics nan-origin runs/a" in page
     assert page.count("nvidia-smi -q") == 1
     alone = dataclasses.replace(failed.verdict, actions=())
     page = "\n".join(text.render(dataclasses.replace(failed, verdict=alone, findings=(finding,))))
-    assert "next        lower the rate a little" in page
+    assert "more        lower the rate a little" in page
 
 
-def test_a_page_with_little_else_has_room_for_three_actions(failed: Report) -> None:
-    three = tuple(Action(f"change number {n}", "s") for n in range(4))
+def test_a_page_has_room_for_two_actions(failed: Report) -> None:
+    three = tuple(Action(f"change number {n}", "s") for n in range(3))
     verdict = dataclasses.replace(failed.verdict, actions=three, chain=(), runner_up=None)
-    page = "\n".join(text.render(dataclasses.replace(failed, verdict=verdict)))
-    assert "change number 2" in page
-    assert "change number 3" not in page
+    report = dataclasses.replace(failed, verdict=verdict)
+    page = "\n".join(text.render(report))
+    assert "change number 1" in page
+    assert "change number 2" not in page
+    assert "change number 2" in "\n".join(text.render(report, Style(verbose=True)))
 
 
 def test_a_place_is_never_cut_even_when_it_is_wider_than_the_screen(failed: Report) -> None:

@@ -1,0 +1,99 @@
+"""Which signals a run recorded: each with the file that holds most of it, and the steps that it covers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import polars as pl
+
+from forensics.analyses.memory.kinds import MEANINGS
+from forensics.analyses.pace.names import pace_name
+from forensics.case.series import keys_of, metric_rows
+from forensics.case.settings import settings
+from forensics.case.steps import at
+from forensics.case.world import world
+from forensics.knowledge.recordings import Recording, recordings
+from forensics.model import Recorded
+from forensics.store.run import Run
+
+#: Names of metrics that an analysis knows, by the kind of signal that they are: from the canonical and the raw name.
+_KINDS: Mapping[str, Callable[[str, str], bool]] = MappingProxyType(
+    {
+        "pace": lambda _, raw: pace_name(raw) is not None,
+        "device_memory": lambda name, _: name in MEANINGS and not MEANINGS[name].is_host,
+        "host_memory": lambda name, _: name in MEANINGS and MEANINGS[name].is_host,
+    }
+)
+
+
+def recorded(run: Run) -> Mapping[str, Recorded]:
+    """Give the signals that were seen, in the order of the table of signals."""
+    return run.derived(_recorded)
+
+
+def asked(run: Run) -> tuple[Recording, ...]:
+    """List the signals that a run like this one could have recorded."""
+    alone = len(world(run)) <= 1
+    return tuple(one for one in recordings().values() if not (one.ranks and alone))
+
+
+def _recorded(run: Run) -> Mapping[str, Recorded]:
+    covered = _covered(run)
+    found = ((one, _of_metrics(one, covered) or _elsewhere(one, run)) for one in recordings().values())
+    return {one.signal: seen for one, seen in found if seen is not None}
+
+
+def _covered(run: Run) -> pl.DataFrame:
+    """Each name of each source: its records, and its first and last step."""
+    keys = keys_of(run)
+    if keys.is_empty():
+        return keys.select("source", "name", "raw_name", records=pl.lit(0), first=pl.lit(0), last=pl.lit(0))
+    rows = metric_rows(run, pl.lit(value=True), coded=True).with_columns(at())
+    names = rows.group_by("source", "name", "raw_name", maintain_order=True)
+    steps = names.agg(records=pl.len(), first=pl.col("at").min(), last=pl.col("at").max())
+    return steps.cast({"source": pl.String, "name": pl.String, "raw_name": pl.String}).collect()
+
+
+def _of_metrics(one: Recording, covered: pl.DataFrame) -> Recorded | None:
+    """The source with most records of a signal; None where no metric is one."""
+    if one.metrics:
+        own = covered.filter(pl.col("name").str.contains(f"^(?i:{one.metrics})$"))
+    elif one.kind in _KINDS:
+        names = covered.select("name", "raw_name").unique(maintain_order=True).iter_rows()
+        raw = [raw for name, raw in names if _KINDS[one.kind](name, raw)]
+        own = covered.filter(pl.col("raw_name").is_in(raw))
+    else:
+        return None
+    if own.is_empty():
+        return None
+    most = own.sort("records", descending=True, maintain_order=True).row(0, named=True)
+    return Recorded(one.signal, one.label, most["source"], most["records"], most["first"], most["last"])
+
+
+def _elsewhere(one: Recording, run: Run) -> Recorded | None:
+    """The first source of a signal that is no metric, and how many rows it has."""
+    for frame in _frames(one, run):
+        rows = frame.group_by("source", maintain_order=True).agg(records=pl.len()).collect()
+        if rows.height:
+            most = rows.sort("records", descending=True, maintain_order=True).row(0, named=True)
+            return Recorded(one.signal, one.label, most["source"], most["records"])
+    if one.kind == "settings" and (known := settings(run)):
+        place = next(iter(known.values())).place
+        return Recorded(one.signal, one.label, place.rsplit(":", 1)[0], len(known))
+    return None
+
+
+def _frames(one: Recording, run: Run) -> list[pl.LazyFrame]:
+    """Rows that show a signal, in the tables in which it may be."""
+    found = [run.scan(table) for table in one.tables]
+    if one.events:
+        found.append(run.scan("events").filter(pl.col("code").str.contains(f"^(?:{one.events})$")))
+    if one.facts:
+        found.append(run.scan("facts").filter(pl.col("key").str.contains(f"(?i)(?:^|[./]){one.facts}$")))
+    if one.formats:
+        found.append(run.scan("sources").filter(pl.col("format").str.contains(f"^(?:{one.formats})$")))
+    if one.ranks:
+        ranked = run.scan("sources").filter(pl.col("rank").is_not_null())
+        found.append(ranked.filter(pl.col("rank").n_unique() > 1))
+    return found

@@ -1,0 +1,98 @@
+"""The playbook of a verdict walked: which checks are done, which signal a check lacks, and what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from forensics.action import Check, Gap, Setting
+from forensics.analyses.recorded import asked, recorded
+from forensics.case.backend import backend
+from forensics.case.settings import settings
+from forensics.case.trainers import trainers
+from forensics.case.world import world
+from forensics.knowledge.causes import filled
+from forensics.knowledge.playbooks import PlaybookRow, playbooks
+from forensics.knowledge.recordings import Recording
+from forensics.knowledge.restarts import nature_of
+from forensics.model import Finding, Outcome, Recorded, Verdict
+from forensics.store.run import Run
+
+#: The playbook of a run of which nothing can be said.
+_NO_VERDICT = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What the checks of one run are decided by; `ask` are the signals that it could have recorded."""
+
+    seen: Mapping[str, Recorded]
+    settings: Mapping[str, Setting]
+    ask: Mapping[str, Recording]
+    values: Mapping[str, str]
+    lead: str | None
+
+
+def playbook(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Check, ...]:
+    """Walk the checks of the verdict's shape in their order; nothing of a healthy run."""
+    if verdict.outcome is Outcome.HEALTHY:
+        return ()
+    shape = verdict.shape.value if verdict.shape is not None else _NO_VERDICT
+    step = verdict.onset.step
+    values = {"run": run.name, "step": "" if step is None else str(step)}
+    lead = findings[verdict.lead].evidence[0].place if verdict.lead is not None else None
+    walk = _Walk(recorded(run), settings(run), {one.signal: one for one in asked(run)}, values, lead)
+    nature = nature_of(verdict.cause, shape)
+    rows = (row for row in playbooks() if row.shape == shape and (not row.nature or nature in row.nature))
+    return tuple(check for row in rows for check in _walked(row, walk))
+
+
+def missing(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Gap, ...]:
+    """List the signals that the verdict's playbook asks for and the run does not have, and how to record each."""
+    known = frozenset(one.name for one in trainers(run))
+    on = frozenset((backend(run), *(("ranks",) if len(world(run)) > 1 else ())))
+    ask = {one.signal: one for one in asked(run)}
+    wanted = dict.fromkeys(
+        s for check in playbook(run, verdict, findings) if check.state == "missing" for s in check.signals
+    )
+    return tuple(gap for signal in wanted for gap in _gap(ask[signal], known, on, verdict.onset.step))
+
+
+def _walked(row: PlaybookRow, walk: _Walk) -> Iterator[Check]:
+    """One check with its state; nothing where it is not asked of such a run."""
+    if any(signal not in walk.seen for signal in row.beside) or any(signal not in walk.ask for signal in row.signals):
+        return
+    text = filled(row.text, walk.values) or filled(row.text, {**walk.values, "step": "the onset"}) or row.text
+    command = filled(row.command, walk.values) or None if row.command else None
+    stated = [walk.settings[name] for name in row.settings if name in walk.settings]
+    lacks = tuple(signal for signal in row.signals if signal not in walk.seen)
+    if lacks:
+        yield Check(row.check, text, "missing", None, command, row.source, lacks)
+    elif stated:
+        yield Check(row.check, text, "done", _stated(stated[0]), command, row.source)
+    elif row.settings:
+        unstated = () if "settings" in walk.seen else ("settings",)
+        yield Check(row.check, text, "missing", None, command, row.source, unstated)
+    elif row.by_lead and walk.lead is not None:
+        yield Check(row.check, text, "done", walk.lead, command, row.source)
+    elif row.signals:
+        evidence = ", ".join(dict.fromkeys(_told(walk.seen[signal]) for signal in row.signals))
+        yield Check(row.check, text, "done", evidence, command, row.source)
+    else:
+        yield Check(row.check, text, "next", None, command, row.source)
+
+
+def _stated(setting: Setting) -> str:
+    return f"{setting.key} = {setting.value} ({setting.place})"
+
+
+def _told(seen: Recorded) -> str:
+    if seen.first is None or seen.last is None:
+        return seen.source
+    return f"{seen.source}, steps {seen.first} to {seen.last}"
+
+
+def _gap(one: Recording, known: frozenset[str], on: frozenset[str], step: int | None) -> Iterator[Gap]:
+    recipe = next((recipe for recipe in one.record if recipe.fits(known, on)), None)
+    if recipe is not None and (words := recipe.words(step)) is not None:
+        yield Gap(one.signal, one.label, one.matters, words, recipe.command or None, one.source)

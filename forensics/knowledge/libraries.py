@@ -1,0 +1,27 @@
+"""Which files of a stack a run does not own: the interpreter and installed packages, from `libraries.jsonl`.
+
+A row has `files` (a pattern that a path holds) and its `source`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from forensics.knowledge._rows import rows_of
+
+
+def is_library(file: str) -> bool:
+    """Whether a file is the interpreter's or an installed package's; one without a name is taken for one."""
+    return not file or _pattern().search(file) is not None
+
+
+@cache
+def library_files() -> str:
+    """The pattern that a path of such a file holds."""
+    return "|".join(f"(?:{row['files']})" for row in rows_of("libraries.jsonl"))
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    return re.compile(library_files())

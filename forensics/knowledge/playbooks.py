@@ -1,0 +1,36 @@
+"""What to look at for each shape, in the order of cost, from `playbooks.jsonl`.
+
+A row has `check` (its id), `shape` (`none` where there is no verdict), `text` (what to do, and what it tells),
+`source`, and what decides it on files: `signals` (of `recordings`, all of them), `settings` (of `settings`, any of
+them), or `by_lead`, the evidence on which the verdict rests. One that no file decides is an experiment. It is not
+asked without the signals `beside`, nor of causes of another `nature` (of `restarts`); `command` is what to run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from forensics.knowledge._rows import frozen, rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class PlaybookRow:
+    """One check of the playbook of a shape."""
+
+    check: str
+    shape: str
+    text: str
+    source: str
+    signals: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    nature: tuple[str, ...] = ()
+    by_lead: bool = False
+    command: str = ""
+
+
+@cache
+def playbooks() -> tuple[PlaybookRow, ...]:
+    """Every check, those of one shape in their order."""
+    return tuple(PlaybookRow(**frozen(row)) for row in rows_of("playbooks.jsonl"))
