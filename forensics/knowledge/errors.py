@@ -52,7 +52,9 @@ class After:
 class Clue:
     """What a line proves about the rank that it names (groups `ranks`, `missing`, `rank`), else the one that prints it.
 
-    `by` is who says it (`log`, `host`), `weight` how much it decides; every group of `where` fits its pattern.
+    `by` is who says it: a line of the `log` or of the `host`, a `rendezvous`, or a `failure` of that cause; `weight` is
+    how much it decides; every group of `where` fits its pattern. `rank` is at fault whoever prints the line, `majority`
+    where more than half of the ranks are named.
     """
 
     by: str
@@ -60,6 +62,8 @@ class Clue:
     weight: float
     words: str
     where: Mapping[str, str] = field(default_factory=dict[str, str])
+    rank: int | None = None
+    majority: int | None = None
 
     def holds(self, hit: re.Match[str]) -> bool:
         """Whether a hit of the row's pattern is one that proves it."""

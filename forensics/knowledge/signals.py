@@ -1,7 +1,8 @@
 """Signals that end a process, from `signals.jsonl`: signal(7), and the words of bash and srun for each.
 
 A row has `number`, `name`, `way` (`asked`: somebody asked the process to end; `killed`: it ended without its doing;
-`aborted`: its own abort, or a watchdog's where it waited too long), `cause` of a process that said nothing else, and
+`aborted`: its own abort, or a watchdog's where it waited too long), `is_sent` (by a person, a scheduler or the kernel,
+and by no fault of the program), `cause` of a process that said nothing else, and
 `words` (how launchers write it).
 """
 
@@ -27,6 +28,7 @@ class Signal:
     way: str
     cause: str
     words: tuple[str, ...]
+    is_sent: bool = False
 
 
 @cache
@@ -53,6 +55,12 @@ def is_silent(cause: str) -> bool:
 def is_asked(code: int) -> bool:
     """Whether an exit code says that somebody asked the process to end."""
     return _is(code, "asked")
+
+
+def is_sent(code: int) -> bool:
+    """Whether an exit code is that of a signal which others send: to ask for an end, or to force it."""
+    found = signal_of(code)
+    return found is not None and found.is_sent
 
 
 def is_killed(code: int) -> bool:

@@ -31,6 +31,11 @@ class Diagnosed:
     cause: str
     changed: tuple[Unlike, ...]
 
+    @property
+    def is_of_wrong_weights(self) -> bool:
+        """Whether the results are filed under another step than that of the weights that were loaded."""
+        return bool(self.changed) and self.changed[0].family == "checkpoint"
+
 
 def diagnosed(run: Run) -> Diagnosed | None:
     """The first fall of the scores of a run, with its cause."""

@@ -15,6 +15,7 @@ import polars as pl
 
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
+from forensics.knowledge.doing import by_frame
 from forensics.knowledge.libraries import is_library
 from forensics.store.run import Run
 
@@ -34,20 +35,6 @@ _INIT = re.compile(
 )
 _ENDED = re.compile(
     r"excepthook|atexit|print_exception|format_exc|_del_library|_shutdown\b|Py_Finalize|destroy_process_group"
-)
-_WORK: tuple[tuple[str, re.Pattern[str]], ...] = (
-    (
-        "slow_storage_checkpoint",
-        re.compile(r"(?i)torch\.save|save_|_save|fsync|_write_item|checkpoint|ckpt|safetensors.*save"),
-    ),
-    (
-        "slow_storage_read",
-        re.compile(
-            r"(?i)read|open\b|load_|loader|_next_data|__next__|fetch|getitem|dataset|webdataset|smb|nfs|s3|urlopen"
-            r"|recv_into|storage|download"
-        ),
-    ),
-    ("rank_conditional_work", re.compile(r"(?i)\beval|validat|generate|predict|inference")),
 )
 
 
@@ -119,14 +106,11 @@ class Stack:
     @property
     def work(self) -> str:
         """What kind of work the innermost frames name; empty when they name none."""
-        near = " ".join(f.text for f in self.frames[:1])
         for frame in self.frames[:4]:
             if is_library(frame.file) and frame is not self.frames[0]:
                 break
-            near = f"{frame.function} {_base(frame.file)}"
-            for cause, pattern in _WORK:
-                if pattern.search(near):
-                    return cause
+            if (found := by_frame(f"{frame.function} {_base(frame.file)}")) is not None:
+                return found.cause
         return ""
 
 

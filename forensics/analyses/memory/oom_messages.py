@@ -21,6 +21,7 @@ from forensics.case.errors.attributes import attributes
 from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Judgement, of_exception
 from forensics.case.last_steps import last_step
+from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import telling
 from forensics.knowledge.phases import phase_of
 from forensics.model import Locator
@@ -34,7 +35,7 @@ _NEAR_LINES = 60
 #: Of the device, from which the part of other processes is worth saying (they leave too little room for a job).
 _OTHERS_SHARE = 0.1
 _ENOUGH = 3
-_OOM, _HOST, _TRACEBACK = "oom", "host_out_of_memory", "traceback"
+_OOM, _TRACEBACK = "oom", "traceback"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ def _message(
         rank=row["rank"] if row["rank"] is not None or failure is None else failure.rank,
         step=step,
         t_ns=row["t_ns"],
-        where="host" if cause == _HOST else "device",
+        where="host" if is_kind(cause, "host_memory") else "device",
         phase=phase_of(attrs.get("frame", "")),
         sizes=sizes,
         quote=row["text"] or "",

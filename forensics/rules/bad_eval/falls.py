@@ -97,7 +97,7 @@ class Config:
 def falls(run: Run, cfg: Config) -> Findings:
     """Report the first evaluation whose scores fell, and the setting that changed with it."""
     found = run.derived(diagnosed)
-    if found is not None and found.cause != "wrong_checkpoint":
+    if found is not None and not found.is_of_wrong_weights:
         yield _finding(found, cfg or Config())
 
 
@@ -148,7 +148,7 @@ def _stated(found: Diagnosed) -> Iterator[Evidence]:
 def _likely(found: Diagnosed) -> tuple[str, ...]:
     if found.changed:
         return tuple(f"{one.family}: {one.words}" for one in found.changed[:_SHOWN])
-    if found.cause == "eval_falls":
+    if not found.fall.is_abrupt:
         return ("the model forgets: the data mix or the schedule changed", "overfitting, or forgetting in fine-tuning")
     return (
         "labels or documents in another order, another tokenizer or prompt, or dropout left on in the evaluation",
@@ -165,7 +165,7 @@ def _first_action(found: Diagnosed) -> str:
         own = [one for one in found.changed if one.family == found.changed[0].family]
         back = "; ".join(f"{one.name} {one.base}, not {one.cand}" for one in own[:_SHOWN])
         return advice.format(again=again, what=back)
-    if found.cause == "eval_falls":
+    if not found.fall.is_abrupt:
         return f"use the checkpoint of step {fall.tasks[0].before['step']}, or evaluate both again with one command"
     return _COMPARE.format(again=again, before=before)
 

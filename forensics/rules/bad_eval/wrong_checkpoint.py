@@ -47,7 +47,7 @@ from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 def wrong_checkpoint(run: Run, cfg: Config) -> Findings:
     """Report each file of results that is filed under another step than that of its weights."""
     found = run.derived(diagnosed)
-    fall = found.fall if found is not None and found.cause == "wrong_checkpoint" else None
+    fall = found.fall if found is not None and found.is_of_wrong_weights else None
     is_far = fall is not None and fall.errors >= cfg.errors and fall.lost >= cfg.lost
     rows = run.collect("evals").unique(["source", "step"], keep="first", maintain_order=True)
     for row in of_wrong_checkpoint(rows.to_dicts()):

@@ -30,51 +30,18 @@ Not this:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 
 from forensics.analyses.hang.complaints import complaints
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
 from forensics.case.world import world
+from forensics.knowledge.reports import report
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when
 from forensics.store.run import Run
-
-#: Cause, title, reason and next step of a process that is gone.
-_GONE = (
-    "peer_gone",
-    "peers or the launcher report that a process is gone",
-    "only they speak of it, and nothing here says why it is gone",
-    "find the log of the process that is missing; its last lines hold the cause",
-)
-#: The program's own error, of which only the words are missing.
-_RAISED = "traceback_cut_short"
-#: The same where all reports, by their cause, say more.
-_WORDS: Mapping[str, tuple[str, str, str, str]] = MappingProxyType(
-    {
-        _RAISED: (
-            "uncaught_exception",
-            "a traceback without its last line ends the log",
-            "the program raised an exception, and its words are lost",
-            "look for the exception in the other stream, and in the tracker's own log",
-        ),
-        "command_not_found": (
-            "command_not_found",
-            "the shell could not run what its script asks for",
-            "the shell says so, and nothing of a program says why else the run ended",
-            "look at the line of the script that it names, and at the modules and environment that it loads",
-        ),
-        "hydra_error": (
-            "peer_gone",
-            "Hydra ended the program after an error that is not in the log",
-            "only Hydra's hint on its stack trace was found",
-            "read the lines above it, or run again with HYDRA_FULL_ERROR=1",
-        ),
-    }
-)
 
 
 @rule(shape=Shape.CRASH, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
@@ -88,25 +55,25 @@ def peer_lost(run: Run) -> Iterator[Finding]:
     first = found[0]
     onset = onset_of(run, first)
     alike = all(f.cause == first.cause for f in found)
-    cause, title, because, then = _WORDS.get(first.cause, _GONE) if alike else _GONE
+    told = report(first.cause if alike else "")
     victims = set(ranks_of(tuple(f for f in found if f.weight == Weight.CLOSED)))
     silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
     named = silent if victims and len(silent) < len(victims) else ()
     yield peer_lost.finding(
         severity=Severity.ERROR,
         confidence=Confidence.LOW,
-        title=title + when(onset),
-        because=because,
+        title=told.title + when(onset),
+        because=told.because,
         evidence=evidence_of(found),
         onset=onset,
         culprits=named,
-        cause=cause,
-        causal=Causal.ROOT if alike and first.cause == _RAISED else Causal.SYMPTOM,
+        cause=told.means,
+        causal=Causal.ROOT if told.is_own else Causal.SYMPTOM,
         numbers={"reports": len(found)},
-        next=(then,),
+        next=(told.next,),
     )
 
 
 def _is_told_next(failure: Failure, every: Sequence[Failure]) -> bool:
     """Whether a traceback has no last line because the next event of its file holds the words."""
-    return failure.cause == _RAISED and any(f.source == failure.source and f.at > failure.at for f in every)
+    return report(failure.cause).is_own and any(f.source == failure.source and f.at > failure.at for f in every)

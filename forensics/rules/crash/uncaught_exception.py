@@ -38,6 +38,7 @@ from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import all_ranks
 from forensics.case.world import world
 from forensics.knowledge.errors import row_of
+from forensics.knowledge.suspects import suspect
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who
@@ -88,6 +89,5 @@ def _alike(one: Failure, other: Failure) -> bool:
 
 
 def _cause(failure: Failure, *, several: bool) -> str:
-    if failure.cause == "uncaught_exception" and several and failure.rank is not None:
-        return "exception_one_rank"
-    return failure.cause
+    of_one_rank = suspect(failure.cause).of_one_rank if several and failure.rank is not None else ""
+    return of_one_rank or failure.cause

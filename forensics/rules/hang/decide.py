@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from forensics.case.end_markers import marks_of
-from forensics.case.errors.exits import NONZERO, cause_of, exits
+from forensics.case.errors.exits import cause_of, exits
 from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.launchers import follows
 from forensics.case.rank_spans import MOST_RANKS
 from forensics.case.world import world
 from forensics.knowledge.errors import table
+from forensics.knowledge.suspects import is_absence, is_death, is_start, suspect
 from forensics.model import Confidence, Shape
 from forensics.rules.hang._clue import Clue, ClueSource
 from forensics.store.run import Run
@@ -28,36 +29,6 @@ SHARE = 0.75
 ALONE = 5.0
 #: Less than this is a hint and no decision.
 ENOUGH = 3.0
-#: How telling a cause is; where several are said of the named ranks, the most telling one is given. Others: 9.
-_TELLING = {
-    "no_dump": 0,
-    "silent_death": 4,
-    "different_collective": 2,
-    "never_entered": 3,
-    "host_stall": 2,
-    "device_error": 4,
-    "host_stall_loop": 5,
-    "slow_storage_read": 6,
-    "slow_storage_checkpoint": 7,
-    "rank_conditional_work": 6,
-    "host_stall_gil": 6,
-    "early_exit": 7,
-    "exception_one_rank": 8,
-    "init_hang": 10,
-    "frozen_process": 10,
-}
-_CRASHES = (
-    "silent_death",
-    "exception_one_rank",
-    "model_mismatch",
-    "port_in_use",
-    "crash_all_ranks",
-    "early_exit",
-    "node_loss",
-    NONZERO,
-)
-#: These say that there should have been other ranks.
-_AT_START = frozenset({"init_hang", "rendezvous_timeout", "port_in_use"})
 #: These kinds of evidence stand by themselves, from a weight on: they prove a stall or a death without any complaint.
 _STANDALONE = {"recorder": 4.0, "stack": 4.0, "exit": 6.0}
 
@@ -131,7 +102,7 @@ def _everyone(run: Run, found: Sequence[Clue]) -> frozenset[int]:
 
 def _failed(run: Run, found: Sequence[Clue]) -> bool:
     """Whether there is a failure of several ranks to explain."""
-    if not found or (len(_everyone(run, found)) < 2 and not any(c.cause in _AT_START or c.stated for c in found)):
+    if not found or (len(_everyone(run, found)) < 2 and not any(is_start(c.cause) or c.stated for c in found)):
         return False
     if any(f.weight != Weight.STOP for f in standing(run)):
         return True
@@ -146,18 +117,17 @@ def _relevant(found: Sequence[Clue], score: Counter[int]) -> list[Clue]:
 
 def _outweighed(tie: Clue, found: Sequence[Clue]) -> bool:
     """Whether something that does not follow from the tie itself names ranks: absence and stalls do follow from it."""
-    follow = {"never_entered", "no_dump", "silent_death", "different_collective", "host_stall", "early_exit"}
-    return any(c.ranks and c.weight >= tie.weight and c.cause not in follow for c in found)
+    return any(c.ranks and c.weight >= tie.weight and not is_absence(c.cause) for c in found)
 
 
 def _cause(run: Run, clues: Sequence[Clue]) -> str:
     """Give the most telling cause; that of a rank that left in silence is what its exit code says, if one is known."""
-    best = max(clues, key=lambda c: (_TELLING.get(c.cause, 9), c.weight), default=None)
-    if best is None or best.cause != "silent_death":
-        return "" if best is None else "never_entered" if best.cause == "no_dump" else best.cause
-    told = exits(run).by_rank
+    best = max(clues, key=lambda c: (suspect(c.cause).telling, c.weight), default=None)
+    if best is None:
+        return ""
+    known, told = suspect(best.cause), exits(run).by_rank
     codes = {told[rank].code for rank in best.ranks if rank in told}
-    return cause_of(codes.pop()) if len(codes) == 1 else "silent_death_sigkill"
+    return cause_of(codes.pop()) if known.by_exit and len(codes) == 1 else known.stands_for or best.cause
 
 
 def _confidence(clues: Sequence[Clue]) -> Confidence:
@@ -172,5 +142,5 @@ def _of(
 ) -> Decision:
     # a death by a signal has causes of its own; of other errors the catalogue says the shape
     told = any((row.cause, row.shape, row.role, row.words) == (cause, "crash", "root", "") for row in table())
-    shape = Shape.CRASH if told or cause.startswith(_CRASHES) else Shape.HANG
+    shape = Shape.CRASH if told or is_death(cause) else Shape.HANG
     return Decision(ranks, cause, confidence, shape, clues, tied)

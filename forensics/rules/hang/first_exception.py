@@ -33,8 +33,10 @@ from collections.abc import Iterator
 
 from forensics.analyses.hang.complaints import complaints
 from forensics.case.errors.failures import Failure
+from forensics.case.errors.kinds import UNKNOWN
 from forensics.case.errors.timeline import in_order
 from forensics.case.world import world
+from forensics.knowledge.suspects import suspect
 from forensics.rules.hang._clue import Clue, of_failure, shown
 from forensics.rules.kit import Findings, Run, rule
 
@@ -64,5 +66,4 @@ def cause_of(failure: Failure) -> str:
     """Give the cause's slug: its own where the error is special, else that one rank raised."""
     if failure.shape in {"oom", "nan"}:
         return failure.cause
-    plain = failure.cause in {"uncaught_exception", ""}
-    return "exception_one_rank" if plain else failure.cause
+    return suspect(failure.cause or UNKNOWN[2]).of_one_rank or failure.cause

@@ -28,45 +28,12 @@ Not this:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from forensics.analyses.hang.last_seen import last_seen
+from forensics.knowledge.doing import by_words
 from forensics.rules.hang._clue import Clue, of_seen, shown
 from forensics.rules.kit import Findings, Run, rule
-
-_WORDS = (
-    (
-        "slow_storage_checkpoint",
-        "saving",
-        re.compile(
-            r"(?i)\b(?:saving|writing|uploading|storing)\b.{0,40}\b(?:checkpoint|model|state|weights|ckpt)"
-            r"|checkpoint(?:ing)? to\b"
-        ),
-    ),
-    (
-        "rank_conditional_work",
-        "working alone",
-        re.compile(
-            r"(?i)\b(?:evaluat|validat|generating|sampling|tokeniz|preprocess|running inference|computing metrics"
-            r"|building index|rank ?0 only|only on rank)"
-        ),
-    ),
-    (
-        "slow_storage_read",
-        "reading",
-        re.compile(
-            r"(?i)\b(?:loading|reading|fetching|downloading|opening)\b.{0,40}\b(?:data|shard|file|batch|dataset)"
-        ),
-    ),
-    (
-        "early_exit",
-        "leaving",
-        re.compile(r"(?i)\bexiting\b|\bnothing (?:left|more) to do\b|\bbye\b|\bleaving\b|\bshutting down\b"),
-    ),
-)
-#: Words of an error or of a tear-down are told by other rules.
-_ERROR = re.compile(r"(?i)error|exception|traceback|warn|timed out|signal")
 
 
 @rule("hang", needs=("events", "metrics"))
@@ -80,12 +47,9 @@ def clues(run: Run) -> Iterator[Clue]:
     seen = last_seen(run)
     found: list[Clue] = []
     for rank, last in seen.items():
-        if _ERROR.search(last.words):
-            continue
-        for cause, doing, pattern in _WORDS:
-            if last.source and pattern.search(last.words):
-                why = f"rank {rank} was {doing} when it was last heard of"
-                found.append(Clue((rank,), cause, 2, "words", why, (of_seen(last),)))
-                break
+        said = by_words(last.words) if last.source else None
+        if said is not None:
+            why = f"rank {rank} was {said.doing} when it was last heard of"
+            found.append(Clue((rank,), said.cause, 2, "words", why, (of_seen(last),)))
     if len(found) == 1 or len(found) * 2 < len(seen):
         yield from found

@@ -61,9 +61,11 @@ def clues(run: Run) -> Iterator[Clue]:
     alive = {r: s for r, s in stacks(run).items() if r in missing}
     source = min(s for r, s in told.dumps.items() if r in best)
     there = Evidence(source, Locator(), f"dumps of {ranks_text(sorted(best))}; none of {ranks_text(sorted(missing))}")
-    for group, cause in ((missing - alive.keys(), "no_dump"), (missing & alive.keys(), "host_stall_gil")):
+    dead, stalled = missing - alive.keys(), missing & alive.keys()
+    for group, cause, how in (
+        (dead, "no_dump", "left no dump"), (stalled, "host_stall_gil", "alive, yet wrote no dump")
+    ):  # fmt: skip
         if group:
             ranks = tuple(sorted(group))
-            how = "alive, yet wrote no dump" if cause == "host_stall_gil" else "left no dump"
             proof = (there, *(of_stack(alive[r]) for r in ranks if r in alive))
             yield Clue(ranks, cause, 3, "recorder", f"{ranks_text(ranks)} {how}", proof[:4])

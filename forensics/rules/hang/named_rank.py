@@ -59,8 +59,8 @@ def clues(run: Run) -> Iterator[Clue]:
         for row, hit in matching(run, line.compiled, *line.needles):
             if clue.holds(hit):
                 named |= {rank: event_evidence(row) for rank in _ranks(row, hit) if rank not in named}
-        if clue.cause == "model_mismatch" and len(named) * 2 > len(world(run)) > 1:
-            named = {0: next(iter(named.values()))}
+        if clue.majority is not None and len(named) * 2 > len(world(run)) > 1:
+            named = {clue.majority: next(iter(named.values()))}
         if named:
             ranks = tuple(sorted(named))
             why = f"{ranks_text(ranks)} {clue.words}"

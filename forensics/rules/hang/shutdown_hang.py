@@ -35,7 +35,6 @@ Not this:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,13 +44,11 @@ from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import listed, ranks_text
 from forensics.case.world import world
+from forensics.knowledge.errors import by_id, telling
+from forensics.knowledge.signals import code_of, is_sent
 from forensics.rules._errors import evidence_of
 from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, proof, rule
 
-_TASKS = re.compile(
-    r"\btasks? (?P<tasks>[\d,-]+): (?P<end>Terminated|Killed|Exited with exit code (?:143|137)|[A-Z][a-z]+)"
-)
-_KILLED = re.compile(r"Terminated|Killed|143|137")
 _HALF_HOUR_S = 1800
 
 
@@ -120,10 +117,10 @@ def _tasks(after: Sequence[Failure]) -> tuple[frozenset[int], frozenset[int]]:
     """Tasks that were killed, and tasks that had ended in another way."""
     killed: set[int] = set()
     gone: set[int] = set()
-    for failure in after:
-        hit = _TASKS.search(failure.quote)
-        if hit is not None:
-            (killed if _KILLED.search(hit["end"]) else gone).update(listed(hit["tasks"]))
+    lines = [by_id()[line].compiled for line in telling("exit_of_tasks")]
+    for hit in (hit for failure in after for line in lines if (hit := line.search(failure.quote)) is not None):
+        code = int(hit["rc"]) if hit["rc"] else code_of(hit["what"])
+        (killed if code is not None and is_sent(code) else gone).update(listed(hit["tasks"]))
     return frozenset(killed), frozenset(gone - killed)
 
 

@@ -30,22 +30,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from forensics.analyses.hang.complaints import placed
 from forensics.analyses.hang.last_seen import last_seen
 from forensics.analyses.hang.lines import matching
 from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import ranks_text
+from forensics.knowledge import errors
 from forensics.rules.hang._clue import Clue, of_failure, shown
 from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
 
-_CLIENTS = re.compile(r"waiting for clients\. (?P<joined>\d{1,6})/(?P<size>\d{1,6}) clients joined")
-_KEY = re.compile(
-    r"(?:wait timeout after \d+ ?ms, keys: |Timeout waiting for key: )(?P<key>[\w/:\-.]*?)(?P<rank>\d{1,6})(?![\w/])"
-)
-_RENDEZVOUS = re.compile(r"RendezvousTimeoutError")
-_PORT = "port_in_use"
+#: The number of the rank that did not write it ends a key of the store.
+_KEY = re.compile(r"[\w/:\-.]*?(?P<rank>\d{1,6})(?![\w/])")
 
 
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
@@ -56,51 +54,55 @@ def start(run: Run) -> Findings:
 
 def clues(run: Run) -> Iterator[Clue]:
     """Missing clients, awaited keys, rendezvous and ports."""
-    missing = list(_missing(run))
-    yield from missing or _keys(run)
+    awaited = list(_awaited(run))
+    yield from _missing(run, awaited) or _keys(awaited)
     yield from _rendezvous(run)
-    yield from _port(run)
+    yield from _failures(run)
 
 
-def _missing(run: Run) -> Iterator[Clue]:
-    for row, hit in matching(run, _CLIENTS, "waiting for clients"):
-        joined, size = int(hit["joined"]), int(hit["size"])
-        absent = tuple(sorted(set(range(size)) - last_seen(run).keys()))
-        named = absent if 0 < len(absent) <= size - joined else ()
-        why = f"only {joined} of {size} ranks joined" + (f"; {ranks_text(named)} left no file" if named else "")
-        yield Clue(named, "init_hang", 6, "log", why, (event_evidence(row),))
-        return
+def _awaited(run: Run) -> Iterator[tuple[Mapping[str, Any], Mapping[str, str]]]:
+    """Events that say for whom the store waits, with what each says by the names of the groups of its row."""
+    for line in map(errors.by_id().__getitem__, sorted(errors.telling("awaited"))):
+        for row, hit in matching(run, line.compiled, *line.needles):
+            yield row, {name.partition("__")[0]: said for name, said in hit.groupdict().items() if said}
 
 
-def _keys(run: Run) -> Iterator[Clue]:
-    awaited: Counter[int] = Counter()
+def _missing(run: Run, awaited: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]) -> list[Clue]:
+    for row, said in awaited:
+        if "joined" in said:
+            joined, size = int(said["joined"]), int(said["expected"])
+            absent = tuple(sorted(set(range(size)) - last_seen(run).keys()))
+            named = absent if 0 < len(absent) <= size - joined else ()
+            why = f"only {joined} of {size} ranks joined" + (f"; {ranks_text(named)} left no file" if named else "")
+            return [Clue(named, "init_hang", 6, "log", why, (event_evidence(row),))]
+    return []
+
+
+def _keys(awaited: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]) -> Iterator[Clue]:
+    count: Counter[int] = Counter()
     proof: dict[int, Evidence] = {}
-    for row, hit in matching(run, _KEY, "wait timeout after", "Timeout waiting for key"):
-        rank = int(hit["rank"])
-        awaited[rank] += 1
-        proof.setdefault(rank, event_evidence(row))
-    if awaited:
-        rank, count = awaited.most_common(1)[0]
-        why = f"rank {rank} did not write a key to the store for which {count} of the others' messages wait"
+    for row, said in awaited:
+        if (hit := _KEY.match(said.get("keys", ""))) is not None:
+            rank = int(hit["rank"])
+            count[rank] += 1
+            proof.setdefault(rank, event_evidence(row))
+    if count:
+        rank, messages = count.most_common(1)[0]
+        why = f"rank {rank} did not write a key to the store for which {messages} of the others' messages wait"
         yield Clue((rank,), "init_hang", 6, "log", why, (proof[rank],))
 
 
 def _rendezvous(run: Run) -> Iterator[Clue]:
-    hits = [row for row, _ in matching(run, _RENDEZVOUS, "RendezvousTimeout")]
-    if hits and not exits(run).by_rank:
-        yield Clue(
-            (),
-            "rendezvous_timeout",
-            5,
-            "log",
-            "too few nodes joined the rendezvous in time",
-            (event_evidence(hits[0]),),
-        )
+    for line, clue in errors.clues("rendezvous"):
+        hits = [row for row, hit in matching(run, line.compiled, *line.needles) if clue.holds(hit)]
+        if hits and not exits(run).by_rank:
+            yield Clue((), clue.cause, clue.weight, "log", clue.words, (event_evidence(hits[0]),))
 
 
-def _port(run: Run) -> Iterator[Clue]:
+def _failures(run: Run) -> Iterator[Clue]:
+    known = {clue.cause: clue for _, clue in errors.clues("failure")}
     for failure in placed(run):
-        if failure.cause == _PORT:
-            why = "the store's port is in use: rank 0 could not listen on it"
-            yield Clue((0,), _PORT, 8, "log", why, (of_failure(failure),))
+        if (clue := known.get(failure.cause)) is not None:
+            ranks = () if clue.rank is None else (clue.rank,)
+            yield Clue(ranks, clue.cause, clue.weight, "log", clue.words, (of_failure(failure),))
             return

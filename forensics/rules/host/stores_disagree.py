@@ -100,7 +100,7 @@ def _finding(run: Run, link: Link, match: Match, found: tuple[str, pl.DataFrame]
     if a["value_class"] == "finite" and b["value_class"] != "finite":
         a, b = b, a
     step = step_of(a)
-    hidden = cause == "hidden_in_one_store"
+    hidden = not first["finite"]
     words = {"name": match.a.raw_name, "value": a["value"], "other": b["value"], "step": at_step(step)}
     return stores_disagree.finding(
         shape=Shape.NAN if hidden else Shape.LEARNING,

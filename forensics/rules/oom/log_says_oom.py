@@ -43,13 +43,14 @@ from collections.abc import Sequence
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order, is_before
+from forensics.knowledge.causes import is_kind
+from forensics.knowledge.errors import table
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.rules.kit import Findings, Run, rule
 
 _TRIED = re.compile(r"Tried to allocate ([\d.]+ (?:bytes|[KMGT]i?B))")
-_HOST = re.compile(
-    r"oom[-_ ]?kill|OOMKilled|MEMLIMIT|MemoryError|DefaultCPUAllocator|bad_alloc|Cannot allocate|Out Of Memory"
-)
+#: The kind of a cause that is about the memory of the host.
+_HOST = "host_memory"
 
 
 @rule("oom", needs=("events", "metrics"), severity="error", confidence="high")
@@ -61,7 +62,7 @@ def log_says_oom(run: Run) -> Findings:
     first = found[0]
     onset = onset_of(run, first)
     tried = _TRIED.search(first.quote) or _TRIED.search(first.message)
-    host = (first.cause == "host_out_of_memory" or _HOST.search(first.quote) is not None) and not tried
+    host = _is_of_host(first) and not tried
     memory = "host memory" if host else "GPU memory"
     size = f" (tried to allocate {tried[1]})" if tried else ""
     yield log_says_oom.finding(
@@ -73,6 +74,12 @@ def log_says_oom(run: Run) -> Findings:
         cause="host_out_of_memory" if host else "gpu_out_of_memory",
         numbers={"messages": len(found)},
     )
+
+
+def _is_of_host(failure: Failure) -> bool:
+    """Whether its cause, or a line of the catalogue that its quote fits, is about the memory of the host."""
+    fits = (row for row in table() if is_kind(row.cause, _HOST) and row.compiled.search(failure.quote))
+    return is_kind(failure.cause, _HOST) or any(fits)
 
 
 def _named(found: Sequence[Failure]) -> Sequence[Failure]:

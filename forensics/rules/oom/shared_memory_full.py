@@ -31,18 +31,15 @@ from __future__ import annotations
 
 from forensics.case.errors.failures import standing
 from forensics.case.errors.timeline import in_order
+from forensics.knowledge.causes import is_kind
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.rules.kit import Findings, Run, rule
-
-_CAUSE = "shared_memory_exhausted"
-#: A bus error is what a write to memory gives whose backing file has no room.
-_CAUSES = frozenset({_CAUSE, "silent_death_sigbus"})
 
 
 @rule("oom", needs=("events", "metrics"), severity="warning", confidence="medium", causal="context")
 def shared_memory_full(run: Run) -> Findings:
     """Find the first error that full shared memory explains."""
-    found = in_order(f for f in standing(run) if f.cause in _CAUSES)
+    found = in_order(f for f in standing(run) if is_kind(f.cause, "no_room"))
     if not found:
         return
     onset = onset_of(run, found[0])
@@ -52,6 +49,6 @@ def shared_memory_full(run: Run) -> Findings:
         evidence_of(found),
         onset,
         culprits=ranks_of(found[:1]),
-        cause=_CAUSE,
+        cause="shared_memory_exhausted",
         likely=("a container with the usual 64 MiB of shared memory", "many loader workers with large batches"),
     )

@@ -92,15 +92,16 @@ def gpu_clocks_throttled(run: Run, cfg: Clocks) -> Findings:
 def _finding(one: Throttled, cfg: Clocks) -> Finding:
     rows = one.rows
     first = rows.row(0, named=True)
-    reason, cause = _reason(one, cfg)
+    known = _reason(one, cfg)
+    reason, cause = known or ("the log does not tell why", "low_clocks")
     return gpu_clocks_throttled.finding(
         f"GPU {one.device} ran at {one.low:.0f} MHz instead of {one.high:.0f} MHz in "
         f"{100 * one.share:.0f} % of its loaded samples: {reason}",
         "its SM clock under load is below the one it held before",
         proof(first, rows.row(-1, named=True)),
         onset_at(first),
-        severity="warning" if cause != "low_clocks" else "info",
-        confidence="high" if cause != "low_clocks" else "low",
+        severity="warning" if known else "info",
+        confidence="high" if known else "low",
         cause=cause,
         numbers={"high_mhz": one.high, "low_mhz": one.low, "share": one.share},
         likely=(
@@ -110,11 +111,11 @@ def _finding(one: Throttled, cfg: Clocks) -> Finding:
     )
 
 
-def _reason(one: Throttled, cfg: Clocks) -> tuple[str, str]:
+def _reason(one: Throttled, cfg: Clocks) -> tuple[str, str] | None:
     if one.reasons:
         return f"the driver says {', '.join(one.reasons)}", "clock_throttling"
     if one.temperature is not None and one.temperature >= cfg.hot:
         return f"at {one.temperature:.0f} C", "thermal_throttling"
     if one.power_share is not None and one.power_share >= cfg.power:
         return f"at {100 * one.power_share:.0f} % of its power limit", "power_throttling"
-    return "the log does not tell why", "low_clocks"
+    return None

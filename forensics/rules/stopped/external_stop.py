@@ -38,14 +38,13 @@ from forensics.case.errors.kinds import Weight, sender_of
 from forensics.case.errors.launchers import last_end
 from forensics.case.errors.timeline import in_order
 from forensics.case.last_steps import last_step
+from forensics.knowledge.causes import is_kind
 from forensics.knowledge.signals import is_asked
 from forensics.rules._errors import evidence_of, onset_of, short, when, who
 from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
 
 _SIGNAL = "a signal from outside"
 _TERMINATION = "external_termination"
-#: What a step of a job is told too, when the whole job ends for a reason that another line gives.
-_PLAIN = "cancelled"
 
 
 @rule("stopped", needs=("events", "metrics"), severity="error")
@@ -58,7 +57,8 @@ def external_stop(run: Run) -> Findings:
     first = found[0]
     # a scheduler's clock is the time of its word; the program goes on until it is ended
     onset = replace(onset_of(run, replace(first, t_ns=None)), t_ns=first.t_ns)
-    telling = min((f for f in found if sender_of(f.code)), key=lambda f: f.cause == _PLAIN, default=first)
+    # a step of a job is told in general words, too, when the whole job ends for a reason that another line gives
+    telling = min((f for f in found if sender_of(f.code)), key=lambda f: is_kind(f.cause, "general"), default=first)
     words = sender_of(telling.code, telling.cause)
     cause, words = (telling.cause, words) if words else (_TERMINATION, _SIGNAL)
     yield external_stop.finding(
