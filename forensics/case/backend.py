@@ -5,11 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.case.series import keys_of
+from forensics.case.settings import stated
 from forensics.knowledge.backends import Backend, backends
 from forensics.store.run import Run
-
-#: Settings whose value names a device or a communication library.
-_KEYS = r"(?i)(?:^|[./_])(?:backend|device(?:_type|_name)?|accelerator|gpu(?:_name|_type|_model)?)$"
 
 
 def backend(run: Run) -> str:
@@ -40,5 +38,4 @@ def _metrics(run: Run) -> pl.Series:
 
 
 def _values(run: Run) -> pl.Series:
-    told = run.scan("facts").filter(pl.col("key").str.contains(_KEYS)).select(pl.col("value").drop_nulls().unique())
-    return told.collect().to_series().str.strip_chars("\"' ").str.to_lowercase()
+    return stated(run, "device")["said"].unique(maintain_order=True)

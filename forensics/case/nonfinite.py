@@ -15,35 +15,25 @@ from numpy.typing import NDArray
 from forensics.case.joined.stores import counted, stores_of
 from forensics.case.series import Index, chosen, index_of, keys_of, metric_rows
 from forensics.case.steps import SERIES, by_record
+from forensics.knowledge.metrics import telling, with_role
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 
-#: Names of what is minimised, beside those that hold the word loss.
-_A_LOSS = r"(?i)loss|perplexity|cross.?entropy|(?:^|[\W_])(?:ppl|xent|nll|bpb|bpc|elbo)(?:$|[\W_])"
-_NOT_A_LOSS = r"(?i)scale|best|good|mask|eval|valid|\bval\b|val_|val/|test|weight|coef|std"
-#: Metrics that count updates, or the share of them, that were not finite: Megatron-LM's windows, TRL's batches.
-COUNTERS = ("nan_steps", "frac_non_finite_loss")
-#: What trainers that drop a loss which is no positive number print beside it.
-_BESIDE = ("loss_scale", "skipped_steps", "nan_steps")
 _COUNTS = {"n_bad": pl.Int64, "n_before": pl.Int64, "n_after": pl.Int64}
 BAD_CLASSES = ("nan", "+inf", "-inf", "null-suspected-nan", "filtered-by-writer")
 
 
 def role() -> pl.Expr:
     """What a metric is to a NaN search: `loss`, `grad_norm`, `eval` (held-out loss), `part` (of the loss), or null."""
-    name = pl.col("name")
-    part = name.str.contains(_A_LOSS) & ~name.str.contains(_NOT_A_LOSS)
-    return (
-        pl.when(name == "loss")
-        .then(pl.lit("loss"))
-        .when(name == "grad_norm")
-        .then(pl.lit("grad_norm"))
-        .when(name.is_in(["eval_loss", "eval_bpb"]))
-        .then(pl.lit("eval"))
-        .when(part)
-        .then(pl.lit("part"))
-        .alias("role")
-    )
+    found = pl.lit(None, pl.String)
+    for row in reversed(with_role()):
+        found = pl.when(_is(row.names) & ~_is(row.but)).then(pl.lit(row.role)).otherwise(found)
+    return found.alias("role")
+
+
+def _is(pattern: str) -> pl.Expr:
+    """Whether the whole name of a metric fits a pattern; an empty one fits none."""
+    return pl.col("name").str.contains(f"^(?:{pattern})$") if pattern else pl.lit(value=False)
 
 
 def watched(run: Run, *, every: bool = False) -> pl.LazyFrame:
@@ -151,9 +141,10 @@ def vanished(run: Run) -> pl.DataFrame:
     not a positive number. Columns: a metrics row with `at`, and `n_lost` records that follow without a loss.
     """
     key = ("source", "attempt", "rank")
-    if not keys_of(run)["name"].is_in(_BESIDE).any():
+    if not keys_of(run)["name"].str.contains(telling("beside_loss")).any():
         return pl.DataFrame(schema={**TABLES["metrics"], "at": pl.Int64, "n_lost": pl.UInt32})
-    rows = by_record(counted(run, pl.col("name").is_in(["loss", *_BESIDE]))).collect()
+    wanted = (pl.col("name") == "loss") | pl.col("name").str.contains(telling("beside_loss"))
+    rows = by_record(counted(run, wanted)).collect()
     lost = ~(pl.col("name") == "loss").any().over(*key, "seq")
     beside = ((pl.col("name") == "loss").any().over(*key, "seq") & (pl.col("name") != "loss")).any().over(key)
     last = pl.col("seq").filter(pl.col("name") == "loss").max().over(key)

@@ -1,4 +1,4 @@
-"""The settings of a run that actions speak of: the value that its files agree on, and where that is written."""
+"""The settings of a run by their names in the table of knowledge: what each file says, and what all agree on."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from collections.abc import Mapping
 import polars as pl
 
 from forensics.action import Setting
-from forensics.knowledge.settings import Known
+from forensics.knowledge.settings import Known, setting
 from forensics.knowledge.settings import settings as known_settings
 from forensics.store.run import Run
 
 #: Facts of these families are no settings of the training.
 _NOT_OF_TRAINING = ("versions", "weights", "tokenizer", "generation", "progress", "evals", "success")
-_ON, _NOTHING = ("true", "1", "yes", "on"), ("", "null", "none", "-1")
+_ON = ("true", "1", "yes", "on")
+#: Values that say nothing.
+NOTHING = ("", "null", "none", "-1")
+#: Values that turn a setting off.
+OFF = frozenset(("0", "0.0", "false", "off", "inf", "none", "null"))
 
 
 def settings(run: Run) -> Mapping[str, Setting]:
@@ -22,8 +26,21 @@ def settings(run: Run) -> Mapping[str, Setting]:
     return run.derived(_settings)
 
 
+def stated(run: Run, name: str) -> pl.DataFrame:
+    """Give the facts that state one setting, in their order, of every family and with any value.
+
+    Beside the columns of the table: `last`, the last part of the key, and `said`, the value without quotes around it,
+    both in lower case.
+    """
+    return _of(setting(name), run.derived(_facts))
+
+
+def _of(known: Known, facts: pl.DataFrame) -> pl.DataFrame:
+    return facts.filter(pl.col("whole").str.contains(f"(?:^|[./]){known.keys}$"))
+
+
 def _settings(run: Run) -> Mapping[str, Setting]:
-    facts = _facts(run)
+    facts = run.derived(_facts).filter(~pl.col("family").is_in(_NOT_OF_TRAINING) & ~pl.col("said").is_in(NOTHING))
     if facts.is_empty():
         return {}
     found = ((known.name, _agreed(known, facts)) for known in known_settings())
@@ -34,7 +51,6 @@ def _facts(run: Run) -> pl.DataFrame:
     whole = pl.col("key").str.to_lowercase().str.replace_all("-", "_").str.replace(r"[./]value$", "")
     return (
         run.scan("facts")
-        .filter(~pl.col("family").is_in(_NOT_OF_TRAINING))
         .with_columns(
             whole=whole,
             last=whole.str.extract(r"([^./]+)$", 1),
@@ -45,7 +61,7 @@ def _facts(run: Run) -> pl.DataFrame:
 
 
 def _agreed(known: Known, facts: pl.DataFrame) -> Setting | None:
-    rows = facts.filter(pl.col("whole").str.contains(f"(?:^|[./]){known.keys}$") & ~pl.col("said").is_in(_NOTHING))
+    rows = _of(known, facts)
     stands = {key: (row, _meaning(known, row)) for key, row in enumerate(rows.iter_rows(named=True))}
     told = [(row, value) for row, value in stands.values() if value is not None]
     if not told or len({value for _, value in told}) > 1:

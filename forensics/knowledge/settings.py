@@ -1,8 +1,9 @@
-"""Settings that actions speak of, under one name each, from `settings.jsonl`.
+"""Settings of a run under one name each, however trainers spell them, from `settings.jsonl`.
 
 A row has `name`, `keys` (a pattern over the last part of a key, or over its last parts where it names a separator; in
-lower case and with `_` for `-`), and may have `flags`: keys that are switches, with the value that they stand for when
-they are on, and `values`: a pattern whose one group is the value, so that `ds/zero3.json` says 3.
+lower case and with `_` for `-`), `source` (who spells it so), and may have `flags`: keys that are switches, with the
+value that they stand for when they are on, and `values`: a pattern whose one group is the value, so that
+`ds/zero3.json` says 3.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Known:
 
     name: str
     keys: str
+    source: str
     flags: Mapping[str, str] = field(default_factory=lambda: _NO_FLAGS)
     values: str = ""
 
@@ -31,3 +33,13 @@ class Known:
 def settings() -> tuple[Known, ...]:
     """Every setting."""
     return tuple(Known(**row) for row in rows_of("settings.jsonl"))
+
+
+@cache
+def setting(name: str) -> Known:
+    """Give one setting.
+
+    Raises:
+        KeyError: when the table has no row of that name.
+    """
+    return {row.name: row for row in settings()}[name]

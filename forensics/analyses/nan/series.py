@@ -11,9 +11,10 @@ import polars as pl
 
 from forensics.case.evidence import Row
 from forensics.case.joined.stores import counted
-from forensics.case.nonfinite import COUNTERS, of_series, trailing_zeros, vanished, watched, watched_series
+from forensics.case.nonfinite import of_series, trailing_zeros, vanished, watched, watched_series
 from forensics.case.series import keys_of
 from forensics.case.steps import SERIES, by_record
+from forensics.knowledge.metrics import telling
 from forensics.store.run import Run
 
 
@@ -172,7 +173,8 @@ def _vanished(run: Run, cfg: Shares) -> Iterator[Candidate]:
 
 def _counts(run: Run, cfg: Shares) -> Iterator[Candidate]:
     """A trainer's own count of updates that were not finite, which runs to the end."""
-    rows = by_record(counted(run, pl.col("name").is_in(COUNTERS)).filter(pl.col("value").is_finite())).collect()
+    wanted = pl.col("name").str.contains(telling("bad_updates"))
+    rows = by_record(counted(run, wanted).filter(pl.col("value").is_finite())).collect()
     for _, own in rows.group_by(*SERIES, maintain_order=True):
         hits = own.filter(pl.col("value") > 0)
         if hits.height <= cfg.counted_share * own.height or own["value"][-1] == 0:

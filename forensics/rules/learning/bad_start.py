@@ -72,7 +72,7 @@ def bad_start(run: Run, cfg: Start) -> Findings:
     """Look at the first record of the loss and of the gradient norm."""
     if reinforced(run):
         return
-    vocab = configured(run, "vocab")
+    vocab = configured(run, "vocabulary")
     if vocab is not None and vocab.number is not None and vocab.number > 1:
         usual = log(vocab.number)
         for curve in _fresh(run, "loss", cfg)[:1]:

@@ -85,7 +85,7 @@ def early_plateau(run: Run, cfg: Plateau) -> Findings:
         schedule = schedule_beside(run, curve)
         if schedule is None or schedule.late < cfg.lr_up * schedule.peak or improved(run, curve, len(curve) // 2):
             continue
-        yield _finding(curve, trend, configured(run, "vocab"), cfg)
+        yield _finding(curve, trend, configured(run, "vocabulary"), cfg)
         return
 
 

@@ -162,7 +162,7 @@ def _decay(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
 
 
 def _peak(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
-    said, v = configured(run, "peak"), schedule.curve.values
+    said, v = configured(run, "lr"), schedule.curve.values
     if said is None or said.number is None or said.number <= 0 or not _is_past(v, schedule):
         return
     ratio = schedule.peak / said.number

@@ -83,7 +83,7 @@ def _rate(run: Run, cfg: Usual) -> Iterator[tuple[str, Evidence]]:
         best = max(logged, key=lambda s: s.peak)
         rate, evidence = best.peak, metric_evidence(best.curve.row(best.top))
     else:
-        said = configured(run, "peak")
+        said = configured(run, "lr")
         if said is None or said.number is None:
             return
         rate, evidence = said.number, fact_evidence(said.row)

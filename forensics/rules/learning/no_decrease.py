@@ -104,10 +104,10 @@ def _long(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> bool:
 
 def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:
     """Whether the first level is one of a model that has learned nothing yet."""
-    mock = configured(run, "mock")
+    mock = configured(run, "mock_data")
     if tuned(run) or paired(run) or (mock is not None and mock.text.lower() not in {"false", "0", "no"}):
         return False
-    stated = number_of(run, "vocab") or number_of(run, "classes")
+    stated = number_of(run, "vocabulary") or number_of(run, "classes")
     if trend.first >= cfg.fresh:
         return True
     chance = [log(k) for k in (*_CLASSES, *((stated,) if stated else ())) if k > 1]

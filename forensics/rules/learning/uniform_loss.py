@@ -69,7 +69,7 @@ def uniform_loss(run: Run, cfg: Uniform) -> Findings:
     """Find whether the longest training loss never left ln(vocabulary)."""
     if reinforced(run):
         return
-    said = configured(run, "vocab")
+    said = configured(run, "vocabulary")
     size = int(said.number) if said is not None and said.number is not None and said.number > 1 else None
     one = max(losses(run), key=lambda loss: len(loss.curve), default=None)
     if one is None or one.trend is None or one.curve.ends_nonfinite or not is_flat(one.trend, FLAT):
@@ -77,7 +77,7 @@ def uniform_loss(run: Run, cfg: Uniform) -> Findings:
     curve, trend = one.curve, one.trend
     vocab = _nearest(trend.last, size, cfg)
     if vocab is not None and not improved(run, curve, 1):
-        yield _finding(curve, trend, vocab, (said if size else None, configured(run, "mock")), cfg)
+        yield _finding(curve, trend, vocab, (said if size else None, configured(run, "mock_data")), cfg)
 
 
 def _nearest(level: float, size: int | None, cfg: Uniform) -> int | None:

@@ -42,11 +42,9 @@ import polars as pl
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.case.series import metric_rows
+from forensics.case.settings import OFF, stated
 from forensics.case.steps import ordered
 from forensics.rules.kit import Evidence, Findings, Run, fact_evidence, metric_evidence, number, proof, rule
-
-_CLIP = r"(?i)(?:^|[.])(?:max_grad_norm|clip_grad(?:_norm)?|gradient_clip(?:ping)?(?:_val)?|grad_clip)$"
-_WARMUP = r"(?i)(?:^|[.])(?:warmup_(?:steps|ratio|iters)|lr_warmup_(?:steps|iters)|num_warmup_steps)$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +94,6 @@ def _warming(run: Run, cfg: Warmup, found: NanOnset) -> Iterator[tuple[str, Evid
 
 
 def _switched_off(run: Run) -> Iterator[tuple[str, Evidence]]:
-    value = pl.col("value").fill_null("").str.strip_chars('"').str.to_lowercase()
-    config = run.scan("facts").filter((pl.col("family") == "config") & value.is_in(["0", "0.0", "none", "null", "inf"]))
-    for pattern, words in ((_CLIP, "gradient clipping is off"), (_WARMUP, "there is no warm-up")):
-        rows = config.filter(pl.col("key").str.contains(pattern)).head(1).collect()
+    for name, words in (("clip", "gradient clipping is off"), ("warmup", "there is no warm-up")):
+        rows = stated(run, name).filter((pl.col("family") == "config") & pl.col("said").is_in(OFF)).head(1)
         yield from ((words, fact_evidence(row)) for row in rows.iter_rows(named=True))

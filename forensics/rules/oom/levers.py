@@ -41,19 +41,14 @@ Not this: a configuration that uses them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
 
+from forensics.case.settings import OFF, stated
 from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
 from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks
-
-_CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing", "use_gradient_checkpointing", "recompute")
-_BATCH = ("per_device_train_batch_size", "micro_batch_size", "train_micro_batch_size_per_gpu", "micro_batch")
-_ACCUMULATION = ("gradient_accumulation_steps", "grad_accum_steps", "accumulate_grad_batches", "grad_accumulation")
-_ATTENTION = ("attn_implementation", "_attn_implementation", "attention_implementation")
-_OFF = frozenset({"false", "0", "none", "null", "off"})
 
 
 @rule(
@@ -69,8 +64,7 @@ def levers(run: Run) -> Findings:
     first = next(iter(fatal(run)), None)
     if first is None or first.reading in {"others", "limit"}:
         return
-    facts = _facts(run)
-    found = [*_checkpointing(facts), *_batch(facts), *_attention(facts)]
+    found = list(_unused(run))
     if not found:
         return
     yield levers.finding(
@@ -82,37 +76,12 @@ def levers(run: Run) -> Findings:
     )
 
 
-Row = Mapping[str, Any]
-
-
-def _facts(run: Run) -> dict[str, Row]:
-    """Facts of interest by the last part of their key, the first of each."""
-    names = [*_CHECKPOINTING, *_BATCH, *_ACCUMULATION, *_ATTENTION]
-    last = pl.col("key").str.split(".").list.last().alias("last")
-    rows = run.scan("facts").with_columns(last).filter(pl.col("last").is_in(names)).collect()
-    return {row["last"]: row for row in reversed(rows.to_dicts())}
-
-
-def _value(row: Row) -> str:
-    return str(row["value"] or "").strip().strip('"').lower()
-
-
-def _checkpointing(facts: Mapping[str, Row]) -> Iterator[Row]:
-    said = [facts[name] for name in _CHECKPOINTING if name in facts]
-    if said and all(_value(row) in _OFF for row in said):
-        yield said[0]
-
-
-def _batch(facts: Mapping[str, Row]) -> Iterator[Row]:
-    batch = next((facts[name] for name in _BATCH if name in facts), None)
-    often = next((facts[name] for name in _ACCUMULATION if name in facts), None)
-    once = often is not None and _value(often) == "1"
-    if batch is not None and once and _value(batch).isdigit() and int(_value(batch)) > 1:
-        yield batch
-
-
-def _attention(facts: Mapping[str, Row]) -> Iterator[Row]:
-    for name in _ATTENTION:
-        if name in facts and _value(facts[name]) == "eager":
-            yield facts[name]
-            return
+def _unused(run: Run) -> Iterator[dict[str, Any]]:
+    """Give the facts that say so: no recomputation, whole batches at once, attention that keeps its scores."""
+    recompute = stated(run, "recompute")
+    if recompute.height and recompute["said"].is_in(OFF).all():
+        yield recompute.row(0, named=True)
+    batch, often = stated(run, "micro_batch").head(1), stated(run, "accumulation").head(1)
+    if often["said"].to_list() == ["1"] and batch["said"].cast(pl.Int64, strict=False).gt(1).any():
+        yield batch.row(0, named=True)
+    yield from stated(run, "attention").filter(pl.col("said") == "eager").head(1).iter_rows(named=True)

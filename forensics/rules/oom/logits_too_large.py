@@ -45,15 +45,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import polars as pl
-
+from forensics.case.settings import stated
 from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
 from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks, size
 
-_BATCH = ("per_device_train_batch_size", "micro_batch_size", "train_micro_batch_size_per_gpu", "batch_size")
-_LENGTH = ("max_seq_length", "max_completion_length", "sequence_len", "cutoff_len", "seq_len", "seq_length")
-_VOCABULARY = ("vocab_size", "padded_vocab_size")
-_GENERATIONS = ("num_generations",)
 _BYTES = (2, 4)
 Row = Mapping[str, Any]
 
@@ -81,11 +76,11 @@ def logits_too_large(run: Run, cfg: Config) -> Findings:
     tried = first.sizes.tried if first is not None else None
     if first is None or tried is None or tried < cfg.least_bytes:
         return
-    facts = _facts(run)
-    batch, length, vocabulary = (_first(facts, names) for names in (_BATCH, _LENGTH, _VOCABULARY))
+    batch, length = _first(run, "micro_batch", "batch"), _first(run, "sequence", "completion_length")
+    vocabulary = _first(run, "vocabulary")
     if batch is None or length is None or vocabulary is None:
         return
-    many = _first(facts, _GENERATIONS)
+    many = _first(run, "generations")
     for width, copies in product(_BYTES, {1, many[1] if many else 1}):
         expected = batch[1] * length[1] * vocabulary[1] * width * copies
         if abs(expected - tried) <= cfg.within * tried:
@@ -102,17 +97,9 @@ def logits_too_large(run: Run, cfg: Config) -> Findings:
             return
 
 
-def _facts(run: Run) -> dict[str, Row]:
-    """Facts of interest by the last part of their key, the first of each."""
-    names = [*_BATCH, *_LENGTH, *_VOCABULARY, *_GENERATIONS]
-    last = pl.col("key").str.split(".").list.last().alias("last")
-    rows = run.scan("facts").with_columns(last).filter(pl.col("last").is_in(names)).collect()
-    return {row["last"]: row for row in reversed(rows.to_dicts())}
-
-
-def _first(facts: Mapping[str, Row], names: tuple[str, ...]) -> tuple[Row, int] | None:
-    for name in names:
-        said = str(facts[name]["value"] or "").strip('"') if name in facts else ""
-        if said.isdigit() and 0 < int(said) < 1 << 40:
-            return facts[name], int(said)
+def _first(run: Run, *names: str) -> tuple[Row, int] | None:
+    """Give the first fact that states a count, by the first of the settings that has one, and the count."""
+    for row in (row for name in names for row in stated(run, name).iter_rows(named=True)):
+        if row["said"].isdigit() and 0 < int(row["said"]) < 1 << 40:
+            return row, int(row["said"])
     return None

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from forensics.action import Setting
-from forensics.case.settings import settings
+from forensics.case.settings import settings, stated
 from forensics.store.run import Run, run_of
 
 
@@ -53,3 +53,12 @@ def test_a_value_is_read_out_of_what_names_it(key: str, value: str) -> None:
 @pytest.mark.parametrize(("key", "value"), [("deepspeed", "ds_config_v3.json"), ("curriculum.stage", "3")])
 def test_what_names_no_value_is_no_setting(key: str, value: str) -> None:
     assert "zero_stage" not in settings(run_with((key, value)))
+
+
+def test_what_files_say_of_a_setting_is_given_as_it_stands_even_where_it_is_off() -> None:
+    said = ("Trainer.Gradient-Checkpointing", '"False"'), ("ddp_backend", "gloo"), ("gradient_checkpoints", "7")
+    run = run_with(*said)
+    assert stated(run, "recompute").select("key", "said").rows() == [("Trainer.Gradient-Checkpointing", "false")]
+    assert stated(run, "device")["said"].to_list() == ["gloo"]
+    with pytest.raises(KeyError):
+        stated(run, "no_such_setting")

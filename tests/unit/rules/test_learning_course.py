@@ -113,7 +113,7 @@ def test_chance_over_random_data_is_a_note() -> None:
 
 def test_a_vocabulary_that_two_files_give_differently_is_not_known() -> None:
     run = run_with({"vocab_size": "50257", "model.vocab_size": "50304"}, loss=FLAT)
-    assert configured(run, "vocab") is None
+    assert configured(run, "vocabulary") is None
 
 
 def test_a_learning_rate_of_zero_is_believed_only_beside_a_flat_loss() -> None:

@@ -1,0 +1,52 @@
+"""What metrics are to a search for numbers that are not finite, from `metrics.jsonl`; the first row that fits decides.
+
+A row has `names`, a pattern over the whole canonical name, and may have `but`, another that the name must not fit;
+`role`: `loss`, `grad_norm`, `eval` (held-out loss) or `part` (of the loss); `tells`, facts that the program reads of
+such metrics: `bad_updates` (they count updates, or the share of them, that were not finite) and `beside_loss` (trainers
+print them beside a loss that they leave out where it is no positive number); and `source`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from forensics.knowledge._rows import rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One row; the fields are those of the table."""
+
+    row: str
+    names: str
+    source: str
+    but: str = ""
+    role: str = ""
+    tells: tuple[str, ...] = ()
+
+
+@cache
+def _rows() -> tuple[Metric, ...]:
+    every: list[dict[str, Any]] = [row | {"tells": tuple(row.get("tells", ()))} for row in rows_of("metrics.jsonl")]
+    return tuple(Metric(**row) for row in every)
+
+
+@cache
+def with_role() -> tuple[Metric, ...]:
+    """Give the rows that have a role, in their order."""
+    return tuple(row for row in _rows() if row.role)
+
+
+@cache
+def telling(fact: str) -> str:
+    """Give a pattern over the whole name of the metrics that tell a fact.
+
+    Raises:
+        KeyError: when no row tells it.
+    """
+    found = [row.names for row in _rows() if fact in row.tells]
+    if not found:
+        raise KeyError(fact)
+    return f"^(?:{'|'.join(found)})$"
