@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from forensics.action import Action, Setting
 from forensics.analyses.memory.series import MEANINGS
+from forensics.analyses.snapshots.per_device import snapshots
 from forensics.case.backend import backend
 from forensics.case.checkpoints import known
 from forensics.case.settings import settings
@@ -29,7 +30,10 @@ _HOST_FAMILY = "host_memory"
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What conditions ask for: `on` is the backend, whose memory it is, `ranks`, `saves`; `line` is the error line."""
+    """What conditions ask for.
+
+    `on` is the backend, whose memory it is, `ranks`, `saves` and `no_snapshot`; `line` is the error line.
+    """
 
     on: frozenset[str]
     trainers: frozenset[str]
@@ -95,7 +99,11 @@ def _situation(
         "show_nan": next((one.nan.show for one in trainers(run) if one.nan.show), ""),
         "fix": fixing.fix if (fixing := line or row_for(verdict.cause)) is not None else "",
     }
-    states = {"ranks": len(world(run)) > 1, "saves": not known(run).is_empty()}
+    states = {
+        "ranks": len(world(run)) > 1,
+        "saves": not known(run).is_empty(),
+        "no_snapshot": not snapshots(run),
+    }
     return Situation(
         on=frozenset({backend(run), _memory(verdict, lead, line), *(s for s, holds in states.items() if holds)} - {""}),
         trainers=frozenset(one.name for one in trainers(run)),

@@ -11,7 +11,7 @@ from forensics.case.backend import backend
 from forensics.case.settings import settings
 from forensics.case.trainers import trainers
 from forensics.case.world import world
-from forensics.knowledge.causes import filled
+from forensics.knowledge.causes import filled, is_kind
 from forensics.knowledge.playbooks import PlaybookRow, playbooks
 from forensics.knowledge.recordings import Recording
 from forensics.knowledge.restarts import nature_of
@@ -43,7 +43,15 @@ def playbook(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[C
     lead = findings[verdict.lead].evidence[0].place if verdict.lead is not None else None
     walk = _Walk(recorded(run), settings(run), {one.signal: one for one in asked(run)}, values, lead)
     nature = nature_of(verdict.cause, shape)
-    rows = (row for row in playbooks() if row.shape == shape and (not row.nature or nature in row.nature))
+    given = {finding.cause for finding in findings}
+    rows = (
+        row
+        for row in playbooks()
+        if row.shape == shape
+        and (not row.nature or nature in row.nature)
+        and not given.intersection(row.apart)
+        and _is_of(row.kind, verdict.cause)
+    )
     return tuple(check for row in rows for check in _walked(row, walk))
 
 
@@ -56,6 +64,11 @@ def missing(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Ga
         s for check in playbook(run, verdict, findings) if check.state == "missing" for s in check.signals
     )
     return tuple(gap for signal in wanted for gap in _gap(ask[signal], known, on, verdict.onset.step))
+
+
+def _is_of(kind: str, cause: str) -> bool:
+    """Whether a cause is of a kind, or of any other where a dash comes before it."""
+    return not kind or is_kind(cause, kind.removeprefix("-")) is not kind.startswith("-")
 
 
 def _walked(row: PlaybookRow, walk: _Walk) -> Iterator[Check]:

@@ -11,12 +11,13 @@ where its shape does not say that: `limit` (the time that was given is over), `a
 
 An action has `text`, and may have `otherwise` (the text where a value in `text` is not known), `command`, `source`, and
 conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu; host or device for memory; ranks where there
-are several, saves where a checkpoint was saved), `trainer`, `line` (ids of error lines), `beside` (causes that other
-findings give), `setting` with `unless` (a pattern of values) or `within` (two numbers, above the first and up to the
-second) that make it needless, or `where` (a pattern of the values that it is about); `value` is what to set it to, or
-`*0.5` for a half of the present one. `{fix}` is the advice of the error
-line, `{next}` the first step that the finding names itself, `{show_nan}` the setting with which the trainer's log shows
-NaN. A part in brackets is left out where a value in it is not known: `the batch[ of step {step}]`.
+are several, saves where a checkpoint was saved, no_snapshot where no memory snapshot was), `trainer`, `line` (ids of
+error lines), `beside` and `apart` (causes that other findings give, or do not), `given` (other settings with the
+pattern of their values), `setting` with `unless` (a pattern of values) or `within` (two numbers, above the first and up
+to the second) that make it needless, or `where` (a pattern of the values that it is about); `value` is what to set it
+to, or `*0.5` for a half of the present one. `{fix}` is the advice of the error line, `{next}` the first step that the
+finding names itself, `{show_nan}` the setting with which the trainer's log shows NaN. A part in brackets is left out
+where a value in it is not known: `the batch[ of step {step}]`.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class _Room:
     cause: int = 2
     evidence: int = 3
     quote: int = 3
-    fixes: int = 2
+    fixes: int = 4
     fix: int = 3
     restart: int = 2
     step: int = 2
@@ -50,8 +50,10 @@ class _Room:
 #: Tried in turn until the page fits; the last, with the parts that are always one line, makes 25 at most.
 _ROOMS = (
     _Room(),
-    _Room(evidence=2, quote=2, links=3, link=1, other=1, record=2, unseen=1),
-    _Room(evidence=2, quote=2, fixes=1, links=0, restart=1, other=1, record=2, unseen=1, lost=1),
+    _Room(evidence=2, quote=2, record=2, link=1, other=1, unseen=1),
+    _Room(evidence=2, quote=2, fixes=3, fix=2, record=2, links=0, other=1, unseen=1),
+    _Room(evidence=1, quote=2, fixes=3, fix=2, restart=1, record=2, links=0, other=1, unseen=1, lost=1),
+    _Room(headline=2, evidence=1, quote=1, fixes=2, fix=2, restart=1, record=1, links=0, other=1, unseen=1, lost=1),
     _Room(
         headline=2, cause=1, evidence=1, quote=1, fixes=1, fix=2, restart=0, step=1, record=1, links=0, other=1,
         unseen=1, lost=1,

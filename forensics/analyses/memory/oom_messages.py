@@ -35,6 +35,8 @@ _NEAR_LINES = 60
 #: Of the device, from which the part of other processes is worth saying (they leave too little room for a job).
 _OTHERS_SHARE = 0.1
 _ENOUGH = 3
+#: Phases of training and of evaluation alike, so that only the lines before tell which it was.
+_OF_EITHER = ("forward", "unknown")
 _OOM, _TRACEBACK = "oom", "traceback"
 
 
@@ -91,7 +93,23 @@ def _messages(run: Run) -> tuple[OomMessage, ...]:
         one = _message(row, last_step(run, row["source"], row["order"], row["t_ns"], row["rank"]), judged)
         if one is not None:
             _add(kept, one)
-    return tuple(kept)
+    begun = _evaluations(run)
+    return tuple(replace(one, phase="evaluation") if _evaluates(run, one, begun) else one for one in kept)
+
+
+def _evaluations(run: Run) -> Mapping[str, list[int]]:
+    """Places at which each source says that an evaluation begins, in their order."""
+    place = pl.coalesce("line", "byte", "seq").fill_null(0)
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("evaluating"))).select("source", at=place)
+    return {str(key[0]): sorted(part["at"]) for key, part in rows.collect().group_by("source")}
+
+
+def _evaluates(run: Run, one: OomMessage, begun: Mapping[str, list[int]]) -> bool:
+    """Whether an evaluation had begun before a message, and no training step stands between."""
+    if one.phase not in _OF_EITHER:
+        return False
+    last = max((at for at in begun.get(one.source, ()) if at < one.at), default=None)
+    return last is not None and last_step(run, one.source, last) == last_step(run, one.source, one.at)
 
 
 def _rows(run: Run, judged: Mapping[tuple[str, int], Failure]) -> Iterator[dict[str, Any]]:
@@ -140,7 +158,7 @@ def _message(
         step=step,
         t_ns=row["t_ns"],
         where="host" if is_kind(cause, "host_memory") else "device",
-        phase=phase_of(attrs.get("frame", "")),
+        phase=phase_of(attrs.get("frame", ""), failure.stack if failure is not None else ()),
         sizes=sizes,
         quote=row["text"] or "",
         survived=failure.cleared if failure is not None else "",

@@ -47,10 +47,21 @@ from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import table
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.rules.kit import Findings, Run, rule
+from forensics.rules.oom._memory import fatal
 
 _TRIED = re.compile(r"Tried to allocate ([\d.]+ (?:bytes|[KMGT]i?B))")
 #: The kind of a cause that is about the memory of the host.
 _HOST = "host_memory"
+#: What the program was doing, where that decides what to change.
+_IN_PHASE = {
+    "evaluation": " in an evaluation",
+    "generation": " while it generated text",
+    "loading": " while it loaded the model",
+    "forward": " in the forward pass",
+    "backward": " in the backward pass",
+    "optimizer": " in the optimizer step",
+    "checkpoint": " while it saved a checkpoint",
+}
 
 
 @rule("oom", needs=("events", "metrics"), severity="error", confidence="high")
@@ -65,8 +76,9 @@ def log_says_oom(run: Run) -> Findings:
     host = _is_of_host(first) and not tried
     memory = "host memory" if host else "GPU memory"
     size = f" (tried to allocate {tried[1]})" if tried else ""
+    phase = next((_IN_PHASE[m.phase] for m in fatal(run) if m.source == first.source and m.phase in _IN_PHASE), "")
     yield log_says_oom.finding(
-        f"{who(first.rank)} ran out of {memory}{size}{when(onset)}",
+        f"{who(first.rank)} ran out of {memory}{phase}{size}{when(onset)}",
         "the allocator, the kernel or the scheduler said so, and no later step of that rank was logged",
         evidence_of(found),
         onset,

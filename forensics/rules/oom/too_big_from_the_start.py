@@ -36,7 +36,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import polars as pl
+
+from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.case.lives import lives
+from forensics.case.series import metric_records
 from forensics.rules.kit import Findings, Run, proof, rule
 from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks, size
 
@@ -63,6 +67,8 @@ def too_big_from_the_start(run: Run, cfg: Config) -> Findings:
         return
     if any(life.last > cfg.steps for life in lives(run)) or first.reading in {"others", "limit"}:
         return
+    if first.step is None and _records_before(run, first) > cfg.steps:
+        return
     what = _ALLOCATED.get(first.phase, "model or batch")
     tried = f" (tried to allocate {size(first.sizes.tried)})" if first.sizes.tried else ""
     held = f"; {size(first.sizes.allocated)} were allocated" if first.sizes.allocated else ""
@@ -75,3 +81,10 @@ def too_big_from_the_start(run: Run, cfg: Config) -> Findings:
         culprits=ranks(first),
         cause="too_big_" + (first.phase if first.phase in _ALLOCATED else "unknown"),
     )
+
+
+def _records_before(run: Run, first: OomMessage) -> int:
+    """Count the training records above a message in its own file, for logs that number no step."""
+    place = pl.coalesce("line", "byte", "seq").fill_null(0)
+    above = metric_records(run).filter(pl.col("trains") & (pl.col("source") == first.source) & (place < first.at))
+    return above.select("seq").unique().collect().height

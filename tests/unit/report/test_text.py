@@ -130,14 +130,14 @@ def test_beside_actions_a_finding_adds_its_commands_and_no_advice_of_its_own(
     assert "more        lower the rate a little" in page
 
 
-def test_a_page_has_room_for_two_actions(failed: Report) -> None:
-    three = tuple(Action(f"change number {n}", "s") for n in range(3))
-    verdict = dataclasses.replace(failed.verdict, actions=three, chain=(), runner_up=None)
+def test_a_page_with_little_else_has_room_for_four_actions(failed: Report) -> None:
+    five = tuple(Action(f"change number {n}", "s") for n in range(5))
+    verdict = dataclasses.replace(failed.verdict, actions=five, chain=(), runner_up=None)
     report = dataclasses.replace(failed, verdict=verdict)
     page = "\n".join(text.render(report))
-    assert "change number 1" in page
-    assert "change number 2" not in page
-    assert "change number 2" in "\n".join(text.render(report, Style(verbose=True)))
+    assert "change number 3" in page
+    assert "change number 4" not in page
+    assert "change number 4" in "\n".join(text.render(report, Style(verbose=True)))
 
 
 def test_a_place_is_never_cut_even_when_it_is_wider_than_the_screen(failed: Report) -> None:

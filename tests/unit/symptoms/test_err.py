@@ -93,7 +93,7 @@ def test_an_aborted_communicator_is_asked_for_its_first_warning(tmp_path: Path) 
 def test_a_lost_gloo_peer_is_not_asked_for_lines_of_nccl(tmp_path: Path) -> None:
     line = "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:5012\n"
     page = told(written(tmp_path, raised(line)))
-    assert "cause peer_gone" in page
+    assert "peer_gone, confidence" in page
     assert "NCCL" not in page
 
 
