@@ -22,7 +22,9 @@ from forensics.dialects.events.code import SOURCE
 from forensics.knowledge.libraries import is_library
 
 HEAD = "Traceback (most recent call last)"
-_HEAD = re.compile(_lines.literal(HEAD))
+#: Anomaly detection prints the frames of a forward call; no exception follows them.
+_FORWARD = "Traceback of forward call"
+_HEAD = re.compile("|".join(map(_lines.literal, (HEAD, _FORWARD))))
 _FRAME = re.compile(r'File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<function>.{1,200})')
 _RICH = re.compile(r"^[│|] (?P<file>\S{1,500}\.py):(?P<line>\d{1,9}) in (?P<function>\S{1,200})")
 #: Names that are exceptions wherever they stand, also where frames are missing.
@@ -77,7 +79,7 @@ class Traceback:
     ended: bool = False
     quotes: bool = False
     handling: bool = False
-    chain: bool = field(default=False)
+    chain: bool = False
     outer: str = ""
     stack: list[str] = field(default_factory=list[str])
 
@@ -85,6 +87,11 @@ class Traceback:
     def frame(self) -> str:
         """The innermost frame so far: file, line and function."""
         return f"{self.file}:{self.line} in {self.function}" if self.file else ""
+
+    @property
+    def own_frame(self) -> str:
+        """The innermost frame of the program's own code, where there is one."""
+        return next((one for one in reversed(self.stack) if _LIBRARY.search(one) is None), self.frame)
 
     @property
     def caught(self) -> bool:
@@ -126,11 +133,13 @@ def read(head: str, lines: Sequence[str]) -> Traceback:
     indent = len(before) - len(before.lstrip()) if not before.strip() else 0
     if rank is None and (glued := _SPEAKER.search(before)) is not None:
         before, rank = "", int(glued["rank"])
-    found = Traceback(rank=rank)
+    found, forward = Traceback(rank=rank), _FORWARD in head
     for number, line in enumerate(lines, start=1):
         rest, speaker = body(_ANSI.sub("", line), before if before.strip() else "")
         if rank is not None and speaker != rank:
             continue
+        if forward and not rest.startswith("  "):
+            break
         if _take(found, rest[min(indent, len(rest) - len(rest.lstrip())) :], number, _ANSI.sub("", line)):
             break
     return found
@@ -233,8 +242,7 @@ class Assembler:
     def feed(self, found: pl.DataFrame, data: bytes, offset: int) -> list[dict[str, Any]]:
         """Events of the heads among `found` (columns seq, line, byte, text, raw, rank), lines of the block `data`."""
         heads = _lines.holding(found, _HEAD)
-        if heads.height:
-            heads = heads.filter(~heads["text"].str.contains(SOURCE))
+        heads = heads.filter(~heads["text"].str.contains(SOURCE)) if heads.height else heads
         events: list[dict[str, Any]] = []
         free = max(0, self._most - self.count - len(self._open))
         self.left_out += max(0, heads.height - free)
@@ -256,9 +264,11 @@ class Assembler:
         breaks = [found.start() for found in islice(_BREAK.finditer(text), self._lines + 1)]
         lines = [text[a + 1 : b] for a, b in pairwise([*breaks, len(text)])]
         found = read(row["raw"], lines)
-        rank = row["rank"] if row["rank"] is not None else found.rank
+        rank = found.rank if row["rank"] is None else row["rank"]
+        if _FORWARD in row["raw"]:
+            return [_forward_call(row, rank, found, self._chars)]
         self._read_to[rank] = row["seq"] + found.read
-        place = {"seq": row["seq"], "line": row["line"], "byte": row["byte"]}
+        place = {key: row[key] for key in ("seq", "line", "byte")}
         if found.at:
             skipped = text[: breaks[found.at - 1] + 1].encode("utf-8", "surrogateescape")
             place = {"seq": row["seq"] + found.at, "line": row["line"] + skipped.count(b"\n")}
@@ -280,3 +290,11 @@ class Assembler:
             }
             | {"attrs": orjson.dumps(attrs | found.attrs()).decode()}
         ]
+
+
+def _forward_call(row: dict[str, Any], rank: int | None, found: Traceback, chars: int) -> dict[str, Any]:
+    """The event of a forward call whose backward failed: `frame` is the program's own innermost one."""
+    attrs = {"role": "context", "shape": "nan", "frame": found.own_frame.encode("utf-8", "replace").decode()}
+    place = {key: row[key] for key in ("seq", "line", "byte")}
+    said = {"stamped": row["raw"][:160], "text": row["raw"][:chars], "attrs": orjson.dumps(attrs).decode()}
+    return place | said | {"rank": rank, "step": None, "level": "info", "code": "forward_call"}

@@ -10,7 +10,8 @@ How it decides: a series that stays bad to its end is an error at the first reco
 is bad. A series that ends finite is information when at most `transient_share` of its records are bad (a warning where
 the loss itself was printed so), a warning up to `fault_share`, and an error above. The earliest step over all ranks,
 metrics and detectors wins. Where a restart in the same file, or a later file, trains on with finite losses, the
-earlier loss is information only.
+earlier loss is information only. Where the log, or what is known of the trainer, says that the update of a bad step was
+skipped, the weights are those of the step before it, and the checkpoints after it can be used.
 
 What else looks like this: timings before the first measurement, scores of an empty class, the spread of one sample, an
 evaluation that was masked, a norm that is never computed. These are not watched, or are passed over because the loss
@@ -58,10 +59,12 @@ Not this:
 from __future__ import annotations
 
 from forensics.analyses.nan.kind import WORDS, kind_of, scale_fell_first
+from forensics.analyses.nan.named import named_operation
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.scale import collapse_of
 from forensics.analyses.nan.series import Shares, Status
-from forensics.rules.kit import Confidence, Findings, Run, Severity, at_step, rule
+from forensics.analyses.nan.skips import skip_of
+from forensics.rules.kit import Causal, Confidence, Findings, Run, Severity, at_step, rule
 
 _SEVERITY = {
     Status.FAILED: Severity.ERROR,
@@ -84,20 +87,30 @@ def first_nonfinite(run: Run) -> Findings:
     if found is None or (found.said and scale_fell_first(found, collapse_of(run))):
         return
     first, failed = found.first, found.status is Status.FAILED
-    kind = kind_of(run, found)
+    kind, skip = kind_of(run, found), None if failed else skip_of(run, found)
+    after = _AFTER[found.status] + (f"; {skip.words}" if skip is not None else "")
     yield first_nonfinite.finding(
         f"{_what(found)} from {at_step(found.step)} on" if failed else f"{_what(found)} at {at_step(found.step)}",
-        f"{_AFTER[found.status]}; {WORDS[kind.name]}" if failed else _AFTER[found.status],
-        found.evidence(),
+        f"{after}; {WORDS[kind.name]}" if failed else after,
+        (*found.evidence(), *((skip.line,) if skip is not None and skip.line is not None else ())),
         found.onset,
         severity=_severity(found),
         confidence=_confidence(found),
         culprits=() if first.row["rank"] is None or not _told_apart(found) else (first.row["rank"],),
-        cause=kind.name if failed else found.status.value,
-        causal="root" if failed else "context",
+        cause=kind.name if failed else found.status.value if skip is None else "skipped_update",
+        causal=_causal(run, found),
         numbers={"bad_records": first.n_bad, "records": first.n, "finite_losses_before": found.n_before},
         next=("forensics nan-origin RUN",),
     )
+
+
+def _causal(run: Run, found: NanOnset) -> Causal:
+    """A detector only says when, so that the operation which the same line names is nearer to the cause."""
+    if found.status is not Status.FAILED:
+        return Causal.CONTEXT
+    named = named_operation(run) if found.said else None
+    same = named is not None and named.row["source"] == found.first.row["source"]
+    return Causal.SYMPTOM if same else Causal.ROOT
 
 
 def _severity(found: NanOnset) -> Severity:
@@ -105,8 +118,8 @@ def _severity(found: NanOnset) -> Severity:
 
     One in the very first record is the mean of no step yet.
     """
-    stumbled = found.status is Status.TRANSIENT and found.first.role == "loss" and found.first.clean is not None
-    return Severity.WARNING if stumbled else _SEVERITY[found.status]
+    printed = any(c.role == "loss" and c.clean is not None for c in (found.first, *found.others))
+    return Severity.WARNING if found.status is Status.TRANSIENT and printed else _SEVERITY[found.status]
 
 
 def _what(found: NanOnset) -> str:

@@ -6,7 +6,8 @@ Why it matters: a model that is sound before and after, and bad whenever one pla
 sample and not a bad rate.
 
 How it decides: the epoch of each bad stretch's first record is compared by its fraction. At least two epochs must
-share it within half a record's share of an epoch.
+share it within half a record's share of an epoch. It is a warning, and explains the run, where training went on finite
+and most bad stretches begin there.
 
 What else looks like this: an evaluation or a reset at each epoch's begin; places at the very begin of an epoch are
 left out, and so is a shuffled order, where a sample never comes back to its place.
@@ -21,7 +22,7 @@ Example:
     epoch: 0.25..2.5/0.25
     loss: 3.0 2.9 nan 2.8 2.7 2.6 nan 2.5 2.4 2.4
     ```
-    => NAN015 info confidence=medium step=3 cause=bad_sample causal=context epochs=2 place_in_epoch=0.7500
+    => NAN015 warning confidence=medium step=3 step_lo=2 cause=bad_sample epochs=2 place_in_epoch=0.7500
 Not this:
     ```metrics
     step: 1..7
@@ -35,15 +36,17 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.analyses.nan.onset import nan_onset
+from forensics.analyses.nan.onset import NanOnset, nan_onset
+from forensics.analyses.nan.series import Status
 from forensics.rules.kit import EvidenceRole, Findings, Run, at_step, metric_evidence, onset_at, proof, rule
 
 _MIN_EPOCHS = 2
 _MIN_RECORDS = 4
 _SHOWN = 4
+_WENT_ON = (Status.INTERMITTENT, Status.TRANSIENT)
 
 
-@rule("nan", needs=("metrics", "events"), severity="info", confidence="medium", cause="bad_sample", causal="context")
+@rule("nan", needs=("metrics", "events"), confidence="medium", cause="bad_sample")
 def same_place_in_epoch(run: Run) -> Findings:
     """Find bad values that come back at one place of the data."""
     found = nan_onset(run)
@@ -56,15 +59,22 @@ def same_place_in_epoch(run: Run) -> Findings:
     again = _again(losses)
     if again is None:
         return
-    first = again.row(0, named=True)
+    first, leads = again.row(0, named=True), _leads(found, again)
     others = tuple(metric_evidence(r, EvidenceRole.RELATED) for r in again[1:_SHOWN].iter_rows(named=True))
     yield same_place_in_epoch.finding(
         f"values go bad at the same place of {again.height} epochs, first at {at_step(first['at'])}",
         "finite ones are between them, so the data come back",
         proof(first, *others),
-        onset_at(first),
+        onset_at(first, found.clean_step if leads else None),
+        severity="warning" if leads else "info",
+        causal="root" if leads else "context",
         numbers={"epochs": again.height, "place_in_epoch": round(first["place"], 4)},
     )
+
+
+def _leads(found: NanOnset, again: pl.DataFrame) -> bool:
+    """Whether it explains all that is bad: the run went on finite, and most bad stretches begin at that place."""
+    return found.status in _WENT_ON and 2 * again.height > again["stretches"][0]
 
 
 def _again(losses: pl.DataFrame) -> pl.DataFrame | None:
@@ -78,7 +88,7 @@ def _again(losses: pl.DataFrame) -> pl.DataFrame | None:
     starts = (
         losses.with_columns(begins=pl.col("bad") & ~pl.col("bad").shift(1, fill_value=True), place=place)
         .filter(pl.col("begins") & (pl.col("place") > share / 2) & (pl.col("place") < 1 - share / 2))
-        .with_columns(slot=(pl.col("place") / share).round(), whole=pl.col("epoch").floor())
+        .with_columns(slot=(pl.col("place") / share).round(), whole=pl.col("epoch").floor(), stretches=pl.len())
     )
     groups = (
         starts.group_by("slot", maintain_order=True)

@@ -1,0 +1,35 @@
+"""Operations that leave the finite range: why, and how each is guarded, from `operations.jsonl`.
+
+A row has `operation`, `names` (a pattern over the name of a backward function or a module), `why`, `fix` (an order,
+without its end) and `source`. The first row whose pattern fits holds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from forensics.knowledge._rows import rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One kind of operation."""
+
+    operation: str
+    names: str
+    why: str
+    fix: str
+    source: str
+
+
+@cache
+def operations() -> tuple[Operation, ...]:
+    """Every kind, in the order of the table."""
+    return tuple(Operation(**row) for row in rows_of("operations.jsonl"))
+
+
+def operation_of(name: str) -> Operation | None:
+    """Give the kind of a backward function or a module by its name; None where the name says nothing."""
+    return next((one for one in operations() if re.search(one.names, name)), None)
