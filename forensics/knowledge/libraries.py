@@ -16,6 +16,11 @@ def is_library(file: str) -> bool:
     return not file or _pattern().search(file) is not None
 
 
+def is_library_frame(frame: str) -> bool:
+    """Whether a frame as a traceback has it, `train.py:22 in main`, is in such a file."""
+    return is_library(frame.partition(" in ")[0].rpartition(":")[0])
+
+
 @cache
 def library_files() -> str:
     """The pattern that a path of such a file holds."""

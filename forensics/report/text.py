@@ -29,14 +29,15 @@ _TIME = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d):.*$")
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """Lines for each part; `restart` is for its reason, `evidence`, `fixes` and `links` say how many are shown."""
+    """Lines for each part (`restart`: its reason); `evidence`, `fixes` and `links` say how many are shown."""
 
     headline: int = 3
     cause: int = 2
+    why: int = 3
     evidence: int = 3
     quote: int = 3
     fixes: int = 4
-    fix: int = 3
+    fix: int = 2
     restart: int = 2
     step: int = 2
     record: int = 3
@@ -50,12 +51,13 @@ class _Room:
 #: Tried in turn until the page fits; the last, with the parts that are always one line, makes 25 at most.
 _ROOMS = (
     _Room(),
-    _Room(evidence=2, quote=2, record=2, link=1, other=1, unseen=1),
-    _Room(evidence=2, quote=2, fixes=3, fix=2, record=2, links=0, other=1, unseen=1),
-    _Room(evidence=1, quote=2, fixes=3, fix=2, restart=1, record=2, links=0, other=1, unseen=1, lost=1),
-    _Room(headline=2, evidence=1, quote=1, fixes=2, fix=2, restart=1, record=1, links=0, other=1, unseen=1, lost=1),
+    _Room(evidence=2, quote=2, fixes=3, record=2, link=1, other=1, unseen=1),
+    _Room(evidence=2, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
+    _Room(evidence=1, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
+    _Room(evidence=1, quote=2, fixes=2, restart=1, record=2, links=0, other=1, unseen=1, lost=1),
+    _Room(headline=2, why=1, evidence=1, quote=1, fixes=2, restart=1, record=1, links=0, unseen=1, lost=1),
     _Room(
-        headline=2, cause=1, evidence=1, quote=1, fixes=1, fix=2, restart=0, step=1, record=1, links=0, other=1,
+        headline=2, cause=1, why=0, evidence=1, quote=1, fixes=1, fix=1, restart=0, step=1, record=1, links=0, other=1,
         unseen=1, lost=1,
     ),
 )  # fmt: skip
@@ -143,8 +145,8 @@ def _evidence(report: Report, style: Style, room: _Room) -> Iterator[str]:
     if report.verdict.lead is None:  # nothing was found wrong: this is only worth a look
         yield from style.field("note", printable(f"{finding.title} ({finding.evidence[0].place})"), most=room.headline)
         return
-    if finding.because and style.verbose:
-        yield from style.field("why", printable(finding.because))
+    if finding.because and (style.verbose or room.why):
+        yield from style.field("why", printable(finding.because), most=None if style.verbose else room.why)
     every = {(e.place, e.quote): e for e in reversed(finding.evidence)}
     distinct = list(reversed(every.values()))
     shown = distinct if style.verbose else distinct[: room.evidence]
@@ -195,7 +197,8 @@ def _fixes(report: Report, style: Style, room: _Room) -> Iterator[str]:
     shown = every if style.verbose else every[: room.fixes]
     for index, action in enumerate(shown):
         label = "fix" if not index else ""
-        yield from style.field(label, printable(say.fix(action)), most=None if style.verbose else room.fix)
+        most = None if style.verbose else room.fix + (not index)  # the first has room for its setting and place
+        yield from style.field(label, printable(say.fix(action)), most=most)
         yield from _command(action.command)
 
 

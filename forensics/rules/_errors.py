@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from forensics.case.errors.failures import Failure
 from forensics.case.last_steps import last_step
-from forensics.knowledge.libraries import is_library
+from forensics.knowledge.libraries import is_library_frame
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
 from forensics.store.run import Run
 
@@ -16,7 +16,7 @@ _TITLE_CHARS = 160
 
 def evidence_of(failures: Sequence[Failure]) -> tuple[Evidence, ...]:
     """Turn errors into evidence: the first is primary, a few more and the code that raised it are related."""
-    own = next((frame for frame in failures[0].stack if not is_library(_file(frame))), "") if failures else ""
+    own = next((frame for frame in failures[0].stack if not is_library_frame(frame)), "") if failures else ""
     raised = () if not own else (_raised(failures[0], own),)
     said = tuple(
         Evidence(
@@ -32,11 +32,6 @@ def evidence_of(failures: Sequence[Failure]) -> tuple[Evidence, ...]:
         for i, f in enumerate(failures[: 1 + _RELATED])
     )
     return (*said[:1], *raised, *said[1:])
-
-
-def _file(frame: str) -> str:
-    """The file of a frame as a traceback has it: `train.py:22 in main`."""
-    return frame.partition(" in ")[0].rpartition(":")[0]
 
 
 def _raised(failure: Failure, frame: str) -> Evidence:

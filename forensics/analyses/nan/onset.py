@@ -147,13 +147,15 @@ def _contradicted(candidate: Candidate, peers: list[Candidate]) -> bool:
 
 
 def _key(candidate: Candidate) -> tuple[bool, bool, int, int, int]:
+    """In the order of steps, and where none is printed in that of the lines."""
     spoken = candidate.role in SPOKEN
+    line = candidate.row["line"] or candidate.row.get("seq") or 0
     return (
         candidate.step is None,
         spoken and not candidate.own_step,
-        candidate.step or 0,
+        line if candidate.step is None else candidate.step,
         ("loss", "grad_norm", "part", "eval").index(candidate.role) if not spoken and candidate.role in _RANKED else 4,
-        candidate.row["line"] or candidate.row.get("seq") or 0,
+        line,
     )
 
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from forensics.dialects import _lines, prefixes
 from forensics.dialects.events.code import SOURCE
-from forensics.knowledge.libraries import is_library
+from forensics.knowledge.libraries import is_library, is_library_frame
 
 HEAD = "Traceback (most recent call last)"
 #: Anomaly detection prints the frames of a forward call; no exception follows them.
@@ -91,7 +91,7 @@ class Traceback:
     @property
     def own_frame(self) -> str:
         """The innermost frame of the program's own code, where there is one."""
-        return next((one for one in reversed(self.stack) if _LIBRARY.search(one) is None), self.frame)
+        return next((one for one in reversed(self.stack) if not is_library_frame(one)), self.frame)
 
     @property
     def caught(self) -> bool:

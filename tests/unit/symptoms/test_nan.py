@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.unit.symptoms.kit import report, told, written
-from tests.unit.symptoms.logs import FINE_TUNING, at, falling, noisy, spread, steps, supervised, trainer
+from tests.unit.symptoms.logs import FINE_TUNING, Value, at, cosine, falling, noisy, spread, steps, supervised, trainer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,3 +129,95 @@ def test_a_softmax_in_fp16_is_to_be_computed_in_fp32(tmp_path: Path) -> None:
     text = told(written(tmp_path, {"train.log": log, "config.yaml": "fp16: true\nlr: 0.0003\n"}))
     assert "softmax over very large or very small logits overflows in fp16" in text
     assert "compute the softmax in fp32, or train in bf16" in text
+
+
+def lost(first: int, norm: Value, records: int = 200, **more: Value) -> dict[str, Value]:
+    """A fine-tuning whose loss and gradient norm are NaN from a record on."""
+    bad = range(first, records)
+    values = supervised(records, loss=at(bad, noisy(falling(1.9, 0.9), 0.03)), norm=at(bad, norm))
+    return values | {name: at(bad, value) for name, value in more.items()}
+
+
+def test_fp16_is_named_behind_the_rate_when_the_gradient_norm_rose(tmp_path: Path) -> None:
+    log = trainer(200, lost(120, at({118, 119}, spread(0.6), 25.0)), ended=False)
+    text = told(written(tmp_path, {"train.log": log, "config.yaml": FINE_TUNING + "fp16: true\n"}))
+    assert "Lower the peak learning rate" in text
+    assert "Train in bf16 instead of fp16" in text
+    assert "config.yaml:9" in text
+
+
+def test_a_run_in_bf16_is_not_told_to_use_it(tmp_path: Path) -> None:
+    log = trainer(200, lost(120, at({118, 119}, spread(0.6), 25.0)), ended=False)
+    text = told(written(tmp_path, {"train.log": log, "config.yaml": FINE_TUNING + "bf16: true\n"}))
+    assert "Train in bf16" not in text
+    assert "Clip the global gradient norm at 1.0" in text
+
+
+def test_a_gradient_norm_that_is_infinite_before_the_loss_is_lost_is_a_blow_up(tmp_path: Path) -> None:
+    norm = at({119}, spread(0.6), inf)
+    log = trainer(200, lost(120, norm), ended=False)
+    verdict = report(written(tmp_path, {"train.log": log, "config.yaml": FINE_TUNING})).verdict
+    assert (verdict.cause, verdict.onset.step) == ("optimization_blowup", 120)
+    text = told(tmp_path)
+    assert "Grad_norm is infinite from step 120 on" in text
+    assert "Lower the peak learning rate" in text
+    assert "Clip the global gradient norm at 1.0" in text
+
+
+def test_where_no_step_is_printed_the_earlier_line_is_the_onset(tmp_path: Path) -> None:
+    log = trainer(200, lost(120, at({119}, spread(0.6), inf)), ended=False)
+    bare = "".join(line + "\n" for line in log.splitlines() if line.startswith("{"))
+    verdict = report(written(tmp_path, {"train.log": bare})).verdict
+    assert verdict.headline.startswith("Grad_norm is infinite")
+    assert verdict.cause == "optimization_blowup"
+
+
+def test_a_blow_up_within_the_warm_up_asks_for_a_longer_one(tmp_path: Path) -> None:
+    values = lost(28, at({26, 27}, spread(0.6), 25.0), 60) | {"learning_rate": cosine(1e-3, 60, 30)}
+    run = written(tmp_path, {"train.log": trainer(60, values, ended=False), "config.yaml": "warmup_steps: 30\n"})
+    assert "warmup_too_short" in {f.cause for f in report(run).findings}
+    assert "Lengthen the warm-up of the learning rate (now warmup_steps = 30" in told(run)
+
+
+def test_a_rate_held_since_its_warm_up_is_not_within_it(tmp_path: Path) -> None:
+    held = lost(120, at({118, 119}, spread(0.6), 25.0)) | {"learning_rate": lambda n: 2e-5 * min(1.0, (n + 1) / 10)}
+    run = written(tmp_path, {"train.log": trainer(200, held, ended=False), "config.yaml": "warmup_steps: 10\n"})
+    assert "warmup_too_short" not in {f.cause for f in report(run).findings}
+
+
+@pytest.mark.parametrize("fp8", ["true", "false"])
+def test_fp8_is_turned_off_first_and_the_library_upgraded(tmp_path: Path, fp8: str) -> None:
+    log = trainer(60, lost(0, spread(0.6), 60), ended=False)
+    text = told(written(tmp_path, {"train.log": log, "config.yaml": FINE_TUNING + f"fp8: {fp8}\n"}))
+    assert text.startswith("FAILED nan")
+    assert ("fix Turn fp8 off in the restart" in text) == (fp8 == "true")
+    assert ("guard a scale of zero" in text) == (fp8 == "true")
+
+
+@pytest.mark.parametrize(("fall", "cause"), [(6.0, "log_softmax_overflow"), (3.0, "data_or_numerics")])
+def test_log_probabilities_that_fell_five_times_overflow(tmp_path: Path, fall: float, cause: str) -> None:
+    logps = noisy(lambda n: -120.0 if n < 100 else -120.0 * fall, 2.0)
+    log = trainer(200, lost(120, spread(2.0), **{"logps/rejected": logps}), ended=False)
+    run = written(tmp_path, {"train.log": log, "config.yaml": "rl: dpo\nfp16: true\nlearning_rate: 5e-7\n"})
+    assert report(run).verdict.cause == cause
+    assert ("Compute the log-softmax and the ratios of probabilities in fp32" in told(run)) == (fall > 5)
+
+
+def test_a_lowest_log_probability_below_what_exp_can_hold_overflows(tmp_path: Path) -> None:
+    lowest = noisy(lambda n: -30.0 if n < 60 else -92.0, 2.0)
+    log = trainer(200, lost(120, spread(2.0), **{"logps/min": lowest}), ended=False)
+    assert report(written(tmp_path, {"train.log": log})).verdict.cause == "log_softmax_overflow"
+
+
+def test_the_loop_that_prints_three_bare_numbers_is_read(tmp_path: Path) -> None:
+    values = lost(200, at({198, 199}, spread(0.8), 20.0), 300)
+    lines = (f"{n} {values['loss'](n):.6g} {values['grad_norm'](n):.6g}\n" for n in range(300))
+    verdict = report(written(tmp_path, {"train.log": "".join(lines)})).verdict
+    assert (verdict.cause, verdict.onset.step) == ("optimization_blowup", 200)
+
+
+def test_the_line_of_a_check_that_stopped_is_enough(tmp_path: Path) -> None:
+    log = "step=0 loss=2.3100 gnorm=0.4312\nstep=50 loss=1.9100 gnorm=0.4012\nNaN at step 117\n"
+    verdict = report(written(tmp_path, {"sanity.log": log})).verdict
+    assert (verdict.outcome, verdict.onset.step) == ("failed", 117)
+    assert "Inspect the batch of step 117" in told(tmp_path)
