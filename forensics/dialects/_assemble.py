@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from forensics.dialects import _attempts, _counters
@@ -58,9 +59,7 @@ def assemble(dialect: Dialect, batches: Sequence[Batch], memory: Memory) -> dict
     if not batches:
         return {}
     meanings = [line.meaning for line in dialect.lines]
-    flat = pl.concat(
-        b.meta.with_columns(kind=pl.lit(b.kind, dtype=pl.Int32), meaning=pl.lit(meanings[b.kind])) for b in batches
-    ).with_row_index("at")
+    flat = pl.concat(b.meta.hstack(_kind_of(b, meanings[b.kind])) for b in batches).with_row_index("at")
     in_order = bool((np.diff(flat["seq"].to_numpy()) > 0).all())
     ordered = flat if in_order else flat.sort("seq", "kind", maintain_order=True)
     ordered = _with_attempts(_with_steps(dialect, ordered, memory), memory)
@@ -76,41 +75,61 @@ def assemble(dialect: Dialect, batches: Sequence[Batch], memory: Memory) -> dict
     return tables
 
 
+def _kind_of(batch: Batch, meaning: str) -> list[pl.Series]:
+    kind, meant = pl.Series("kind", [batch.kind], dtype=pl.Int32), pl.Series("meaning", [meaning], dtype=pl.String)
+    return [one.new_from_index(0, batch.meta.height) for one in (kind, meant)]
+
+
 def _with_steps(dialect: Dialect, frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
     if not needs_whole_file(dialect):
         return frame
-    joined = frame if memory.before is None else pl.concat([memory.before, frame], how="diagonal")
+    joined = frame
+    if memory.before is not None:
+        before = memory.before.with_columns(at=pl.lit(None, dtype=frame["at"].dtype))
+        joined = pl.concat([before, frame], how="diagonal")
     carried = [k for k, line in enumerate(dialect.lines) if line.carry]
     nearest = pl.col("step").forward_fill()
     if carried:
         without = pl.col("step").is_null() & pl.col("kind").is_in(carried)
         joined = joined.with_columns(step=pl.when(without).then(nearest).otherwise(pl.col("step")))
     if dialect.finish is not None:
-        joined = _finished(joined, dialect.finish(joined))
+        finished = dialect.finish(joined)
+        joined = joined if finished is frame else _finished(joined, finished)
     elif any(line.meaning == "progress" for line in dialect.lines):
         joined = joined.with_columns(
             step=pl.when(pl.col("meaning") == "metrics").then(pl.coalesce("step", nearest)).otherwise(pl.col("step"))
         )
-    memory.before = joined.tail(_CONTEXT_ROWS).with_columns(at=pl.lit(None, dtype=joined["at"].dtype))
-    return joined.filter(pl.col("at").is_not_null())
+    fresh = joined if memory.before is None else joined.filter(pl.col("at").is_not_null())
+    memory.before = joined.tail(_CONTEXT_ROWS)
+    return fresh
 
 
 def _finished(joined: pl.DataFrame, finished: pl.DataFrame) -> pl.DataFrame:
     """Give the rows their finished steps; those of the chunk before have no number `at`, and lose theirs."""
     rises = bool((np.diff(joined["seq"].to_numpy()) > 0).all())
     if rises and finished["at"].equals(joined["at"], null_equal=True):
-        return joined.with_columns(step=finished["step"].set(joined["at"].is_null(), None))
+        step, old = finished["step"], joined["at"].is_null()
+        return joined.with_columns(step=step.set(old, None) if old.any() else step)
     steps = finished.select("at", "step")
     return joined.drop("step").join(steps, on="at", how="left").sort("seq", "kind", maintain_order=True)
+
+
+def _filled(column: pl.Series, value: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Whole numbers with `value` where there is none, and where there is one."""
+    missing = column.null_count()
+    if missing == len(column):
+        return np.full(len(column), value, np.int64), np.zeros(len(column), np.bool_)
+    there = column.is_not_null().to_numpy() if missing else np.ones(len(column), np.bool_)
+    return (column.fill_null(value) if missing else column).to_numpy(), there
 
 
 def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
     """Add `attempt`: restarts of the busiest kind of metrics line, per rank, laid over all its lines by position."""
     attempt = np.zeros(frame.height, np.int64)
     seqs = frame["seq"].to_numpy()
-    ranks = frame["rank"].fill_null(-1).to_numpy()
-    metric = ((frame["meaning"] == "metrics") & frame["step"].is_not_null()).to_numpy()
-    kinds, steps = frame["kind"].to_numpy(), frame["step"].fill_null(0).to_numpy()
+    ranks, _ = _filled(frame["rank"], -1)
+    kinds, (steps, printed) = frame["kind"].to_numpy(), _filled(frame["step"], 0)
+    metric = (frame["meaning"] == "metrics").to_numpy() & printed
     for rank in np.unique(ranks):
         mine = ranks == rank
         stream = memory.streams.setdefault(int(rank), _attempts.Stream())
@@ -124,7 +143,7 @@ def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
         fresh = np.flatnonzero(np.diff(numbers, prepend=len(starts)))
         starts.extend(seqs[own][fresh].tolist())
         attempt[mine] = np.searchsorted(np.asarray(starts, np.int64), seqs[mine], side="right")
-    return frame.with_columns(attempt=pl.Series(owned(attempt), dtype=pl.Int32))
+    return frame.hstack([pl.Series("attempt", owned(attempt), dtype=pl.Int32)])
 
 
 def _metrics(flat: pl.DataFrame, batches: Sequence[Batch]) -> pl.DataFrame:
@@ -133,7 +152,7 @@ def _metrics(flat: pl.DataFrame, batches: Sequence[Batch]) -> pl.DataFrame:
     keep = list(_OWNER)
     for batch in batches:
         if batch.values is not None and batch.values.height:
-            owners = flat[keep][(batch.values["row"] + base)]
+            owners = flat[keep][(batch.values["row"] + base).cast(pl.UInt32)]
             parts.append(pl.concat([owners, batch.values.drop("row")], how="horizontal"))
         base += batch.meta.height
     if not parts:

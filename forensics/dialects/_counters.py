@@ -8,6 +8,7 @@ of its rate.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import polars as pl
 
@@ -69,6 +70,8 @@ def sparse(found: pl.DataFrame) -> pl.DataFrame:
 
     What is kept: some evenly, the ends of each run of frames, whole bars, and the frame after a whole one.
     """
+    if found.height <= 2 * _EVENLY:
+        return found
     drawn = found["text"].str.contains("%|", literal=True)
     count = int(drawn.sum())
     if count <= 2 * _EVENLY:
@@ -85,6 +88,7 @@ def is_of_data(line: str) -> bool:
     return found is not None and kind_of(found["label"], found["per"] or "") in {"data", "download", "sampling"}
 
 
+@cache
 def empty() -> pl.DataFrame:
     """The table without rows."""
     return pl.DataFrame(schema=_PROGRESS)

@@ -144,8 +144,8 @@ class Cut:
             keep = np.delete(keep, but - self._first_seq)
             text = text.gather(owned(keep))
         if pattern is not None:
-            found = text.str.contains(pattern).arg_true()
-            keep, text = keep[found.to_numpy()], text.gather(found)
+            found = text.str.contains(pattern)
+            keep, text = keep[found.to_numpy()], text.filter(found)
         return self._framed(keep, text)
 
     def around(self, places: Ints) -> pl.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -131,7 +132,12 @@ def by_layout(
     numbers = _numbers.floats(pl.concat(groups.get_columns()))
     height, width = lines.height, len(layout.names)
     values = numbers.to_numpy().reshape(width, height)
-    there = np.isfinite(values) if how.finite else numbers.is_not_null().to_numpy().reshape(width, height)
+    if how.finite:
+        there = np.isfinite(values)
+    elif numbers.null_count():
+        there = numbers.is_not_null().to_numpy().reshape(width, height)
+    else:
+        there = np.ones((width, height), np.bool_)
     fits: npt.NDArray[np.bool_] = np.logical_and.reduce(there, axis=0)
     if not fits.any():
         return None, lines
@@ -191,4 +197,9 @@ def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame, how: How) -> pl
 
 
 def _nulls(height: int, dtype: pl.DataType) -> pl.Series:
-    return pl.Series([None], dtype=dtype).new_from_index(0, height)
+    return _null(dtype).new_from_index(0, height)
+
+
+@cache
+def _null(dtype: pl.DataType) -> pl.Series:
+    return pl.Series([None], dtype=dtype)

@@ -56,34 +56,37 @@ def read(text: pl.Series, year: int, *, rounds: int = _ROUNDS, looked_at: int = 
     The layout of the first line that has one (among `looked_at` lines) is tried on all, then that of the first line
     still without a time, in at most `rounds` rounds.
     """
-    times = _nulls(len(text))
-    todo = text.is_not_null().arg_true()
-    for _ in range(rounds):
-        if todo.is_empty() or (first := _first(text.gather(todo.head(looked_at)).to_list())) is None:
-            return times
-        _, form, at, fraction = first
-        lines = text if len(todo) == len(text) else text.gather(todo)
-        found = _parsed(lines, form, at, year, fraction=fraction)
-        hit = found.is_not_null()
-        if not hit.any():
-            return times
-        if len(todo) == len(text) and hit.all():
-            return found.rename("t_ns")
-        times = times.scatter(todo.filter(hit), found.filter(hit))
-        todo = todo.filter(~hit)
-    return times
+    if not text.null_count():
+        return _times_of(text, year, rounds, looked_at)
+    there = text.is_not_null()
+    return _nulls(len(text)).scatter(there.arg_true(), _times_of(text.filter(there), year, rounds, looked_at))
+
+
+def _times_of(text: pl.Series, year: int, rounds: int, looked_at: int) -> pl.Series:
+    """The times of texts none of which is null."""
+    first = _first(text.head(looked_at).to_list())
+    if not rounds or first is None:
+        return _nulls(len(text))
+    _, form, at, fraction = first
+    found = _parsed(text, form, at, year, fraction=fraction).rename("t_ns")
+    missing = found.null_count()
+    if not missing or missing == len(text):
+        return found
+    todo = found.is_null()
+    return found.scatter(todo.arg_true(), _times_of(text.filter(todo), year, rounds - 1, looked_at))
 
 
 def _parsed(lines: pl.Series, form: Form, at: int, year: int, *, fraction: bool) -> pl.Series:
-    stamp = lines.str.slice(at, form.width)
+    line = pl.col("line")
+    stamp, spelled = line.str.slice(at, form.width), form.spelled
     if not form.year:
-        stamp = f"{year:04d} " + (stamp.str.zfill(13) if form.width == 12 else stamp)
-    spelled = form.spelled if form.year else f"%Y {form.spelled}"
+        stamp = pl.lit(f"{year:04d} ") + (stamp.str.zfill(13) if form.width == 12 else stamp)
+        spelled = f"%Y {spelled}"
     whole = stamp.str.to_datetime(spelled, strict=False, time_unit="ns").cast(pl.Int64)
-    if not fraction:
-        return whole
-    digits = lines.str.slice(at + form.width + 1, 9).str.extract(r"^(\d{1,9})", 1)
-    return whole + digits.str.pad_end(9, "0").cast(pl.Int64, strict=False).fill_null(0)
+    if fraction:
+        digits = line.str.slice(at + form.width + 1, 9).str.extract(r"^(\d{1,9})", 1)
+        whole += digits.str.pad_end(9, "0").cast(pl.Int64, strict=False).fill_null(0)
+    return lines.to_frame("line").select_seq(whole).to_series()
 
 
 def reader_like(sample: str, year: int) -> Callable[[pl.Series], pl.Series]:

@@ -17,6 +17,9 @@ from forensics.io.columns import owned
 #: row: index of the match; raw_name as printed; value in the unit of `name`.
 SCHEMA = {"row": pl.Int64(), "raw_name": pl.String(), "name": pl.String(), "value": pl.Float64()}
 
+#: So many times a list is repeated in less time than a column is gathered.
+_FEW = 100
+
 
 @cache
 def groups_of(pattern: str) -> tuple[str, ...]:
@@ -43,15 +46,21 @@ def interleaved(columns: list[tuple[int, str, Name]], values: npt.NDArray[np.flo
     if not width:
         return pl.DataFrame(schema=SCHEMA)
     scale = np.array([known.scale for _, _, known in columns])
-    index = pl.Series(owned(np.tile(np.arange(width, dtype=np.uint32), height)))
     return pl.DataFrame(
         {
             "row": owned(np.repeat(np.arange(height, dtype=np.int64), width)),
-            "raw_name": pl.Series([name for _, name, _ in columns]).gather(index),
-            "name": pl.Series([known.canonical for _, _, known in columns]).gather(index),
+            "raw_name": _again([name for _, name, _ in columns], height),
+            "name": _again([known.canonical for _, _, known in columns], height),
             "value": owned((values[[i for i, _, _ in columns]] * scale[:, None]).T.ravel()),
         }
     )
+
+
+def _again(texts: list[str], times: int) -> pl.Series:
+    """The texts one after another, so many times over."""
+    if times <= _FEW:
+        return pl.Series(texts * times, dtype=pl.String)
+    return pl.Series(texts).gather(pl.Series(owned(np.tile(np.arange(len(texts), dtype=np.uint32), times))))
 
 
 def _name(line: Line, printed: str) -> Name | None:

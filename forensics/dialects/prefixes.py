@@ -85,10 +85,13 @@ def strip(frame: pl.DataFrame, *, tasks: bool = True) -> pl.DataFrame:
     if frame.height <= _FEW:
         maybe = _ANY if tasks else _NO_TASK
         lines = text.to_list()
-        parts = [split(line) if maybe.match(line) else ("", None) for line in lines]
-        rests = [line[len(prefix) :] for line, (prefix, _) in zip(lines, parts, strict=True)]
-        ranks = pl.Series([number for _, number in parts], dtype=pl.Int64)
-        return frame.with_columns(text=pl.Series(rests, dtype=pl.String), rank=ranks)
+        parts = {at: split(line) for at, line in enumerate(lines) if maybe.match(line)}
+        if not parts:
+            return frame.hstack([rank])
+        rests = [line[len(parts[at][0]) :] if at in parts else line for at, line in enumerate(lines)]
+        ranks = pl.Series("rank", [parts[at][1] if at in parts else None for at in range(len(lines))], dtype=pl.Int64)
+        frame = frame.replace_column(frame.columns.index("text"), pl.Series("text", rests, dtype=pl.String))
+        return frame.hstack([ranks])
     todo = text.str.contains(MAYBE if tasks else _MAYBE).arg_true()
     for _ in range(_LEARNED):
         if todo.is_empty():

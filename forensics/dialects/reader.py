@@ -160,9 +160,10 @@ class Reader:
         return [self._events(events), *map(_filled, self._matcher.close())], flooded
 
     def _events(self, rows: list[dict[str, Any]]) -> Tables:
-        frame = pl.DataFrame(rows, schema=_EVENTS | {"stamped": pl.String()})
-        t_ns = _times.read(frame["stamped"], self._bounds.year, rounds=_LAYOUTS, looked_at=frame.height)
-        tables = {"events": frame.with_columns(t_ns=t_ns).drop("stamped")}
+        stamped = pl.Series([row["stamped"] for row in rows], dtype=pl.String)
+        t_ns = _times.read(stamped, self._bounds.year, rounds=_LAYOUTS, looked_at=len(rows))
+        columns = [pl.Series(name, [row[name] for row in rows], dtype=dtype) for name, dtype in _EVENTS.items()]
+        tables = {"events": pl.DataFrame([*columns, t_ns.rename("t_ns")])}
         named = collectives.rows_of(rows)
         return tables | ({"collectives": named} if named.height else {})
 

@@ -272,12 +272,11 @@ def _first(columns: Mapping[str, Sequence[Any]] | pl.DataFrame, rows: int) -> Ma
 def _cells(columns: Mapping[str, Sequence[Any]] | pl.DataFrame, rows: int) -> int:
     """Cells of the first rows, with text by its length."""
     if isinstance(columns, pl.DataFrame):
-        return rows * columns.width + sum(_chars(one, rows) for one in columns) // TEXT_CHARS
+        texts = columns.head(rows).select_seq(pl.col(pl.String).str.len_bytes().sum())
+        return rows * columns.width + (sum(texts.row(0)) // TEXT_CHARS if texts.width else 0)
     chars = sum(_chars(values, rows) for values in columns.values())
     return rows * len(columns) + chars // TEXT_CHARS
 
 
-def _chars(values: Sequence[Any] | pl.Series, rows: int) -> int:
-    if isinstance(values, pl.Series):
-        return int(values.head(rows).str.len_bytes().sum()) if values.dtype == pl.String else 0
+def _chars(values: Sequence[Any], rows: int) -> int:
     return sum(len(one) for one in islice(values, rows) if isinstance(one, str)) if values.__class__ is not range else 0

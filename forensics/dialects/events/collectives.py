@@ -9,7 +9,8 @@ The rank is global: that of the line's own tag. `[Rank 3]` in the message is a p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import orjson
@@ -55,9 +56,9 @@ def canonical(op: str) -> str:
 
 def rows_of(events: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """One row for each collective that the events name: `rank` where the message names it, else `speaker` prints it."""
-    readers = {code: read for fact, read in _READERS.items() for code in telling(fact)}
+    readers = _readers()
     found = [row for event in events if event["code"] in readers for row in readers[event["code"]](event)]
-    return pl.DataFrame(found, schema=SCHEMA)
+    return pl.DataFrame(found, schema=SCHEMA) if found else _none()
 
 
 def _row(event: dict[str, Any], **cells: Any) -> dict[str, Any]:  # noqa: ANN401 - cells of a table
@@ -126,3 +127,14 @@ _READERS = {
     "collective_mismatch": _fingerprint,
     "lagging_ranks": _desync,
 }
+
+
+@cache
+def _readers() -> dict[str, Callable[[dict[str, Any]], Iterator[dict[str, Any]]]]:
+    """What reads the events of each code."""
+    return {code: read for fact, read in _READERS.items() for code in telling(fact)}
+
+
+@cache
+def _none() -> pl.DataFrame:
+    return pl.DataFrame(schema=SCHEMA)

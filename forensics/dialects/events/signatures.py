@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -54,6 +55,16 @@ def pattern() -> str:
     return _lines.alternation(literals())
 
 
+@cache
+def _numbers_of() -> Mapping[str, tuple[int, ...]]:
+    """Each needle with the numbers of its signatures."""
+    numbers: dict[str, list[int]] = {}
+    for number, signature in enumerate(errors.lines()):
+        for needle in signature.needles:
+            numbers.setdefault(needle, []).append(number)
+    return MappingProxyType({needle: tuple(every) for needle, every in numbers.items()})
+
+
 class Scanner:
     """Signatures over the blocks of one file."""
 
@@ -62,11 +73,8 @@ class Scanner:
     def __init__(self, *, quote_chars: int = 400) -> None:
         """`quote_chars` cuts the text of an event."""
         self._signatures = errors.lines()
-        self._needles: dict[str, list[int]] = {}
-        for number, signature in enumerate(self._signatures):
-            for needle in signature.needles:
-                self._needles.setdefault(needle, []).append(number)
-        self._counts = [0] * len(self._signatures)
+        self._needles = _numbers_of()
+        self._counts = Counter[int]()
         self._last: dict[int, deque[dict[str, Any]]] = {}
         self._ranks: dict[int, set[int]] = {}
         self._chars = quote_chars
@@ -96,7 +104,7 @@ class Scanner:
         events = [event for kept in self._last.values() for event in kept]
         lost = [
             (self._signatures[number].id, count - FIRST_KEPT - len(self._last.get(number, ())))
-            for number, count in enumerate(self._counts)
+            for number, count in sorted(self._counts.items())
         ]
         return sorted(events, key=lambda event: event["seq"]), [(name, n) for name, n in lost if n > 0]
 

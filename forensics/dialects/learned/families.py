@@ -187,6 +187,8 @@ def finish(frame: pl.DataFrame) -> pl.DataFrame:
     `first` is 0 where an epoch 0 is printed and 1 elsewhere; a batch counter without an epoch starts a new epoch where
     it falls. A line that names only an epoch takes the last step before it when other lines count finer.
     """
+    if not frame["step"].null_count():
+        return frame
     first = 0.0 if frame["epoch"].eq(0).any() else 1.0
     batch = pl.col("iter")
     frame = frame.with_columns(_turn=_turns(frame["iter"]))

@@ -198,7 +198,16 @@ def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: lis
 
 def _columns(keys: Iterable[str], rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> list[Column]:
     names = [[slot.key for slot in row] for row in rows]
-    return [_column(key, rows, names, ranks) for key in keys]
+    alike = not ranks and names.count(names[0]) == len(names)
+    return [_even_column(key, rows, names[0]) if alike else _column(key, rows, names, ranks) for key in keys]
+
+
+def _even_column(key: str, rows: list[tuple[Slot, ...]], keys: list[str]) -> Column:
+    """All values of one key, where every row has the same `keys` and one rank printed them all."""
+    at = keys.index(key)
+    maxima = tuple(row[at + 1] for row in rows if row[at + 1].over) if at + 1 < len(keys) else ()
+    cells = tuple(row[at] for row in rows)
+    return Column(key, cells, maxima if len(maxima) == len(cells) else (), place=at)
 
 
 def _column(key: str, rows: list[tuple[Slot, ...]], names: list[list[str]], ranks: list[int | None]) -> Column:

@@ -40,8 +40,9 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         NotMine: when its first lines name no field of DCGM.
     """
     lines = head_lines(opened, _SAMPLE_BYTES)
-    fits = sum(line.startswith(b"#") or _ROW.fullmatch(_text(line)) is not None for line in lines)
-    if not any(map(_SAMPLE.match, lines)) or 4 * fits < 3 * len(lines):
+    named = any(map(_SAMPLE.match, lines))
+    fits = sum(line.startswith(b"#") or _ROW.fullmatch(_text(line)) is not None for line in lines if named)
+    if not named or 4 * fits < 3 * len(lines):
         raise NotMine("no samples of DCGM")
     rows = MetricRows(out, limits)
     seen: set[str] = set()

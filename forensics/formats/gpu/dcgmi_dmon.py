@@ -79,7 +79,8 @@ def _sniff(opened: Opened) -> None:
     """A training log that merely begins with such a table is none, so most of the first lines must be rows."""
     header: _Header | None = None
     other = fits = 0
-    for text in map(_text, head_lines(opened, _SAMPLE_BYTES)):
+    lines = [_text(line) for line in head_lines(opened, _SAMPLE_BYTES)]
+    for text in lines if any(map(_header, lines)) else ():
         header = (again := _header(text)) or header
         known = again is not None or _is_units(text) or (header is not None and _cells(text, header) is not None)
         fits, other = fits + known, other + (not known)

@@ -132,12 +132,12 @@ def _cells(text: bytes) -> list[str]:
 def _sniff(opened: Opened) -> _Header:
     """The columns; a training log that merely begins with such a table is none, so most of its lines must be rows."""
     lines = head_lines(opened, _SAMPLE_BYTES)
-    sample = [_cells(text) for text in lines]
-    header = next((found for cells in sample[:_SAMPLE_ROWS] if (found := _header(cells) or _guessed(cells))), None)
+    first = map(_cells, lines[:_SAMPLE_ROWS])
+    header = next((found for cells in first if (found := _header(cells) or _guessed(cells))), None)
     if header is None:
         raise NotMine("no header and no rows of nvidia-smi")
-    fits = sum(_header(cells) is not None or _is_row(cells, header) for cells in sample)
-    if 4 * fits < 3 * len(sample):
+    fits = sum(_header(cells) is not None or _is_row(cells, header) for cells in map(_cells, lines))
+    if 4 * fits < 3 * len(lines):
         raise NotMine("a table of nvidia-smi inside other text")
     return header
 

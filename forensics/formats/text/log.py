@@ -102,6 +102,8 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT, sizes: Sizes | None
 
 def _speaker(sample: pl.Series) -> int | None:
     """The rank that a logger puts behind the time and the level of most lines, where it is one for all of them."""
+    if "rank" not in "\n".join(sample.to_list()).lower():
+        return None
     said = sample.str.extract(_TAG).drop_nulls()
     return int(said[0]) if said.n_unique() == 1 and len(said) >= max(_FEW, len(sample) / 2) else None
 
