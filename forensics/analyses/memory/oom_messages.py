@@ -93,6 +93,8 @@ def _messages(run: Run) -> tuple[OomMessage, ...]:
         one = _message(row, last_step(run, row["source"], row["order"], row["t_ns"], row["rank"]), judged)
         if one is not None:
             _add(kept, one)
+    if not kept:
+        return ()
     begun = _evaluations(run)
     return tuple(replace(one, phase="evaluation") if _evaluates(run, one, begun) else one for one in kept)
 

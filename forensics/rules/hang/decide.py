@@ -96,7 +96,7 @@ def _consequence(run: Run, clue: Clue) -> bool:
 
 def _everyone(run: Run, found: Sequence[Clue]) -> frozenset[int]:
     """Give the ranks of the job; those below a rank that a library names exist too."""
-    named = max((rank for clue in found if clue.stated for rank in clue.ranks), default=-1)
+    named = max((rank for clue in found if clue.stated for rank in (*clue.ranks, *clue.tied)), default=-1)
     return world(run) | frozenset(range(named + 1)) if named < MOST_RANKS else world(run)
 
 

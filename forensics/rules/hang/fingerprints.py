@@ -5,7 +5,8 @@ What it detects: the mismatch lines of TORCH_DISTRIBUTED_DEBUG=DETAIL.
 Why it matters: they give operation, number, shape and type of every rank, before anything hangs.
 
 How it decides: by majority over what each rank says of ITSELF. The half of the line that speaks of another rank is
-wrong when an operation without a tensor (a barrier) is involved, so it is not used. Equal halves name nobody.
+wrong when an operation without a tensor (a barrier) is involved, so it is used only where one rank's line is all that
+is left: the two ranks of that line differ, and which of them is odd is open. Equal halves name nobody, too.
 
 What else looks like this: nothing known.
 
@@ -33,12 +34,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+import polars as pl
+
 from forensics.analyses.hang.differs import Signature, kind_cause, slip_by_steps
 from forensics.analyses.hang.lines import matching
+from forensics.case.errors.attributes import attributes
 from forensics.case.rank_spans import ranks_do
+from forensics.knowledge.errors import telling
 from forensics.rules.hang._clue import Clue, shown
 from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
 
+_OTHER = re.compile(r"OpType=(?P<op>\w+)(?:, TensorShape=\[(?P<shape>[^\]]*)\], TensorDtypes=(?P<dtype>\w+))?")
 _SAID = re.compile(
     r"mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running collective: CollectiveFingerPrint\("
     r"(?:SequenceNumber=(?P<seq>\d+),? ?)?OpType=(?P<op>\w+)"
@@ -61,6 +67,9 @@ def clues(run: Run) -> Iterator[Clue]:
         if rank not in said:
             said[rank] = (hit["op"].lower(), hit["shape"] or "", hit["dtype"] or "")
             proof[rank] = event_evidence(row)
+    if len(said) == 1:
+        yield from _of_one(said, _of_others(run), next(iter(proof.values())))
+        return
     votes = Counter(said.values())
     if len(votes) < 2:
         return
@@ -73,6 +82,30 @@ def clues(run: Run) -> Iterator[Clue]:
     why = ranks_do(odd, does) if odd else f"an equal number of ranks {does}"
     first = sorted(proof, key=lambda r: (r not in odd, r))[:4]
     yield Clue(odd, cause, 8, "log", why, tuple(proof[r] for r in first), () if odd else tuple(sorted(said)))
+
+
+def _of_others(run: Run) -> Mapping[int, Signature]:
+    """What the lines say that another rank runs."""
+    found: dict[int, Signature] = {}
+    lines = run.scan("events").filter(pl.col("code").is_in(telling("collective_mismatch"))).select("attrs").collect()
+    for attrs in map(attributes, lines["attrs"]):
+        hit = _OTHER.search(attrs.get("other", ""))
+        if hit is not None and attrs.get("other_rank", "").isdigit():
+            found.setdefault(int(attrs["other_rank"]), (hit["op"].lower(), hit["shape"] or "", hit["dtype"] or ""))
+    return found
+
+
+def _of_one(said: Mapping[int, Signature], told: Mapping[int, Signature], proof: Evidence) -> Iterator[Clue]:
+    """Two ranks differ by the words of one of them: which is odd cannot be said."""
+    both = {**told, **said}
+    votes = Counter(both.values())
+    if len(votes) < 2:
+        return
+    sides = " and ".join(f"rank {rank} runs {' '.join(both[rank]).strip()}" for rank in sorted(both))
+    kind = _kind(votes)
+    yield Clue(
+        (), kind_cause(kind, votes), 8, "log", f"{sides}: another {kind}", (proof,), tuple(sorted(both)), stated=True
+    )
 
 
 def _kind(votes: Mapping[Signature, int]) -> str:

@@ -1,7 +1,7 @@
 """HNG016 last-words: what a suspected rank printed last tells what it was at: saving, evaluating, or leaving.
 
-What it detects: last lines that speak of writing a checkpoint, of an evaluation or a preparation on that rank alone, or
-of leaving early.
+What it detects: last lines that speak of writing a checkpoint, of an evaluation or a preparation on that rank alone, of
+the end of its data, or of leaving early.
 
 Why it matters: the same wait of all others is a bug in one case and slow storage in another.
 
