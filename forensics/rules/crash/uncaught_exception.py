@@ -32,12 +32,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from forensics.case.errors.exits import exits
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight, death_of
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import all_ranks
 from forensics.case.world import world
-from forensics.knowledge.errors import row_of
+from forensics.knowledge.errors import ErrorLine, row_of
 from forensics.knowledge.suspects import suspect
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
@@ -47,6 +48,8 @@ from forensics.store.run import Run
 #: Ranks of one program reach the same line within this time.
 _TOGETHER_NS = 5_000_000_000
 _DIGITS = re.compile(r"\d+")
+_OF_PROGRAM = "the error is the program's own, and neither later steps nor a success marker follow it"
+_OF_HOST = "the driver or the kernel reported it, and neither later steps nor a success marker follow it"
 
 
 @rule(shape=Shape.CRASH, needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
@@ -65,20 +68,40 @@ def uncaught_exception(run: Run) -> Iterator[Finding]:
     several = len(everyone) > 1 and not all_alike
     whoever = all_ranks(len(everyone)) if all_alike else who(first.rank)
     known = row_of(first.code, said(first))
+    fault, named = _fault(run, first, known)
     yield uncaught_exception.finding(
         severity=Severity.ERROR,
         confidence=Confidence.HIGH if first.weight == Weight.OWN else Confidence.MEDIUM,
-        title=f"{whoever} {'raised' if first.exception else 'failed with'} {short(said(first))}{when(onset)}",
-        because="the error is the program's own, and neither later steps nor a success marker follow it",
+        title=f"{_what(first, fault, whoever)}{when(onset)}",
+        because=_OF_HOST if fault else _OF_PROGRAM,
         evidence=evidence_of(own),
         onset=onset,
-        culprits=() if all_alike else ranks_of(own[:1]),
+        culprits=() if all_alike else ranks_of(own[:1]) or named,
         cause=_cause(first, several=several),
         causal=Causal.ROOT if first.weight == Weight.OWN else Causal.SYMPTOM,
         numbers={"errors": len(own)},
         likely=tuple(filter(None, (known.why if known else "", first.where))),
         next=(*((known.fix,) if known else ()), "open the last frame of your own code, which the evidence names"),
     )
+
+
+def _what(first: Failure, fault: str, whoever: str) -> str:
+    """Say what failed: a device or a link by the host's own words, else the program by those of its error."""
+    return fault or f"{whoever} {'raised' if first.exception else 'failed with'} {short(said(first))}"
+
+
+def _fault(run: Run, first: Failure, known: ErrorLine | None) -> tuple[str, tuple[int, ...]]:
+    """Give the fault of a device or a link that a line of the host proves, and the rank that it names."""
+    clue, hit = (known.clue, known.compiled.search(first.quote)) if known is not None else (None, None)
+    if clue is None or hit is None or clue.by != "host" or not clue.holds(hit):
+        return "", ()
+    named = hit.groupdict()
+    place = f" ({named['pci']})" if named.get("pci") else ""
+    pid = named.get("pid") or ""
+    ranks = tuple(
+        sorted(end.rank for end in exits(run).by_rank.values() if end.pid is not None and str(end.pid) == pid)
+    )
+    return f"{clue.words}{place}, by the log of its host", ranks
 
 
 def _alike(one: Failure, other: Failure) -> bool:
