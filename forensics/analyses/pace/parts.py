@@ -1,0 +1,137 @@
+"""Which part of each step trains nothing: the wait for data, and padding, each as a share of what the record prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import polars as pl
+
+from forensics.analyses.pace.names import pace_name
+from forensics.case.series import keys_of, metric_rows
+from forensics.case.steps import ordered
+from forensics.store.run import Run
+
+_PLACE = ("source", "attempt", "rank")
+#: A count from the start has at least doubled within a run of some records.
+_GROWN = 2.0
+_WORDS = re.compile(r"[\s\-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The median share of a part in its whole over the records of one source; `amount` and `whole` are medians.
+
+    `first` and `last` are metric rows of the part. Seconds for data, tokens for padding; `whole` is None where the
+    program prints the share itself.
+    """
+
+    share: float
+    amount: float
+    whole: float | None
+    records: int
+    first: Mapping[str, Any]
+    last: Mapping[str, Any]
+
+
+def data_waits(run: Run) -> tuple[Part, ...]:
+    """The wait for data as a share of the step, where a record prints both times; one for each source and rank."""
+    return run.derived(_data_waits)
+
+
+def paddings(run: Run) -> tuple[Part, ...]:
+    """Padding as a share of the tokens of a step, where a record prints both or the share itself."""
+    return run.derived(_paddings)
+
+
+def _data_waits(run: Run) -> tuple[Part, ...]:
+    names = keys_of(run).select("name", "raw_name").unique().iter_rows()
+    pairs = ((name or "", raw or "") for name, raw in names)
+    steps = {raw: one.scale for name, raw in pairs if (one := _step(name, raw)) is not None}
+    return tuple(_parts(run, _named(run, "data"), steps))
+
+
+def _step(name: str, raw: str) -> Any:  # noqa: ANN401 - a name of a pace, or None
+    found = pace_name(name) or pace_name(raw)
+    return found if found is not None and (found.form, found.unit) == ("time", "step") else None
+
+
+def _paddings(run: Run) -> tuple[Part, ...]:
+    filled = tuple(_parts(run, _named(run, "filled"), _named(run, "tokens")))
+    unfilled = [Part(1 - p.share, p.amount, p.whole, p.records, p.first, p.last) for p in filled]
+    told = _parts(run, _named(run, "padding"), {})
+    return (*unfilled, *told)
+
+
+def _parts(run: Run, parts: Mapping[str, float], wholes: Mapping[str, float]) -> Iterator[Part]:
+    """Join parts with wholes of the same record, else take the parts as shares."""
+    if not parts:
+        return
+    mine = _rows(run, parts)
+    if not wholes:
+        for _, rows in mine.group_by(_PLACE, maintain_order=True):
+            yield _part(rows.with_columns(share=pl.col("value"), whole=pl.lit(None, dtype=pl.Float64)))
+        return
+    both = mine.join(
+        _rows(run, wholes).unique([*_PLACE, "seq"], keep="first").select(*_PLACE, "seq", whole="value"),
+        on=[*_PLACE, "seq"],
+        nulls_equal=True,
+        maintain_order="left",
+    ).filter(pl.col("whole") > 0)
+    # a time beside the step's own, and not in it, is a part of their sum
+    both = both.with_columns(share=pl.col("value") / pl.max_horizontal("whole", "value"))
+    for _, rows in both.group_by(_PLACE, maintain_order=True):
+        if _counts_up(rows["value"]) or not _counts_up(rows["whole"]):
+            yield _part(rows)
+
+
+def _counts_up(values: pl.Series) -> bool:
+    """Whether a number counts from the start of the run, which is no whole of what one step prints."""
+    return values.is_sorted() and float(values[-1]) > _GROWN * float(values[0])
+
+
+def _part(rows: pl.DataFrame) -> Part:
+    late = rows.slice(rows.height // 10)
+    whole = late["whole"].median()
+    return Part(
+        share=float(late["share"].median() or 0.0),  # type: ignore[arg-type] # a number: the column is Float64
+        amount=float(late["value"].median() or 0.0),  # type: ignore[arg-type] # a number: the column is Float64
+        whole=whole if isinstance(whole, float) else None,
+        records=late.height,
+        first=late.row(0, named=True),
+        last=late.row(-1, named=True),
+    )
+
+
+def _rows(run: Run, names: Mapping[str, float]) -> pl.DataFrame:
+    """The finite values of some names, in seconds or tokens."""
+    rows = ordered(
+        metric_rows(run, pl.col("raw_name").is_in(list(names))).filter(pl.col("value").is_finite())
+    ).collect()
+    known = {raw: scale for raw, scale in names.items() if scale != 1}
+    canonical = pl.col("name").str.ends_with("_s")
+    scale = pl.when(canonical).then(1.0).otherwise(pl.col("raw_name").replace_strict(known, default=1.0))
+    return rows.with_columns(value=pl.col("value") * scale)
+
+
+def _named(run: Run, part: str) -> dict[str, float]:
+    """The printed names of one kind of part, with the factor to its unit."""
+    names = keys_of(run).select("name", "raw_name").drop_nulls().unique(maintain_order=True).iter_rows()
+    told = ((raw, _scale(part, name) or _scale(part, raw)) for name, raw in names)
+    return {raw: scale for raw, scale in told if scale is not None}
+
+
+def _scale(part: str, name: str) -> float | None:
+    last = _WORDS.sub("_", name.lower().strip()).rsplit("/", 1)[-1]
+    return next((scale for kind, pattern, scale in _table() if kind == part and pattern.fullmatch(last)), None)
+
+
+@cache
+def _table() -> tuple[tuple[str, re.Pattern[str], float], ...]:
+    text = (files("forensics.analyses.pace") / "parts.tsv").read_text(encoding="utf-8")
+    lines = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+    return tuple((part, re.compile(pattern), float(scale)) for pattern, part, scale, _ in lines)

@@ -1,0 +1,85 @@
+"""A run that is slower than it could be: what each step loses, and what mends it under these settings."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.symptoms.kit import report, told, written
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def rows(**values: float) -> str:
+    """Records of 60 steps with a falling loss; a value has a hundredth of noise."""
+    return "".join(
+        json.dumps({"step": n, "loss": 3 - n / 100, **{k: v * (1 + 0.01 * (n % 3 - 1)) for k, v in values.items()}})
+        + "\n"
+        for n in range(1, 61)
+    )
+
+
+def test_a_wait_for_data_in_each_step_names_the_loader_and_its_workers(tmp_path: Path) -> None:
+    files = {"metrics.jsonl": rows(step_time=0.5, data_time=0.225), "config.yaml": "num_workers: 2\n"}
+    page = told(written(tmp_path, files))
+    assert "SUSPECT slowdown" in page
+    assert "The wait for data is 45 % of each step" in page
+    assert "prefetch_factor, pin_memory and persistent_workers: the device waits for data (now num_workers = 2" in page
+    assert "pack sequences" in page
+
+
+@pytest.mark.parametrize("line", ["time: {step:.4f}  data: {data:.4f}", "step_time {step:.4f} | data_time {data:.4f}"])
+def test_the_wait_is_read_from_log_lines(tmp_path: Path, line: str) -> None:
+    lines = (
+        f"Epoch: [0]  [{n:4d}/1000]  eta: 0:08:11  lr: 0.000300  loss: {3 - n / 900:.4f} ({3 - n / 900:.4f})  "
+        f"{line.format(step=0.5, data=0.2 + n % 7 / 1000)}  max mem: 15821\n"
+        if line.startswith("time")
+        else f"step {n} | loss {3 - n / 900:.4f} | {line.format(step=0.5, data=0.2 + n % 7 / 1000)}\n"
+        for n in range(10, 610, 10)
+    )
+    assert "of each step (median 0.20" in told(written(tmp_path, {"train.log": "".join(lines)}))
+
+
+@pytest.mark.parametrize("wait_s", [0.01, 0.09])
+def test_a_loader_that_keeps_up_is_no_warning(tmp_path: Path, wait_s: float) -> None:
+    said = report(written(tmp_path, {"metrics.jsonl": rows(step_time=0.5, data_time=wait_s)}))
+    assert "warning" not in {f.severity.value for f in said.findings}
+
+
+def test_padding_asks_for_packing(tmp_path: Path) -> None:
+    files = {
+        "metrics.jsonl": rows(tokens_per_step=8192, non_pad_tokens=4100),
+        "config.yaml": "base_model: m\nsample_packing: false\n",
+    }
+    page = told(written(tmp_path, files))
+    assert "50 % of the tokens of each step are padding" in page
+    assert "fix Pack several samples into one sequence" in page
+    assert "(now sample_packing = false, config.yaml:2)" in page
+
+
+def test_sequences_that_are_nearly_full_are_not_told_of(tmp_path: Path) -> None:
+    said = report(written(tmp_path, {"metrics.jsonl": rows(tokens_per_step=8192, non_pad_tokens=7000)}))
+    assert said.findings == ()
+
+
+def test_a_count_from_the_start_is_no_whole_of_the_tokens_of_one_step(tmp_path: Path) -> None:
+    lines = (
+        json.dumps({"step": n, "loss": 3 - n / 100, "tokens": 8192 * n, "non_pad_tokens": 8000 + n % 7}) + "\n"
+        for n in range(1, 61)
+    )
+    assert report(written(tmp_path, {"metrics.jsonl": "".join(lines)})).findings == ()
+
+
+def test_steps_that_became_slow_ask_for_a_profile_of_steady_steps(tmp_path: Path) -> None:
+    lines = (
+        f"[2025-11-20 08:{n // 60:02}:{n % 60:02}] INFO kempnerforge: [step {n}] loss={3 - n / 900:.4f} | "
+        f"step_time={(0.5 if n < 200 else 1.0) * (1 + 0.01 * (n % 3 - 1)):.3f}s\n"
+        for n in range(1, 401)
+    )
+    page = told(written(tmp_path, {"train.log": "".join(lines)}))
+    assert "FAILED slowdown" in page
+    assert "--profiling.enable=true --profiling.start_step=100 --profiling.end_step=108" in page
+    assert report(tmp_path).verdict.culprits == ()
