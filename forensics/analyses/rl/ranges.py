@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import polars as pl
@@ -32,6 +32,8 @@ class Persistence:
     trend_z: float = 4.0
 
 
+#: What comes three times in a half comes regularly.
+_REGULAR = 3
 #: Standard errors by which a reward's last fifth must be above its first to have risen.
 _RISEN = 3.0
 
@@ -53,15 +55,24 @@ class Hit:
 def judge(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
     """Judge a series by a row of the table; None when it is healthy or shorter than the row's test needs."""
     rows = series.finite
-    values = rows["value"]
     if rows.height < cfg.last or _last_step(rows) <= row.from_step:
         return None
-    if row.test in {"rise", "fall"}:
-        return _trending(series, row, cfg)
-    if row.test == "spread":
-        half = values.tail(values.len() // 2)
-        wide = half.len() >= cfg.last and relative_spread(half) > (row.red or 0.0)
-        return _hit(series, row, values.len() - half.len(), red=True, share=1.0) if wide else None
+    if row.unless and _trending(series, replace(row, test=row.unless), cfg) is not None:
+        return None
+    match row.test:
+        case "rise" | "fall":
+            return _trending(series, row, cfg)
+        case "often":
+            return _often(series, row)
+        case "spread":
+            return _spread(series, row, cfg)
+        case _:
+            return _staying(series, row, cfg)
+
+
+def _staying(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
+    """A level, or every single value, that has been beyond a bound lately."""
+    values = series.finite["value"]
     medians = running_median(values, 1 if row.test in {"all", "share"} else cfg.window)
     for red in (True, False):
         held = _beyond(row, medians, red=red)
@@ -71,6 +82,24 @@ def judge(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
             onset = stay.onset if row.test == "all" else onset_of(raw, held, last=cfg.last, window=cfg.window)
             return _hit(series, row, onset, red=red, share=stay.share)
     return None
+
+
+def _spread(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
+    """A last half that swings by more than its own size."""
+    values = series.finite["value"]
+    half = values.tail(values.len() // 2)
+    wide = half.len() >= cfg.last and relative_spread(half) > (row.red or 0.0)
+    return _hit(series, row, values.len() - half.len(), red=True, share=1.0) if wide else None
+
+
+def _often(series: RlSeries, row: Range) -> Hit | None:
+    """Single records beyond the bound, more of them in the last half than a share; no level of any length."""
+    beyond = _beyond(row, series.finite["value"], red=True)
+    late = beyond.tail(beyond.len() // 2)
+    count = int(late.sum())
+    if count < _REGULAR or count <= row.share * late.len():
+        return None
+    return _hit(series, row, int(beyond.arg_true()[0]), red=True, share=count / late.len())
 
 
 def _trending(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:

@@ -40,6 +40,8 @@ def _moved(hit: Hit) -> str:
         return f"goes from {number(hit.first)} to {number(hit.last)}"
     if hit.row.test == "spread":
         return f"swings around {number(hit.last)}"
+    if hit.row.test == "often":
+        return f"is {number(hit.rows['value'][hit.onset])} again and again"
     return f"is {number(hit.last)}" if hit.onset == 0 else f"is {number(hit.last)} after {number(hit.first)}"
 
 
@@ -49,6 +51,8 @@ def _proof(hit: Hit) -> str:
         return f"the trend over the last half has Kendall's tau {hit.share:.2f}"
     if row.test == "spread":
         return "the robust deviation of the last half is more than twice its median"
+    if row.test == "often":
+        return f"{share} of the last half of the records are {row.op} {row.red:g}"
     bound = f"{row.op} {row.red:g}" if hit.red and row.red is not None else "outside the healthy range"
     what = "values" if row.test in {"all", "share"} else "running medians of 10"
     return f"{share} of the last 20 {what} are {bound}"

@@ -7,7 +7,8 @@ Why it matters: the advantage of an answer is its reward against the others of i
 no gradient, and a loss and gradient norm of zero look like calm.
 
 How it decides: each of the last 20 records is so. A share of groups without spread that only stays above 0.8 is a
-remark. Where the reward is near its maximum of one the task is exhausted, and that is a remark too.
+remark. Where the reward is near its maximum of one the task is exhausted: a warning where half of the records or more
+came after that, and a remark at the end of a run.
 
 What else looks like this: single batches without advantage, which are normal; a task that the model has solved.
 
@@ -44,6 +45,8 @@ from forensics.stats.spread import median
 
 #: A mean reward from which the task is taken for solved (axolotl, GRPO training reference: rewards reach 0.3 to 0.8).
 _SOLVED = 0.95
+#: A task that is solved before this share of the records leaves half of the run without anything to learn from.
+_WASTED = 0.5
 
 
 @rule("learning", needs=("metrics",), config=Persistence)
@@ -56,7 +59,9 @@ def no_advantage(run: Run, cfg: Persistence) -> Findings:
     rewards = rewards_of(every)
     solved = bool(rewards) and all(median(s.finite.tail(cfg.last)["value"]) >= _SOLVED for s in rewards)
     if solved:
-        yield finding_of(hit, Severity.INFO, cause="task_exhausted", note="the reward is near one: the task is solved")
+        long = hit.onset <= _WASTED * hit.rows.height
+        note = "the reward is near one: the task is solved"
+        yield finding_of(hit, Severity.WARNING if long else Severity.INFO, cause="task_exhausted", note=note)
     else:
         yield finding_of(hit, Severity.WARNING if hit.red else Severity.INFO, cause="no_advantage")
 

@@ -6,9 +6,10 @@ above 1 after 50 steps, a clipped share above 0.3, and alignment, diversity and 
 Why it matters: each of them precedes a policy that stops learning or breaks.
 
 How it decides: the running median of 10 records is beyond the red flag in 80 % of the last 20; for a trend, Kendall's
-test over equal parts of the last half. Beyond the healthy range but short of the red flag is a remark. An entropy above
-1 counts only when the reward did not rise, for large models of a wide vocabulary may live there. Gradient norms are
-known to depend on the model: one below the flag is never judged.
+test over equal parts of the last half; a gradient norm counts too where more than 5 % of the records of the last half
+are above 10. An alignment below 0.3 is excused while it rises. Beyond the healthy range but short of the red flag is a
+remark. An entropy above 1 counts only when the reward did not rise, for large models of a wide vocabulary may live
+there. Gradient norms are known to depend on the model: one below the flag is never judged.
 
 What else looks like this: single spikes; a metric of another unit under the same name.
 

@@ -1,0 +1,115 @@
+"""Reinforcement learning that stopped learning: the metric that says so, and its remedy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.symptoms.kit import report, told, written
+from tests.unit.symptoms.logs import Value, noisy, spread, trainer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = """\
+rl: grpo
+learning_rate: 1e-6
+gradient_accumulation_steps: 2
+trl:
+  temperature: 1.3
+  num_generations: 8
+  vllm_sync_interval: 16
+"""
+
+
+def policy(**changed: Value) -> dict[str, Value]:
+    """What a policy that learns logs, with what is given in its place; `/` is written `__`."""
+    healthy: dict[str, Value] = {
+        "loss": noisy(lambda _: 0.0, 0.01),
+        "grad_norm": spread(0.3),
+        "num_tokens": lambda n: 1000.0 * (n + 1),
+        "completions/mean_length": noisy(lambda _: 200.0, 5.0),
+        "rewards/accuracy/mean": noisy(lambda n: min(0.7, 0.1 + 0.005 * n), 0.03),
+        "reward": noisy(lambda n: min(0.7, 0.1 + 0.005 * n), 0.03),
+        "reward_std": noisy(lambda _: 0.3, 0.02),
+        "entropy": noisy(lambda n: 0.4 - 0.001 * n, 0.01),
+        "sampling/sampling_logp_difference/mean": noisy(lambda _: 0.02, 0.002),
+    }
+    return healthy | {name.replace("__", "/"): value for name, value in changed.items()}
+
+
+def run_of(folder: Path, **changed: Value) -> Path:
+    return written(folder, {"train.log": trainer(200, policy(**changed), epochs=1), "config.yaml": SETTINGS})
+
+
+def test_a_policy_that_learns_is_healthy(tmp_path: Path) -> None:
+    assert told(run_of(tmp_path)).startswith("HEALTHY")
+
+
+def test_a_high_entropy_without_a_rising_reward_lowers_the_temperature(tmp_path: Path) -> None:
+    flat = noisy(lambda _: 0.2, 0.03)
+    text = told(run_of(tmp_path, entropy=noisy(lambda _: 1.6, 0.05), reward=flat, rewards__accuracy__mean=flat))
+    assert text.startswith("SUSPECT learning")
+    assert "cause entropy_high" in text
+    assert "Lower the sampling temperature (now trl.temperature = 1.3" in text
+
+
+def test_a_large_entropy_of_a_policy_whose_reward_rises_is_no_symptom(tmp_path: Path) -> None:
+    assert told(run_of(tmp_path, entropy=noisy(lambda _: 1.6, 0.05))).startswith("HEALTHY")
+
+
+@pytest.mark.parametrize(("every", "outcome"), [(9, "SUSPECT"), (60, "HEALTHY")])
+def test_a_gradient_norm_above_ten_in_one_record_of_nine_is_regular(tmp_path: Path, every: int, outcome: str) -> None:
+    calm = spread(0.5)
+    text = told(run_of(tmp_path, grad_norm=lambda n: 40.0 if n % every == 4 else calm(n)))
+    assert text.startswith(outcome)
+    assert ("Raise the gradient accumulation" in text) == (every == 9)
+    assert ("Lower the learning rate (now learning_rate = 1e-6" in text) == (every == 9)
+
+
+def test_a_sampler_that_lags_is_synced_more_often_masked_and_corrected(tmp_path: Path) -> None:
+    lag = noisy(lambda n: max(0.02, (n - 50) * 0.05), 0.002)
+    text = told(run_of(tmp_path, sampling__sampling_logp_difference__mean=lag))
+    assert "cause sampler_divergence" in text
+    assert "Sync the sampler's weights more often" in text
+    assert "now trl.vllm_sync_interval = 16" in text
+    assert "off_policy_mask_threshold 0.5" in text
+    assert "importance_sampling_level: token" in text
+
+
+def test_a_reward_that_stays_zero_checks_the_function_its_columns_and_the_served_model(tmp_path: Path) -> None:
+    nothing: Value = lambda _: 0.0  # noqa: E731 - a value as the others
+    text = told(run_of(tmp_path, reward=nothing, rewards__accuracy__mean=nothing, reward_std=nothing))
+    assert text.startswith("FAILED learning")
+    assert "Call the reward function by hand" in text
+    assert "the sampler serves the configured model: ask its health endpoint for the model's name" in text
+
+
+@pytest.mark.parametrize(("solved_at", "outcome"), [(30, "SUSPECT"), (150, "HEALTHY")])
+def test_a_task_that_was_solved_in_the_first_half_wastes_the_rest(tmp_path: Path, solved_at: int, outcome: str) -> None:
+    def reward(n: int) -> float:
+        return min(1.0, 0.4 + 0.6 * n / solved_at)
+
+    left: Value = lambda n: max(0.0, 0.3 * (1 - n / solved_at))  # noqa: E731 - a value as the others
+    text = told(run_of(tmp_path, reward=reward, rewards__accuracy__mean=reward, reward_std=left))
+    assert text.startswith(outcome)
+    assert ("fix Give harder prompts, or stop here" in text) == (outcome == "SUSPECT")
+
+
+@pytest.mark.parametrize(
+    ("first", "slope", "cause"), [(0.12, 0.0, "ebft_alignment_low"), (0.1, 0.0008, ""), (0.5, 0.0, "")]
+)
+def test_an_alignment_below_its_range_is_excused_only_while_it_rises(
+    tmp_path: Path, first: float, slope: float, cause: str
+) -> None:
+    values = {
+        "loss": noisy(lambda n: 3.0 - 0.01 * n, 0.01),
+        "grad_norm": spread(0.4),
+        "ebft/alignment": noisy(lambda n: first + slope * n, 0.01),
+        "ebft/diversity": noisy(lambda _: 0.05, 0.003),
+        "ebft/cfm_loss": noisy(lambda n: 6 - 0.02 * n, 0.1),
+    }
+    run = written(tmp_path, {"train.log": trainer(200, values, epochs=1)})
+    assert report(run).verdict.cause == cause
+    assert ("Check the reference features" in told(run)) == bool(cause)
