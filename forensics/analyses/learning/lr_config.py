@@ -11,6 +11,9 @@ import polars as pl
 from forensics.case.settings import NOTHING, OFF, stated
 from forensics.store.run import Run
 
+#: Values that say that all weights are trained.
+_NO_ADAPTER = ("full", "freeze")
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -39,6 +42,12 @@ def number_of(run: Run, what: str) -> float | None:
 
 
 def adapter_of(run: Run) -> Said | None:
-    """Give what says that only an adapter (LoRA and its kind) is trained; None when nothing does."""
-    said = configured(run, "adapter")
-    return said if said is not None and said.text.lower() not in {"full", "freeze", *OFF} else None
+    """Give what says that only an adapter (LoRA and its kind) is trained; None when nothing does, or a key denies it.
+
+    Several keys say so in their own ways: a kind, a rank, a switch.
+    """
+    rows = stated(run, "adapter").filter(~pl.col("said").is_in(NOTHING))
+    if rows.is_empty() or rows["said"].is_in([*_NO_ADAPTER, *OFF]).any():
+        return None
+    first = rows.with_columns(number=pl.col("said").cast(pl.Float64, strict=False)).row(0, named=True)
+    return Said(str(first["value"]).strip().strip("\"'"), first["number"], first)

@@ -6,10 +6,12 @@ not been lowered.
 Why it matters: either all is learned, or something stops the learning; the steps since then were spent for nothing.
 
 How it decides: the level has been within noise of its last value since before `early` of the records; the third and
-the last quarter do not differ by more than 2.3 standard errors (99 %) and `least_fall`; and the learning rate of the
-last quarter is above half of its peak. What level is too high cannot be known from one run, so it is a note. With
-the vocabulary size known, a language model whose level is above `high` of ln(vocabulary) learned no more than how
-frequent its tokens are: a warning.
+the last quarter do not differ by more than 2.3 standard errors (99 %) and `least_fall`; and from there on the learning
+rate was above half of its peak for `shown` of the records. What level is too high cannot be known from one run, so it
+is a note. With the vocabulary size known, a language model whose level is above `high` of ln(vocabulary) learned no
+more than how frequent its tokens are: a warning. So is a fine-tuning whose level is above what chat data give; a
+setting that alone can hold it up (prompts that are trained on, a rate below the usual, a strong weight decay, a warm-up
+that is hardly one) is its cause.
 
 What else looks like this: a small task that is learned; a converged model.
 
@@ -52,11 +54,14 @@ from dataclasses import dataclass
 from math import log
 
 from forensics.analyses.learning.losses import losses
-from forensics.analyses.learning.lr_config import Said, configured
-from forensics.analyses.learning.lr_schedule import schedule_beside
+from forensics.analyses.learning.lr_config import configured
+from forensics.analyses.learning.lr_schedule import Schedule, schedule_beside
 from forensics.analyses.learning.objective import improved, reinforced
+from forensics.analyses.learning.plateau_cause import reason_of
+from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve
+from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Finding, Findings, Run, at_step, fact_evidence, number, onset_at, proof, rule
 
 
@@ -69,6 +74,7 @@ class Plateau:
     least_fall: float = 0.01
     sigmas: float = 2.33
     lr_up: float = 0.5
+    shown: float = 0.25
     high: float = 0.55
     uniform: float = 0.98
 
@@ -83,10 +89,17 @@ def early_plateau(run: Run, cfg: Plateau) -> Findings:
         if trend is None or curve.ends_nonfinite or not is_plateau(curve, trend, cfg):
             continue
         schedule = schedule_beside(run, curve)
-        if schedule is None or schedule.late < cfg.lr_up * schedule.peak or improved(run, curve, len(curve) // 2):
+        if schedule is None or not _is_up(schedule, trend, cfg) or improved(run, curve, len(curve) // 2):
             continue
-        yield _finding(curve, trend, configured(run, "vocabulary"), cfg)
+        yield _finding(run, curve, trend, schedule, cfg)
         return
+
+
+def _is_up(schedule: Schedule, trend: Trend, cfg: Plateau) -> bool:
+    """Whether the rate was up for long enough behind the place where the loss settled."""
+    v = schedule.curve.values
+    late = v[min(len(v), int(trend.settled * len(v) / max(trend.records, 1))) :]
+    return int((late >= cfg.lr_up * schedule.peak).sum()) >= max(cfg.shown * len(v), 1) and schedule.peak > 0
 
 
 def is_plateau(curve: Curve, trend: Trend, cfg: Plateau) -> bool:
@@ -101,18 +114,26 @@ def is_plateau(curve: Curve, trend: Trend, cfg: Plateau) -> bool:
     )
 
 
-def _finding(curve: Curve, trend: Trend, vocab: Said | None, cfg: Plateau) -> Finding:
+def _finding(run: Run, curve: Curve, trend: Trend, schedule: Schedule, cfg: Plateau) -> Finding:
+    vocab, chat = configured(run, "vocabulary"), range_of("chat_loss")
     size = vocab.number if vocab is not None else None
     uniform = log(size) if size is not None and size > 1 else None
-    high = uniform is not None and cfg.high * uniform < trend.last < cfg.uniform * uniform
+    tuned = regime_of(run) in {ADAPTER, FULL}
+    high, lost = tuned and trend.last > chat.hi, tuned and trend.last > range_of("finetune_loss").hi
+    high |= uniform is not None and cfg.high * uniform < trend.last < cfg.uniform * uniform
+    reason = reason_of(run, schedule) if high else None
     first = curve.row(trend.settled)
     level = f"; ln(vocabulary) is {number(uniform)}" if uniform is not None else ""
+    level += f"; chat data give {chat.healthy}" if tuned else ""
+    why = f"; {reason.words}" if reason is not None else ""
+    fact = fact_evidence(vocab.row) if vocab is not None else None
     return early_plateau.finding(
         f"{curve.raw_name} stayed at {number(trend.last)} from {at_step(first['at'])} on, with the learning rate up",
-        f"over the last half it fell by {trend.late_fall:.2%} ± {trend.late_error:.2%}{level}",
-        proof(first, curve.row(-1), fact_evidence(vocab.row) if vocab is not None else None),
+        f"over the last half it fell by {trend.late_fall:.2%} ± {trend.late_error:.2%}{level}{why}",
+        proof(first, curve.row(-1), reason.evidence if reason is not None else fact),
         onset_at(first),
         severity="warning" if high else "info",
         confidence="medium" if high else "low",
+        cause=reason.cause if reason is not None else "finetune_loss_high" if lost else "plateau",
         numbers={"level": trend.last, "late_fall": trend.late_fall, "error": trend.late_error},
     )

@@ -185,10 +185,11 @@ def test_an_adapter_is_what_the_configuration_names(key: str, value: str, *, kno
     assert (adapter_of(run_with({key: value}, loss=FLAT)) is not None) is known
 
 
-def test_a_fine_tuning_without_an_adapter_has_no_usual_ranges() -> None:
+def test_only_what_says_that_it_fine_tunes_has_usual_ranges() -> None:
     assert said("LRN017", run_with({"learning_rate": "0.5"}, loss=FLAT)) == []
-    (hit,) = said("LRN017", run_with({"lora_r": "16", "weight_decay": "0.5"}, loss=FLAT))
-    assert hit.title.count(";") == 1  # the decay, and the level of the loss
+    hit, level = said("LRN017", run_with({"lora_r": "16", "weight_decay": "0.5"}, loss=FLAT))
+    assert level.cause == "finetune_loss_high"
+    assert hit.cause == "finetune_settings"
 
 
 def test_numbers_of_a_configuration_are_read_through_quotes() -> None:

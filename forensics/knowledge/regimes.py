@@ -1,0 +1,30 @@
+"""Regimes: what kind of fine-tuning a run is, by its settings or by what it logs, from `regimes.jsonl`.
+
+A row has `regime` (rl, preference, fine-tuning: supervised, on text), `key` and `value` (patterns over the end of a
+setting's key and over its whole value, in lower case), or `metric` (a pattern over a printed name), and `source`. The
+first row that fits holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from forensics.knowledge._rows import rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """One row: a setting with its value, or a metric, that tells the regime."""
+
+    regime: str
+    source: str
+    key: str = ""
+    value: str = ""
+    metric: str = ""
+
+
+@cache
+def signs() -> tuple[Sign, ...]:
+    """Every row, in the order in which they are asked."""
+    return tuple(Sign(**row) for row in rows_of("regimes.jsonl"))

@@ -1,0 +1,212 @@
+"""LRN017 finetune-out-of-range: settings, loss level or gradient norm are unusual for a supervised fine-tuning.
+
+What it detects: in a run that fine-tunes a language model, all weights or an adapter: a peak learning rate or a weight
+decay outside the usual range; a loss that ends far above or far below what chat data give; a gradient norm that leaves
+its range again and again or for good.
+
+Why it matters: too low a rate crawls, too high a one bounces. A loss far above that of chat data means a wrong template
+or mask, one near zero that the data are learned by heart. A gradient norm above 100 is an instability.
+
+How it decides: only where settings or metrics say what is trained (`regimes.jsonl`), by the rows of the table of ranges
+for that regime. The peak rate as logged, else as configured, and the weight decay are a note. A last tenth of the loss
+whose median is above its range is a warning; so is one below it, unless an evaluation loss is as low, as an easy task
+is. At least `often` gradient norms above the red flag behind the first twentieth of the records, or a last half whose
+median is above the range, are a warning; fewer, or a last half below the range, a note.
+
+What else looks like this: optimizers with other scales (Lion, Prodigy, Muon); losses that are summed over tokens; a
+gradient norm before unscaling.
+
+What to do next: decode a few samples with their mask; compare three learning rates a factor of three apart.
+
+References: axolotl, Training stability and debugging, key metrics for SFT; Hu et al. 2021, LoRA, appendix D; Biderman
+et al. 2024, "LoRA Learns Less and Forgets Less".
+
+Example:
+    ```facts key,value,family
+    adapter,lora,config
+    learning_rate,2e-06,config
+    weight_decay,0.3,config
+    ```
+    => LRN017 info confidence=low cause=finetune_settings causal=context
+Example:
+    ```metrics
+    step: 1..20
+    loss: 6.0..5.05/-0.05
+    ```
+    ```facts key,value,family
+    stage,sft,config
+    ```
+    => LRN017 warning confidence=medium step=20 cause=finetune_loss_high level=5.150
+Example:
+    ```metrics
+    step: 1..20
+    grad_norm: 0.6*8 150.0 0.6*4 120.0 0.6 300.0 0.6*4
+    ```
+    ```facts key,value,family
+    stage,sft,config
+    ```
+    => LRN017 warning confidence=medium step=9 step_lo=8 cause=finetune_grad_norm spikes=3 highest=300.0
+Not this:
+    ```metrics
+    step: 1..20
+    loss: 2.0..1.05/-0.05
+    grad_norm: 150.0 0.6*19
+    ```
+    ```facts key,value,family
+    adapter,lora,config
+    learning_rate,0.0002,config
+    weight_decay,0.01,config
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.analyses.learning.lr_config import configured
+from forensics.analyses.learning.lr_schedule import schedule_of
+from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
+from forensics.case.curves.loss import Curve, curves
+from forensics.knowledge.ranges import Range, range_of
+from forensics.rules.kit import (
+    Evidence,
+    Finding,
+    Findings,
+    Run,
+    Severity,
+    at_step,
+    fact_evidence,
+    metric_evidence,
+    number,
+    onset_at,
+    proof,
+    rule,
+)
+
+_KINDS = {ADAPTER: "an adapter", FULL: "all weights"}
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """Records that tell a level, and how many gradient norms above the red flag are no single outlier."""
+
+    records: int = 20
+    often: int = 3
+
+
+@rule("learning", needs=("metrics", "facts"), config=Usual)
+def finetune_out_of_range(run: Run, cfg: Usual) -> Findings:
+    """Compare settings, loss and gradient norm with the ranges of the regime."""
+    regime = regime_of(run)
+    if regime not in _KINDS:
+        return
+    said = [*_rate(run, cfg, regime), *_decay(run, regime)]
+    if said:
+        yield finetune_out_of_range.finding(
+            "; ".join(words for words, _ in said),
+            f"the run trains {_KINDS[regime]}",
+            proof(*(evidence for _, evidence in said)),
+            severity="info",
+            confidence="low",
+            cause="finetune_settings",
+            causal="context",
+        )
+    yield from _level(run, cfg)
+    yield from _norms(run, cfg)
+
+
+def _rate(run: Run, cfg: Usual, regime: str) -> Iterator[tuple[str, Evidence]]:
+    usual = range_of(f"{regime}_lr")
+    logged = [schedule_of(c) for c in curves(run, "lr") if len(c) >= cfg.records]
+    if logged:
+        best = max(logged, key=lambda s: s.peak)
+        rate, evidence = best.peak, metric_evidence(best.curve.row(best.top))
+    else:
+        said = configured(run, "lr")
+        if said is None or said.number is None:
+            return
+        rate, evidence = said.number, fact_evidence(said.row)
+    if 0 < rate < usual.lo:
+        yield f"a peak learning rate of {number(rate)} is low", evidence
+    if rate > usual.hi:
+        yield f"a peak learning rate of {number(rate)} is high", evidence
+
+
+def _decay(run: Run, regime: str) -> Iterator[tuple[str, Evidence]]:
+    said = configured(run, "weight_decay")
+    high = range_of("adapter_weight_decay").hi
+    if regime == ADAPTER and said is not None and said.number is not None and said.number > high:
+        yield f"a weight decay of {said.text} can suppress an adapter", fact_evidence(said.row)
+
+
+def _level(run: Run, cfg: Usual) -> Findings:
+    usual = range_of("finetune_loss")
+    long = max(curves(run, "loss"), key=len, default=None)
+    if long is None or len(long) < cfg.records or float(long.values.min()) <= 0 or long.ends_nonfinite:
+        return
+    level = float(np.median(long.values[-max(5, len(long) // 10) :]))
+    easy = any(len(c) and float(c.values[-1]) < 2 * usual.lo for c in curves(run, "eval_loss"))
+    if usual.lo <= level <= usual.hi or (level < usual.lo and easy):
+        return
+    high = level > usual.hi
+    meaning = "is high for a pretrained model" if high else "means that the data are learned by heart"
+    yield finetune_out_of_range.finding(
+        f"a last {long.raw_name} of {number(level)} {meaning}",
+        f"chat data give {usual.lo:g} to {usual.hi:g} ({usual.source})",
+        proof(long.row(-1), long.row(0)),
+        onset_at(long.row(-1)),
+        severity="warning",
+        confidence="medium",
+        cause="finetune_loss_high" if high else "finetune_loss_low",
+        numbers={"level": level},
+    )
+
+
+def _norms(run: Run, cfg: Usual) -> Findings:
+    usual = range_of("finetune_grad_norm")
+    for norm in curves(run, "grad_norm"):
+        if len(norm) < cfg.records:
+            continue
+        start, half = len(norm) // 20, float(np.median(norm.values[-(len(norm) // 2) :]))
+        spikes = np.flatnonzero(norm.values[start:] > (usual.red or np.inf)) + start
+        if len(spikes):
+            yield _spiking(norm, spikes, usual, cfg)
+        elif half > usual.hi or half < usual.lo:
+            yield _off(norm, half, usual)
+        else:
+            continue
+        return
+
+
+def _spiking(norm: Curve, spikes: np.ndarray, usual: Range, cfg: Usual) -> Finding:
+    first, many = norm.row(int(spikes[0])), len(spikes) >= cfg.often
+    times = f"{len(spikes)} times" if len(spikes) > 1 else "once"
+    return finetune_out_of_range.finding(
+        f"{norm.raw_name} is above {usual.red:g} {times}, {number(first['value'])} first at {at_step(first['at'])}:"
+        f" {usual.meaning}",
+        f"healthy is {usual.healthy} ({usual.source})",
+        proof(first, *(norm.row(int(i)) for i in spikes[1:3])),
+        onset_at(first, norm.step(int(spikes[0]) - 1)),
+        severity="warning" if many else "info",
+        confidence="medium" if many else "low",
+        cause="finetune_grad_norm",
+        numbers={"spikes": len(spikes), "highest": float(norm.values[spikes].max())},
+    )
+
+
+def _off(norm: Curve, level: float, usual: Range) -> Finding:
+    high = level > usual.hi
+    return finetune_out_of_range.finding(
+        f"{norm.raw_name} stays at {number(level)}" + (", above" if high else ", below") + " its healthy range",
+        f"the median of the last half; healthy is {usual.healthy} ({usual.source})",
+        proof(norm.row(-1), norm.row(0)),
+        onset_at(norm.row(len(norm) - len(norm) // 2)),
+        severity=Severity.WARNING if high else Severity.INFO,
+        confidence="low",
+        cause="finetune_grad_norm" if high else "finetune_settings",
+        numbers={"level": level},
+    )

@@ -1,0 +1,124 @@
+"""Supervised fine-tuning: loss level, gradient norm, plateau, spikes, overfitting, schedule, with their remedies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.symptoms.kit import report, told, written
+from tests.unit.symptoms.logs import (
+    ADAPTER,
+    FINE_TUNING,
+    Value,
+    at,
+    cosine,
+    falling,
+    noisy,
+    spread,
+    supervised,
+    trainer,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLATEAU = noisy(falling(3.4, 2.6, 8), 0.03)
+
+
+def run_of(folder: Path, values: dict[str, Value], settings: str, records: int = 200) -> Path:
+    return written(folder, {"train.log": trainer(records, values), "config.yaml": settings})
+
+
+@pytest.mark.parametrize("settings", [ADAPTER, FINE_TUNING])
+def test_a_healthy_fine_tuning_is_healthy(tmp_path: Path, settings: str) -> None:
+    assert told(run_of(tmp_path, supervised(), settings)).startswith("HEALTHY")
+
+
+@pytest.mark.parametrize("settings", [ADAPTER, FINE_TUNING])
+def test_a_loss_far_above_that_of_chat_data_asks_for_the_mask_and_the_template(tmp_path: Path, settings: str) -> None:
+    text = told(run_of(tmp_path, supervised(loss=noisy(falling(6.0, 5.2), 0.05)), settings))
+    assert text.startswith("SUSPECT learning")
+    assert "cause finetune_loss_high" in text
+    assert "Decode a few samples with their label mask" in text
+
+
+def test_a_high_loss_without_a_word_of_fine_tuning_is_left_alone(tmp_path: Path) -> None:
+    run = run_of(tmp_path, supervised(loss=noisy(falling(6.0, 5.2), 0.05)), "lr: 0.0002\n")
+    assert not any(f.rule in {"LRN006", "LRN017"} and f.severity.value != "info" for f in report(run).findings)
+
+
+def test_a_loss_near_zero_is_learned_by_heart(tmp_path: Path) -> None:
+    text = told(run_of(tmp_path, supervised(loss=falling(1.9, 0.01, 15)), FINE_TUNING + "val_set_size: 0.01\n"))
+    assert "cause finetune_loss_low" in text
+    assert "Train for fewer epochs (now num_epochs = 3" in text
+    assert "held out, 5 % (0.05) say" in text
+
+
+def test_an_easy_task_whose_evaluation_is_as_low_is_not(tmp_path: Path) -> None:
+    log = trainer(200, supervised(loss=falling(1.9, 0.01, 15)), evals=falling(1.9, 0.012, 15))
+    assert told(written(tmp_path, {"train.log": log, "config.yaml": FINE_TUNING})).startswith("HEALTHY")
+
+
+@pytest.mark.parametrize(("places", "outcome"), [({60, 90, 130}, "SUSPECT"), ({60, 90}, "HEALTHY")])
+def test_gradient_norms_above_a_hundred_are_an_instability_from_the_third_on(
+    tmp_path: Path, places: set[int], outcome: str
+) -> None:
+    text = told(run_of(tmp_path, supervised(norm=at(places, spread(1.2), 150.0)), ADAPTER))
+    assert text.startswith(outcome)
+    if outcome == "SUSPECT":
+        assert "Grad_norm is above 100 3 times, 150 first at step 61" in text
+        assert "Lower the learning rate 2 to 5 times" in text
+        assert "Clip the global gradient norm at 1.0" in text
+
+
+@pytest.mark.parametrize(("level", "outcome"), [(14.0, "SUSPECT"), (7.0, "HEALTHY")])
+def test_a_gradient_norm_above_its_range_throughout_is_told(tmp_path: Path, level: float, outcome: str) -> None:
+    text = told(run_of(tmp_path, supervised(norm=spread(level)), ADAPTER))
+    assert text.startswith(outcome)
+    assert ("above its healthy range" in text) == (outcome == "SUSPECT")
+
+
+@pytest.mark.parametrize(
+    ("settings", "peak", "cause", "fix"),
+    [
+        (ADAPTER, 2e-5, "lr_low", "Raise the peak learning rate 2 to 5 times"),
+        (ADAPTER, 2e-4, "plateau", "Compare three learning rates"),
+        (FINE_TUNING, 1e-6, "lr_low", "usual are 1e-5 to 5e-5 for all weights"),
+        (FINE_TUNING, 2e-5, "plateau", "Compare three learning rates"),
+        (ADAPTER + "train_on_inputs: true\n", 2e-4, "labels_unmasked", "train_on_inputs: false"),
+        (ADAPTER + "train_on_inputs: false\n", 2e-4, "plateau", "Compare three learning rates"),
+        (ADAPTER + "weight_decay: 0.3\n", 2e-4, "weight_decay_high", "Lower the weight decay to 0.01"),
+        (ADAPTER + "warmup_steps: 2\n", 2e-4, "warmup_short", "Warm up over 5 to 10 % of the steps"),
+        (ADAPTER + "warmup_steps: 12\n", 2e-4, "plateau", "Compare three learning rates"),
+    ],
+)
+def test_a_plateau_names_the_setting_that_can_hold_the_loss_up(
+    tmp_path: Path, settings: str, peak: float, cause: str, fix: str
+) -> None:
+    values = supervised(loss=PLATEAU, rate=cosine(peak, 200))
+    text = told(run_of(tmp_path, values, settings))
+    assert text.startswith("SUSPECT learning")
+    assert "Loss stayed at 2." in text
+    assert f"cause {cause} " in text
+    assert fix in text
+
+
+def test_a_plateau_at_the_level_of_chat_data_is_no_symptom(tmp_path: Path) -> None:
+    values = supervised(loss=noisy(falling(1.9, 1.1, 8), 0.03), rate=cosine(2e-5, 200))
+    assert told(run_of(tmp_path, values, ADAPTER)).startswith("HEALTHY")
+
+
+def test_overfitting_shows_each_setting_that_bears_on_it(tmp_path: Path) -> None:
+    settings = ADAPTER.replace("lora_r: 16", "lora_r: 64").replace("num_epochs: 3", "num_epochs: 10")
+    settings += "lora_dropout: 0.0\nweight_decay: 0.0\nval_set_size: 0.01\n"
+    evals: Value = lambda n: 1.2 + 0.4 * 2.7 ** (-n / 30) + max(0.0, (n - 90) / 210) * 0.7  # noqa: E731 - as the others
+    log = trainer(300, supervised(300, loss=noisy(falling(1.7, 0.1, 90), 0.02)), epochs=10, evals=evals)
+    run = written(tmp_path, {"train.log": log, "config.yaml": settings})
+    text = told(run)
+    assert "cause overfit" in text
+    assert "train for fewer epochs (now num_epochs = 10" in text
+    assert "Use a smaller adapter: rank 8 to 32 (now lora_r = 64" in text
+    assert "dropout of the adapter to 0.05 or more (now lora_dropout = 0.0" in text
+    actions = " ".join(action.text for action in report(run).verdict.actions)
+    assert "Raise the weight decay to 0.01 to 0.1" in actions
