@@ -25,7 +25,7 @@ class Gap:
 class Curve:
     """One series: finite points in order, the stretches that are not finite, and how many records stand behind them.
 
-    `projected` marks a continuation that was computed, not read.
+    `projected` marks a continuation that was computed, not read; `culprit` the series of a rank at fault.
     """
 
     label: str
@@ -34,6 +34,7 @@ class Curve:
     gaps: tuple[Gap, ...] = ()
     records: int = 0
     projected: bool = False
+    culprit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +77,16 @@ class Chart:
 class Heat:
     """Rows of cells over one axis: `cells[row][column]` from 0 to 1 of `most`, None where nothing was recorded.
 
-    `edges` are the labels of the first and the last column; `told` is one sentence for each row. `flagged` are cells
-    (row, column) that are marked beside their shade, and `flag` says what the mark means.
+    `ticks` are words below the axis, each at its share of the way from 0 to 1, as are `marks`; `told` is one sentence
+    for each row, `ends` a word or two behind it. `flagged` are cells (row, column) that are marked beside their shade,
+    and `flag` says what the mark means.
     """
 
     key: str
     title: str
     caption: str
     x_label: str
-    edges: tuple[str, str]
+    ticks: tuple[tuple[float, str], ...]
     rows: tuple[str, ...]
     cells: tuple[tuple[float | None, ...], ...]
     most: float
@@ -95,6 +97,8 @@ class Heat:
     note: str = ""
     flagged: tuple[tuple[int, int], ...] = ()
     flag: str = ""
+    ends: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Stacked bars; `parts` names the pieces of each, `unit` is that of their values."""
+    """Stacked bars; `parts` names the pieces of each, `unit` is that of their values, `limit` what no bar can pass."""
 
     key: str
     title: str
@@ -117,6 +121,7 @@ class Bars:
     bars: tuple[Bar, ...]
     rules: tuple[str, ...] = ()
     note: str = ""
+    limit: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True)

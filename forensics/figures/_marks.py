@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.analyses.nan.origin import origin
 from forensics.case.checkpoints import known
 from forensics.figure import Mark
+from forensics.figures._when import time_of_day
 from forensics.model import Report
 from forensics.store.run import Run
 
@@ -16,31 +16,32 @@ _BEYOND = 0.25
 
 
 def step_marks(run: Run, report: Report) -> tuple[Mark, ...]:
-    """Mark the onset, the last clean checkpoint and the checkpoints nearest to the onset."""
+    """Mark the onset, the checkpoint to go back to and the checkpoints nearest to the onset."""
     verdict = report.verdict
     found: list[Mark] = []
     onset = verdict.onset.step
     if onset is not None:
         found.append(Mark(float(onset), f"onset, step {onset}", "onset"))
-    clean = _clean_checkpoint(run, report)
+    clean = verdict.checkpoint.step if verdict.checkpoint is not None else None
     if clean is not None:
-        found.append(Mark(float(clean), f"last clean checkpoint, step {clean}", "clean"))
+        found.append(Mark(float(clean), f"last clean checkpoint {clean}", "clean"))
     near = _near(known(run).filter(~pl.col("removed"))["step"].to_list(), onset)
-    found += [Mark(float(step), f"checkpoint, step {step}", "checkpoint") for step in near if step != clean]
+    found += [Mark(float(step), f"checkpoint {step}", "checkpoint") for step in near if step != clean]
     return tuple(found)
-
-
-def _clean_checkpoint(run: Run, report: Report) -> int | None:
-    if not any(f.shape.value == "nan" for f in report.findings):
-        return None
-    best = origin(run).last_clean_checkpoint
-    return best.step if best is not None else None
 
 
 def _near(steps: list[int], onset: int | None) -> list[int]:
     if onset is not None:
         steps = sorted(steps, key=lambda step: abs(step - onset))
     return sorted(steps[:_CHECKPOINTS] if onset is not None else steps[-_CHECKPOINTS:])
+
+
+def time_marks(report: Report, window: tuple[int, int]) -> tuple[Mark, ...]:
+    """Mark the onset by its time, at its share of the way through `window`, in nanoseconds since 1970."""
+    t_ns, (low, high) = report.verdict.onset.t_ns, window
+    if t_ns is None or not low <= t_ns <= high or low == high:
+        return ()
+    return (Mark((t_ns - low) / (high - low), f"onset, {time_of_day(t_ns)}", "onset"),)
 
 
 def inside(marks: tuple[Mark, ...], xs: list[float]) -> tuple[Mark, ...]:

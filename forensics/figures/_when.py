@@ -13,3 +13,8 @@ def clock(t_ns: int) -> str:
         return (_EPOCH + timedelta(microseconds=t_ns // 1000)).strftime("%Y-%m-%d %H:%M:%S")
     except OverflowError:
         return f"{t_ns} ns"
+
+
+def time_of_day(t_ns: int) -> str:
+    """Nanoseconds since 1970 as `03:04:05` in UTC; as a number where no calendar reaches."""
+    return clock(t_ns).rpartition(" ")[2] if ":" in clock(t_ns) else clock(t_ns)

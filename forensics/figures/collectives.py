@@ -11,9 +11,11 @@ from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
 from forensics.case.world import world
 from forensics.figure import Heat
 from forensics.figures._cells import by_rank, column, empty, left_out, shown_ranks
+from forensics.figures._marks import time_marks
+from forensics.figures._ticks import rounds, times
 from forensics.figures._when import clock
 from forensics.figures.kind import FigureKind
-from forensics.model import Report
+from forensics.model import Report, Shape
 from forensics.store.run import Run
 
 _MS = 1e6
@@ -50,12 +52,13 @@ def _recorded(run: Run, report: Report, found: Recorded) -> Heat:
     row_of = {rank: n for n, rank in enumerate(shown)}
     flagged = cells.filter((pl.col("open") > 0) & pl.col("rank").is_in(shown)).select("rank", "column")
     edges = (clock(low), clock(high)) if timed else (f"number {low}", f"number {high}")
+    numbers = tuple((float(v - low) / (high - low or 1), f"{v:,.0f}") for v in rounds(low, high, whole=True))
     return Heat(
         key="collectives",
         title="Collectives by rank",
         caption=_caption(found, every, edges),
-        x_label="time (UTC)" if timed else "number in the group",
-        edges=edges,
+        x_label=f"time (UTC), {edges[0][:10]}" if timed else "number in the group",
+        ticks=times(low, high) if timed else tuple(one for one in numbers if 0 <= one[0] <= 1),
         rows=tuple(f"rank {r}" for r in shown),
         cells=tuple(made.get(rank, empty()) for rank in shown),
         most=float(most),
@@ -66,6 +69,7 @@ def _recorded(run: Run, report: Report, found: Recorded) -> Heat:
         note=left_out(shown, every),
         flagged=tuple((row_of[rank], at) for rank, at in flagged.iter_rows()),
         flag=_FLAG,
+        marks=time_marks(report, (low, high)) if timed else (),
     )
 
 
@@ -107,13 +111,13 @@ def _traced(report: Report, rows: pl.DataFrame) -> Iterator[Heat]:
     shown = shown_ranks(every, report.verdict.culprits)
     most = float(sums["ms"].max() or 1.0)  # type: ignore[arg-type] # of a float column
     made = by_rank(sums, "ms", most)
-    edges = ("0 s", f"{(high - low) / 1e9:,.3g} s")
+    seconds = (high - low) / 1e9
     yield Heat(
         key="communication",
         title="Communication by rank",
-        caption=f"Time of communication on the device by when it began, over {edges[1]} of traces.",
-        x_label="time",
-        edges=edges,
+        caption=f"Time of communication on the device by when it began, over {seconds:,.3g} s of traces.",
+        x_label="s since the first",
+        ticks=tuple((v / seconds, f"{v:g}") for v in rounds(0.0, seconds) if v <= seconds),
         rows=tuple(f"rank {r}" for r in shown),
         cells=tuple(made.get(rank, empty()) for rank in shown),
         most=most,
@@ -138,4 +142,4 @@ def _rules(report: Report) -> tuple[str, ...]:
     return tuple(sorted({f.rule for f in report.findings if f.shape.value == "hang"}))
 
 
-FIGURES = FigureKind(53, collectives)
+FIGURES = FigureKind(45, collectives, frozenset((Shape.HANG,)))

@@ -10,7 +10,7 @@ from forensics.compare.kernel_profile import RankProfile, profile
 from forensics.figure import Bar, Bars
 from forensics.figures._window import MOST_BARS, REST, window, window_note
 from forensics.figures.kind import FigureKind
-from forensics.model import Report
+from forensics.model import Report, Shape
 from forensics.store.run import Run
 
 _MOST_PARTS = 8
@@ -101,4 +101,4 @@ def _steps(rank: RankProfile, rules: tuple[str, ...]) -> Bars:
     )
 
 
-FIGURES = FigureKind(60, kernels)
+FIGURES = FigureKind(60, kernels, frozenset((Shape.SLOWDOWN,)))

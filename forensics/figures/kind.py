@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from forensics.figure import Figure
-from forensics.model import Report
+from forensics.model import Report, Shape
 from forensics.registry import values
 from forensics.store.run import Run
 
@@ -16,11 +16,13 @@ from forensics.store.run import Run
 class FigureKind:
     """A way to draw a run: `make(run, report)` gives figures, none where the run has nothing of it; `order` its place.
 
-    Keys of figures are unique in a run; baselines that were given are `run.bases`.
+    Keys of figures are unique in a run; baselines that were given are `run.bases`. Where the verdict's shape is one of
+    `decides`, its figures come before all others.
     """
 
     order: int
     make: Callable[[Run, Report], Iterable[Figure]]
+    decides: frozenset[Shape] = frozenset()
 
 
 @cache

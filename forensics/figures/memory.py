@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 
 from forensics.analyses.memory.series import Series, series_of
@@ -10,7 +11,7 @@ from forensics.figure import Chart, Curve, Mark
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.figures.kind import FigureKind
-from forensics.model import Report
+from forensics.model import Report, Shape
 from forensics.store.run import Run
 
 _MOST_CHARTS = 4
@@ -35,7 +36,9 @@ def _chart(same: list[Series], marks: tuple[Mark, ...], rules: tuple[str, ...], 
     best = sorted(same, key=lambda s: (s.rank not in culprits, not s.form.grows, -len(s.y)))[:_MOST_CURVES]
     shown = [s for s in same if s in best]
     head = shown[0]
-    read = tuple(thinned(_label(s), s.x, s.y, MOST_POINTS // len(shown)) for s in shown)
+    read = tuple(
+        replace(thinned(_label(s), s.x, s.y, MOST_POINTS // len(shown)), culprit=s.rank in culprits) for s in shown
+    )
     ahead = tuple(line for s in shown if (line := _projection(s)) is not None)
     xs = [x for c in read for x in c.x]
     on_axis = inside(marks, xs) if head.by_step else ()
@@ -85,4 +88,4 @@ def _projection(series: Series) -> Curve | None:
     return Curve(f"projection of {_label(series)}", (last, end), ys, projected=True)
 
 
-FIGURES = FigureKind(30, memory)
+FIGURES = FigureKind(30, memory, frozenset((Shape.OOM,)))

@@ -12,7 +12,7 @@ from forensics.figure import Chart, Mark
 from forensics.figures._snapshots import chosen, name_of, rules_of, unit_of
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.figures.kind import FigureKind
-from forensics.model import Report
+from forensics.model import Report, Shape
 from forensics.store.run import Run
 
 _MOST_OOMS = 3
@@ -61,4 +61,4 @@ def _caption(snapshot: Snapshot, line: Timeline) -> str:
     return said + (f" Memory ran out {len(line.ooms)} times." if len(line.ooms) > 1 else "")
 
 
-FIGURES = FigureKind(33, timelines)
+FIGURES = FigureKind(33, timelines, frozenset((Shape.OOM,)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from math import exp
 
@@ -13,10 +14,11 @@ from forensics.figure import Chart, Level
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.figures.kind import FigureKind
-from forensics.model import Report
+from forensics.model import Report, Shape
 from forensics.store.run import Run
 
-_FEWEST = 12
+#: Fewer times are no chart.
+FEWEST = 12
 _MOST_CURVES = 8
 #: A drawing splits where a reader would: changes of 5 % and more that stand 6 deviations above the noise.
 _BOUNDS = Bounds(z=6.0, effect=0.05, shortest=8)
@@ -24,7 +26,7 @@ _BOUNDS = Bounds(z=6.0, effect=0.05, shortest=8)
 
 def pace(run: Run, report: Report) -> Iterator[Chart]:
     """Give one chart for each unit that times were printed in (step, token, sample)."""
-    every = list(best_clocks(run, fewest=_FEWEST))
+    every = list(best_clocks(run, fewest=FEWEST))
     rules = tuple(sorted({f.rule for f in report.findings if f.shape.value == "slowdown"}))
     for unit in dict.fromkeys(c.unit for c in every):
         yield _chart(unit, [c for c in every if c.unit == unit], run, report, rules)
@@ -34,7 +36,12 @@ def _chart(unit: str, clocks: list[Clock], run: Run, report: Report, rules: tupl
     culprits = set(report.verdict.culprits)
     best = sorted(clocks, key=lambda c: (c.rank not in culprits, -len(c)))[:_MOST_CURVES]
     shown = [c for c in clocks if any(c is b for b in best)]
-    curves = tuple(thinned(_label(c), c.steps.astype(float), c.seconds, MOST_POINTS // len(shown)) for c in shown)
+    curves = tuple(
+        replace(
+            thinned(_label(c), c.steps.astype(float), c.seconds, MOST_POINTS // len(shown)), culprit=c.rank in culprits
+        )
+        for c in shown
+    )
     main = max(shown, key=lambda c: (c.rank in culprits, len(c)))
     found = tuple(_levels(main))
     xs = [x for c in curves for x in c.x]
@@ -80,4 +87,4 @@ def _caption(unit: str, label: str, levels: tuple[Level, ...]) -> str:
     return f"Time per {unit} of {label}: {len(levels)} levels: " + "; ".join(v.label for v in levels) + "."
 
 
-FIGURES = FigureKind(40, pace)
+FIGURES = FigureKind(40, pace, frozenset((Shape.SLOWDOWN,)))

@@ -8,11 +8,14 @@ import polars as pl
 
 from forensics.analyses.hang.last_seen import Seen, last_seen
 from forensics.case.steps import at
+from forensics.case.world import world
 from forensics.figure import Heat
 from forensics.figures._cells import Cells, by_rank, column, empty, left_out, shown_ranks
+from forensics.figures._marks import time_marks
+from forensics.figures._ticks import times
 from forensics.figures._when import clock
 from forensics.figures.kind import FigureKind
-from forensics.model import Report
+from forensics.model import Report, Shape
 from forensics.store.run import Run
 
 _TIMES = {"metrics": "t_ns", "events": "t_ns", "collectives": "created_ns"}
@@ -34,9 +37,9 @@ def progress(run: Run, report: Report) -> Iterator[Heat]:
     shown = shown_ranks(every, report.verdict.culprits)
     most = int(counts["records"].max() or 1)  # type: ignore[arg-type] # of an integer column
     ends: dict[int, int] = dict(counts.group_by("rank").agg(pl.col("last").max()).iter_rows())
-    told = _told(shown, ends, last_seen(run))
     cells = by_rank(counts, "records", most, log=True)
-    common = (report, (clock(low), clock(high)), shown, told, left_out(shown, every))
+    seen = last_seen(run)
+    common = (report, (low, high), shown, seen, _told(shown, ends, seen), left_out(shown, every))
     yield _heat(("progress", "Ranks over time", "Records that each rank left", "records"), most, cells, *common)
     stepped = counts.filter(pl.col("step").is_not_null())
     if stepped["rank"].n_unique() >= 2:
@@ -58,7 +61,7 @@ def _span(run: Run) -> tuple[int, int, list[int]] | None:
     if rows["rank"].n_unique() < 2:
         return None
     low, high = int(rows["low"].min() or 0), int(rows["high"].max() or 0)  # type: ignore[arg-type] # integer columns
-    return (low, high, sorted(set(rows["rank"].to_list()))) if high > low else None
+    return (low, high, sorted({*rows["rank"].to_list(), *world(run)})) if high > low else None
 
 
 def _counts(run: Run, low: int, high: int) -> pl.DataFrame:
@@ -80,8 +83,9 @@ def _heat(  # noqa: PLR0913, PLR0917 - what is drawn, and what both maps have in
     most: float,
     cells: Mapping[int, Cells],
     report: Report,
-    edges: tuple[str, str],
+    window: tuple[int, int],
     shown: Sequence[int],
+    seen: Mapping[int, Seen],
     told: tuple[str, ...],
     note: str,
 ) -> Heat:
@@ -90,10 +94,10 @@ def _heat(  # noqa: PLR0913, PLR0917 - what is drawn, and what both maps have in
     return Heat(
         key=key,
         title=title,
-        caption=f"{caption}, from {edges[0]} to {edges[1]}."
+        caption=f"{caption}, from {clock(window[0])} to {clock(window[1])}."
         + (f" Culprits: {', '.join(f'rank {r}' for r in culprits)}." if culprits else ""),
-        x_label="time (UTC)",
-        edges=edges,
+        x_label=f"time (UTC), {clock(window[0])[:10]}",
+        ticks=times(*window),
         rows=tuple(f"rank {r}" for r in shown),
         cells=tuple(cells.get(rank, empty()) for rank in shown),
         most=float(most),
@@ -102,6 +106,10 @@ def _heat(  # noqa: PLR0913, PLR0917 - what is drawn, and what both maps have in
         culprits=tuple(f"rank {r}" for r in culprits),
         rules=tuple(sorted({f.rule for f in report.findings if f.shape.value == "hang"})),
         note=note,
+        ends=tuple(
+            f"step {one.step}" if (one := seen.get(r)) is not None and one.step is not None else "" for r in shown
+        ),
+        marks=time_marks(report, window),
     )
 
 
@@ -113,4 +121,4 @@ def _told(shown: Sequence[int], ends: Mapping[int, int], seen: Mapping[int, Seen
     )
 
 
-FIGURES = FigureKind(50, progress)
+FIGURES = FigureKind(50, progress, frozenset((Shape.HANG, Shape.OOM, Shape.CRASH, Shape.STOPPED)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
 
@@ -180,7 +181,8 @@ def test_collectives_that_did_not_end_are_flagged_in_the_row_of_their_rank(timed
     assert all(heat.cells[row][column] is not None for row, column in heat.flagged)
     assert "last ended all_reduce 29 of group 0" in heat.told[2]
     assert "did not end: all_reduce seq 30" in heat.told[0]
-    assert ("number 0" in heat.edges[0]) is not timed
+    assert heat.x_label.startswith("time (UTC)" if timed else "number in the group")
+    assert 5 <= len(heat.ticks) <= 8
 
 
 def test_maps_of_very_many_ranks_draw_some_and_say_so() -> None:
@@ -222,3 +224,112 @@ def test_how_far_each_rank_came_is_drawn_beside_what_it_left() -> None:
     assert steps.cells[0][-1] == 1.0
     assert steps.cells[1][-1] is None
     assert "last step 29" in steps.told[1]
+
+
+def first_of(name: str) -> str:
+    return next(iter(figures_of(name)))
+
+
+def test_the_figure_that_decides_a_shape_comes_first() -> None:
+    assert first_of("nan-blowup-kempnerforge") == "loss"
+    assert first_of("oom-then-hang-torchrun") == "memory-at-oom"
+    assert next(iter(collectives(4, {2: 29}))) == "collectives"
+    assert next(iter(paced([1.0] * 60 + [2.0] * 60))) == "seconds-per-step"
+
+
+def paced(seconds: list[float]) -> dict[str, object]:
+    rows = [
+        {"source": "a", "seq": 2 * n + k, "step": n, "line": n + 1, "name": name, "raw_name": name, "value": value}
+        for n, pace in enumerate(seconds)
+        for k, (name, value) in enumerate((("step_time_s", pace + n % 3 / 100), ("loss", 2.0)))
+    ]  # fmt: skip
+    run = run_of("a", {"metrics": pl.DataFrame(rows)})
+    return {f.key: f for f in pipeline.with_figures(run, pipeline.report_of(run)).figures}
+
+
+def test_a_run_of_no_shape_begins_with_its_time_line_and_loss() -> None:
+    assert first_of("healthy-nanogpt") in {"time-line", "loss"}
+
+
+def test_every_metric_of_a_run_is_drawn_and_none_twice() -> None:
+    found = figures_of("nan-blowup-kempnerforge")
+    assert list(found) == [
+        *("loss", "grad_norm", "mem_peak_gib", "seconds-per-step"),
+        *("lr", "mem_total_gib", "mfu", "tokens_per_sec"),
+    ]
+
+
+def test_a_metric_of_two_values_is_no_chart() -> None:
+    rows = [
+        {"source": "a", "seq": 2 * n + k, "step": n, "line": n + 1, "name": name, "raw_name": name, "value": 1.0}
+        for k, (name, count) in enumerate((("three", 3), ("two", 2))) for n in range(count)
+    ]  # fmt: skip
+    run = run_of("a", {"metrics": pl.DataFrame(rows)})
+    assert [f.key for f in pipeline.with_figures(run, pipeline.report_of(run)).figures] == ["three"]
+
+
+def test_a_loss_under_a_spike_has_a_logarithmic_axis_and_one_that_falls_has_none() -> None:
+    spike, fall = figures_of("nan-blowup-kempnerforge")["loss"], figures_of("healthy-nanogpt")["loss"]
+    assert isinstance(spike, Chart)
+    assert isinstance(fall, Chart)
+    assert spike.log
+    assert not fall.log
+
+
+def test_the_curve_of_the_rank_at_fault_is_marked_and_only_this_one() -> None:
+    rows = [
+        {"source": f"rank{rank}.log", "seq": n, "rank": rank, "step": n, "line": n + 1, "name": "loss",
+         "raw_name": "loss", "value": nan if rank == 1 and n > 20 else 2.0}
+        for rank in range(2) for n in range(40)
+    ]  # fmt: skip
+    run = run_of("a", {"metrics": pl.DataFrame(rows)})
+    report = pipeline.report_of(run)
+    at_fault = replace(report, verdict=replace(report.verdict, culprits=(1,)))
+    loss = {f.key: f for f in pipeline.with_figures(run, at_fault).figures}["loss"]
+    assert isinstance(loss, Chart)
+    assert [(c.label, c.culprit) for c in loss.curves] == [("rank 0", False), ("rank 1", True)]
+
+
+def test_the_checkpoint_of_the_verdict_is_the_one_that_is_marked() -> None:
+    run = pipeline.ingest_run(RUNS / "nan-blowup-kempnerforge")
+    report = pipeline.report_of(run)
+    loss = pipeline.with_figures(run, report).figures[0]
+    assert isinstance(loss, Chart)
+    assert [m.label for m in loss.marks if m.role == "clean"] == ["last clean checkpoint 100"]
+    without = replace(report, verdict=replace(report.verdict, checkpoint=None))
+    bare = pipeline.with_figures(run, without).figures[0]
+    assert isinstance(bare, Chart)
+    assert [m for m in bare.marks if m.role == "clean"] == []
+
+
+def test_the_device_that_ran_out_holds_what_the_message_says_and_the_request_passes_its_size() -> None:
+    device = figures_of("oom-then-hang-torchrun")["memory-at-oom"]
+    assert isinstance(device, Bars)
+    assert device.limit is not None
+    held, asked = (sum(bar.values) for bar in device.bars)
+    assert (held, asked) == (pytest.approx(79.15 - 1.12), pytest.approx(79.15 - 1.12 + 4.0))
+    assert held < device.limit.at < asked
+    assert device.bars[0].label == "rank 3 holds"
+
+
+def test_a_culprit_that_left_no_record_with_a_time_has_an_empty_row() -> None:
+    heat = figures_of("oom-then-hang-torchrun")["progress"]
+    assert isinstance(heat, Heat)
+    assert heat.culprits == ("rank 3",)
+    assert set(heat.cells[heat.rows.index("rank 3")]) == {None}
+
+
+def test_scores_are_bars_of_one_evaluation_and_curves_of_several() -> None:
+    once = figures_of("bad-eval-mix")["evaluations-acc"]
+    assert isinstance(once, Bars)
+    assert {bar.label for bar in once.bars} == {"lagoon", "tides"}
+    rows = [
+        {"source": f"step_{step}/results.json", "seq": n, "task": task, "metric": "acc", "value": value + step / 1000,
+         "step": step}
+        for step in (100, 200, 300) for n, (task, value) in enumerate((("a", 0.2), ("b", 0.3)))
+    ]  # fmt: skip
+    run = run_of("a", {"evals": pl.DataFrame(rows)})
+    several = {f.key: f for f in pipeline.with_figures(run, pipeline.report_of(run)).figures}["evaluations-acc"]
+    assert isinstance(several, Chart)
+    assert [(c.label, c.x) for c in several.curves] == [("a", (100, 200, 300)), ("b", (100, 200, 300))]
+    assert several.caption.startswith("a 0.3 at step 100, then 0.5 at step 300")

@@ -19,7 +19,7 @@ _STROKES = "".join(f".c{n}{{stroke:var(--c{n})}}.dot.c{n},.p{n}{{fill:var(--c{n}
 _PAGE = """
 *{box-sizing:border-box}
 html{color-scheme:light dark}
-body{margin:0 auto;max-width:62rem;padding:1rem 1.25rem 4rem;background:var(--bg);color:var(--fg);
+body{margin:0 auto;max-width:80rem;padding:.8rem 1.25rem 4rem;background:var(--bg);color:var(--fg);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;overflow-wrap:anywhere}
 .skip{position:absolute;left:-999rem}
 .skip:focus{position:static}
@@ -31,42 +31,54 @@ h2,h3{break-after:avoid}details:not([open])::details-content{content-visibility:
 """
 #: What verdict, tables and drawings need, wherever they stand; each selector stands for itself.
 _CORE = """
-h1{font-size:1.5rem;line-height:1.25;margin:.3rem 0 .6rem}
-h2{font-size:1.2rem;margin:2.2rem 0 .6rem;border-bottom:1px solid var(--line);padding-bottom:.2rem}
-h3{font-size:1rem;margin:1.4rem 0 .3rem}
-p{margin:.4rem 0}
+h1{font-size:1.4rem;line-height:1.25;margin:.3rem 0 .5rem}
+h2{font-size:1.1rem;margin:1.5rem 0 .4rem}
+h3{font-size:1rem;margin:1.2rem 0 .3rem}
+p{margin:.3rem 0}
+p,li,dd,pre{max-width:62rem}
+ol,ul{margin:.3rem 0;padding-left:1.4rem}
 a{color:var(--c0)}
 a:focus-visible,summary:focus-visible,[tabindex]:focus-visible{outline:3px solid var(--c0);outline-offset:2px}
+.columns{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(26rem,100%),1fr));gap:0 2rem;align-items:start}
+.columns>div{min-width:0}
+.columns>div>:first-child,.fix>h2:first-child{margin-top:.4rem}
 .outcome{display:inline-block;font-weight:700;border:2px solid currentColor;border-radius:.4rem;padding:0 .5rem}
 .failed{color:var(--bad)}.suspect{color:var(--warn)}.healthy{color:var(--good)}.cannot_say{color:var(--warn)}
 .run{color:var(--soft)}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.8rem 0}
+dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.15rem 1rem;margin:.4rem 0}
 dt{color:var(--soft)}
 dd{margin:0}
-code,pre,.when{font:.86em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
-pre{background:var(--box);border:1px solid var(--line);border-radius:.3rem;padding:.5rem .7rem;margin:.3rem 0 .7rem;
+.fix{border-left:4px solid var(--good);padding-left:.8rem;margin:.8rem 0}
+.fix li{margin:.2rem 0}
+code,pre,.when{font:.86em/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+pre{background:var(--box);border:1px solid var(--line);border-radius:.3rem;padding:.35rem .6rem;margin:.2rem 0 .5rem;
 white-space:pre-wrap;overflow-wrap:anywhere}
-.soft,.note,figcaption .note{color:var(--soft);font-size:.88rem}
-figure{margin:1.2rem 0 1.6rem;padding:.8rem;border:1px solid var(--line);border-radius:.5rem}
-figcaption{margin-bottom:.4rem}
-figcaption b{display:block}
-svg.chart{display:block;width:100%;height:auto}
-svg text{fill:var(--fg);font:13px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+.soft,.note{color:var(--soft);font-size:.88rem}
+figure{container-type:inline-size;min-width:0;margin:.4rem 0 .8rem;padding:.5rem .7rem;border:1px solid var(--line);
+border-radius:.5rem}
+figcaption{margin-bottom:.2rem}
+svg.chart{display:block;width:100%;max-width:48rem;height:auto}.wide svg.chart{max-width:none}
+svg text{fill:var(--fg);font:14px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 svg .tick,svg .name{fill:var(--soft)}
 svg .culprit{fill:var(--bad);font-weight:700}
+li.culprit{color:var(--bad);font-weight:700}
 svg .number{fill:var(--bg);font-weight:700}
+svg .said{paint-order:stroke;stroke:var(--bg);stroke-width:4px;stroke-linejoin:round}
 .grid,.axis{stroke:var(--line);stroke-width:1}
 .axis{stroke:var(--soft)}
-.curve{fill:none;stroke-width:1.6;stroke-linejoin:round}
+.curve{fill:none;stroke-width:1.8;stroke-linejoin:round}
+.curve.bad{stroke:var(--bad);stroke-width:2.6}.dot.bad{fill:var(--bad)}
+.faint{opacity:.5}
 .ahead{stroke-dasharray:6 5}
 .level{stroke:var(--fg);stroke-width:3;opacity:.75}
 .gap{fill:var(--bad)}
 .mark{stroke-width:1.5;stroke:var(--soft)}
-.mark.onset{stroke:var(--bad);stroke-width:2}
-.mark.clean{stroke:var(--good);stroke-width:2;stroke-dasharray:8 3}
+.mark.onset{stroke:var(--bad);stroke-width:2.5}
+.mark.clean{stroke:var(--good);stroke-width:2.5;stroke-dasharray:8 3}
 .mark.checkpoint{stroke-dasharray:2 4}
-.mark.limit{stroke:var(--warn);stroke-dasharray:10 4}
+.mark.limit{stroke:var(--warn);stroke-width:2;stroke-dasharray:10 4}
 svg .said.onset{fill:var(--bad);font-weight:700}svg .said.clean{fill:var(--good);font-weight:700}
+svg .said.limit{fill:var(--warn);font-weight:700}
 .block{stroke:none}
 svg .inside{fill:var(--bg);font-size:12px}svg .p8+.inside{fill:var(--fg)}
 .flag{fill:var(--bg);stroke:var(--bad);stroke-width:2}
@@ -74,13 +86,28 @@ svg .inside{fill:var(--bg);font-size:12px}svg .p8+.inside{fill:var(--fg)}
 .moment circle{fill:var(--soft);stroke:var(--soft);stroke-width:2}
 .moment.main circle{fill:var(--bad);stroke:var(--bad)}
 .moment.undated circle{fill:var(--bg)}svg .moment.undated .number{fill:var(--fg)}
-.legend{list-style:none;display:flex;flex-wrap:wrap;gap:.1rem 1.1rem;margin:.4rem 0;padding:0;font-size:.88rem}
+.legend{list-style:none;display:flex;flex-wrap:wrap;gap:.1rem 1.1rem;margin:.2rem 0;padding:0;font-size:.85rem}
 .swatch{width:22px;height:12px;margin-right:.4rem;vertical-align:-1px}
+.swatch .curve{stroke-width:4}
+.small,.large{display:grid;gap:.8rem;align-items:start}
+.small{grid-template-columns:repeat(auto-fill,minmax(min(20rem,100%),1fr))}
+.large{grid-template-columns:repeat(auto-fit,minmax(min(34rem,100%),1fr))}
+.small>figure,.large>figure{margin:0}
+.small>figure:has(details[open]),.large>figure:has(details[open]){grid-column:1/-1}
 .moments{padding-left:1.6rem;font-size:.92rem}
 .when{color:var(--soft)}
-.finding{border-left:4px solid var(--line);padding-left:.8rem;margin:1.2rem 0}
+.finding{border-left:4px solid var(--line);padding-left:.8rem;margin:.5rem 0}
 .finding.error{border-color:var(--bad)}.finding.warning{border-color:var(--warn)}
-.badge{font-size:.8rem;border:1px solid currentColor;border-radius:.3rem;padding:0 .35rem;margin-right:.3rem}
+.group{margin:.8rem 0}
+.one{border:1px solid var(--line);border-radius:.4rem;margin:.3rem 0}
+.one>summary{display:grid;grid-template-columns:10rem minmax(10rem,22rem) minmax(0,1fr);gap:.1rem 1rem;
+padding:.35rem .7rem;align-items:baseline}
+.one>summary::before{content:"▸";position:absolute;margin-left:-.1rem;color:var(--soft)}.one[open]>summary::before{content:"▾"}
+.one>summary>:first-child{justify-self:start;margin-left:1.1rem}
+.one>summary .soft{display:block}
+.one>div{padding:.2rem .9rem 1rem;border-top:1px solid var(--line)}
+.one>div>h2{margin-top:.3rem}
+.live{max-width:48rem}
 .scroll{overflow-x:auto}
 .wide svg.chart{min-width:38rem}
 table{border-collapse:collapse;font-size:.86rem;margin:.5rem 0}
@@ -88,11 +115,15 @@ th,td{text-align:left;vertical-align:top;border-bottom:1px solid var(--line);pad
 overflow-wrap:normal}
 td{min-width:4.5rem}
 td.long{min-width:14rem;overflow-wrap:anywhere}
-article{border-top:4px solid var(--line);margin-top:3rem;padding-top:1rem}
-details{margin:.5rem 0}
+details{margin:.3rem 0}
+figure details{font-size:.88rem}
 summary{cursor:pointer}
-@media (max-width:40rem){svg.chart text{font-size:22px}svg.chart .inside{font-size:12px}
-svg.chart .number{font-size:15px}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}figure{padding:.5rem}}
+figure summary{color:var(--soft)}
+@container (max-width:34rem){svg.chart text{font-size:18px}}
+@container (max-width:27rem){svg.chart text{font-size:22px}svg.chart .odd{display:none}svg.chart .inside{font-size:12px}
+svg.chart .number{font-size:15px}}
+@media (max-width:40rem){.one>summary{grid-template-columns:minmax(0,1fr)}.one>summary>*{margin-left:1.1rem}
+dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}figure{padding:.4rem}}
 """
 CSS = (
     f":root{{{_LIGHT}}}@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"

@@ -1,9 +1,9 @@
-"""A figure on the page: caption, drawing, legend, how the points were chosen, and the same as a table."""
+"""A figure on the page: title, drawing and legend; folded below what is to be seen in words and as a table."""
 
 from __future__ import annotations
 
 from forensics.figure import Figure
-from forensics.report.html._drawing import Table, drawing_of
+from forensics.report.html._drawing import drawing_of
 from forensics.report.html._elements import Markup, join, tag
 
 #: Cells of more characters than this are wrapped.
@@ -15,13 +15,15 @@ def figure(shown: Figure, ident: str) -> Markup:
     drawing = drawing_of(shown)
     if drawing is None:
         return join()
-    caption = tag(
-        "figcaption", tag("b", shown.title), shown.caption, *([_rules(shown.rules)] if _rules(shown.rules) else [])
-    )
+    caption = tag("figcaption", tag("b", shown.title))
     below = [drawing.below(shown)] if drawing.below is not None else []
+    told = [tag("p", shown.caption)] if shown.caption else []
     note = [tag("p", f"Shown: {shown.note}.", class_="note")] if shown.note else []
-    data = [_details(shown, drawing.table(shown))] if drawing.table is not None else []
-    return tag("figure", caption, drawing.draw(shown, ident), below, note, data, id=ident)
+    rules = [tag("p", f"Findings: {', '.join(shown.rules)}.", class_="note")] if shown.rules else []
+    name = f"{shown.title}, as a table"
+    data = [data_table(*drawing.table(shown), name)] if drawing.table is not None else []
+    folded = tag("details", tag("summary", "Details"), told, rules, note, data)
+    return tag("figure", caption, drawing.draw(shown, ident), below, folded, id=ident)
 
 
 def data_table(head: tuple[str, ...], rows: list[tuple[str, ...]], name: str) -> Markup:
@@ -46,12 +48,3 @@ def svg(shown: Figure, ident: str, height: float, width: float, *parts: str | li
         role="img",
         aria_labelledby=f"{ident}-t {ident}-d",
     )
-
-
-def _details(shown: Figure, data: Table) -> Markup:
-    head, rows = data
-    return tag("details", tag("summary", "The same as a table"), data_table(head, rows, f"{shown.title}, as a table"))
-
-
-def _rules(rules: tuple[str, ...]) -> str:
-    return f" Findings: {', '.join(rules)}." if rules else ""

@@ -1,4 +1,4 @@
-"""Several runs on one page: how many of each shape, which failed the same way and when, and a link to each run."""
+"""Several runs on one page: how many of each shape, then one row a run, those that failed the same way together."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from forensics.model import Report
 from forensics.report import _many
 from forensics.report import phrases as say
 from forensics.report.html._elements import Markup, join, tag
+from forensics.report.html._words import outcome
 
 #: Runs that are shown whole on a page of several; of the others there is the verdict and what proves it.
 MOST_WHOLE = 12
@@ -17,29 +18,12 @@ _SOME = (
 )
 
 
-def overview(reports: Sequence[Report]) -> Markup:
-    """Give the tables; links lead to `#run1`, `#run2`, … in the order given."""
-    groups = _many.groups(reports)
-    failures = [g for g in groups if g.seen.runs]
+def overview(reports: Sequence[Report], pages: Sequence[Markup]) -> Markup:
+    """Give how many there are of each shape, then one row a run, which opens to its page of `pages`."""
     shapes = [row.cells for row in _many.by_shape(reports)]
-    runs = [_run_row(g.key, r, place) for g in groups for r, place in zip(g.reports, g.places, strict=True)]
     return join(
-        tag("h2", "By shape"),
         _table(_many.SHAPE_HEAD, shapes, "Runs by shape"),
-        *(
-            [
-                tag("h2", "Failures"),
-                _table(
-                    ("fingerprint", "runs", "first seen", "last seen", "headline"),
-                    [_failure_row(g) for g in failures],
-                    "Failures",
-                ),
-            ]
-            if failures
-            else []
-        ),
-        tag("h2", "Runs"),
-        _table(("fingerprint", "run", "outcome", "shape", "onset", "headline"), runs, "All runs"),
+        *(_group(g, pages) for g in _many.groups(reports)),
         *([tag("p", _SOME, class_="note")] if len(reports) > MOST_WHOLE else []),
     )
 
@@ -52,17 +36,22 @@ def with_room(reports: Sequence[Report]) -> frozenset[int]:
     return frozenset(place + 1 for place in order[:MOST_WHOLE])
 
 
-def _failure_row(group: _many.Group) -> tuple[str, ...]:
-    undated = f" ({group.seen.undated} without a time)" if 0 < group.seen.undated < group.seen.runs else ""
-    verdict = group.lead.verdict
-    return group.key, f"{len(group.reports)}{undated}", group.seen.first, group.seen.last, verdict.headline
+def _group(group: _many.Group, pages: Sequence[Markup]) -> Markup:
+    rows = [_row(report, place, pages[place]) for report, place in zip(group.reports, group.places, strict=True)]
+    same = len(group.reports) > 1 and group.key != _many.NOTHING
+    said = f"{len(group.reports)} runs of the same failure, {group.seen.words}" if same else ""
+    head = [tag("p", said, " ", tag("code", group.key), class_="soft")] if same else []
+    return tag("section", *head, *rows, class_="group")
 
 
-def _run_row(key: str, report: Report, place: int) -> tuple[str, ...]:
+def _row(report: Report, place: int, page: Markup) -> Markup:
     found = report.verdict
-    shape = found.shape.value if found.shape else _many.NOTHING
-    link = tag("a", report.run, href=f"#run{place + 1}")
-    return key, link, found.outcome.value, shape, say.onset(found.onset) or _many.NOTHING, found.headline
+    where = say.onset(found.onset)
+    said = [tag("span", where, class_="soft")] if where else []
+    folder, slash, name = report.run.rpartition("/")
+    run = tag("span", tag("span", folder + slash, class_="soft"), tag("b", name))
+    row = tag("summary", outcome(found), run, tag("span", found.headline, *said))
+    return tag("details", row, tag("div", page), class_="one", id=f"run{place + 1}")
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]], name: str) -> Markup:

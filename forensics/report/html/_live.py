@@ -18,7 +18,7 @@ from forensics.report.html._drawing import Live, drawing_of
 #: So many points are given to a page at most, over all of its charts.
 MOST_POINTS = 20_000
 _CONFIG = {"responsive": True, "displaylogo": False, "showSendToCloud": False, "plotlyServerURL": ""}
-_FRAME: dict[str, Any] = {"margin": {"l": 70, "r": 20, "t": 30, "b": 50}, "legend": {"orientation": "h", "y": -0.25}}
+_FRAME: dict[str, Any] = {"margin": {"l": 70, "r": 20, "t": 34, "b": 50}, "showlegend": False}
 _OURS = """
 (function(){var dark=matchMedia('(prefers-color-scheme: dark)').matches,fg=dark?'#e6e9ec':'#1b1f24',
 grid=dark?'#3a424a':'#d0d7de';css=getComputedStyle(document.documentElement),
@@ -31,6 +31,9 @@ if(t.kinds){t.marker={colors:t.kinds.map(function(k){return colors[k];})};delete
 if(t.firm){t.line.color=fg;delete t.firm;}});
 f.layout.font={color:fg};f.layout.paper_bgcolor=f.layout.plot_bgcolor='rgba(0,0,0,0)';
 ['xaxis','yaxis'].forEach(function(a){if(f.layout[a]){f.layout[a].gridcolor=f.layout[a].zerolinecolor=grid;}});
+if(!f.layout.height)f.layout.height=Math.max(230,Math.round(Math.min(box.clientWidth,768)*.48));
+var fit=function(){if(div.clientWidth)Plotly.Plots.resize(div);};
+[box.querySelector('details'),box.closest('details.one')].forEach(function(d){if(d)d.addEventListener('toggle',fit);});
 var said=document.createElement('p');said.className='note live';said.textContent=f.note;
 Plotly.newPlot(div,f.data,f.layout,GIVEN.config).then(function(){
 box.querySelectorAll('svg.chart,p.note:not(.live)').forEach(function(e){e.classList.add('still');});div.after(said);});});})();

@@ -2,20 +2,65 @@
 
 from __future__ import annotations
 
-from forensics.model import Evidence
+from collections.abc import Collection, Iterable
+
+from forensics.identity import bare
+from forensics.model import Evidence, EvidenceRole, Verdict
 from forensics.report import phrases as say
 from forensics.report.html._elements import Markup, join, tag
 
 #: Places of a finding that are shown.
 MOST_EVIDENCE = 12
+#: Places that a folded line names.
+_PLACES = 3
+#: Places that are not folded.
+_OPEN = 3
+
+
+_OUTCOMES = {"failed": "FAILED", "suspect": "SUSPECT", "healthy": "HEALTHY", "cannot_say": "CANNOT SAY"}
+
+
+def outcome(verdict: Verdict) -> Markup:
+    """Give the outcome and the shape as a badge."""
+    shape = f" {verdict.shape.value.replace('_', ' ')}" if verdict.shape else ""
+    return tag("span", _OUTCOMES[verdict.outcome.value] + shape, class_=f"outcome {verdict.outcome.value}")
 
 
 def evidence_of(evidence: Evidence) -> Markup:
     """Give one place, and what stands there."""
     said = evidence.quote.strip() or (f"{evidence.name} = {evidence.value}" if evidence.name else "")
-    role = "" if evidence.role.value == "primary" else f" ({evidence.role.value})"
+    role = " (speaks against it)" if evidence.role is EvidenceRole.CONTRADICTS else ""
     place = tag("p", tag("code", evidence.place), role)
     return join(place, tag("pre", said)) if said else place
+
+
+def proof_of(every: Iterable[Evidence], told: Collection[tuple[str, str]] = ()) -> list[Markup]:
+    """Give each place once; what says the same of other ranks or times is folded below the first of its kind.
+
+    `told` are places and quotes that stand elsewhere on the page: only the place is given.
+    """
+    kinds: dict[str, list[Evidence]] = {}
+    for evidence in {(e.place, e.quote): e for e in every}.values():
+        same = bare(evidence.quote) if evidence.quote.strip() and evidence.value is None else evidence.place
+        kinds.setdefault(same, []).append(evidence)
+    parts = [_folded(alike, told) for alike in kinds.values()]
+    if len(parts) <= _OPEN + 1:
+        return [one for part in parts for one in part]
+    rest = tag("summary", f"and {say.plural(len(parts) - _OPEN, 'more place')}")
+    return [*(one for part in parts[:_OPEN] for one in part), tag("details", rest, *parts[_OPEN:])]
+
+
+def _folded(alike: list[Evidence], told: Collection[tuple[str, str]]) -> list[Markup]:
+    first, rest = alike[0], alike[1:]
+    if (first.place, first.quote) in told:
+        shown = [tag("p", tag("code", first.place), " (see above)")]
+    else:
+        shown = [evidence_of(first)]
+    if rest:
+        places = f"and {len(rest)} more of the same words: {', '.join(e.place for e in rest[:_PLACES])}"
+        more_places = f" and {len(rest) - _PLACES} more" if len(rest) > _PLACES else ""
+        shown.append(tag("details", tag("summary", places + more_places), [evidence_of(e) for e in rest]))
+    return shown
 
 
 def more(count: int, noun: str) -> list[Markup]:

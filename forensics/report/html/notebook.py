@@ -1,4 +1,4 @@
-"""The core of the page for a cell of a notebook: verdict, evidence, time line and the charts of the lead finding.
+"""The core of the page for a cell of a notebook: verdict, evidence, time line and the charts that decide.
 
 It stands in a box whose style sheet touches nothing outside of it; there is no script, and nothing is loaded. A
 notebook that drops style sheets still shows all of it as text and plain drawings.
@@ -17,14 +17,11 @@ from forensics.report.html._css import scoped
 from forensics.report.html._drawing import drawing_of
 from forensics.report.html._elements import Markup, join, style_sheet, tag
 from forensics.report.html._figures import data_table
-from forensics.report.html._section import Shown
-from forensics.report.html._sections.charts import charts
-from forensics.report.html._sections.proof import proof
+from forensics.report.html._section import Shown, laid_out
+from forensics.report.html._sections.deciding import deciding
 from forensics.report.html._sections.timeline import timeline
-from forensics.report.html._sections.verdict import verdict
 
 _CLASS = "forensics-report"
-_MOST_CHARTS = 2
 
 
 def of_report(report: Report) -> str:
@@ -35,7 +32,7 @@ def of_report(report: Report) -> str:
         f"{say.plural(len(report.findings), 'finding')} and {say.plural(left, 'more figure')} are in the whole page: "
     )
     foot = tag("p", more, tag("code", f"forensics report {report.run} -o report.html"), class_="soft")
-    return _box(join(verdict(shown), proof(shown), timeline(shown), charts(shown), foot))
+    return _box(join(laid_out(shown, brief=True), deciding(shown), timeline(shown), foot))
 
 
 def of_tables(name: str, counts: Mapping[str, int]) -> str:
@@ -49,13 +46,11 @@ def _box(inside: Markup) -> str:
 
 
 def _chosen(report: Report) -> tuple[Figure, ...]:
-    """The time line, and the charts of the finding that the verdict stands on; the first two charts without one."""
-    lead = say.lead(report)
-    places = [(f, d.place) for f in report.figures if (d := drawing_of(f)) is not None]
-    drawn = [f for f, place in places if place == "charts"]
-    best = [f for f in drawn if lead is not None and lead.rule in f.rules] or drawn
-    kept = {id(f) for f in best[:_MOST_CHARTS]} | {id(f) for f, place in places if place == "timeline"}
-    return tuple(f for f in report.figures if id(f) in kept)
+    """The charts that decide, and the time line."""
+    kept = {id(f) for f in Shown(report).deciding}
+    return tuple(
+        f for f in report.figures if id(f) in kept or ((d := drawing_of(f)) is not None and d.place == "timeline")
+    )
 
 
 def _digest(report: Report) -> str:

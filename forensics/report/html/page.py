@@ -15,7 +15,7 @@ from forensics.report import _many
 from forensics.report.html._css import CSS
 from forensics.report.html._elements import Markup, join, script, style_sheet, tag
 from forensics.report.html._fleet import overview, with_room
-from forensics.report.html._section import Shown, sections
+from forensics.report.html._section import Shown, laid_out
 from forensics.report.payload import tool
 
 
@@ -30,9 +30,9 @@ def render_many(reports: Sequence[Report], *, live: bool = False) -> Iterator[st
     every = [(_prefix(n), n, report) for n, report in enumerate(reports, 1)]
     whole = with_room(reports)
     scripts = _scripts([(prefix, report) for prefix, n, report in every if n in whole]) if live else ()
-    articles = [tag("article", _one(r, prefix, "h2", brief=n not in whole), id=f"run{n}") for prefix, n, r in every]
+    pages = [_one(report, prefix, "h2", brief=n not in whole) for prefix, n, report in every]
     title = f"{len(reports)} runs"
-    yield from _page(title, join(tag("h1", _many.tally(reports)), overview(reports), *articles), scripts)
+    yield from _page(title, join(tag("h1", _many.tally(reports)), overview(reports, pages)), scripts)
 
 
 @renderer("html", many=render_many, drawn=True)
@@ -52,8 +52,7 @@ def _scripts(every: Sequence[tuple[str, Report]]) -> tuple[str, ...]:
 
 
 def _one(report: Report, prefix: str, level: str, *, brief: bool = False) -> Markup:
-    shown = Shown(report, prefix, level)
-    return join(*(section.make(shown) for section in sections() if section.brief or not brief))
+    return laid_out(Shown(report, prefix, level), brief=brief)
 
 
 def _page(title: str, body: Markup, scripts: tuple[str, ...] = ()) -> Iterator[str]:

@@ -137,8 +137,33 @@ def figures(word: str) -> tuple[Figure, ...]:
         Chart(
             "chart", word, word, word, word, (curve, ahead), marks, (Level(1.0, 3.0, 4.0, word),), (word,), note=word
         ),
-        Heat("heat", word, word, word, two, two, cells, 3.0, word, two, (word,), flagged=((0, 0), (1, 1)), flag=word),
-        Bars("bars", word, word, word, (word, word), (Bar(word, (1.0, 2.0)), Bar(word, (0.0, 4.0))), (word,)),
+        Heat(
+            "heat",
+            word,
+            word,
+            word,
+            ((0.0, word), (1.0, word)),
+            two,
+            cells,
+            3.0,
+            word,
+            two,
+            (word,),
+            flagged=((0, 0), (1, 1)),
+            flag=word,
+            ends=two,
+            marks=(Mark(0.5, word, "onset"),),
+        ),
+        Bars(
+            "bars",
+            word,
+            word,
+            word,
+            two,
+            (Bar(word, (1.0, 2.0)), Bar(word, (0.0, 4.0))),
+            (word,),
+            limit=Mark(3.0, word, "limit"),
+        ),
         Flame("flame", word, word, word, 4.0, (word, word), flame, two, (two,), (word,), word),
         Rows("rows", word, word, (two,), (word,), two, (two,), (word,), word),
     )
@@ -232,7 +257,7 @@ def test_every_chart_has_marks_and_a_table_of_the_same(failed: Report) -> None:
     page = page_of(filled(failed, "x y"))
     assert page.count("<polyline") >= 2
     assert page.count('class="cell') >= 2
-    assert page.count("The same as a table") == 4
+    assert page.count(', as a table"') == 4
     assert page.count('class="block') == 4
     assert page.count('class="flag"') >= 2
     assert '<rect class="gap"' in page
@@ -245,7 +270,7 @@ def test_the_same_report_gives_the_same_bytes(failed: Report) -> None:
 def test_several_runs_are_listed_and_linked(failed: Report) -> None:
     page = page_of(failed, failed)
     assert "2 runs" in page
-    assert 'href="#run1"' in page
+    assert page.count('<details class="one"') == 2
     assert 'id="run2"' in page
 
 

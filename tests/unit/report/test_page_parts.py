@@ -40,7 +40,7 @@ def test_a_section_that_is_put_into_the_folder_stands_on_the_page(
         '"""A greeting."""\n'
         "from forensics.report.html._elements import tag\n"
         "from forensics.report.html._section import Section\n"
-        'SECTION = Section(15, lambda shown: tag("p", "hello " + shown.report.run))\n'
+        'SECTION = Section(15, lambda shown: tag("p", "hello " + shown.report.run), column="answer")\n'
     )
     monkeypatch.setattr(_sections, "__path__", [*_sections.__path__, str(tmp_path)])
     _section.sections.cache_clear()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from forensics.figure import Chart, Curve
-from forensics.figures import note_of, shrunk
+from forensics.figures import MOST_TICKS, note_of, shrunk
 from forensics.io.safe_text import for_html
 from forensics.report.html._axes import around
 from forensics.report.html._drawing import Live
@@ -34,8 +34,11 @@ def live(figure: Chart, most: int) -> Live:
 
 def _trace(curve: Curve) -> dict[str, Any]:
     x, y = _broken(curve)
-    dash = {"dash": "dash"} if curve.projected else {}
-    return {"type": "scatter", "mode": "lines", "name": for_html(curve.label), "x": x, "y": y, "line": dash}
+    line: dict[str, Any] = {"dash": "dash"} if curve.projected else {}
+    if curve.culprit:
+        line |= {"color": _COLORS["onset"], "width": 3}
+    name = for_html(f"▶ {curve.label}" if curve.culprit else curve.label)
+    return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": line}
 
 
 def _levels(figure: Chart) -> Iterator[dict[str, Any]]:
@@ -73,13 +76,18 @@ def _layout(figure: Chart) -> dict[str, Any]:
         for c in figure.curves for g in c.gaps
     ]  # fmt: skip
     said = [
-        {"x": m.at, "y": 1, "yref": "paper", "yanchor": "bottom", "text": for_html(m.role), "showarrow": False}
+        {"x": m.at, "y": 1, "yref": "paper", "yanchor": "bottom", "yshift": 14 * (m.role == "clean"),
+         "text": for_html(m.label), "showarrow": False, "font": {"color": _COLORS[m.role]}}
         for m in marks
         if m.role in _COLORS
-    ]
+    ]  # fmt: skip
     axes: dict[str, dict[str, Any]] = {
-        "xaxis": {"title": {"text": for_html(figure.x_label)}},
-        "yaxis": {"title": {"text": for_html(figure.y_label)}, "type": "log" if figure.log else "linear"},
+        "xaxis": {"title": {"text": for_html(figure.x_label)}, "nticks": MOST_TICKS},
+        "yaxis": {
+            "title": {"text": for_html(figure.y_label)},
+            "type": "log" if figure.log else "linear",
+            "nticks": MOST_TICKS,
+        },
     }
     values = [v for c in figure.curves for v in c.y]
     if values and not figure.log:  # the scale of the drawing knows values that differ by rounding only
@@ -91,7 +99,7 @@ def _layout(figure: Chart) -> dict[str, Any]:
              "line": {"color": _COLORS["limit"], "dash": "dash"}}
             for at in limits
         ]  # fmt: skip
-    return {"height": 420, "shapes": [*lines, *gaps], "annotations": said, **axes}
+    return {"shapes": [*lines, *gaps], "annotations": said, **axes}
 
 
 def _line(at: float, color: str, dash: str) -> dict[str, Any]:

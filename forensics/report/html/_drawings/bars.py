@@ -2,41 +2,60 @@
 
 from __future__ import annotations
 
-from forensics.figure import Bars
+from collections.abc import Iterator
+from typing import Any
+
+from forensics.figure import Bars, Mark
 from forensics.io.safe_text import for_html
-from forensics.report.html._axes import RIGHT, WIDTH, Scale, short, x_tick
+from forensics.report.html._axes import RIGHT, WIDTH, Scale, scale, x_axis
 from forensics.report.html._drawing import Drawing, Live
 from forensics.report.html._elements import Markup, tag
 from forensics.report.html._figures import svg
 
-_ROW, _TOP, _FOOT, _LEFT = 24.0, 8.0, 46.0, 110.0
+_ROW, _TOP, _FOOT, _LEFT = 26.0, 8.0, 50.0, 168.0
 _COLORS = 9
+_LIMIT = "#b8860b"
+#: Few bars are higher; longer labels are cut.
+_FEW, _HEAD, _LETTERS = 100.0, 30.0, 14
 
 
 def bars(figure: Bars, ident: str) -> Markup:
     """Draw the bars on one axis that begins at zero."""
-    most = max((sum(b.values) for b in figure.bars), default=0.0) or 1.0
-    x = Scale(0.0, most, _LEFT, WIDTH - RIGHT)
-    bottom = _TOP + _ROW * len(figure.bars)
-    parts: list[Markup] = []
-    for value in x.ticks():
-        parts.append(tag("line", class_="grid", x1=x.at(value), x2=x.at(value), y1=_TOP, y2=bottom))
-        parts.append(x_tick(short(value), x.at(value), bottom + 18, x.end))
-    for index, bar in enumerate(figure.bars):
-        y, start = _TOP + index * _ROW, 0.0
-        parts.append(tag("text", _fitted(bar.label), class_="tick", x=_LEFT - 8, y=y + 15, text_anchor="end"))
-        for part, value in enumerate(bar.values):
-            if value > 0:
-                a, b = x.at(start), x.at(start + value)
-                said = tag("title", f"{bar.label}, {figure.parts[part]}: {value:,.4g} {figure.unit}")
-                parts.append(
-                    tag(
-                        "rect", said, class_=f"part p{part % _COLORS}", x=a, y=y, width=max(0.3, b - a), height=_ROW - 5
-                    )
-                )
-                start += value
-    parts.append(tag("text", figure.unit, class_="name", x=WIDTH - RIGHT, y=bottom + 40, text_anchor="end"))
-    return svg(figure, ident, bottom + _FOOT, WIDTH, tag("g", parts, aria_hidden="true"))
+    limit = figure.limit.at if figure.limit is not None else 0.0
+    most = max(limit, *(sum(b.values) for b in figure.bars), 0.0) or 1.0
+    row = max(_ROW, min(2 * _ROW, _FEW / max(1, len(figure.bars))))
+    top = _TOP if figure.limit is None else _HEAD
+    x = scale((0.0, most), _LEFT, WIDTH - RIGHT)
+    bottom = top + row * len(figure.bars)
+    grid = [tag("line", class_="grid", x1=x.at(v), x2=x.at(v), y1=top, y2=bottom) for v in x.ticks]
+    drawn = [part for n in range(len(figure.bars)) for part in _bar(figure, n, x, top + n * row, row)]
+    axis = x_axis(x, bottom, figure.unit)
+    return svg(
+        figure, ident, bottom + _FOOT, WIDTH,
+        tag("g", grid, drawn, _limit(figure, x, top, bottom), axis, aria_hidden="true"),
+    )  # fmt: skip
+
+
+def _bar(figure: Bars, index: int, x: Scale, y: float, high: float) -> Iterator[Markup]:
+    bar, start = figure.bars[index], 0.0
+    yield tag("text", _fitted(bar.label), class_="tick", x=_LEFT - 8, y=y + high / 2 + 3, text_anchor="end")
+    for part, value in enumerate(bar.values):
+        if value > 0:
+            a, b = x.at(start), x.at(start + value)
+            said = tag("title", f"{bar.label}, {figure.parts[part]}: {value:,.4g} {figure.unit}")
+            kind = f"part p{part % _COLORS}"
+            yield tag("rect", said, class_=kind, x=a, y=y, width=max(0.3, b - a), height=high - 5)
+            start += value
+
+
+def _limit(figure: Bars, x: Scale, top: float, bottom: float) -> list[Markup]:
+    if figure.limit is None:
+        return []
+    at = x.at(figure.limit.at)
+    return [
+        tag("line", class_="mark limit", x1=at, x2=at, y1=top - 6, y2=bottom),
+        tag("text", figure.limit.label, class_="said limit", x=at, y=top - 10, text_anchor="end"),
+    ]
 
 
 def legend(figure: Bars) -> Markup:
@@ -51,7 +70,7 @@ def table(figure: Bars) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 
 
 def _fitted(label: str) -> str:
-    return label if len(label) <= 14 else "…" + label[-13:]
+    return label if len(label) <= _LETTERS else "…" + label[1 - _LETTERS :]
 
 
 def _swatch(part: int) -> Markup:
@@ -76,7 +95,24 @@ def live(figure: Bars, most: int) -> Live:
         for n, part in enumerate(figure.parts)
     ]
     axes = {"xaxis": {"title": {"text": for_html(figure.unit)}}, "yaxis": {"autorange": "reversed", "automargin": True}}
-    return Live(data, {"barmode": "stack", "height": 160 + 26 * len(labels), **axes}, points)
+    shapes = [] if figure.limit is None else [_live_limit(figure.limit)]
+    layout = {"barmode": "stack", "height": 120 + 26 * len(labels), "shapes": shapes, **axes}
+    return Live(data, layout, points)
+
+
+def _live_limit(limit: Mark) -> dict[str, Any]:
+    line = {"dash": "dash", "color": _LIMIT}
+    label = {"text": for_html(limit.label), "textposition": "end", "textangle": 0, "yanchor": "bottom"}
+    return {
+        "type": "line",
+        "yref": "paper",
+        "x0": limit.at,
+        "x1": limit.at,
+        "y0": 0,
+        "y1": 1,
+        "line": line,
+        "label": label,
+    }
 
 
 DRAWING = Drawing(Bars, bars, legend, table, live)

@@ -1,54 +1,69 @@
-"""A chart over steps: curves, what is not finite, levels, and the places that matter."""
+"""A chart over steps: curves, what is not finite, levels, and the places that matter, each with its words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.figure import Chart, Curve, Mark
-from forensics.report.html._axes import BOTTOM, LEFT, RIGHT, TOP, WIDTH, Scale, around, frame, short
+from forensics.figure import Chart, Curve, Level, Mark
+from forensics.report.html._axes import BOTTOM, LEFT, LETTER, RIGHT, WIDTH, Scale, around, frame, short
 from forensics.report.html._drawing import Drawing
 from forensics.report.html._drawings._live_chart import live
-from forensics.report.html._elements import Markup, tag
+from forensics.report.html._elements import Markup, join, tag
 from forensics.report.html._figures import svg
 
 _HEIGHT = 330.0
 #: Room between the top of the frame and the data for the row of non-finite records.
 _BAND = 14.0
 _COLORS = 8
-_MARK_WORDS = {"onset": "onset", "clean": "last clean", "checkpoint": "checkpoint", "event": "event", "limit": "limit"}
+#: Lines of words above the frame: the name of the axis and the checkpoint to go back to, below it the onset.
+_LINES = {"clean": 18.0, "event": 18.0, "onset": 42.0}
+_TOP, _TOP_OF_ONE = 50.0, 28.0
+#: More levels than this have no words of their own.
+_MOST_SAID = 4
 
 
 def chart(figure: Chart, ident: str) -> Markup:
     """Draw a chart; `ident` makes the ids of its title and description unique."""
+    top = _TOP if any(m.role == "onset" for m in figure.marks) else _TOP_OF_ONE
     x = around(_xs(figure), LEFT, WIDTH - RIGHT, room=0.0)
     log = figure.log and all(v > 0 for c in figure.curves for v in c.y)
-    y = around(_ys(figure), _HEIGHT - BOTTOM, TOP + _BAND, log=log)
+    y = around(_ys(figure), _HEIGHT - BOTTOM, top + _BAND, log=log)
+    name = figure.y_label + (" (log)" if log else "")
+    bad = any(c.culprit for c in figure.curves)
+    numbered = sorted(enumerate(figure.curves), key=lambda one: one[1].culprit)
     drawn = [
-        frame(x, y, figure.x_label, figure.y_label + (" (log)" if log else "")),
-        *(_mark(m, x, y) for m in sorted(figure.marks, key=lambda m: m.role != "checkpoint")),
-        *(_curve(c, n, x, y) for n, c in enumerate(figure.curves)),
-        *(
-            tag("line", class_="level", x1=x.at(v.first), x2=x.at(v.last), y1=y.at(v.y), y2=y.at(v.y))
-            for v in figure.levels
-        ),
-        *(_gaps(c, x) for c in figure.curves),
+        frame(x, y, figure.x_label, name),
+        *(_curve(c, _color(c, n, bad=bad), x, y) for n, c in numbered),
+        *_levels(figure.levels, x, y),
+        *_checkpoints(figure, x, y, top),
+        *(_gaps(c, x, top) for c in figure.curves),
+        *(_mark(m, x, y, top, 12 + LETTER * len(name)) for m in figure.marks if m.role != "checkpoint"),
     ]
     return svg(figure, ident, _HEIGHT, WIDTH, drawn)
 
 
 def legend(figure: Chart) -> Markup:
-    """Name the curves and the kinds of marks that are drawn."""
-    items = [tag("li", _swatch(f"c{n % _COLORS}", dashed=c.projected), c.label) for n, c in enumerate(figure.curves)]
+    """Name the curves where there are several, and what is drawn without words beside it."""
+    bad = any(c.culprit for c in figure.curves)
+    items = [
+        tag(
+            "li",
+            _swatch(_color(c, n, bad=bad)),
+            f"▶ {c.label}" if c.culprit else c.label,
+            class_=c.culprit and "culprit",
+        )
+        for n, c in enumerate(figure.curves)
+        if len(figure.curves) > 1
+    ]
     if any(c.gaps for c in figure.curves):
         items.append(tag("li", _swatch("gap"), "not finite (NaN or infinite)"))
     if figure.levels:
         items.append(tag("li", _swatch("level"), "level"))
-    labels = [m for m in figure.marks if m.role != "checkpoint"]
-    items += [tag("li", _swatch(m.role), m.label) for m in labels]
-    if any(m.role == "checkpoint" for m in figure.marks):
-        steps = ", ".join(f"{m.at:g}" for m in figure.marks if m.role == "checkpoint")
-        items.append(tag("li", _swatch("checkpoint"), f"checkpoints at steps {steps}"))
-    return tag("ul", items, class_="legend")
+    steps = [short(m.at) for m in figure.marks if m.role == "checkpoint"]
+    if steps:
+        said = f"checkpoint{'s' if len(steps) > 1 else ''} at step{'s' if len(steps) > 1 else ''} {', '.join(steps)}"
+        items.append(tag("li", _swatch("mark checkpoint"), said))
+    return tag("ul", items, class_="legend") if items else join()
 
 
 def table(figure: Chart, most: int = 24) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -87,12 +102,17 @@ def _ys(figure: Chart) -> Iterator[float]:
     yield from (m.at for m in figure.marks if m.role == "limit" and m.at <= 3 * top)
 
 
-def _curve(curve: Curve, number: int, x: Scale, y: Scale) -> Markup:
-    color = f"c{number % _COLORS}"
+def _color(curve: Curve, number: int, *, bad: bool) -> str:
+    """The class of a curve: beside a culprit the others step back."""
+    ahead = " ahead" if curve.projected else ""
+    return "curve bad" + ahead if curve.culprit else f"curve c{number % _COLORS}" + (" faint" if bad else "") + ahead
+
+
+def _curve(curve: Curve, color: str, x: Scale, y: Scale) -> Markup:
     pieces = [
-        tag("polyline", class_=f"curve {color}" + (" ahead" if curve.projected else ""), points=_points(piece, x, y))
+        tag("polyline", class_=color, points=_points(piece, x, y))
         if len(piece) > 1
-        else tag("circle", class_=f"dot {color}", cx=x.at(piece[0][0]), cy=y.at(piece[0][1]), r=3)
+        else tag("circle", class_=color.replace("curve", "dot"), cx=x.at(piece[0][0]), cy=y.at(piece[0][1]), r=3)
         for piece in _pieces(curve)
     ]
     return tag("g", pieces)
@@ -115,45 +135,67 @@ def _pieces(curve: Curve) -> list[list[tuple[float, float]]]:
     return pieces
 
 
-def _gaps(curve: Curve, x: Scale) -> Markup:
+def _levels(levels: tuple[Level, ...], x: Scale, y: Scale) -> Iterator[Markup]:
+    for level in levels:
+        a, b, at = x.at(level.first), x.at(level.last), y.at(level.y)
+        yield tag("line", class_="level", x1=a, x2=b, y1=at, y2=at)
+        if len(levels) <= _MOST_SAID:
+            yield tag(
+                "text", short(float(f"{level.y:.3g}")), class_="said", x=(a + b) / 2, y=at - 8, text_anchor="middle"
+            )
+
+
+def _gaps(curve: Curve, x: Scale, top: float) -> Markup:
     return tag(
         "g",
         [
-            tag("rect", tag("title", f"{g.what}, {g.records:,} records"), class_="gap", x=x.at(g.first) - 2, y=TOP,
+            tag("rect", tag("title", f"{g.what}, {g.records:,} records"), class_="gap", x=x.at(g.first) - 2, y=top,
                 width=max(4.0, x.at(g.last) - x.at(g.first) + 4), height=9)
             for g in curve.gaps
         ],
     )  # fmt: skip
 
 
-def _mark(mark: Mark, x: Scale, y: Scale) -> Markup:
+def _checkpoints(figure: Chart, x: Scale, y: Scale, top: float) -> Iterator[Markup]:
+    """Draw the checkpoints; each has its step beside it where there is room."""
+    free = x.start
+    for mark in sorted((m for m in figure.marks if m.role == "checkpoint"), key=lambda m: m.at):
+        at, said = x.at(mark.at), f"saved {short(mark.at)}"
+        line = tag("line", class_="mark checkpoint", x1=at, x2=at, y1=top, y2=y.start)
+        wide = 4 + LETTER * len(said)
+        has_room = free <= at and at + wide <= x.end
+        words = [tag("text", said, class_="tick said", x=at + 4, y=y.start - 6)] if has_room else []
+        free = at + wide if has_room else free
+        yield tag("g", line, tag("title", mark.label), words)
+
+
+def _mark(mark: Mark, x: Scale, y: Scale, top: float, named: float) -> Markup:
+    """Draw a mark with its words above the frame, right of the name of the axis, which ends at `named`."""
     if mark.role == "limit":
         at = y.at(mark.at)
+        if mark.at > y.high:
+            return tag("text", f"{mark.label}, above", class_="said limit", x=x.start + 6, y=top + 26)
         line = tag("line", class_="mark limit", x1=x.start, x2=x.end, y1=at, y2=at)
-        return tag(
-            "g", line, tag("text", f"size {short(mark.at)}", class_="said", x=x.end - 4, y=at - 5, text_anchor="end")
-        )
-    at = x.at(mark.at)
-    line = tag("line", class_=f"mark {mark.role}", x1=at, x2=at, y1=TOP, y2=y.start)
-    if mark.role == "checkpoint":
-        return tag("g", line, tag("title", mark.label))
-    right = at > (x.start + x.end) / 2
-    up = 26.0 if mark.role == "onset" else 12.0
-    said = tag("text", _word(mark), class_=f"said {mark.role}", x=at + (-4 if right else 4), y=TOP - 30 + up,
-               text_anchor="end" if right else "start")  # fmt: skip
-    return tag("g", line, said)
+        return tag("g", line, tag("text", mark.label, class_="said limit", x=x.start + 6, y=at + 16))
+    at, wide, base = x.at(mark.at), LETTER * len(mark.label), _LINES[mark.role]
+    line = tag("line", class_=f"mark {mark.role}", x1=at, x2=at, y1=base + 4, y2=y.start)
+    least = named if base < _LINES["onset"] else 4.0
+    if at + wide / 2 > WIDTH:
+        place, anchor = max(at + 4, least + wide), "end"
+    elif at - wide / 2 < least:
+        place, anchor = max(at - 4, least), "start"
+    else:
+        place, anchor = at, "middle"
+    return tag("g", line, tag("text", mark.label, class_=f"said {mark.role}", x=place, y=base, text_anchor=anchor))
 
 
-def _word(mark: Mark) -> str:
-    return mark.label.split(",", 1)[0] if mark.role == "event" else _MARK_WORDS[mark.role]
-
-
-def _swatch(color: str, *, dashed: bool = False) -> Markup:
-    line = tag("line", class_=f"curve {color}" + (" ahead" if dashed else ""), x1=0, x2=22, y1=6, y2=6)
-    other = tag("rect", class_=color, x=0, y=2, width=22, height=8) if color == "gap" else None
-    mark = tag("line", class_=f"mark {color}", x1=11, x2=11, y1=0, y2=12) if color in _MARK_WORDS else None
-    level = tag("line", class_="level", x1=0, x2=22, y1=6, y2=6) if color == "level" else None
-    shown = other or mark or level or line
+def _swatch(kind: str) -> Markup:
+    if kind == "gap":
+        shown = tag("rect", class_=kind, x=0, y=2, width=22, height=8)
+    elif kind.startswith("mark"):
+        shown = tag("line", class_=kind, x1=11, x2=11, y1=0, y2=12)
+    else:
+        shown = tag("line", class_=kind, x1=0, x2=22, y1=6, y2=6)
     return tag("svg", shown, class_="swatch", viewBox="0 0 22 12", aria_hidden="true")
 
 

@@ -5,22 +5,24 @@ from __future__ import annotations
 from itertools import pairwise
 
 from forensics.figure import Lanes
-from forensics.report.html._axes import LEFT, RIGHT, WIDTH, Scale, short, x_tick
+from forensics.report.html._axes import LEFT, RIGHT, WIDTH, Scale, scale, x_axis
 from forensics.report.html._drawing import Drawing
 from forensics.report.html._elements import Markup, tag
 from forensics.report.html._figures import svg
 
-_ROW, _TOP, _FOOT, _DOT = 34.0, 12.0, 46.0, 11.0
+_ROW, _TOP, _FOOT, _DOT = 34.0, 12.0, 50.0, 11.0
 _STEP = 2 * _DOT + 2
 #: Moments without a time that stand beside each other left of the axis; more lie on the last.
 _CLOCKLESS = 8
+#: A longer list of moments is folded.
+_MOST_OPEN = 6
 
 
 def lanes(figure: Lanes, ident: str) -> Markup:
     """Draw each moment at its time; those that would hide each other are moved apart, in order."""
     last = max((m.at_s for m in figure.moments if m.at_s is not None), default=0.0)
     clockless = max((sum(m.at_s is None for m in figure.moments if m.lane == lane) for lane in figure.lanes), default=0)
-    x = Scale(0.0, last or 1.0, LEFT + _DOT + _STEP * min(clockless, _CLOCKLESS), WIDTH - RIGHT - _DOT)
+    x = scale((0.0, last or 1.0), LEFT + _DOT + _STEP * min(clockless, _CLOCKLESS), WIDTH - RIGHT - _DOT)
     bottom = _TOP + _ROW * len(figure.lanes)
     parts: list[Markup] = []
     for index, lane in enumerate(figure.lanes):
@@ -28,10 +30,9 @@ def lanes(figure: Lanes, ident: str) -> Markup:
         line = tag("line", class_="grid", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y)
         parts += [tag("text", lane, class_="tick", x=LEFT - 10, y=y + 4, text_anchor="end"), line]
     parts += [_dot(figure, n, at) for n, at in enumerate(_apart(figure, x))]
-    parts += [x_tick(short(v), x.at(v), bottom + 18, WIDTH - RIGHT) for v in x.ticks()]
-    after = "seconds after the first"
-    parts.append(tag("text", after, class_="name", x=WIDTH - RIGHT, y=bottom + 40, text_anchor="end"))
-    return svg(figure, ident, bottom + _FOOT, WIDTH, tag("g", parts, aria_hidden="true"))
+    if last:  # an axis of a single instant says nothing
+        parts += x_axis(x, bottom, "seconds after the first")
+    return svg(figure, ident, bottom + (_FOOT if last else _TOP), WIDTH, tag("g", parts, aria_hidden="true"))
 
 
 def told(figure: Lanes) -> Markup:
@@ -40,7 +41,10 @@ def told(figure: Lanes) -> Markup:
         tag("li", tag("span", m.when, class_="when"), " ", tag("b", m.lane), " ", m.text, " ", tag("code", m.place))
         for m in figure.moments
     ]
-    return tag("ol", items, class_="moments")
+    listed = tag("ol", items, class_="moments")
+    if len(items) <= _MOST_OPEN:
+        return listed
+    return tag("details", tag("summary", f"All {len(items)} moments in words"), listed)
 
 
 def _dot(figure: Lanes, index: int, at: float) -> Markup:

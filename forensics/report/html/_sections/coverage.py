@@ -37,8 +37,18 @@ def coverage(shown: Shown) -> Markup:
         tag("p", say.seen(report.coverage), f"; {say.plural(report.coverage.lost_bytes, 'byte')} lost."),
         *([tag("p", f"Absent, so not checked: {absent}.")] if absent else []),
         *([tag("p", f"{unknown}.")] if (unknown := say.unrecognised(report.coverage)) else []),
-        *([data_table(head, rows, f"Files of {report.run}")] if rows else []),
-        *more(len(files) - _FILES, "file"),
+        *(
+            [
+                tag(
+                    "details",
+                    tag("summary", "Every file"),
+                    data_table(head, rows, f"Files of {report.run}"),
+                    *more(len(files) - _FILES, "file"),
+                )
+            ]
+            if rows
+            else []
+        ),
         *(
             [
                 tag("h3", "What could not be read"),
@@ -52,4 +62,4 @@ def coverage(shown: Shown) -> Markup:
     )
 
 
-SECTION = Section(90, coverage)
+SECTION = Section(100, coverage)

@@ -8,8 +8,8 @@ from forensics.report.html._section import Section, Shown
 
 def differences(shown: Shown) -> Markup:
     """Give the figures of this place."""
-    drawn = shown.figures("differences")
+    drawn = shown.drawn(shown.figures("differences"))
     return join(tag("h2", "Compared with the baseline"), *drawn) if drawn else join()
 
 
-SECTION = Section(40, differences)
+SECTION = Section(65, differences)

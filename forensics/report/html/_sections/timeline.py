@@ -8,8 +8,8 @@ from forensics.report.html._section import Section, Shown
 
 def timeline(shown: Shown) -> Markup:
     """Give the figures of this place."""
-    drawn = shown.figures("timeline")
+    drawn = shown.drawn(shown.figures("timeline"))
     return join(tag("h2", "What happened when"), *drawn) if drawn else join()
 
 
-SECTION = Section(30, timeline)
+SECTION = Section(70, timeline)
