@@ -46,10 +46,13 @@ a:focus-visible,summary:focus-visible,[tabindex]:focus-visible{outline:3px solid
 .failed{color:var(--bad)}.suspect{color:var(--warn)}.healthy{color:var(--good)}.cannot_say{color:var(--warn)}
 .run{color:var(--soft)}
 dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.15rem 1rem;margin:.4rem 0}
-dt{color:var(--soft)}
+dt{color:var(--soft);min-width:4.6rem}
 dd{margin:0}
 .fix{border-left:4px solid var(--good);padding-left:.8rem;margin:.8rem 0}
 .fix li{margin:.2rem 0}
+.word{display:inline-block;max-width:100%}
+.quote{font:.86em/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+.checks{list-style:none;padding-left:0}.checks .done{color:var(--good)}.checks .missing{color:var(--warn)}
 code,pre,.when{font:.86em/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 pre{background:var(--box);border:1px solid var(--line);border-radius:.3rem;padding:.35rem .6rem;margin:.2rem 0 .5rem;
 white-space:pre-wrap;overflow-wrap:anywhere}

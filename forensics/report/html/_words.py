@@ -26,12 +26,25 @@ def outcome(verdict: Verdict) -> Markup:
     return tag("span", _OUTCOMES[verdict.outcome.value] + shape, class_=f"outcome {verdict.outcome.value}")
 
 
+def words_of(evidence: Evidence) -> str:
+    """Give what stands at a place: the line, else the number; empty where neither is known."""
+    return evidence.quote.strip() or (f"{evidence.name} = {evidence.value}" if evidence.name else "")
+
+
 def evidence_of(evidence: Evidence) -> Markup:
     """Give one place, and what stands there."""
-    said = evidence.quote.strip() or (f"{evidence.name} = {evidence.value}" if evidence.name else "")
+    said = words_of(evidence)
     role = " (speaks against it)" if evidence.role is EvidenceRole.CONTRADICTS else ""
     place = tag("p", tag("code", evidence.place), role)
     return join(place, tag("pre", said)) if said else place
+
+
+def command(text: str | None) -> list[Markup]:
+    """Give a command to copy, which is never broken inside of an option; nothing without one."""
+    if text is None:
+        return []
+    words = (tag("span", word, class_="word") for word in text.split(" "))
+    return [tag("pre", join(*(join(" " if n else "", word) for n, word in enumerate(words))))]
 
 
 def proof_of(every: Iterable[Evidence], told: Collection[tuple[str, str]] = ()) -> list[Markup]:

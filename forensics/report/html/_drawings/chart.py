@@ -60,9 +60,8 @@ def legend(figure: Chart) -> Markup:
     if figure.levels:
         items.append(tag("li", _swatch("level"), "level"))
     steps = [short(m.at) for m in figure.marks if m.role == "checkpoint"]
-    if steps:
-        said = f"checkpoint{'s' if len(steps) > 1 else ''} at step{'s' if len(steps) > 1 else ''} {', '.join(steps)}"
-        items.append(tag("li", _swatch("mark checkpoint"), said))
+    if len(steps) > 1:  # one has its words in the drawing
+        items.append(tag("li", _swatch("mark checkpoint"), f"checkpoints at steps {', '.join(steps)}"))
     return tag("ul", items, class_="legend") if items else join()
 
 
@@ -157,10 +156,10 @@ def _gaps(curve: Curve, x: Scale, top: float) -> Markup:
 
 
 def _checkpoints(figure: Chart, x: Scale, y: Scale, top: float) -> Iterator[Markup]:
-    """Draw the checkpoints; each has its step beside it where there is room."""
+    """Draw the checkpoints; each has its words beside it where there is room."""
     free = x.start
     for mark in sorted((m for m in figure.marks if m.role == "checkpoint"), key=lambda m: m.at):
-        at, said = x.at(mark.at), f"saved {short(mark.at)}"
+        at, said = x.at(mark.at), mark.label
         line = tag("line", class_="mark checkpoint", x1=at, x2=at, y1=top, y2=y.start)
         wide = 4 + LETTER * len(said)
         has_room = free <= at and at + wide <= x.end

@@ -15,7 +15,7 @@ def doubts(shown: Shown) -> Markup:
     report = shown.report
     listed = [join(tag("dt", label), tag("dd", value)) for label, value in _facts(report)]
     steps = [tag("li", tag("code", s) if say.is_command(s) else s) for s in say.next_steps(report)]
-    after = join(tag("h2", "Next"), tag("ul", steps)) if steps else join()
+    after = join(tag("h2", "More"), tag("ul", steps)) if steps else join()
     return join(tag("h2", "Doubts and gaps"), tag("dl", listed), after)
 
 
