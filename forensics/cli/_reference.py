@@ -1,7 +1,8 @@
-"""`python -m forensics.cli._reference DIR`: the reference pages, written from the code (`make docs`); a test compares.
+"""`python -m forensics.cli._reference DIR`: contracts as pages, written from the code (`make docs`); a test compares.
 
 It also runs every command of the ```console blocks in README.md and the pages beside DIR, from the working directory,
-and puts what they print under them. The pages of the rules are written by `_site`, when the site is built.
+and puts what they print under them. Pages that grow with each new file (rules, formats, dialects, metric names,
+figures) are written by `_site`, when the site is built.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from forensics.cli import _overview, commands
 from forensics.cli._play import played
-from forensics.cli._reference_tables import dialects, figures, formats, metric_names, tables
+from forensics.cli._reference_tables import tables
 from forensics.cli.main import run
 from forensics.errors import ExitCode
 
@@ -33,10 +34,6 @@ def pages() -> dict[str, str]:
         "cli.md": _cli(),
         "documents.md": _documents(),
         "tables.md": tables(),
-        "formats.md": formats(),
-        "dialects.md": dialects(),
-        "metric-names.md": metric_names(),
-        "figures.md": figures(),
     }
     return {name: "\n".join((WRITTEN, *lines)) for name, lines in made.items()}
 

@@ -1,7 +1,8 @@
 """`python -m forensics.cli._site DOCS INTO`: what the site is built from (`make site`).
 
-The pages of DOCS are copied, one page for each rule and their index are written beside them, and a rule that a page
-names becomes a link to its page. Nothing of this is kept in the repository: the rules themselves are.
+The pages of DOCS are copied; one page for each rule and their index, formats, dialects, names of metrics and figures
+are written beside them, and a rule that a page names becomes a link to its page. Nothing of this is kept in the
+repository: what they are written from is, so a new file needs no page edited.
 """
 
 from __future__ import annotations
@@ -9,16 +10,17 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from forensics import registry
-from forensics.cli._reference_tables import marked, table
+from forensics.cli._reference_tables import dialects, figures, formats, marked, metric_names, table
 from forensics.model import Shape
 from forensics.registry import Rule
 from forensics.report.pages import catalogue
 
-RULES = "reference/rules"
+REFERENCE = "reference"
+RULES = f"{REFERENCE}/rules"
 _FENCE = re.compile(r"^(?P<fence>`{3,})[^\n]*\n.*?^(?P=fence)$", re.MULTILINE | re.DOTALL)
 _SECTION = re.compile(r"^(?P<title>[A-Z][a-z]+(?: [a-z]+)*):(?: |\n|$)")
 _BLOCK = re.compile(
@@ -31,14 +33,25 @@ def stage(docs: Path, into: Path) -> None:
     shutil.rmtree(into, ignore_errors=True)
     shutil.copytree(docs, into, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     rules = registry.load("rules").rules
-    pages = {f"{RULES}/index.md": "\n".join(index(rules)), **{f"{RULES}/{r.id}.md": "\n".join(page(r)) for r in rules}}
     (into / RULES).mkdir(parents=True, exist_ok=True)
-    for name, text in pages.items():
-        (into / name).write_text(text, encoding="utf-8")
+    for name, lines in pages(rules).items():
+        (into / name).write_text("\n".join(lines), encoding="utf-8")
     every = frozenset(rule.id for rule in rules)
     for path in sorted(into.rglob("*.md")):
         name = path.relative_to(into)
         path.write_text(linked(path.read_text(encoding="utf-8"), name, every), encoding="utf-8")
+
+
+def pages(rules: tuple[Rule, ...]) -> Mapping[str, Iterable[str]]:
+    """Give the lines of every page that is written when the site is built, by its place."""
+    return {
+        f"{REFERENCE}/formats.md": formats(),
+        f"{REFERENCE}/dialects.md": dialects(),
+        f"{REFERENCE}/metric-names.md": metric_names(),
+        f"{REFERENCE}/figures.md": figures(),
+        f"{RULES}/index.md": index(rules),
+        **{f"{RULES}/{rule.id}.md": page(rule) for rule in rules},
+    }
 
 
 def index(rules: tuple[Rule, ...]) -> Iterator[str]:
