@@ -10,6 +10,10 @@ LAB_N  := $(if $(filter command line environment,$(origin N)),$(N),100)
 MUTANTS_N := $(if $(filter command line environment,$(origin N)),$(N),240)
 STAMP  := $(VENV)/.ready
 SITE   := build/site-env
+# what a slim installation leaves out is needed for a few exports and the interactive page alone
+LEAN   := import re, tomllib; \
+	print(*(one for one in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'] \
+	if re.match(r'[\w-]+', one)[0] not in ('wandb', 'tensorboard', 'plotly', 'pandas')), sep='\n')
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fuzz oracles coverage lab lab-lock accuracy golden mutants bench docs words pictures site lock fixtures
@@ -107,3 +111,5 @@ fixtures: setup ## make the fixtures anew
 lock: setup ## resolve the dependencies anew
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --group dev --group build \
 		-o requirements.lock pyproject.toml
+	$(BIN)/python -c "$(LEAN)" | uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header \
+		-c requirements.lock -o requirements-slim.lock -

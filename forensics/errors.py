@@ -2,6 +2,7 @@
 
 ForensicsError                 carries `help`, the next command to run
 ├── UsageError                 exit 2: the call or the configuration is wrong
+│   ├── MissingPackage         a package that only this needs is not installed
 │   └── PlaceError             the machine refuses a place: a full disk, no permission, a file in the way
 └── InputError                 a file could not be read as what it claims to be
     ├── NotMine                the ingester looked and the content is another format
@@ -97,6 +98,15 @@ class PlaceError(UsageError):
         super().__init__(f"{place}: {words}", help=help_line)
         self.place = place
         self.errno = number
+
+
+class MissingPackage(UsageError, ImportError):  # noqa: N818 - named for what is missing, as Python does
+    """A package that only this needs is not installed: a slim installation leaves it out."""
+
+    def __init__(self, package: str) -> None:
+        """Name the package, and how to get it."""
+        super().__init__(f"this needs {package}, which is not installed", help=f"pip install {package}")
+        self.package = package
 
 
 class InputError(ForensicsError):

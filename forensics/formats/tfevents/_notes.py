@@ -1,12 +1,15 @@
-"""Text and hyperparameters of event files, read with tensorboard's own message classes, which load on first use."""
+"""Text and hyperparameters of event files, read with tensorboard's own message classes, which load on first use.
+
+Each of these raises `MissingPackage` where tensorboard is not installed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any, cast
 
 from forensics.errors import InputError
+from forensics.io.optional import optional
 from forensics.io.tolerant_json import dumps, loads
 
 MOST_BYTES = 1 << 20
@@ -15,16 +18,15 @@ _FAILURE = 2
 
 def _message(module: str, name: str, raw: bytes) -> Any:  # noqa: ANN401 - generated classes have no types
     """Decode with the class `name` of a generated module; None for what is too long or no such message."""
-    from google.protobuf.message import DecodeError  # noqa: PLC0415 - only a run with text or hparams pays for it
-
     if len(raw) > MOST_BYTES:
         return None
-    found: Any = import_module(module)
+    decode_error = optional("google.protobuf.message", "tensorboard").DecodeError
+    found = optional(module, "tensorboard")
     for part in name.split("."):
         found = getattr(found, part)
     try:
         return found.FromString(raw)
-    except DecodeError:
+    except decode_error:
         return None
 
 

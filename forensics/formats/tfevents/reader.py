@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from forensics.errors import NotMine
+from forensics.errors import MissingPackage, NotMine
 from forensics.formats.rows.metrics import nanoseconds
 from forensics.formats.rows.out import Out
 from forensics.formats.tfevents import _notes as notes
@@ -41,6 +41,7 @@ class _State:
     quote_chars: int = 400
     texts: int = 0
     version: str = ""
+    missing: bool = False
 
 
 @ingester(
@@ -86,16 +87,33 @@ def _record(record: tfrecord.Record, into: Columns, state: _State) -> None:
     size = len(record.payload) + tfrecord.FRAME_BYTES
     try:
         event = parse_event(record.payload)
-        for value in values(record.payload, event):
-            _value(value, event, record, into, state)
+        unread = [_missing(value, event, record, into, state) for value in values(record.payload, event)]
     except WireError as error:
         out.issue("not-an-event", f"record {record.index} is sound but no event message: {error}", byte=record.byte)
         out.account(skipped_bytes=size, reason="not an event message")
         return
-    out.account(read_bytes=size, records=1)
+    missing = next((error for error in unread if error is not None), None)
+    if missing is None:
+        out.account(read_bytes=size, records=1)
+    else:
+        if not state.missing:
+            out.issue("package-missing", f"text and hyperparameters: {missing.message}", byte=record.byte)
+        state.missing = True
+        out.account(skipped_bytes=size, reason=f"needs {missing.package}")
     state.version = state.version or event.file_version
     if event.session == SESSION_START:
         into.marks.append(record.index)
+
+
+def _missing(
+    value: Value, event: Event, record: tfrecord.Record, into: Columns, state: _State
+) -> MissingPackage | None:
+    """Read one value; gives what is missing where it needs a package that is not installed."""
+    try:
+        _value(value, event, record, into, state)
+    except MissingPackage as error:
+        return error
+    return None
 
 
 def _value(value: Value, event: Event, record: tfrecord.Record, into: Columns, state: _State) -> None:

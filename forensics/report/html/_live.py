@@ -8,10 +8,10 @@ markup in its texts, so every text of an input is escaped for HTML before it is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 from forensics.figure import Figure
+from forensics.io.optional import optional
 from forensics.io.tolerant_json import dumps
 from forensics.report.html._drawing import Live, drawing_of
 
@@ -42,7 +42,7 @@ box.querySelectorAll('svg.chart,p.note:not(.live)').forEach(function(e){e.classL
 
 def scripts(figures: Sequence[tuple[str, Figure]]) -> tuple[str, str]:
     """Give the text of both scripts for figures with the ids of their boxes."""
-    plotly: Any = import_module("plotly.offline")  # large, without types, and only for an interactive page
+    plotly = optional("plotly.offline", "plotly")  # large, and only for an interactive page
     head = f"var GIVEN={_encoded({'figures': _given(figures), 'config': _CONFIG})};"
     return str(plotly.get_plotlyjs()).replace("</script", "<\\/script"), head + _OURS
 
