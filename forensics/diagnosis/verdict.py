@@ -35,6 +35,8 @@ from forensics.model import (
 from forensics.store.run import Run
 
 _CHAIN = 6
+#: A run may come to its end and have learned nothing, or slowly.
+_WORKS = frozenset((Kind.LEARNING, Kind.SLOW))
 
 
 def decide(findings: Iterable[Finding], run: Run, coverage: Coverage) -> Verdict:
@@ -172,7 +174,7 @@ def _foretells(finding: Finding, cause: Finding) -> bool:
 
 def _against(cause: Finding, run: Run) -> tuple[Evidence, ...]:
     found = tuple(e for e in cause.evidence if e.role is EvidenceRole.CONTRADICTS)
-    success = ending(run).success
+    success = ending(run).success if kind_of(cause) not in _WORKS else None
     return (*found, success) if success is not None else found
 
 

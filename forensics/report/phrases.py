@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from forensics.action import Action, Check, Gap
 from forensics.checkpoint import Checkpoint
 from forensics.knowledge.causes import causes
-from forensics.model import Coverage, FileStatus, Finding, Onset, Outcome, Report, Verdict
+from forensics.model import Confidence, Coverage, FileStatus, Finding, Onset, Outcome, Report, Verdict
 
 _RANKS_SHOWN = 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -72,7 +72,7 @@ def unseen(report: Report) -> tuple[str, ...]:
     coverage = report.coverage
     skipped = [f for f in coverage.files if f.status is FileStatus.SKIPPED]
     parts: list[str] = []
-    if gaps := report.verdict.missing:
+    if gaps := report.verdict.missing[1:]:  # the first is told with its recipe
         parts.append("no " + ", no ".join(gap.label for gap in gaps))
     if skipped:
         example = skipped[0]
@@ -167,15 +167,18 @@ _SAME_WORDS = 3
 
 
 def open_check(verdict: Verdict) -> Check | None:
-    """The first check of the playbook that is still to be made, and says no more than a fix does not say already."""
+    """The first check of the playbook that is still to be made, where no known cause has a fix: the fix comes first."""
+    sure = verdict.cause_confidence or verdict.confidence
+    if verdict.actions and sure is not Confidence.LOW:
+        return None
     told = {tuple(action.text.lower().split()[:_SAME_WORDS]) for action in verdict.actions}
     fresh = (c for c in verdict.playbook if tuple(c.text.lower().split()[:_SAME_WORDS]) not in told)
     return next((check for check in fresh if check.state == "next"), None)
 
 
-def record(gap: Gap) -> str:
-    """What was not recorded, why it matters, and how to record it next time."""
-    return f"no {gap.label}: {gap.why_it_matters}. {gap.how_to_record}"
+def record(gap: Gap, *, briefly: bool = False) -> str:
+    """What was not recorded, why it matters unless there is no room for it, and how to record it next time."""
+    return f"no {gap.label}: {gap.how_to_record if briefly else f'{gap.why_it_matters}. {gap.how_to_record}'}"
 
 
 def next_steps(report: Report) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class _Room:
     evidence: int = 3
     quote: int = 3
     fixes: int = 4
-    fix: int = 2
+    fix: int = 3
     restart: int = 2
     step: int = 2
     record: int = 3
@@ -51,11 +51,11 @@ class _Room:
 #: Tried in turn until the page fits; the last, with the parts that are always one line, makes 25 at most.
 _ROOMS = (
     _Room(),
-    _Room(evidence=2, quote=2, fixes=3, record=2, link=1, other=1, unseen=1),
+    _Room(evidence=2, quote=2, record=2, link=1, other=1, unseen=1),
     _Room(evidence=2, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
     _Room(evidence=1, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
-    _Room(evidence=1, quote=2, fixes=2, restart=1, record=2, links=0, other=1, unseen=1, lost=1),
-    _Room(headline=2, why=1, evidence=1, quote=1, fixes=2, restart=1, record=1, links=0, unseen=1, lost=1),
+    _Room(why=2, evidence=1, quote=2, fixes=3, fix=2, restart=1, record=2, links=0, other=1, unseen=1, lost=1),
+    _Room(headline=2, why=1, evidence=1, quote=1, fixes=2, fix=2, restart=1, record=1, links=0, unseen=1, lost=1),
     _Room(
         headline=2, cause=1, why=0, evidence=1, quote=1, fixes=1, fix=1, restart=0, step=1, record=1, links=0, other=1,
         unseen=1, lost=1,
@@ -182,7 +182,8 @@ def _advice(report: Report, style: Style, room: _Room) -> Iterator[str]:
         yield from style.field("next", printable(check.text), most=None if style.verbose else room.step)
         yield from _command(check.command)
     for gap in verdict.missing if style.verbose else verdict.missing[:1]:
-        yield from style.field("record", printable(say.record(gap)), most=None if style.verbose else room.record)
+        words = say.record(gap, briefly=not style.verbose and room.record < _ROOMS[0].record)
+        yield from style.field("record", printable(words), most=None if style.verbose else room.record)
         yield from _command(gap.command)
 
 

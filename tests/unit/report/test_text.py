@@ -53,7 +53,9 @@ def test_what_mends_it_is_told_with_the_present_setting_and_its_place(failed: Re
 
 
 def test_the_parts_come_in_the_order_in_which_they_are_needed(failed: Report) -> None:
-    verdict = dataclasses.replace(failed.verdict, restart=RESTART, playbook=(CHECK,), missing=(GAP,), chain=())
+    verdict = dataclasses.replace(
+        failed.verdict, cause_confidence=Sure.LOW, restart=RESTART, playbook=(CHECK,), missing=(GAP,), chain=()
+    )
     lines = list(text.render(dataclasses.replace(failed, verdict=verdict)))
     labels = [line.split()[0] for line in lines[1:] if line[:1].strip()]
     wanted = ["onset", "cause", "evidence", "fix", "restart", "next", "record", "seen"]
@@ -80,20 +82,28 @@ def test_after_a_known_change_the_reason_is_the_change_itself(failed: Report) ->
 def test_the_next_check_says_nothing_that_a_fix_says_already(failed: Report) -> None:
     same = dataclasses.replace(CHECK, text="Lower the peak by a tenth: it tells")
     done = dataclasses.replace(CHECK, text="Look at the loss", state="done")
-    verdict = dataclasses.replace(failed.verdict, playbook=(done, same, CHECK))
+    verdict = dataclasses.replace(failed.verdict, cause_confidence=Sure.LOW, playbook=(done, same, CHECK))
     page = "\n".join(text.render(dataclasses.replace(failed, verdict=verdict)))
     assert "next        Repeat the steps in fp32" in page
     assert "by a tenth" not in page
 
 
-def test_what_to_record_comes_with_its_command(failed: Report) -> None:
-    lines = list(text.render(dataclasses.replace(failed, verdict=dataclasses.replace(failed.verdict, missing=(GAP,)))))
+def test_a_known_cause_with_a_fix_asks_for_no_experiment(failed: Report) -> None:
+    verdict = dataclasses.replace(failed.verdict, cause_confidence=Sure.MEDIUM, playbook=(CHECK,))
+    assert "in fp32" not in "\n".join(text.render(dataclasses.replace(failed, verdict=verdict)))
+    verdict = dataclasses.replace(verdict, actions=())
+    assert "in fp32" in "\n".join(text.render(dataclasses.replace(failed, verdict=verdict)))
+
+
+def test_what_to_record_comes_with_its_command_and_where_there_is_room_with_its_reason(failed: Report) -> None:
+    report = dataclasses.replace(failed, verdict=dataclasses.replace(failed.verdict, missing=(GAP,)))
+    lines = list(text.render(report))
     at = next(n for n, line in enumerate(lines) if line.startswith("record "))
-    assert lines[at : at + 3] == [
-        "record      no log of the GPUs: clocks are seen only there. Log the GPUs beside",
-        "            the job",
+    assert lines[at : at + 2] == [
+        "record      no log of the GPUs: Log the GPUs beside the job",
         "            nvidia-smi -l 5 > gpu.csv",
     ]
+    assert "clocks are seen only there" in "\n".join(text.render(report, Style(verbose=True)))
 
 
 def test_the_checklist_has_every_check_with_its_proof_or_its_recipe(failed: Report) -> None:

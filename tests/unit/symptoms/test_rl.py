@@ -51,7 +51,7 @@ def test_a_high_entropy_without_a_rising_reward_lowers_the_temperature(tmp_path:
     flat = noisy(lambda _: 0.2, 0.03)
     text = told(run_of(tmp_path, entropy=noisy(lambda _: 1.6, 0.05), reward=flat, rewards__accuracy__mean=flat))
     assert text.startswith("SUSPECT learning")
-    assert "cause entropy_high" in text
+    assert "(entropy_high, confidence" in text
     assert "Lower the sampling temperature (now trl.temperature = 1.3" in text
 
 
@@ -71,7 +71,7 @@ def test_a_gradient_norm_above_ten_in_one_record_of_nine_is_regular(tmp_path: Pa
 def test_a_sampler_that_lags_is_synced_more_often_masked_and_corrected(tmp_path: Path) -> None:
     lag = noisy(lambda n: max(0.02, (n - 50) * 0.05), 0.002)
     text = told(run_of(tmp_path, sampling__sampling_logp_difference__mean=lag))
-    assert "cause sampler_divergence" in text
+    assert "(sampler_divergence, confidence" in text
     assert "Sync the sampler's weights more often" in text
     assert "now trl.vllm_sync_interval = 16" in text
     assert "off_policy_mask_threshold 0.5" in text

@@ -39,7 +39,7 @@ def test_a_healthy_fine_tuning_is_healthy(tmp_path: Path, settings: str) -> None
 def test_a_loss_far_above_that_of_chat_data_asks_for_the_mask_and_the_template(tmp_path: Path, settings: str) -> None:
     text = told(run_of(tmp_path, supervised(loss=noisy(falling(6.0, 5.2), 0.05)), settings))
     assert text.startswith("SUSPECT learning")
-    assert "cause finetune_loss_high" in text
+    assert "(finetune_loss_high, confidence" in text
     assert "Decode a few samples with their label mask" in text
 
 
@@ -50,7 +50,7 @@ def test_a_high_loss_without_a_word_of_fine_tuning_is_left_alone(tmp_path: Path)
 
 def test_a_loss_near_zero_is_learned_by_heart(tmp_path: Path) -> None:
     text = told(run_of(tmp_path, supervised(loss=falling(1.9, 0.01, 15)), FINE_TUNING + "val_set_size: 0.01\n"))
-    assert "cause finetune_loss_low" in text
+    assert "(finetune_loss_low, confidence" in text
     assert "Train for fewer epochs (now num_epochs = 3" in text
     assert "held out, 5 % (0.05) say" in text
 
@@ -100,7 +100,7 @@ def test_a_plateau_names_the_setting_that_can_hold_the_loss_up(
     text = told(run_of(tmp_path, values, settings))
     assert text.startswith("SUSPECT learning")
     assert "Loss stayed at 2." in text
-    assert f"cause {cause} " in text
+    assert f"({cause}, confidence" in text
     assert fix in text
 
 
@@ -116,7 +116,7 @@ def test_overfitting_shows_each_setting_that_bears_on_it(tmp_path: Path) -> None
     log = trainer(300, supervised(300, loss=noisy(falling(1.7, 0.1, 90), 0.02)), epochs=10, evals=evals)
     run = written(tmp_path, {"train.log": log, "config.yaml": settings})
     text = told(run)
-    assert "cause overfit" in text
+    assert "(overfit, confidence" in text
     assert "train for fewer epochs (now num_epochs = 10" in text
     assert "Use a smaller adapter: rank 8 to 32 (now lora_r = 64" in text
     assert "dropout of the adapter to 0.05 or more (now lora_dropout = 0.0" in text
