@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.case.series import metric_records, metric_rows
-from forensics.case.steps import parts
+from forensics.case.steps import parts, rises
 from forensics.knowledge.errors import telling
 from forensics.store.run import Run
 
@@ -163,10 +163,12 @@ def _records(run: Run, wanted: pl.Expr, step: pl.Expr, among: pl.Expr | None = N
 
 
 def _steps_of(part: pl.DataFrame) -> Steps:
-    if not (part["at"].diff().drop_nulls() > 0).all():
+    if not rises(part["at"]):
         part = part.unique().sort("at")
     at, step = (part[name].cast(pl.Int64).to_numpy().data for name in ("at", "step"))
-    return Steps(at, step, part["rank"], frozenset(part["rank"].unique().to_list()))
+    rank = part["rank"]
+    one = rank.null_count() == len(rank) or (not rank.null_count() and rank.min() == rank.max())
+    return Steps(at, step, rank, frozenset((rank.head(1) if one else rank.unique()).to_list()))
 
 
 def last_lines(run: Run) -> dict[str, int]:

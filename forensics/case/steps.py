@@ -57,9 +57,15 @@ def _sorted(metrics: pl.LazyFrame, *keys: str) -> pl.LazyFrame:
 
 def first_of_each(rows: pl.DataFrame, column: str) -> pl.DataFrame:
     """The first row of each value, in order; rows whose values rise are given as they are."""
-    if (rows[column].diff().drop_nulls() > 0).all() and rows[column].null_count() == 0:
-        return rows
-    return rows.unique(column, keep="first", maintain_order=True)
+    return rows if rises(rows[column]) else rows.unique(column, keep="first", maintain_order=True)
+
+
+def rises(numbers: pl.Series) -> bool:
+    """Whether no number is null and each is above the one before."""
+    if numbers.null_count():
+        return False
+    held = numbers.to_numpy()
+    return bool((held[1:] > held[:-1]).all())
 
 
 def parts(rows: pl.DataFrame, by: Sequence[str]) -> list[pl.DataFrame]:

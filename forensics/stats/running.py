@@ -36,8 +36,8 @@ def edge_median(y: Floats, width: int) -> Floats:
 
 def past_median(y: Floats, window: int, least: int = 5) -> Floats:
     """Median of the `window` values before each one, itself excluded; NaN where fewer than `least` are known."""
-    found = pl.Series(y).rolling_median(window, min_samples=min(least, window)).shift(1)
-    return found.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    upto = pl.Series(y, dtype=pl.Float64).rolling_median(window, min_samples=min(least, window)).to_numpy()
+    return np.concatenate([[np.nan], upto[:-1]])[: len(y)]
 
 
 def running_median(values: pl.Series, window: int) -> pl.Series:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
+from numpy.typing import NDArray
 
 from forensics.analyses.learning.losses import judged
 from forensics.analyses.learning.onset import onset_of
@@ -98,15 +98,25 @@ def _together(run: Run, limits: Disagree) -> Together | None:
     ranks = next((group for _, group in sorted(by.items()) if len(group) > 1), None)
     if ranks is None:
         return None
-    table: pl.DataFrame | None = None
-    for rank, curve in sorted(ranks.items()):
-        part = pl.DataFrame({"at": curve.at, str(rank): curve.values}).drop_nulls().unique("at", keep="first")
-        table = part if table is None else table.join(part, on="at", how="inner")
-    if table is None or table.height < limits.steps:
+    order = tuple(sorted(ranks))
+    held = [_by_step(ranks[rank]) for rank in order]
+    common = held[0][0]
+    for steps, _ in held[1:]:
+        common = common if np.array_equal(steps, common) else np.intersect1d(common, steps, assume_unique=True)
+    if len(common) < limits.steps:
         return None
-    table, order = table.sort("at"), tuple(sorted(ranks))
-    values = table.select(str(r) for r in order).to_numpy()
-    return Together(table["at"].cast(pl.Float64).to_numpy(), values, order, tuple(ranks[r] for r in order))
+    values = np.column_stack([losses[np.searchsorted(steps, common)] for steps, losses in held])
+    return Together(common.astype(np.float64), values, order, tuple(ranks[r] for r in order))
+
+
+def _by_step(curve: Curve) -> tuple[NDArray[np.int64], Floats]:
+    """The steps of a curve, in order, and the first value of each."""
+    at, values = curve.at, curve.values
+    if at.null_count():
+        there = at.is_not_null().to_numpy()
+        at, values = at.drop_nulls(), values[there]
+    steps, first = np.unique(at.to_numpy(), return_index=True)
+    return steps, values[first]
 
 
 def _odd_of_two(found: Together, onset: int) -> int:

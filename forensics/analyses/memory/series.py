@@ -22,7 +22,7 @@ from forensics.analyses.memory.kinds import GAPS, MEANINGS, Meaning
 from forensics.analyses.memory.reach import Reach, reach_of
 from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
 from forensics.case.series import metric_rows
-from forensics.case.steps import at
+from forensics.case.steps import at, rises
 from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
@@ -123,7 +123,8 @@ def _series(run: Run) -> tuple[Series, ...]:
 def _one(part: pl.DataFrame, capacity: Capacity) -> Series:
     by_step = part["at"].null_count() == 0
     # a step that is printed twice, as by several lines of one report, is judged by its last record
-    part = part.unique("at", keep="last", maintain_order=True).sort("at", maintain_order=True) if by_step else part
+    if by_step and not rises(part["at"]):
+        part = part.unique("at", keep="last", maintain_order=True).sort("at", maintain_order=True)
     x = part["at"].to_numpy().astype(np.float64) if by_step else np.arange(part.height, dtype=np.float64)
     y = part["value"].to_numpy().astype(np.float64)
     head = part.row(0, named=True)

@@ -85,8 +85,10 @@ class Clock:
         explained = np.zeros(len(self), dtype=bool)
         for name in ("evaluated", "saved"):
             explained |= costly(self.rows[name].to_numpy(), tall)
+        if not explained.any():
+            return self
         rows = self.rows.filter(~pl.Series(explained))
-        if 2 * rows.height < self.rows.height or rows.height == self.rows.height:
+        if 2 * rows.height < self.rows.height:
             return self
         return replace(self, rows=rows)
 
@@ -150,8 +152,8 @@ def _by_place(run: Run, own: pl.Expr) -> Iterator[tuple[_Place, pl.DataFrame]]:
 
 
 def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place) -> Clock | None:
-    rows = first_of_each(part, "at").with_columns(lo=pl.col("at").shift(1))
-    passed = pl.col("at") - pl.col("lo")
+    rows = first_of_each(part, "at")
+    passed = pl.col("at") - pl.col("at").shift(1)
     value, notes, quantum = rows["value"].to_numpy() * meaning.scale, (), 0.0
     if meaning.form in {"rate", "mean-rate"}:
         with np.errstate(divide="ignore"):
@@ -167,7 +169,8 @@ def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place) -> Clock | N
         pace = (pl.lit(pl.Series(value)).diff() / passed).alias("pace")
     else:
         pace = pl.lit(pl.Series(value)).alias("pace")
-    rows = rows.with_columns(pace).filter((passed > 0) & (pl.col("pace") > 0) & pl.col("pace").is_finite())
+    rows = rows.with_columns(pace, lo=pl.col("at").shift(1))
+    rows = rows.filter((pl.col("at") > pl.col("lo")) & (pl.col("pace") > 0) & pl.col("pace").is_finite())
     if rows.height < 2:
         return None
     order = meaning.order + (100 if since_start else 0)
@@ -222,11 +225,14 @@ def _by_tick(rows: pl.DataFrame, tick_s: float) -> pl.DataFrame:
 
 def _differences(rows: pl.DataFrame, cuts: Sequence[Cut]) -> pl.DataFrame:
     """Seconds per step between neighbours; the time between two attempts (`cuts`) is none of a step."""
-    passed = pl.col("at") - pl.col("lo")
-    paced = rows.with_columns(lo=pl.col("at").shift(1)).with_columns(pace=pl.col("t_ns").diff() / 1e9 / passed)
-    begins = pl.Series([cut.seq for cut in cuts if cut.seq >= 0], dtype=pl.Int64).sort()
-    tried = begins.search_sorted(paced["seq"], "right")
-    return paced.filter((passed > 0) & (pl.col("pace") > 0) & (tried.diff().fill_null(0) == 0))
+    passed = pl.col("at") - pl.col("at").shift(1)
+    paced = rows.with_columns(lo=pl.col("at").shift(1), pace=pl.col("t_ns").diff() / 1e9 / passed)
+    within = (pl.col("at") > pl.col("lo")) & (pl.col("pace") > 0)
+    begins = sorted(cut.seq for cut in cuts if cut.seq >= 0)
+    if begins:
+        tried = pl.Series(begins, dtype=pl.Int64).search_sorted(paced["seq"], "right")
+        within &= tried.diff().fill_null(0) == 0
+    return paced.filter(within)
 
 
 def _tick_s(times_ns: np.ndarray) -> float:
@@ -242,15 +248,13 @@ def _busy_marked(clock: Clock, busy: Mapping[str, pl.Series]) -> Clock:
 
     The line of a step is printed before or after what is done at that step, and a sample of one step may hold it.
     """
-    lows, ats = clock.rows["lo"].fill_null(clock.rows["at"]), clock.rows["at"]
-    marks = [
-        (steps.search_sorted(lows, "left") != steps.search_sorted(ats, "right")).alias(name)
-        if steps.len()
-        else pl.lit(value=False).alias(name)
-        for name, steps in busy.items()
-    ]
-    rows = clock.rows.with_columns(marks)
-    return replace(clock, rows=rows.with_columns(busy=pl.col("evaluated") | pl.col("saved")))
+    marks = {name: np.zeros(len(clock), np.bool_) for name in busy}
+    if any(map(len, busy.values())):
+        lows, ats = clock.rows["lo"].fill_null(clock.rows["at"]), clock.rows["at"]
+        for name, steps in busy.items():
+            marks[name] = (steps.search_sorted(lows, "left") != steps.search_sorted(ats, "right")).to_numpy()
+    marks["busy"] = marks["evaluated"] | marks["saved"]
+    return replace(clock, rows=clock.rows.with_columns(pl.Series(name, held) for name, held in marks.items()))
 
 
 def _busy_steps(run: Run) -> dict[str, pl.Series]:

@@ -60,8 +60,10 @@ class Curve:
     def at(self) -> pl.Series:
         """The steps, null where none was printed."""
         places = pl.Series(self.places)
-        steps, counted = (self.table[name].gather(places).cast(pl.Int64).alias("at") for name in ("step", "gstep"))
-        return steps if not steps.null_count() else steps.zip_with(steps.is_not_null(), counted)
+        steps = self.table["step"].gather(places).cast(pl.Int64).alias("at")
+        if not steps.null_count():
+            return steps
+        return steps.zip_with(steps.is_not_null(), self.table["gstep"].gather(places).cast(pl.Int64))
 
     def row(self, index: int) -> Mapping[str, Any]:
         """Give one row by its position, with the columns that evidence needs and `at`; from the end where negative."""

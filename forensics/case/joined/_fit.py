@@ -18,6 +18,8 @@ _PROBES = 24
 _LEAST = 5
 #: Seconds by which the clocks of two stores of one record differ at most; logs and trackers flush late.
 SKEW_S = 60.0
+#: Digits that a number of 32 bits keeps; and decimals beyond which a difference says no more.
+_FLOAT32_DIGITS, _MOST_DECIMALS = 7, 40
 _QUARTER_S, _ZONE_S = 900.0, 14 * 3600.0
 
 
@@ -53,6 +55,8 @@ def fit(a: Strand, b: Strand) -> Line | None:
 def _pairs(a: Strand, b: Strand) -> pl.DataFrame | None:
     """Records of both that have one value at the precision of the coarser, where it is rare: xa, ta, xb, tb."""
     decimals, digits = min(a.decimals, b.decimals), min(a.digits, b.digits)
+    if not _any_near(a, b, decimals, digits):
+        return None
     found: list[pl.DataFrame] = []
     one_in = max(1, max(len(a), len(b)) // _ENOUGH)
     for key in _keys(decimals, digits):
@@ -60,6 +64,17 @@ def _pairs(a: Strand, b: Strand) -> pl.DataFrame | None:
         if _share(left, right) >= 0.3:
             found.append(left.join(right, on="key", how="inner"))
     return pl.concat(found).unique(["xa", "xb"]) if found else None
+
+
+def _any_near(a: Strand, b: Strand, decimals: int, digits: int) -> bool:
+    """Whether any value of one lies so near to one of the other that both may be rounded to the same number."""
+    left, right = (np.sort(held[np.isfinite(held)]) for held in (a.value.to_numpy(), b.value.to_numpy()))
+    if not (len(left) and len(right)):
+        return False
+    after = np.searchsorted(right, left).clip(max=len(right) - 1)
+    gaps = np.minimum(np.abs(right[after] - left), np.abs(right[np.maximum(after - 1, 0)] - left))
+    of_size = np.abs(left) * (10.0 ** (1 - min(digits, _FLOAT32_DIGITS)))
+    return bool((gaps <= 2 * (of_size + 10.0 ** -min(decimals, _MOST_DECIMALS))).any())
 
 
 def _keys(decimals: int, digits: int) -> list[pl.Expr]:
