@@ -65,6 +65,12 @@ class Curve:
             return steps
         return steps.zip_with(steps.is_not_null(), self.table["gstep"].gather(places).cast(pl.Int64))
 
+    @property
+    def epochs(self) -> Floats:
+        """The epochs, NaN where none was printed."""
+        told = self.table["epoch"].gather(pl.Series(self.places)).cast(pl.Float64)
+        return told.fill_null(float("nan")).to_numpy()
+
     def row(self, index: int) -> Mapping[str, Any]:
         """Give one row by its position, with the columns that evidence needs and `at`; from the end where negative."""
         row = {name: self._of(name, index) for name in _COLUMNS}

@@ -63,6 +63,8 @@ from forensics.rules.kit import (
 
 #: No training starts from a loss of this size.
 _ABSURD = 1e10
+#: A rise within this share of the records, from this share of the first level or more, follows no learning.
+_EARLY, _FELL = 0.25, 0.9
 #: So far above its level a spike is a large one.
 _MAJOR = 2.0
 
@@ -129,9 +131,14 @@ def _finding(run: Run, loss: Loss, gone: Departure, severity: Severity) -> Findi
         onset_at(first, last if jump is None else None),
         severity=severity,
         confidence="high" if gone.how == "explosion" and severity is Severity.ERROR else "medium",
-        cause="lr_jump" if jump is not None else "diverged",
+        cause="lr_jump" if jump is not None else "diverged_from_start" if _never_fell(gone) else "diverged",
         numbers={"best": gone.best, "final": gone.final, "rise": gone.rise},
     )
+
+
+def _never_fell(gone: Departure) -> bool:
+    """Whether nothing was learned before the rise: it began with the run, or left from about the first level."""
+    return gone.how != "explosion" and gone.onset <= _EARLY * gone.records and gone.above >= gone.rise * _FELL
 
 
 def _words(gone: Departure) -> str:

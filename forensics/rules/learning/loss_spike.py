@@ -2,12 +2,14 @@
 
 What it detects: one or more spikes of the training loss after which the old level returned.
 
-Why it matters: the run survived, so this is a note and no fault. Large or frequent spikes announce a divergence, and an
-evaluation or a checkpoint taken inside one is worth little.
+Why it matters: the run survived, so one spike is a note and no fault. Large and frequent spikes announce a divergence,
+and an evaluation or a checkpoint taken inside one is worth little.
 
 How it decides: on logarithms, the loss stands above the median of the records before it by `z` noise deviations, by
 `ratio`, and by `over_dips` times the deepest excursion downwards, which calibrates heavy tails; one record alone
-needs more. It is over when the median of the next ten records is back.
+needs more. It is over when the median of the next ten records is back. Three spikes of twice the level or more are a
+warning. Most of them at one place of their epochs are a bad sample; 70 % of them near the peak of a rate that is
+elsewhere most of the time are a rate that is too high.
 
 What else looks like this: one batch of unusual data; the restart of a cyclic learning rate; the last, smaller batch of
 an epoch.
@@ -41,13 +43,16 @@ from __future__ import annotations
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.objective import reinforced
+from forensics.analyses.learning.spike_cause import Common, common_cause
 from forensics.rules.kit import Findings, Run, at_step, number, onset_at, proof, rule
 
 #: A spike of twice the level is a large one.
 _MAJOR = 2.0
+#: So many large ones are no accident of a single batch.
+_FREQUENT = 3
 
 
-@rule("learning", needs=("metrics",), config=Limits, severity="info", cause="loss_spike", causal="context")
+@rule("learning", needs=("metrics", "facts"), config=Limits)
 def loss_spike(run: Run, cfg: Limits) -> Findings:
     """Note the spikes of the curve that has most of them."""
     if reinforced(run):
@@ -63,11 +68,19 @@ def loss_spike(run: Run, cfg: Limits) -> Findings:
     many = (
         f"{len(spikes)} spikes of {curve.raw_name}, the highest" if len(spikes) > 1 else f"a spike of {curve.raw_name}"
     )
+    major = [spike for spike in spikes if spike.peak >= _MAJOR]
+    warns = len(major) >= _FREQUENT
+    cause, shared = common_cause(run, curve, major if warns else spikes, Common())
+    later = f"{back - worst.index} records" if back - worst.index != 1 else "a record"
     yield loss_spike.finding(
         f"{many} {worst.peak:.2f} times its level, at {at_step(first['at'])}, recovered",
-        f"the level before it was back at {at_step(curve.step(back))}, {back - worst.index} records later",
+        f"the level before it was back at {at_step(curve.step(back))}, {later} later"
+        + (f"; {shared}" if shared and warns else ""),
         proof(first, curve.row(back)),
         onset_at(first, curve.step(worst.index - 1)),
-        confidence="high" if worst.peak >= _MAJOR else "medium",
+        severity="warning" if warns else "info",
+        confidence="high" if worst.peak >= _MAJOR and not warns else "medium",
+        cause=cause if warns else "loss_spike",
+        causal="root" if warns else "context",
         numbers={"spikes": len(spikes), "peak": number(worst.peak), "records": back - worst.index},
     )

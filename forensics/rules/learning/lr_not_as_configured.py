@@ -9,7 +9,8 @@ How it decides: a rate that rises along a line from the first record to the last
 still warming up: a warning where the loss fell by less than `fell`. All files that give a configured value must agree
 on it. Warm-up: the first logged record lies in the first fifth of the configured warm-up and already has `at_peak` of
 the highest rate. Decay: the scheduler decays (cosine, linear, polynomial, exponential), the record reaches `finished`
-of the configured steps, and the last rate is still `at_peak` of the highest. Peak: the highest rate, after a fall or a
+of the planned steps, and the last rate is still `at_peak` of the highest; one that ends at zero (cosine, linear) was
+made for more steps where `left` of the highest is left. Peak: the highest rate, after a fall or a
 constant stretch, is off the configured one by more than `off`: a note, as trainers scale the rate by batch or by
 group.
 
@@ -83,6 +84,8 @@ from forensics.rules.kit import (
     rule,
 )
 
+#: Schedules that end at zero, where no lowest rate is configured.
+_TO_ZERO = ("cosine", "linear")
 _DECAYS = ("cosine", "linear", "polynomial", "exponential", "inverse_sqrt")
 
 
@@ -96,6 +99,7 @@ class AsConfigured:
     warmup: int = 10
     finished: float = 0.9
     off: float = 0.05
+    left: float = 0.3
 
 
 @rule("learning", needs=("metrics", "facts", "events", "progress"), config=AsConfigured)
@@ -148,14 +152,20 @@ def _warmup(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
 
 
 def _decay(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
-    said, total = configured(run, "scheduler"), ledger(run).planned("step")
+    said, bars = configured(run, "scheduler"), (one.plan for one in ledger(run).of("train", "step"))
+    total = ledger(run).planned("step") or max(bars, default=None)
     last, v = schedule.curve.step(-1), schedule.curve.values
     if said is None or total is None or last is None or not cfg.finished * total <= last <= total / cfg.finished:
         return
     lowest = number_of(run, "min_lr")
     if not said.text.lower().startswith(_DECAYS) or (lowest is not None and lowest >= cfg.at_peak * schedule.peak):
         return
-    if float(v[-max(1, len(v) // 50) :].min()) >= cfg.at_peak * schedule.peak:
+    left = float(v[-max(1, len(v) // 50) :].min()) / schedule.peak
+    if said.text.lower() in _TO_ZERO and lowest is None and cfg.left <= left < cfg.at_peak:
+        title = f"the schedule is longer than the run: at its end, {at_step(last)}, the rate is {left:.0%} of its peak"
+        because = f"{said.text} ends near zero, and the run has {total:.0f} steps"
+        yield _finding(schedule, len(v) - 1, (title, because, "schedule_longer"), said)
+    if left >= cfg.at_peak:
         title = f"no decay was made: the learning rate is still {number(v[-1])} at {at_step(last)}"
         because = f"the configuration asks for {said.text} over {total:.0f} steps"
         yield _finding(schedule, len(v) - 1, (title, because, "decay_missing"), said)

@@ -15,6 +15,9 @@ floor (a converged model, a short fine-tuning) is flat by nature: so is one of a
 or made-up data, and one that compares pairs of a batch. An evaluation loss that improved silences the rule. Zero
 learning rates and gradients have rules of their own, which decide.
 
+A gradient norm below `tiny` throughout makes weights that were too small its cause. A fresh loss without a trend whose
+noise is `bounces` or more of its level, over `records` or more, bounces: the learning rate is too high.
+
 What else looks like this: a resumed or fine-tuned model that has nothing left to learn; losses that need not fall
 (adversarial, contrastive with a growing queue, reinforcement learning).
 
@@ -44,12 +47,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log
 
+import numpy as np
+
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured, number_of
 from forensics.analyses.learning.objective import improved, paired, reinforced, tuned
 from forensics.analyses.learning.scores import has_idle_score
 from forensics.analyses.learning.trend import Trend, from_the_start
-from forensics.case.curves.loss import Curve
+from forensics.case.curves.loss import Curve, beside
 from forensics.rules.kit import Finding, Findings, Run, number, onset_at, proof, rule
 
 #: Classes of widely used data sets: 10 (MNIST, CIFAR-10), 100 (CIFAR-100), 1000 (ImageNet).
@@ -76,23 +81,34 @@ class Flat:
     scores: int = 10
     shown: float = 0.1
     shown_short: float = 0.05
+    bounces: float = 0.08
+    tiny: float = 1e-4
 
 
 #: What the rules about zero learning rates, zero gradients and chance call flat.
 FLAT = Flat()
 
 
-@rule("learning", needs=("metrics", "facts"), config=Flat, cause="not_learning", causal="symptom")
+@rule("learning", needs=("metrics", "facts"), config=Flat, causal="symptom")
 def no_decrease(run: Run, cfg: Flat) -> Findings:
     """Find the longest training loss that never fell."""
     if reinforced(run):
         return
     known = [(one.curve, one.trend) for one in losses(run) if not one.curve.ends_nonfinite and one.trend is not None]
+    if known and not tuned(run) and all(_bounces(curve, trend, cfg) for curve, trend in known):
+        yield _bouncing(*max(known, key=lambda pair: len(pair[0])))
+        return
     if not known or not all(is_flat(t, cfg) and _would_show(t, cfg) for _, t in known):
         return
     curve, trend = max(known, key=lambda pair: len(pair[0]))
     if not improved(run, curve, 1):
-        yield _finding(curve, trend, cfg, sure=_long(run, curve, trend, cfg) and _is_fresh(run, trend, cfg))
+        yield _finding(run, curve, trend, cfg, sure=_long(run, curve, trend, cfg) and _is_fresh(run, trend, cfg))
+
+
+def _bounces(curve: Curve, trend: Trend, cfg: Flat) -> bool:
+    """Whether a loss has no trend, and swings by a good part of the level of a model that knows little."""
+    flat = abs(trend.fall) < cfg.sigmas * trend.fall_error and trend.noise.sd >= cfg.bounces
+    return flat and trend.records >= cfg.records and trend.last >= cfg.fresh and from_the_start(curve)
 
 
 def _long(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> bool:
@@ -125,7 +141,26 @@ def _would_show(trend: Trend, cfg: Flat) -> bool:
     return cfg.sigmas * trend.fall_error < (cfg.shown if trend.records >= cfg.records else cfg.shown_short)
 
 
-def _finding(curve: Curve, trend: Trend, cfg: Flat, *, sure: bool) -> Finding:
+def _bouncing(curve: Curve, trend: Trend) -> Finding:
+    return no_decrease.finding(
+        f"{curve.raw_name} bounces around {number(trend.last)} and does not fall",
+        f"its noise is {trend.noise.sd:.0%} of its level over {trend.records} records, without a trend",
+        proof(curve.row(0), curve.row(-1)),
+        onset_at(curve.row(0)),
+        severity="warning",
+        confidence="medium",
+        cause="loss_bounces",
+        numbers={"first": trend.first, "last": trend.last, "noise": trend.noise.sd},
+    )
+
+
+def _is_tiny(run: Run, curve: Curve, cfg: Flat) -> bool:
+    """Whether the gradient norm beside a loss is next to nothing, and not exactly nothing, from the start."""
+    norm = beside(run, curve, "grad_norm")
+    return norm is not None and bool(np.median(norm.values) > 0 and np.percentile(norm.values, 90) < cfg.tiny)
+
+
+def _finding(run: Run, curve: Curve, trend: Trend, cfg: Flat, *, sure: bool) -> Finding:
     return no_decrease.finding(
         f"{curve.raw_name} did not fall: {number(trend.first)} at first, {number(trend.last)} at last",
         f"a fall of more than {max(cfg.least_fall, cfg.sigmas * trend.fall_error):.1%} would have shown"
@@ -134,5 +169,6 @@ def _finding(curve: Curve, trend: Trend, cfg: Flat, *, sure: bool) -> Finding:
         onset_at(curve.row(0)),
         severity="warning" if sure else "info",
         confidence="medium" if sure else "low",
+        cause="weights_too_small" if _is_tiny(run, curve, cfg) else "not_learning",
         numbers={"first": trend.first, "last": trend.last, "records": trend.records},
     )

@@ -34,14 +34,14 @@ Not this:
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
+from forensics.analyses.epoch_places import same_place
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.rules.kit import EvidenceRole, Findings, Run, at_step, metric_evidence, onset_at, proof, rule
 
-_MIN_EPOCHS = 2
-_MIN_RECORDS = 4
 _SHOWN = 4
 _WENT_ON = (Status.INTERMITTENT, Status.TRANSIENT)
 
@@ -56,10 +56,11 @@ def same_place_in_epoch(run: Run) -> Findings:
     losses = found.rows.filter(
         (pl.col("role") == "loss") & (pl.col("source") == row["source"]) & pl.col("epoch").is_finite()
     ).sort("seq")
-    again = _again(losses)
-    if again is None:
+    epochs, begins = losses["epoch"].to_numpy(), _begins(losses)
+    again = losses[same_place(epochs, begins)]
+    if again.is_empty():
         return
-    first, leads = again.row(0, named=True), _leads(found, again)
+    first, leads = again.row(0, named=True), _leads(found, again, len(begins))
     others = tuple(metric_evidence(r, EvidenceRole.RELATED) for r in again[1:_SHOWN].iter_rows(named=True))
     yield same_place_in_epoch.finding(
         f"values go bad at the same place of {again.height} epochs, first at {at_step(first['at'])}",
@@ -68,33 +69,16 @@ def same_place_in_epoch(run: Run) -> Findings:
         onset_at(first, found.clean_step if leads else None),
         severity="warning" if leads else "info",
         causal="root" if leads else "context",
-        numbers={"epochs": again.height, "place_in_epoch": round(first["place"], 4)},
+        numbers={"epochs": again.height, "place_in_epoch": round(first["epoch"] % 1, 4)},
     )
 
 
-def _leads(found: NanOnset, again: pl.DataFrame) -> bool:
+def _leads(found: NanOnset, again: pl.DataFrame, stretches: int) -> bool:
     """Whether it explains all that is bad: the run went on finite, and most bad stretches begin at that place."""
-    return found.status in _WENT_ON and 2 * again.height > again["stretches"][0]
+    return found.status in _WENT_ON and 2 * again.height > stretches
 
 
-def _again(losses: pl.DataFrame) -> pl.DataFrame | None:
-    """The first records of bad stretches that share their place in the epoch; None when there are not two."""
-    if losses.height < _MIN_RECORDS:
-        return None
-    share = losses["epoch"].diff().filter(losses["epoch"].diff() > 0).median()
-    if not isinstance(share, float) or not 0 < share < 1 / _MIN_EPOCHS:
-        return None
-    place = pl.col("epoch") - pl.col("epoch").floor()
-    starts = (
-        losses.with_columns(begins=pl.col("bad") & ~pl.col("bad").shift(1, fill_value=True), place=place)
-        .filter(pl.col("begins") & (pl.col("place") > share / 2) & (pl.col("place") < 1 - share / 2))
-        .with_columns(slot=(pl.col("place") / share).round(), whole=pl.col("epoch").floor(), stretches=pl.len())
-    )
-    groups = (
-        starts.group_by("slot", maintain_order=True)
-        .agg(n=pl.col("whole").n_unique())
-        .filter(pl.col("n") >= _MIN_EPOCHS)
-    )
-    if not groups.height:
-        return None
-    return starts.filter(pl.col("slot") == groups["slot"][0]).unique("whole", keep="first", maintain_order=True)
+def _begins(losses: pl.DataFrame) -> np.ndarray:
+    """Positions at which the losses turn bad."""
+    bad = losses["bad"]
+    return (bad & ~bad.shift(1, fill_value=True)).arg_true().to_numpy()

@@ -1,0 +1,167 @@
+"""A loss that does not do what it should: what it does, the likeliest cause, and what to do first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.symptoms.kit import report, told, written
+from tests.unit.symptoms.logs import (
+    ADAPTER,
+    Value,
+    at,
+    cosine,
+    falling,
+    noisy,
+    spread,
+    steps,
+    supervised,
+    trainer,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COSINE = "lr_scheduler: cosine\n"
+
+
+def spiky(places: set[int], height: float = 3.0) -> Value:
+    """A falling loss with spikes that take two records to come back."""
+    calm = noisy(falling(1.9, 0.9), 0.02)
+    return lambda n: calm(n) * (height if n in places else (height + 1) / 2 if n - 1 in places else 1.0)
+
+
+def tuned(folder: Path, values: dict[str, Value], settings: str = ADAPTER, records: int = 300) -> str:
+    return told(written(folder, {"train.log": trainer(records, values), "config.yaml": settings}))
+
+
+def test_spikes_at_the_same_place_of_every_epoch_are_a_sample(tmp_path: Path) -> None:
+    text = tuned(tmp_path, supervised(300, spiky({60, 160, 260})), ADAPTER + "sample_packing: true\n")
+    assert text.startswith("SUSPECT learning")
+    assert "cause bad_sample" in text
+    assert "3 of 3 stand at the same place of their epochs" in text
+    assert "Turn sample packing off for a test" in text
+
+
+def test_spikes_near_the_peak_of_the_rate_ask_for_a_lower_one_and_a_longer_warm_up(tmp_path: Path) -> None:
+    values = supervised(300, spiky({56, 64, 72, 85}), rate=cosine(1e-3, 300, 60))
+    text = tuned(tmp_path, values, ADAPTER + "warmup_steps: 60\n")
+    assert "cause spikes_at_peak_rate" in text
+    assert "Lower the peak learning rate 2 to 5 times" in text
+    assert "Lengthen the warm-up of the learning rate (now warmup_steps = 60" in text
+
+
+def test_spikes_that_share_nothing_name_batch_precision_and_effective_batch(tmp_path: Path) -> None:
+    values = supervised(300, spiky({77, 141, 171, 236}, 8.0))
+    text = tuned(tmp_path, values, ADAPTER + "sample_packing: true\nbf16: true\n")
+    assert "cause loss_spike" in text
+    assert "Look at the gradient norm and the batch of step" in text
+    assert "with sample packing off" in text
+    assert "Repeat the steps around the spike in fp32" in text
+    assert "an update takes 2 x 4 = 8 samples of each device" in text
+
+
+@pytest.mark.parametrize("places", [{77}, {77, 171}])
+def test_one_or_two_spikes_that_recovered_are_no_fault(tmp_path: Path, places: set[int]) -> None:
+    assert tuned(tmp_path, supervised(300, spiky(places))).startswith("HEALTHY")
+
+
+def test_a_schedule_made_for_twice_the_steps_is_longer_than_the_run(tmp_path: Path) -> None:
+    text = tuned(tmp_path, supervised(200, rate=cosine(2e-4, 400)), ADAPTER + COSINE, 200)
+    assert text.startswith("SUSPECT learning")
+    assert "at its end, step 200, the rate is 52% of its peak" in text
+    assert "Give the scheduler the number of optimizer steps of this run" in text
+
+
+@pytest.mark.parametrize("settings", [COSINE, COSINE + "cosine_min_lr_ratio: 0.5\n", "lr_scheduler: constant\n"])
+def test_a_schedule_that_ends_with_the_run_or_has_a_lowest_rate_is_not(tmp_path: Path, settings: str) -> None:
+    rate = cosine(2e-4, 200 if settings == COSINE else 400)
+    assert tuned(tmp_path, supervised(200, rate=rate), ADAPTER + settings, 200).startswith("HEALTHY")
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "cause"),
+    [(3.9, 3.4, "eval_shifted"), (0.6, 0.3, "eval_leak"), (1.9, 1.0, ""), (1.7, 0.82, "")],
+)
+def test_an_evaluation_that_is_apart_from_the_start_is_no_overfitting(
+    tmp_path: Path, first: float, last: float, cause: str
+) -> None:
+    log = trainer(300, supervised(300, noisy(falling(1.9, 0.9, 60), 0.02)), evals=falling(first, last, 60))
+    run = written(tmp_path, {"train.log": log, "config.yaml": ADAPTER})
+    assert report(run).verdict.cause == cause
+    assert ("Decode samples of both sets" in told(run)) == bool(cause)
+
+
+def test_an_evaluation_far_below_training_says_nothing_where_nobody_fine_tunes_text(tmp_path: Path) -> None:
+    log = trainer(300, supervised(300, noisy(falling(4.0, 3.0, 60), 0.02)), evals=falling(2.0, 1.0, 60))
+    assert not any(f.rule == "LRN020" for f in report(written(tmp_path, {"train.log": log})).findings)
+
+
+@pytest.mark.parametrize(("sd", "cause"), [(0.9, "loss_bounces"), (0.03, "not_learning")])
+def test_a_rate_that_is_too_high_bounces_and_one_too_low_crawls(tmp_path: Path, sd: float, cause: str) -> None:
+    log = steps(300, loss=noisy(lambda n: 7.0 - 0.0003 * n, sd), gnorm=spread(2.0), lr=lambda _: 0.1)
+    run = written(tmp_path, {"train.log": log})
+    assert report(run).verdict.cause == cause
+    assert "too low crawls, too high bounces" in told(run)
+
+
+def test_a_noisy_loss_that_falls_does_not_bounce(tmp_path: Path) -> None:
+    log = steps(300, loss=noisy(falling(9.0, 5.0, 100), 0.6), gnorm=spread(2.0))
+    assert not any(f.rule == "LRN005" for f in report(written(tmp_path, {"train.log": log})).findings)
+
+
+@pytest.mark.parametrize("says", ["setting", "line"])
+@pytest.mark.parametrize(("last", "learned"), [(2.1, False), (0.004, True)])
+def test_one_batch_that_is_not_learned_is_a_bug_and_no_tuning(
+    tmp_path: Path, last: float, says: str, *, learned: bool
+) -> None:
+    log = steps(200, loss=falling(2.4, last, 20), gnorm=spread(0.5))
+    files = {"train.log": log, "config.json": '{"overfit_batches": 1, "lr": 0.001}'}
+    if says == "line":
+        files = {"train.log": "Overfitting a single batch of 4 examples\n" + log}
+    text = told(written(tmp_path, files))
+    assert ("A single batch is not learned by heart: loss is 2.1" in text) != learned
+    assert ("Find the bug in the model, the loss or the data before anything is tuned" in text) != learned
+
+
+def test_two_examples_that_were_not_learned_are_told_by_the_check_itself(tmp_path: Path) -> None:
+    log = "step=0 loss=2.3100 gnorm=0.4312\nstep=50 loss=2.2900 gnorm=0.4012\nstep=150 loss=2.2800 gnorm=0.3912\n"
+    line = "Failed to overfit 2 examples — check the loop, loss, or model\n"
+    text = told(written(tmp_path, {"sanity.log": log + line}))
+    assert text.startswith("SUSPECT learning")
+    assert "Check the loop, the loss and the labels before tuning anything" in text
+
+
+@pytest.mark.parametrize(("norm", "cause"), [(2e-6, "weights_too_small"), (0.4, "not_learning")])
+def test_a_gradient_norm_next_to_nothing_from_the_start_is_the_initialisation(
+    tmp_path: Path, norm: float, cause: str
+) -> None:
+    run = written(tmp_path, {"train.log": steps(300, loss=noisy(lambda _: 4.605, 0.002), gnorm=spread(norm))})
+    assert report(run).verdict.cause == cause
+    assert ("He or Xavier" in told(run)) == (cause == "weights_too_small")
+
+
+def test_a_loss_that_rises_from_the_start_asks_for_rate_and_initialisation(tmp_path: Path) -> None:
+    log = trainer(120, supervised(120, noisy(lambda n: 10.8 + min(20.0, 0.4 * n), 0.1), spread(20.0)))
+    text = told(written(tmp_path, {"train.log": log}))
+    assert "cause diverged_from_start" in text
+    assert "Lower the peak learning rate to a tenth" in text
+    assert "Check the initialisation" in text
+
+
+def test_a_loss_that_rises_after_it_fell_asks_for_the_rate_and_no_initialisation(tmp_path: Path) -> None:
+    loss = noisy(lambda n: 4.8 - 0.02 * n if n < 150 else 1.8 + min(6.0, 0.05 * (n - 150)), 0.03)
+    text = told(
+        written(tmp_path, {"train.log": trainer(300, supervised(300, loss, at(range(148, 300), spread(0.6), 3.0)))})
+    )
+    assert "cause diverged (" in text
+    assert "Lower the peak learning rate to a half" in text
+
+
+def test_no_gradient_at_all_asks_for_requires_grad_and_the_optimizer(tmp_path: Path) -> None:
+    log = steps(300, loss=noisy(lambda _: 4.6, 0.03), gnorm=lambda _: 0.0)
+    text = told(written(tmp_path, {"train.log": log}))
+    assert text.startswith("FAILED learning")
+    assert "Check requires_grad of the parameters" in text
+    assert "the optimizer holds the parameters that should learn" in text
