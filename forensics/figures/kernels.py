@@ -1,4 +1,4 @@
-"""Where the time of the devices went: kernel categories of each rank, each step's parts, causes of idle time."""
+"""Where the time of the devices went: causes of idle time, kernel categories of each rank, each step's parts."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def kernels(run: Run, report: Report) -> Iterator[Bars]:
     rules = tuple(sorted({f.rule for f in report.findings if f.shape.value == "slowdown"}))
     ranks = [r for r in found.ranks if r.count][:MOST_BARS]
     if ranks:
-        yield _categories(ranks, rules)
         idle = [r for r in ranks if r.idle]
         if idle:
             yield _idle(idle, rules)
+        yield _categories(ranks, rules)
     stepped = max(ranks, key=lambda r: (len(r.steps), -(r.rank or 0)), default=None)
     if stepped is not None and stepped.steps:
         yield _steps(stepped, rules)

@@ -15,6 +15,8 @@ LETTER = 12.8
 WIDTH, LEFT, RIGHT, BOTTOM = 720.0, 84.0, 18.0, 52.0
 #: Round numbers from here on are written with the letter of their size.
 _LARGE = 1e5
+#: Values with more decimals are written as powers of ten.
+_DECIMALS = 4
 _SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -77,10 +79,24 @@ def short(value: float) -> str:
     return f"{value / unit:.4g}{letter}"
 
 
+def labels(scale: Scale) -> list[str]:
+    """Give the words of the round values of an axis: as many decimals for each as the finest of them needs."""
+    ticks = scale.ticks
+    if scale.log or len(ticks) == 1 or max(map(abs, ticks)) >= _LARGE:
+        return [short(v) for v in ticks]
+    exact = (
+        n
+        for n in range(_DECIMALS + 1)
+        if all(abs(round(v, n) - v) <= _ROUNDING * abs(ticks[1] - ticks[0]) for v in ticks)
+    )
+    decimals = next(exact, None)
+    return [short(v) if decimals is None else f"{v:,.{decimals}f}" for v in ticks]
+
+
 def x_axis(x: Scale, bottom: float, label: str, ticks: Sequence[tuple[float, str]] = ()) -> list[Markup]:
     """Draw an axis below a drawing with its name; `ticks` are places and words, else the scale's own."""
     parts: list[Markup] = []
-    for index, (at, said) in enumerate(ticks or [(x.at(v), short(v)) for v in x.ticks]):
+    for index, (at, said) in enumerate(ticks or [(x.at(v), said) for v, said in zip(x.ticks, labels(x), strict=True)]):
         # every other number makes room for the letters of a small drawing
         kind = " odd" if index % 2 else ""
         parts.append(tag("line", class_="axis", x1=at, x2=at, y1=bottom, y2=bottom + 5))
@@ -97,10 +113,10 @@ def x_axis(x: Scale, bottom: float, label: str, ticks: Sequence[tuple[float, str
 def frame(x: Scale, y: Scale, x_label: str, y_label: str) -> Markup:
     """Draw the grid, the numbers and the names of two axes."""
     parts: list[Markup] = []
-    for index, value in enumerate(y.ticks):
+    for index, (value, said) in enumerate(zip(y.ticks, labels(y), strict=True)):
         at, kind = y.at(value), " odd" if index % 2 else ""
         parts.append(tag("line", class_="grid", x1=x.start, x2=x.end, y1=at, y2=at))
-        parts.append(tag("text", short(value), class_=f"tick{kind}", x=x.start - 8, y=at + 4, text_anchor="end"))
+        parts.append(tag("text", said, class_=f"tick{kind}", x=x.start - 8, y=at + 4, text_anchor="end"))
     parts += x_axis(x, y.start, x_label)
     parts.append(tag("text", y_label, class_="name", x=4, y=18))
     return tag("g", parts, aria_hidden="true")

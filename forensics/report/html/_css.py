@@ -103,11 +103,12 @@ svg .inside{fill:var(--bg);font-size:12px}svg .p8+.inside{fill:var(--fg)}
 .finding.error{border-color:var(--bad)}.finding.warning{border-color:var(--warn)}
 .group{margin:.8rem 0}
 .one{border:1px solid var(--line);border-radius:.4rem;margin:.3rem 0}
-.one>summary{display:grid;grid-template-columns:10rem minmax(10rem,22rem) minmax(0,1fr);gap:.1rem 1rem;
+.one>summary{display:grid;grid-template-columns:10rem minmax(9rem,18rem) 10rem minmax(0,1fr);gap:.1rem 1rem;
 padding:.35rem .7rem;align-items:baseline}
 .one>summary::before{content:"▸";position:absolute;margin-left:-.1rem;color:var(--soft)}.one[open]>summary::before{content:"▾"}
 .one>summary>:first-child{justify-self:start;margin-left:1.1rem}
 .one>summary .soft{display:block}
+.spark{display:block;width:160px;height:44px}.spark .curve{stroke-width:1.5}
 .one>div{padding:.2rem .9rem 1rem;border-top:1px solid var(--line)}
 .one>div>h2{margin-top:.3rem}
 .live{max-width:48rem}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from forensics.figure import Chart
 from forensics.model import Report
 from forensics.report import _many
 from forensics.report import phrases as say
 from forensics.report.html._elements import Markup, join, tag
+from forensics.report.html._section import Shown
+from forensics.report.html._spark import spark
 from forensics.report.html._words import outcome
 
 #: Runs that are shown whole on a page of several; of the others there is the verdict and what proves it.
@@ -50,8 +53,14 @@ def _row(report: Report, place: int, page: Markup) -> Markup:
     said = [tag("span", where, class_="soft")] if where else []
     folder, slash, name = report.run.rpartition("/")
     run = tag("span", tag("span", folder + slash, class_="soft"), tag("b", name))
-    row = tag("summary", outcome(found), run, tag("span", found.headline, *said))
+    row = tag("summary", outcome(found), run, tag("span", _picture(report)), tag("span", found.headline, *said))
     return tag("details", row, tag("div", page), class_="one", id=f"run{place + 1}")
+
+
+def _picture(report: Report) -> Markup:
+    """The chart that decides, without words."""
+    first = next(iter(Shown(report).deciding), None)
+    return spark(first) if isinstance(first, Chart) else join()
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]], name: str) -> Markup:

@@ -31,11 +31,15 @@ def coverage(shown: Shown) -> Markup:
         (f"{i.source}:{i.line}" if i.line is not None else f"{i.source}@{i.byte}", i.code, f"{i.count:,}", i.message)
         for i in report.issues[:_ISSUES]
     ]
-    absent = ", ".join(report.coverage.absent)
+    absent, count = ", ".join(report.coverage.absent), len(report.coverage.absent)
     return join(
         tag("h2", "What was read"),
         tag("p", say.seen(report.coverage), f"; {say.plural(report.coverage.lost_bytes, 'byte')} lost."),
-        *([tag("p", f"Absent, so not checked: {absent}.")] if absent else []),
+        *(
+            [tag("details", tag("summary", say.plural(count, "signal"), " not recorded"), tag("p", f"{absent}."))]
+            if absent
+            else []
+        ),
         *([tag("p", f"{unknown}.")] if (unknown := say.unrecognised(report.coverage)) else []),
         *(
             [
