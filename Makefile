@@ -16,7 +16,7 @@ LEAN   := import re, tomllib; \
 	if re.match(r'[\w-]+', one)[0] not in ('wandb', 'tensorboard', 'plotly', 'pandas')), sep='\n')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fuzz oracles coverage lab lab-lock accuracy golden mutants bench docs words pictures site lock fixtures
+.PHONY: help setup demo test check fuzz oracles coverage lab lab-lock accuracy golden mutants bench docs words pictures site dist lock fixtures
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -104,6 +104,14 @@ $(SITE)/.ready: pyproject.toml
 site: setup $(SITE)/.ready ## build the site into build/site, with a page for each rule; it opens without a server
 	$(BIN)/python -m forensics.cli._site docs build/docs
 	$(SITE)/bin/zensical build --strict -f mkdocs.yml
+
+dist: setup ## the source archive, and the wheel built from it; both tried apart from the checkout
+	rm -rf build/dist
+	$(BIN)/python -m hatchling build -t sdist -d build/dist
+	mkdir build/dist/unpacked && tar -xf build/dist/*.tar.gz -C build/dist/unpacked --strip-components 1
+	$(MAKE) -C build/dist/unpacked setup PYTHON=$(PYTHON) VENV=$(CURDIR)/build/dist/env
+	cd build/dist/unpacked && $(CURDIR)/build/dist/env/bin/python -m hatchling build -t wheel -d ..
+	$(MAKE) -C build/dist/unpacked test PYTHON=$(PYTHON) VENV=$(CURDIR)/build/dist/env
 
 fixtures: setup ## make the fixtures anew
 	@for script in fixtures/make/*.py; do $(BIN)/python $$script || exit 1; done

@@ -1,4 +1,4 @@
-"""Without the packages that the slim set leaves out every command works, or names in one line what it lacks."""
+"""Without pandas, plotly, tensorboard and wandb every command works, or says in one line what it lacks."""
 
 from __future__ import annotations
 

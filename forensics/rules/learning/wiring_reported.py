@@ -60,7 +60,6 @@ from forensics.rules.kit import (
     rule,
 )
 
-
 #: Values that turn the test of one batch on; a number is that of the batches.
 _ON = ("1", "true", "yes", "on")
 
