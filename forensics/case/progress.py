@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -20,7 +20,6 @@ from forensics.store.run import Run
 #: A plan is reached by the last record before it where so small a share of it is left: the loop prints no later step.
 #: A run that is killed at any step alike dies in that share of its runs between its last record and its end.
 CLOSE = 0.05
-_DIGITS = re.compile(r"\d+")
 _NUMBERED_EPOCH = re.compile(r"(?i)\bep(?:och)?s?\W{0,3}(\d+)(?:\s*(?:/|of)\s*(\d+))?")
 _SPEAKER = ("source", "attempt", "rank")
 #: A counter's frames: those of one reader under one name and plan, in order.
@@ -84,9 +83,6 @@ class Ledger:
 
     counters: tuple[Counter, ...] = ()
     plans: tuple[Plan, ...] = ()
-    _frames: Mapping[str, tuple[tuple[int, str, int], ...]] = field(
-        default_factory=dict[str, "tuple[tuple[int, str, int], ...]"]
-    )
 
     def of(self, what: str, unit: str) -> tuple[Counter, ...]:
         """Give the counters of one kind and unit that belong to the last attempt of their source."""
@@ -104,12 +100,6 @@ class Ledger:
         settings = (plan.count for plan in self.plans if plan.unit == unit)
         return max(lines, default=None) or max(settings, default=None)
 
-    def phase_at(self, source: str, seq: int) -> tuple[str, int] | None:
-        """Give what a source counts where a record stands (train, eval, data, …), and how far it is; else None."""
-        frames = self._frames.get(source, ())
-        place = bisect_right(frames, seq, key=lambda frame: frame[0])
-        return frames[place - 1][1:] if place else None
-
 
 def is_close(done: int, last: int, every: int) -> bool:
     """Whether the next record, `every` further on, would lie beyond the end, and little is left until there."""
@@ -124,13 +114,7 @@ def ledger(run: Run) -> Ledger:
 def _ledger(run: Run) -> Ledger:
     frames = _frames(run)
     plans = tuple(_plans(run))
-    counters = tuple(_counters(run, frames, plans)) if frames.height else ()
-    kinds = {(c.source, c.attempt, c.rank, _name(c.label), c.unit, c.plan): c.what for c in counters}
-    phases: dict[str, list[tuple[int, str, int]]] = {}
-    for row in frames.filter(pl.col("done").is_not_null()).sort("source", "seq").iter_rows(named=True):
-        what = kinds.get((*(row[n] for n in _SPEAKER), row["name"], row["unit"], row["plan"]), "")
-        phases.setdefault(row["source"], []).append((row["seq"], what, row["done"]))
-    return Ledger(counters, plans, {source: tuple(rows) for source, rows in phases.items()})
+    return Ledger(tuple(_counters(run, frames, plans)) if frames.height else (), plans)
 
 
 def _frames(run: Run) -> pl.DataFrame:
@@ -142,10 +126,6 @@ def _frames(run: Run) -> pl.DataFrame:
     return kept.sort("source", "seq", maintain_order=True).with_columns(
         name=pl.col("label").str.replace_all(r"\d+", "#")
     )
-
-
-def _name(label: str) -> str:
-    return _DIGITS.sub("#", label)
 
 
 def _counters(run: Run, frames: pl.DataFrame, plans: Sequence[Plan]) -> Iterator[Counter]:

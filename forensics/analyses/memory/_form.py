@@ -45,8 +45,6 @@ class Form:
     noise: float = 0.0
     rise: float = 0.0
     per_step: float = 0.0
-    per_step_lo: float = 0.0
-    per_step_hi: float = 0.0
     onset: int | None = None
     steps: tuple[Step, ...] = ()
     excess: tuple[Step, ...] = ()

@@ -26,14 +26,12 @@ def records(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
     if not even and (late < 3 or second < 0.2 * total):
         return Form("plateau", n, rise=total, steps=steps, note=note)
     per = (y[-1] - y[half]) / max(float(x[-1] - x[half]), 1e-9)
-    whole = total / max(float(x[-1] - x[0]), 1e-9)
-    lo, hi = sorted((float(per), float(whole)))
     large = _large(x, moves)
     stairs = even or _regular_stairs(large, total)
     kind: Kind = "staircase" if stairs else "slope" if late >= 0.15 * (n - half) else "unresolved"
     steps = large if stairs else steps
     form = Form(
-        kind, n, rise=total, per_step=float(per), per_step_lo=lo, per_step_hi=hi, onset=int(rises[0]),
+        kind, n, rise=total, per_step=float(per), onset=int(rises[0]),
         steps=steps, period=regular(steps), height=float(np.median([s.height for s in steps])), note=note,
     )  # fmt: skip
     t = (x - x[0]) / max(float(x[-1] - x[0]), 1e-9)

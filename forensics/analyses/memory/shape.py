@@ -190,11 +190,8 @@ def _jump_share(treads: list[Floats], t: Floats, cuts: list[int], heights: list[
 def _staircase(x: Floats, steps: tuple[Step, ...], net: float) -> Form:
     heights = np.array([s.height for s in steps])
     per = net / max(float(x[-1] - x[0]), 1e-9)
-    apart = np.diff([s.x for s in steps])
-    wide = float(np.std(apart) / len(apart) ** 0.5 / apart.mean()) if len(apart) > 1 and apart.mean() > 0 else 0.5
     return Form(
         "staircase", len(x), rise=net, per_step=per,
-        per_step_lo=per * (1 - min(wide, 0.9)), per_step_hi=per * (1 + wide),
         onset=steps[0].index, steps=steps, period=regular(steps), height=float(np.median(heights)),
     )  # fmt: skip
 
@@ -210,20 +207,7 @@ def _slope(x: Floats, t: Floats, y: Floats, line: Line, scale: Scale) -> Form:
     knot = _knot(t, y, scale)
     late = line if knot == 0 else line_of(t[knot:], y[knot:])
     rise = line.rise if knot == 0 else late.rise * float(1 - t[knot])
-    slopes = sorted((late.rise / span, *_halves(x[knot:], y[knot:])))
-    return Form(
-        "slope", n, rise=rise, onset=knot, per_step=late.rise / span, per_step_lo=slopes[0], per_step_hi=slopes[-1]
-    )
-
-
-def _halves(x: Floats, y: Floats) -> tuple[float, float]:
-    """Slopes per x of the first and the last two thirds: how far one line speaks for the whole."""
-    cut = len(y) // 3
-    return _per_x(x[: 2 * cut], y[: 2 * cut]), _per_x(x[cut:], y[cut:])
-
-
-def _per_x(x: Floats, y: Floats) -> float:
-    return line_of(x, y).rise if len(y) > 1 else 0.0
+    return Form("slope", n, rise=rise, onset=knot, per_step=late.rise / span)
 
 
 def _knot(t: Floats, y: Floats, scale: Scale) -> int:

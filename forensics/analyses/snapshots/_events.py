@@ -30,7 +30,6 @@ class Accounts:
     start_reserved: int
     allocated: int
     reserved: int
-    rounding: int
     wrong: tuple[str, ...]
 
 
@@ -44,9 +43,7 @@ def accounts(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.DataFrame,
 
     Without the end of the recording (not `complete`) the start cannot be counted back, and is taken as nothing.
     """
-    active = blocks.filter(_ALLOCATED).select(
-        "addr", "stack", rounded=pl.col("size"), size=pl.coalesce("requested_size", "size")
-    )
+    active = blocks.filter(_ALLOCATED).select("addr", "stack", size=pl.coalesce("requested_size", "size"))
     names = set(events["action"].unique().cast(pl.String))
     release = release_of(names)
     moves = _moves(events.filter(pl.col("action").is_in(["alloc", release])), release)
@@ -73,7 +70,6 @@ def accounts(events: pl.DataFrame, segments: pl.DataFrame, blocks: pl.DataFrame,
         start_reserved=start[1],
         allocated=allocated if complete else _last(lines, "allocated"),
         reserved=reserved if complete or reserved else _last(lines, "reserved"),
-        rounding=_total(active["rounded"]) - _total(active["size"]),
         wrong=wrong,
     )
 

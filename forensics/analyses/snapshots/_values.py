@@ -112,7 +112,6 @@ class Snapshot:
     `fragmentation` (0..1) is `unreleasable_bytes` over `reserved_bytes`: free memory in segments that some active
     block keeps, which empty_cache cannot give back (segments that are expandable are left out, they unmap pages).
     `scatter` (0..1) is 1 less the largest of these free blocks (`largest_piece_bytes`) over all of them.
-    `ghost_bytes` are active blocks that the recording never saw, `freed_before_bytes` were freed in it and made before.
     `stacked_events` counts events with a stack.
     `expandable` is the allocator's setting, None when the file does not say.
     """
@@ -123,23 +122,17 @@ class Snapshot:
     quality: str
     notes: tuple[str, ...]
     events: int
-    span_s: float | None
     start_allocated_bytes: int
     start_reserved_bytes: int
     allocated_bytes: int
     reserved_bytes: int
     peak_bytes: int
-    peak_reserved_bytes: int
-    peak_seq: int | None
     gap_bytes: int
-    rounding_bytes: int
     unreleasable_bytes: int
     largest_piece_bytes: int
     fragmentation: float
     scatter: float
     expandable: bool | None
-    ghost_bytes: int
-    freed_before_bytes: int
     ooms: int
     oom: Oom | None
     stacked_events: int

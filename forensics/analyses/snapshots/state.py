@@ -94,7 +94,6 @@ def _snapshot(tables: _Tables, source: str, device: int, rank: int | None) -> Sn
         books.events.filter(pl.col("seq") == seq)["reserved"] if seq is not None else pl.Series([], dtype=pl.Int64)
     )
     reserved_at_peak = int(at_peak[0]) if at_peak.len() else books.start_reserved or books.reserved
-    top_reserved = books.events["reserved"].max() if books.events.height else None
     expandable = tables.told.get("allocator_settings.expandable_segments")
     live = live_shares(books, tables.known)
     return Snapshot(
@@ -104,25 +103,17 @@ def _snapshot(tables: _Tables, source: str, device: int, rank: int | None) -> Sn
         quality=quality,
         notes=notes,
         events=books.events.height,
-        span_s=(int(times[-1]) - int(times[0])) / 1e9 if times.len() else None,
         start_allocated_bytes=books.start_allocated,
         start_reserved_bytes=books.start_reserved,
         allocated_bytes=books.allocated,
         reserved_bytes=books.reserved,
         peak_bytes=peak,
-        peak_reserved_bytes=max(
-            int(top_reserved) if isinstance(top_reserved, int) else 0, books.start_reserved, books.reserved
-        ),
-        peak_seq=seq,
         gap_bytes=reserved_at_peak - peak,
-        rounding_bytes=books.rounding,
         unreleasable_bytes=free.unreleasable,
         largest_piece_bytes=free.largest,
         fragmentation=free.unreleasable / books.reserved if books.reserved else 0.0,
         scatter=free.scatter,
         expandable=expandable if isinstance(expandable, bool) else _mapped(segments, events),
-        ghost_bytes=int(books.ghosts["size"].sum()),
-        freed_before_bytes=int(books.freed_before["size"].sum()),
         ooms=events.filter(pl.col("action") == "oom").height,
         oom=_oom(events, tables.known),
         stacked_events=int((events["stack"].fill_null(-1).is_in(list(tables.known))).sum()),

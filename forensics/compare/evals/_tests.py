@@ -33,7 +33,6 @@ class Tested:
     n: int | None = None
     fell: int | None = None
     rose: int | None = None
-    mid_p: float | None = None
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -53,18 +52,16 @@ def paired(base: Floats, cand: Floats) -> Tested:
     if _is_binary(base) and _is_binary(cand):
         fell, rose = int((gaps < 0).sum()), int((gaps > 0).sum())
         se = _paired_se(fell, rose, n)
-        exact, mid = mcnemar(fell, rose)
-        return Tested("McNemar, exact", delta, se, exact, n, fell, rose, mid)
+        return Tested("McNemar, exact", delta, se, mcnemar(fell, rose), n, fell, rose)
     return Tested(_name(n), delta, float(gaps.std(ddof=1)) / sqrt(n) if n > 1 else 0.0, _bootstrap(gaps), n)
 
 
-def mcnemar(fell: int, rose: int) -> tuple[float, float]:
-    """Give the exact two-sided p of McNemar's test, and its mid-p (Fagerland et al. 2013)."""
+def mcnemar(fell: int, rose: int) -> float:
+    """Give the exact two-sided p of McNemar's test."""
     n, k = fell + rose, min(fell, rose)
     if n == 0:
-        return 1.0, 1.0
-    below, at = _binomial_below(k, n)
-    return min(1.0, 2 * (below + at)), min(1.0, 2 * below + at)
+        return 1.0
+    return min(1.0, 2 * _binomial_up_to(k, n))
 
 
 def by_errors(delta: float, base_se: float, cand_se: float) -> Tested | None:
@@ -120,13 +117,12 @@ def _far_tail(z: float) -> float:
     return 2 * exp(-z * z / 2 - 0.5 * log(2 * np.pi)) / fraction
 
 
-def _binomial_below(k: int, n: int) -> tuple[float, float]:
-    """Probabilities of fewer than `k` and of exactly `k` heads of `n`."""
+def _binomial_up_to(k: int, n: int) -> float:
+    """Probability of at most `k` heads of `n`."""
     whole = lgamma(n + 1) - n * log(2)
     i = np.arange(k + 1)
     logs = np.array([whole - lgamma(x + 1) - lgamma(n - x + 1) for x in i.tolist()])
-    chances = np.exp(logs)
-    return float(chances[:-1].sum()), float(chances[-1])
+    return float(np.exp(logs).sum())
 
 
 def _bootstrap(gaps: Floats) -> float:

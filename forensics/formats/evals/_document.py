@@ -8,7 +8,6 @@ from typing import cast
 
 from forensics.errors import InputError
 from forensics.formats.evals._places import EvalPlaces, eval_places
-from forensics.formats.evals._rows import measured
 from forensics.io.tolerant_json import loads
 
 Object = Mapping[str, object]
@@ -33,12 +32,6 @@ class Document:
 def as_object(cell: object) -> Object:
     """The cell if it is an object, else an empty one."""
     return cast("dict[str, object]", cell) if isinstance(cell, dict) else {}
-
-
-def tasks_of(cell: object) -> dict[str, Object]:
-    """Objects with at least one metric, by their keys."""
-    found = {task: as_object(metrics) for task, metrics in as_object(cell).items()}
-    return {task: metrics for task, metrics in found.items() if any(m.value is not None for m in measured(metrics))}
 
 
 def parsed(data: bytes, under: str) -> Document:

@@ -106,14 +106,6 @@ def test_in_a_crowd_of_frames_no_pass_of_a_bar_is_lost(tmp_path: Path) -> None:
     assert run.collect("progress").height < len(epochs)
 
 
-def test_what_was_counted_at_a_place_gives_its_phase(tmp_path: Path) -> None:
-    lines = [*(bar("Tokenizing: ", at, 9) for at in range(10)), *(bar("train: ", at, 30) for at in range(31))]
-    _, found = read(tmp_path, [*lines, *records(5)])
-    assert found.phase_at("train.log", 9) == ("data", 9)
-    assert found.phase_at("train.log", 25) == ("train", 15)
-    assert found.phase_at("elsewhere.log", 25) is None
-
-
 def test_plans_of_settings_are_counts_above_zero(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"max_steps": -1, "num_train_epochs": 3, "learning_rate": 0.1}')
     _, found = read(tmp_path, records(5))

@@ -54,9 +54,7 @@ def by_fractions(fell: int, rose: int) -> float:
 
 @pytest.mark.parametrize(("fell", "rose"), [(0, 0), (1, 0), (3, 3), (12, 3), (40, 61), (0, 25), (300, 240)])
 def test_mcnemar_is_the_exact_binomial(fell: int, rose: int) -> None:
-    exact, mid = mcnemar(fell, rose)
-    assert exact == pytest.approx(by_fractions(fell, rose), rel=1e-9)
-    assert mid <= exact
+    assert mcnemar(fell, rose) == pytest.approx(by_fractions(fell, rose), rel=1e-9)
 
 
 def test_mcnemar_of_scores_counts_the_documents_that_changed() -> None:
@@ -102,7 +100,7 @@ def test_a_bootstrap_gives_the_same_p_each_time_and_about_that_of_t() -> None:
 def test_scipy_agrees(delta: float) -> None:
     stats = pytest.importorskip("scipy.stats")
     for fell, rose in ((0, 3), (17, 9), (210, 160)):
-        assert mcnemar(fell, rose)[0] == pytest.approx(stats.binomtest(min(fell, rose), fell + rose).pvalue, rel=1e-9)
+        assert mcnemar(fell, rose) == pytest.approx(stats.binomtest(min(fell, rose), fell + rose).pvalue, rel=1e-9)
     found = by_errors(delta, 0.012, 0.014)
     assert found is not None
     assert found.p == pytest.approx(2 * stats.norm.sf(delta / np.hypot(0.012, 0.014)), rel=1e-6)
