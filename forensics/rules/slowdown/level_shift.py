@@ -44,18 +44,56 @@ Not this: one slow interval, and pauses for an evaluation
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from forensics.analyses.pace.account import Gravity, Paced, gravest
 from forensics.analyses.pace.change import Change
-from forensics.rules.kit import Finding, Findings, Run, at_step, number, rule
+from forensics.rules.kit import EvidenceRole, Finding, Findings, Onset, Run, at_step, number, rule
 from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of, severity_of
+from forensics.rules.slowdown.trace_communication_grew import trace_communication_grew
+from forensics.rules.slowdown.trace_memory_ops_grew import trace_memory_ops_grew
+from forensics.rules.slowdown.trace_other_kernels_grew import trace_other_kernels_grew
+
+#: What may explain a rise where a trace was taken before it and one after.
+_GREW: tuple[Callable[[Run], Findings], ...] = (
+    trace_communication_grew,
+    trace_memory_ops_grew,
+    trace_other_kernels_grew,
+)
 
 
-@rule("slowdown", needs=("metrics", "checkpoints", "progress"), config=Gravity, cause="slow_steps")
+@rule("slowdown", needs=("metrics", "checkpoints", "progress", "spans"), config=Gravity, cause="slow_steps")
 def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
     """Find the clock that lost most by a lasting rise of its level."""
     found = gravest(run, cfg, "jump", "stairs")
     if found is not None:
-        yield _finding(*found, cfg)
+        slower = _finding(*found, cfg)
+        why = _grown(run, slower.onset)
+        yield slower if why is None else _with(slower, why)
+
+
+def _grown(run: Run, onset: Onset) -> Finding | None:
+    """Give what grew most of the device's time between two traces of which one stands on each side of the onset."""
+    told = (finding for grew in _GREW for finding in grew(run))
+    around = [f for f in told if _is_around(f.onset, onset.step)]
+    return max(around, key=lambda f: float(f.numbers["after_share"]) - float(f.numbers["before_share"]), default=None)
+
+
+def _is_around(traces: Onset, step: int | None) -> bool:
+    if step is None or traces.step is None or traces.step_lo is None:
+        return False
+    return traces.step_lo < step <= traces.step
+
+
+def _with(slower: Finding, why: Finding) -> Finding:
+    return replace(
+        slower,
+        title=f"{slower.title}; {why.title}",
+        cause=why.cause,
+        evidence=(*slower.evidence, *(replace(e, role=EvidenceRole.RELATED) for e in why.evidence)),
+        numbers={**slower.numbers, **why.numbers},
+    )
 
 
 def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:

@@ -83,3 +83,94 @@ def test_steps_that_became_slow_ask_for_a_profile_of_steady_steps(tmp_path: Path
     assert "FAILED slowdown" in page
     assert "--profiling.enable=true --profiling.start_step=100 --profiling.end_step=108" in page
     assert report(tmp_path).verdict.culprits == ()
+
+
+def trace(first: int, *work: tuple[str, int], ranges: int = 4) -> str:
+    """A Chrome trace of some steps of 1000 µs; `work` is the kernels of a step, each after the one before."""
+    events: list[dict[str, object]] = []
+    for n in range(first, first + ranges):
+        start = 1_000_000 + 1000 * (n - first)
+        events.append(
+            {
+                "ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{n}", "pid": 7, "tid": 7, "ts": start,
+                "dur": 1000, "args": {},
+            }
+        )  # fmt: skip
+        for name, dur in work:
+            device = {"device": 0, "stream": 7}
+            events.append(
+                {
+                    "ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": start, "dur": dur,
+                    "args": device,
+                }
+            )  # fmt: skip
+            start += dur
+    return json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "H100"}], "traceEvents": events})
+
+
+GEMM, NCCL, FULL = "sm90_xmma_gemm_bf16bf16_bf16f32", "ncclDevKernel_AllReduce_Sum_bf16", "ampere_sgemm_128x64_tn"
+
+
+def test_a_device_that_idles_for_no_proven_cause_is_told(tmp_path: Path) -> None:
+    page = told(written(tmp_path, {"trace.json": trace(100, (GEMM, 650))}))
+    assert "SUSPECT slowdown" in page
+    assert "The device is idle for" in page
+    assert "ui.perfetto.dev" in page
+
+
+def test_a_device_that_is_nearly_always_busy_is_not_told_as_idle(tmp_path: Path) -> None:
+    said = report(written(tmp_path, {"trace.json": trace(100, (GEMM, 950))}))
+    assert said.findings == ()
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_a_trace_of_the_first_steps_is_one_of_the_warm_up(tmp_path: Path, first: int) -> None:
+    page = told(written(tmp_path, {"trace.json": trace(first, (GEMM, 1000))}))
+    assert "the profile is of the warm-up, and its shares are not those of the run" in " ".join(
+        f.title for f in report(tmp_path).findings
+    )
+    assert "skip_first=20" in page
+
+
+def test_steps_that_axolotl_is_told_to_profile_are_judged_alike(tmp_path: Path) -> None:
+    early = report(written(tmp_path / "a", {"config.yaml": "base_model: m\nprofiler_steps: [1, 2, 3]\n"}))
+    late = report(written(tmp_path / "b", {"config.yaml": "base_model: m\nprofiler_steps: [21, 22, 23]\n"}))
+    assert [f.cause for f in early.findings] == ["trace_of_warmup"]
+    assert late.findings == ()
+
+
+def test_matrix_products_in_fp32_ask_for_the_fast_path(tmp_path: Path) -> None:
+    page = told(written(tmp_path, {"trace.json": trace(100, (FULL, 500), (GEMM, 500))}))
+    assert "50 % of the device's time is matrix products in fp32, without tensor cores" in page
+    assert 'torch.set_float32_matmul_precision("high")' in page
+    assert "multiples of 8" in page
+
+
+def slowed(at: int = 300) -> str:
+    return "".join(
+        json.dumps({"step": n, "loss": 3 - n / 900, "step_time": (0.5 if n < at else 1.0) * (1 + 0.01 * (n % 3 - 1))})
+        + "\n"
+        for n in range(1, 601)
+    )
+
+
+def test_what_grew_between_two_traces_is_the_cause_of_a_slowdown_between_them(tmp_path: Path) -> None:
+    files = {
+        "metrics.jsonl": slowed(),
+        "trace_100.json": trace(100, (GEMM, 900), (NCCL, 50)),
+        "trace_500.json": trace(500, (GEMM, 500), (NCCL, 450)),
+    }
+    page = told(written(tmp_path, files))
+    assert "FAILED slowdown" in page
+    assert "onset step 300" in page
+    assert "cause communication_grew" in page
+    assert "error counters of the links" in page
+
+
+def test_traces_that_were_both_taken_before_a_slowdown_do_not_explain_it(tmp_path: Path) -> None:
+    files = {
+        "metrics.jsonl": slowed(),
+        "trace_100.json": trace(100, (GEMM, 900), (NCCL, 50)),
+        "trace_200.json": trace(200, (GEMM, 500), (NCCL, 450)),
+    }
+    assert report(written(tmp_path, files)).verdict.cause == "slow_steps"
