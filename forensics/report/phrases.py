@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from forensics.action import Action, Check, Gap
 from forensics.checkpoint import Checkpoint
 from forensics.knowledge.causes import causes
-from forensics.model import Confidence, Coverage, FileStatus, Finding, Onset, Outcome, Report, Verdict
+from forensics.model import WEIGHTS, Confidence, Coverage, FileStatus, Finding, Onset, Outcome, Report, Verdict
 
 _RANKS_SHOWN = 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,7 +70,7 @@ def lead(report: Report) -> Finding | None:
 def unseen(report: Report) -> tuple[str, ...]:
     """What the verdict could not rest on: signals that nobody recorded, files skipped, bytes lost, issues."""
     coverage = report.coverage
-    skipped = [f for f in coverage.files if f.status is FileStatus.SKIPPED]
+    skipped = [f for f in coverage.files if f.status is FileStatus.SKIPPED and f.reason != WEIGHTS]
     parts: list[str] = []
     if gaps := report.verdict.missing[1:]:  # the first is told with its recipe
         parts.append("no " + ", no ".join(gap.label for gap in gaps))

@@ -32,7 +32,7 @@ class _Room:
     """Lines for each part (`restart`: its reason); `evidence`, `fixes` and `links` say how many are shown."""
 
     headline: int = 3
-    cause: int = 2
+    cause: int = 3
     why: int = 3
     evidence: int = 3
     quote: int = 3
@@ -51,13 +51,14 @@ class _Room:
 #: Tried in turn until the page fits; the last, with the parts that are always one line, makes 25 at most.
 _ROOMS = (
     _Room(),
-    _Room(evidence=2, quote=2, record=2, link=1, other=1, unseen=1),
+    _Room(evidence=2, quote=2, fixes=3, record=2, link=1, other=1, unseen=1),
     _Room(evidence=2, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
-    _Room(evidence=1, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
-    _Room(why=2, evidence=1, quote=2, fixes=3, fix=2, restart=1, record=2, links=0, other=1, unseen=1, lost=1),
-    _Room(headline=2, why=1, evidence=1, quote=1, fixes=2, fix=2, restart=1, record=1, links=0, unseen=1, lost=1),
+    _Room(why=2, evidence=1, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
+    _Room(why=2, evidence=1, quote=2, fixes=2, record=2, links=0, other=1, unseen=1, lost=1),
+    _Room(why=0, evidence=1, quote=2, fixes=2, restart=1, record=2, links=0, other=1, unseen=1, lost=1),
+    _Room(headline=2, why=0, evidence=1, quote=1, fixes=2, restart=0, step=0, record=2, links=0, unseen=1, lost=1),
     _Room(
-        headline=2, cause=1, why=0, evidence=1, quote=1, fixes=1, fix=1, restart=0, step=1, record=1, links=0, other=1,
+        headline=2, cause=1, why=0, evidence=1, quote=1, fixes=1, fix=1, restart=0, step=0, record=1, links=0, other=1,
         unseen=1, lost=1,
     ),
 )  # fmt: skip
@@ -145,8 +146,9 @@ def _evidence(report: Report, style: Style, room: _Room) -> Iterator[str]:
     if report.verdict.lead is None:  # nothing was found wrong: this is only worth a look
         yield from style.field("note", printable(f"{finding.title} ({finding.evidence[0].place})"), most=room.headline)
         return
-    if finding.because and (style.verbose or room.why):
-        yield from style.field("why", printable(finding.because), most=None if style.verbose else room.why)
+    why = [*style.field("why", printable(finding.because))] if finding.because else []
+    if style.verbose or len(why) <= room.why:  # half a reason is none
+        yield from why
     every = {(e.place, e.quote): e for e in reversed(finding.evidence)}
     distinct = list(reversed(every.values()))
     shown = distinct if style.verbose else distinct[: room.evidence]
@@ -178,7 +180,7 @@ def _advice(report: Report, style: Style, room: _Room) -> Iterator[str]:
         if (why := say.why_restart(verdict)) and (style.verbose or room.restart):
             yield from style.field("", printable(why), most=None if style.verbose else room.restart)
         yield from _command(verdict.restart.command if verdict.restart is not None else None)
-    if (check := say.open_check(verdict)) is not None:
+    if (check := say.open_check(verdict)) is not None and (style.verbose or room.step):
         yield from style.field("next", printable(check.text), most=None if style.verbose else room.step)
         yield from _command(check.command)
     for gap in verdict.missing if style.verbose else verdict.missing[:1]:
@@ -226,7 +228,7 @@ def _doubts(report: Report, style: Style, room: _Room) -> Iterator[str]:
     yield from style.field("seen", printable(say.seen(report.coverage)), most=1)
     if unseen := say.unseen(report):
         yield from style.field("not seen", printable("; ".join(unseen)), most=room.unseen)
-    if style.verbose or say.open_check(verdict) is None:
+    if style.verbose or verdict.lead is None or say.open_check(verdict) is None:
         for index, step in enumerate(islice(say.next_steps(report), None if style.verbose else 1)):
             yield from _step("more" if not index else "", step, style, room)
 

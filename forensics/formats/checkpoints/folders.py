@@ -19,6 +19,7 @@ from forensics.formats.checkpoints._header_length import header_bytes
 from forensics.formats.rows.out import Out
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.model import WEIGHTS
 from forensics.registry import Sniff, ingester
 
 _POINTERS = ("latest", "latest_checkpointed_iteration.txt", "last_checkpoint", "latest_checkpoint")
@@ -32,7 +33,6 @@ _INDEX = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _COMMITTED = (".metadata", "commit_success.txt", "_CHECKPOINT_METADATA")
 _POINTER_BYTES = 4096
 _TEXT = frozenset(range(32, 127)) | {9, 10, 13}
-_NOT_READ = "weights, not read"
 
 
 @ingester(
@@ -65,7 +65,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         raise NotMine("no checkpoint by its name")
     if found is not None and _is_checkpoint(name, found):
         _row(found, out, complete=_complete(name, found, opened))
-    out.account(skipped_bytes=opened.size_bytes, reason=_NOT_READ)
+    out.account(skipped_bytes=opened.size_bytes, reason=WEIGHTS)
 
 
 def _is_text(head: bytes) -> bool:

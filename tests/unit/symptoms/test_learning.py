@@ -39,7 +39,7 @@ def tuned(folder: Path, values: dict[str, Value], settings: str = ADAPTER, recor
 def test_spikes_at_the_same_place_of_every_epoch_are_a_sample(tmp_path: Path) -> None:
     text = tuned(tmp_path, supervised(300, spiky({60, 160, 260})), ADAPTER + "sample_packing: true\n")
     assert text.startswith("SUSPECT learning")
-    assert "cause bad_sample" in text
+    assert "(bad_sample, confidence" in text
     assert "3 of 3 stand at the same place of their epochs" in text
     assert "Turn sample packing off for a test" in text
 
@@ -47,7 +47,7 @@ def test_spikes_at_the_same_place_of_every_epoch_are_a_sample(tmp_path: Path) ->
 def test_spikes_near_the_peak_of_the_rate_ask_for_a_lower_one_and_a_longer_warm_up(tmp_path: Path) -> None:
     values = supervised(300, spiky({56, 64, 72, 85}), rate=cosine(1e-3, 300, 60))
     text = tuned(tmp_path, values, ADAPTER + "warmup_steps: 60\n")
-    assert "cause spikes_at_peak_rate" in text
+    assert "(spikes_at_peak_rate, confidence" in text
     assert "Lower the peak learning rate 2 to 5 times" in text
     assert "Lengthen the warm-up of the learning rate (now warmup_steps = 60" in text
 
@@ -55,7 +55,7 @@ def test_spikes_near_the_peak_of_the_rate_ask_for_a_lower_one_and_a_longer_warm_
 def test_spikes_that_share_nothing_name_batch_precision_and_effective_batch(tmp_path: Path) -> None:
     values = supervised(300, spiky({77, 141, 171, 236}, 8.0))
     text = tuned(tmp_path, values, ADAPTER + "sample_packing: true\nbf16: true\n")
-    assert "cause loss_spike" in text
+    assert "(loss_spike, confidence" in text
     assert "Look at the gradient norm and the batch of step" in text
     assert "with sample packing off" in text
     assert "Repeat the steps around the spike in fp32" in text
@@ -145,7 +145,7 @@ def test_a_gradient_norm_next_to_nothing_from_the_start_is_the_initialisation(
 def test_a_loss_that_rises_from_the_start_asks_for_rate_and_initialisation(tmp_path: Path) -> None:
     log = trainer(120, supervised(120, noisy(lambda n: 10.8 + min(20.0, 0.4 * n), 0.1), spread(20.0)))
     text = told(written(tmp_path, {"train.log": log}))
-    assert "cause diverged_from_start" in text
+    assert "(diverged_from_start, confidence" in text
     assert "Lower the peak learning rate to a tenth" in text
     assert "Check the initialisation" in text
 
@@ -155,7 +155,7 @@ def test_a_loss_that_rises_after_it_fell_asks_for_the_rate_and_no_initialisation
     text = told(
         written(tmp_path, {"train.log": trainer(300, supervised(300, loss, at(range(148, 300), spread(0.6), 3.0)))})
     )
-    assert "cause diverged (" in text
+    assert "(diverged, confidence" in text
     assert "Lower the peak learning rate to a half" in text
 
 

@@ -163,7 +163,7 @@ def test_what_grew_between_two_traces_is_the_cause_of_a_slowdown_between_them(tm
     page = told(written(tmp_path, files))
     assert "FAILED slowdown" in page
     assert "onset step 300" in page
-    assert "cause communication_grew" in page
+    assert "(communication_grew, confidence" in page
     assert "error counters of the links" in page
 
 
