@@ -127,3 +127,100 @@ def test_memory_that_grows_at_each_step_is_answered_with_what_a_log_keeps(tmp_pa
     said = told(written(tmp_path, {"train.log": "".join(lines)}))
     assert "(log loss.item() or loss.detach())" in said
     assert "torch.cuda.memory._record_memory_history()" in said
+
+
+def peaks(*values: float, tail: str = "") -> str:
+    return "".join(
+        f"[step {200 * n}] loss={3 - n / 100:.4f} | gpu/peak_gb={value}{tail}\n" for n, value in enumerate(values, 1)
+    )
+
+
+CREEP = (78.4, 78.4, 78.4, 78.4, 78.6, 78.6, 78.6, 78.6, 78.6, 79.1)
+
+
+def test_a_little_growth_is_told_where_little_is_left(tmp_path: Path) -> None:
+    page = told(written(tmp_path, {"train.log": peaks(*CREEP)}))
+    assert "Peak allocated memory creeps up from 78.4 GiB to 79.1 GiB" in page
+    assert "921.6 MiB of a device of 80 GiB is left" in page
+    assert "compare them: the sites that grew are the leak" in page
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (78.4,) * 10,
+        tuple(reversed(CREEP[:5])) + (78.6,) * 5,
+        (78.4, 78.6, *(79.1,) * 8),
+        tuple(value - 30 for value in CREEP),
+        (*(78.4,) * 8, 78.4, 79.1),
+    ],
+)
+def test_a_level_a_rise_that_ended_one_with_room_and_one_batch_are_no_creep(
+    tmp_path: Path, values: tuple[float, ...]
+) -> None:
+    assert report(written(tmp_path, {"train.log": peaks(*values)})).findings == ()
+
+
+def used(first: float, last: float, records: int = 60) -> str:
+    lines = ["timestamp, index, name, memory.used [MiB], memory.total [MiB], utilization.gpu [%]"]
+    for n in range(records):
+        mib = int((first + (last - first) * n / records) * 1024)
+        lines.append(f"2025/11/20 08:{n:02}:00.000, 0, NVIDIA H100 80GB HBM3, {mib} MiB, 81559 MiB, 98 %")
+    return "\n".join(lines) + "\n"
+
+
+def test_used_memory_that_climbs_is_told_from_the_drivers_count_alone(tmp_path: Path) -> None:
+    page = told(written(tmp_path, {"nvidia-smi.csv": used(64, 71)}))
+    assert "SUSPECT oom" in page
+    assert "Used memory of GPU 0 climbs from 64" in page
+    assert "torch.cuda.memory_reserved" in page
+
+
+def test_what_grows_beside_a_level_reservation_is_outside_of_the_framework(tmp_path: Path) -> None:
+    level = peaks(*(60.0,) * 60, tail=" | gpu/reserved_gb=62.0")
+    page = told(written(tmp_path, {"nvidia-smi.csv": used(63, 70), "train.log": level}))
+    assert "while the framework's reserved memory stays at 62 GiB" in page
+    assert "cause outside_allocator" in page
+    assert "nvidia-smi --query-compute-apps=pid,used_memory" in page
+
+
+@pytest.mark.parametrize(("first", "last"), [(64, 64), (64, 64.4)])
+def test_used_memory_that_stays_is_not_told(tmp_path: Path, first: float, last: float) -> None:
+    assert report(written(tmp_path, {"nvidia-smi.csv": used(first, last)})).findings == ()
+
+
+def test_used_memory_that_grows_with_the_reservation_is_told_of_the_reservation_only(tmp_path: Path) -> None:
+    grows = "".join(
+        f"[step {n}] loss={3 - n / 100:.4f} | gpu/allocated_gb={40 + n / 10} | gpu/reserved_gb={62 + n / 10}\n"
+        for n in range(1, 61)
+    )
+    said = report(written(tmp_path, {"nvidia-smi.csv": used(63, 70), "train.log": grows}))
+    assert "OOM026" not in {f.rule for f in said.findings}
+
+
+SUMMARY = """|===========================================================================|
+|            CUDA OOMs: 0            |        cudaMalloc retries: {retries}         |
+|===========================================================================|
+|        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  |
+| Allocated memory      |  52224 MiB |  60416 MiB |   9216 GiB |   9165 GiB |
+| GPU reserved memory   |  75776 MiB |  75776 MiB |  75776 MiB |      0 B   |
+| Non-releasable memory |  {lost} MiB |  23552 MiB |   4096 GiB |   4075 GiB |
+| Non-releasable allocs |     600    |     700    |    400 K   |    399 K   |
+"""
+
+
+def test_a_memory_summary_shows_fragmentation_and_its_setting(tmp_path: Path) -> None:
+    page = told(written(tmp_path, {"train.log": steps(30) + SUMMARY.format(retries=4, lost=21217)}))
+    assert "28 % of the memory that the allocator reserves cannot be given back" in page
+    assert "it freed its cache and tried again 4 times" in page
+    assert "expandable_segments:True" in page
+
+
+def test_a_memory_summary_of_a_sound_allocator_says_nothing(tmp_path: Path) -> None:
+    log = steps(30) + SUMMARY.format(retries=0, lost=" 1217")
+    assert "OOM027" not in {f.rule for f in report(written(tmp_path, {"train.log": log})).findings}
+
+
+def test_the_last_memory_summary_counts(tmp_path: Path) -> None:
+    log = steps(30) + SUMMARY.format(retries=0, lost=21217) + SUMMARY.format(retries=0, lost=" 1217")
+    assert "OOM027" not in {f.rule for f in report(written(tmp_path, {"train.log": log})).findings}
