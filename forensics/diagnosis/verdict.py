@@ -64,7 +64,8 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
     omens = [f for f in others if _foretells(f, cause)]
     other = [f for f in others if f.shape is not cause.shape and f not in omens]
     rival = next((f for f in other if f not in explained), None) or next(iter(other), None)
-    links = _one_a_place([*omens, cause, *(f for f in explained if f not in omens)])[:_CHAIN]
+    led = [f for f in omens if f.evidence[0].place != cause.evidence[0].place]
+    links = _one_a_place([*led, cause, *(f for f in explained if f not in omens)])[:_CHAIN]
     return Verdict(
         outcome=outcome,
         headline=_sentence(cause) + _again(outcome, run),

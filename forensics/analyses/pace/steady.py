@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import log
+from math import floor, log, log10
 
 import numpy as np
 
@@ -29,6 +29,10 @@ SHORTEST = 5
 _MODES = 0.15  # share of spikes above which they are a second mode, not spikes
 _NOTHING = 0.02  # of the median: no step was done in so little time, as where a bar is drawn once more at its end
 _MULTIPLE = 1e-3  # of a unit: what rounding in floating point may add
+#: The smallest difference of fewer values than these is that of two levels, not of the printing.
+_FEW_VALUES = 4
+#: Nobody prints a time finer than in nanoseconds.
+_FINEST = -10
 #: A tenth of the records is slower by half than the level around them, and twice as far as the fast ones are below it.
 _BUSY, _SKEW = log(1.5), 2.0
 
@@ -144,13 +148,21 @@ def _one_sided(logs: Floats, base: Floats) -> bool:
 def resolution(seconds: Floats, quantum: float = 0.0) -> float:
     """Printing unit over the median: the smallest difference of two values, where all are multiples of it.
 
-    `quantum` is a unit that is known to be no finer.
+    Of a few values it is the largest power of ten at most, since 0.5 and 1.0 are printed in tenths. `quantum` is a unit
+    that is known to be no finer.
     """
     distinct = np.unique(seconds)
     seen = float(np.diff(distinct).min()) if len(distinct) > 1 else 0.0
-    if seen and float(np.abs(seconds / seen - np.round(seconds / seen)).max()) > _MULTIPLE:
+    if seen and not _are_multiples(distinct, seen):
         seen = 0.0
+    if seen and len(distinct) < _FEW_VALUES:
+        powers = (10.0**power for power in range(floor(log10(seen)), _FINEST, -1))
+        seen = next((unit for unit in powers if _are_multiples(distinct, unit)), 0.0)
     return max(seen, quantum) / float(np.median(seconds))
+
+
+def _are_multiples(seconds: Floats, unit: float) -> bool:
+    return float(np.abs(seconds / unit - np.round(seconds / unit)).max()) <= _MULTIPLE
 
 
 def least_effect(effect: float) -> float:

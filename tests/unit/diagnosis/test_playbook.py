@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,7 @@ def test_what_was_seen_and_not_seen_is_told_by_signal(tmp_path: Path) -> None:
 def test_a_recipe_asks_for_nothing_that_may_be_unknown(recipe: Recipe) -> None:
     assert recipe.words(None)
     assert recipe.words(12)
+    assert all("{" in part for part in re.findall(r"\[[^\]]*\]", recipe.text)), "brackets are optional parts"
 
 
 def test_the_first_recipe_for_the_trainer_or_the_backend_is_told() -> None:

@@ -233,3 +233,23 @@ def test_the_order_of_findings_does_not_change_the_answer() -> None:
     assert back.lead is not None
     assert found[told.lead] is found[::-1][back.lead]
     assert [found[at] for at in told.chain_findings] == [found[::-1][at] for at in back.chain_findings]
+
+
+def test_wrong_learning_at_the_line_of_the_cause_is_neither_a_link_nor_a_rival() -> None:
+    run = a_run([], range(40))
+    found = nan_at(30)
+    at_its_line, before = (replace(nan_at(line), shape=Shape.LEARNING, title="the loss exploded") for line in (30, 20))
+    assert judged(run, found, at_its_line).chain == judged(run, found).chain
+    assert judged(run, found, at_its_line).runner_up is None
+    assert len(judged(run, found, before).chain) == 2
+    assert judged(run, found, before).runner_up is None
+
+
+def test_a_finding_that_the_cause_explains_is_no_rival() -> None:
+    events: list[Event] = [
+        (41, "cuda-oom", {**OOM, "rank": "3"}),
+        *[(60 + r, "nccl-watchdog", {**WATCHDOG, "rank": str(r)}) for r in range(3)],
+    ]
+    verdict = judged(a_run(events, range(40)))
+    assert len(verdict.chain) == 2
+    assert verdict.runner_up is None
