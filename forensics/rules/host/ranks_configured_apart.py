@@ -1,0 +1,113 @@
+"""HST003 ranks-configured-apart: the configuration files of the ranks give one setting different values.
+
+What it detects: learning rate, batch, length, number of steps and the like, or the seed, that one rank has otherwise.
+
+Why it matters: ranks that share one model must train it alike. Another number of steps ends in a hang, another rate or
+seed in weights that drift apart.
+
+How it decides: files that belong to a rank by their names, and settings that are known by theirs. The rank whose value
+differs from that of most is named. Seeds that all differ are meant to, so that a seed is told only where most agree.
+
+What else looks like this: files that are left from another run.
+
+What to do next: give every rank the same file.
+
+References: PyTorch, DistributedDataParallel, on what must be equal on all ranks.
+
+Example:
+    ```sources source,rank,format
+    rank0/config.yaml,0,settings (yaml)
+    rank1/config.yaml,1,settings (yaml)
+    rank2/config.yaml,2,settings (yaml)
+    ```
+    ```facts source,line,key,value,family
+    rank0/config.yaml,1,seed,42,config
+    rank1/config.yaml,1,seed,42,config
+    rank2/config.yaml,1,seed,7,config
+    ```
+    => HST003 warning confidence=medium rank=2 cause=ranks_configured_apart settings=1
+Not this: seeds that all differ
+    ```sources source,rank,format
+    rank0/config.yaml,0,settings (yaml)
+    rank1/config.yaml,1,settings (yaml)
+    rank2/config.yaml,2,settings (yaml)
+    ```
+    ```facts source,line,key,value,family
+    rank0/config.yaml,1,seed,42,config
+    rank1/config.yaml,1,seed,43,config
+    rank2/config.yaml,1,seed,44,config
+    ```
+    => nothing
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from forensics.case.evidence import fact_evidence
+from forensics.case.rank_spans import ranks_text
+from forensics.dialects.counters import plan_keys
+from forensics.knowledge.settings import settings
+from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.registry import rule
+from forensics.store.run import Run
+
+_SEED = r"(?i)(?:^|[./_])seed$"
+#: What may differ between ranks: how each reads its data.
+_OWN = frozenset({"workers", "map_workers", "prefetch", "pin_memory", "allocator"})
+
+
+@rule(shape=Shape.LEARNING, needs=("facts", "sources"))
+def ranks_configured_apart(run: Run) -> Iterator[Finding]:
+    """Find the settings that ranks have otherwise, and the rank that differs from most."""
+    found = [one for _, part in _rows(run).group_by("key", maintain_order=True) if (one := _differs(part)) is not None]
+    if not found:
+        return
+    row, other, odd = found[0]
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    who = ranks_text(odd) if odd else f"rank {row['rank']}"
+    yield ranks_configured_apart.finding(
+        severity=Severity.WARNING,
+        confidence=Confidence.MEDIUM,
+        title=f"{who} has {row['key']} = {row['value']} where rank {other['rank']} has {other['value']}{more}",
+        because="ranks that train one model need the same settings",
+        evidence=(fact_evidence(row, EvidenceRole.PRIMARY), fact_evidence(other, EvidenceRole.RELATED)),
+        onset=Onset(rank=odd[0] if len(odd) == 1 else None),
+        culprits=odd,
+        cause="ranks_configured_apart",
+        causal=Causal.ROOT,
+        numbers={"settings": len(found)},
+    )
+
+
+def _rows(run: Run) -> pl.DataFrame:
+    """Facts of files of one rank each, of settings that all ranks share."""
+    keys = [rf"(?:^|[./]){known.keys}$" for known in settings() if known.name not in _OWN]
+    key = pl.col("key").str.to_lowercase().str.replace_all("-", "_")
+    shared = pl.any_horizontal(
+        key.str.contains("|".join(keys)),
+        *(key.str.contains(plan_keys(unit)) for unit in ("step", "epoch")),
+        key.str.contains(_SEED),
+    )
+    ranks = run.scan("sources").filter(pl.col("rank").is_not_null()).select("source", who="rank")
+    rows = run.scan("facts").filter(shared & (pl.col("family") == "config")).drop("rank", strict=False)
+    return rows.join(ranks, on="source").rename({"who": "rank"}).sort("key", "rank", "source", "line").collect()
+
+
+def _differs(rows: pl.DataFrame) -> tuple[Mapping[str, Any], Mapping[str, Any], tuple[int, ...]] | None:
+    """Give a row of the odd value and one of another rank, and the ranks that differ from most, if any do."""
+    own = rows.unique("rank", keep="first", maintain_order=True)
+    votes = Counter(own["value"])
+    if len(votes) < 2 or rows.select("rank", "value").unique().height > own.height:
+        return None
+    value, count = votes.most_common(1)[0]
+    most = count * 2 > own.height
+    if not most and own["key"].str.contains(_SEED)[0]:
+        return None
+    apart = own.filter(pl.col("value") != value)
+    odd = tuple(apart["rank"]) if most else ()
+    return apart.row(0, named=True), own.filter(pl.col("value") == value).row(0, named=True), odd
