@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import polars as pl
@@ -14,18 +15,37 @@ from forensics.store.run import Run
 #: A pattern that fits more lines than this is looked at in its first ones.
 _MOST = 5_000
 
+#: So many events are searched one by one in less time than a query takes, and some forty patterns are looked for.
+_FEW = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The events of a run in order and, where they are few, the text and the attributes of each as one text."""
+
+    events: pl.DataFrame
+    words: tuple[str, ...] | None
+
 
 def matching(run: Run, pattern: re.Pattern[str], *needles: str) -> Iterator[tuple[Mapping[str, Any], re.Match[str]]]:
     """Give the events that a pattern fits, in order, each with its match; a traceback's message counts too.
 
     One of `needles` is in every line that the pattern fits.
     """
-    columns = (pl.col("text"), pl.col("attrs"))
-    said = pl.any_horizontal(c.str.contains(needle, literal=True) for c in columns for needle in needles)
-    for row in run.derived(_lines).filter(said).head(_MOST).iter_rows(named=True):
+    for row in _said(run.derived(_lines), needles).head(_MOST).iter_rows(named=True):
         hit = pattern.search(row["text"] or "") or pattern.search(_message(row["attrs"]))
         if hit is not None:
             yield row, hit
+
+
+def _said(lines: _Lines, needles: tuple[str, ...]) -> pl.DataFrame:
+    """The events in whose text or message one of the needles stands."""
+    if lines.words is not None:
+        hits = [at for at, words in enumerate(lines.words) if any(needle in words for needle in needles)]
+        return lines.events[hits] if hits else lines.events.clear()
+    columns = (pl.col("text"), pl.col("attrs"))
+    said = pl.any_horizontal(c.str.contains(needle, literal=True) for c in columns for needle in needles)
+    return lines.events.filter(said)
 
 
 def _message(attrs: str | None) -> str:
@@ -36,5 +56,8 @@ def _message(attrs: str | None) -> str:
     return str(cast("dict[str, object]", found).get("message", "")) if isinstance(found, dict) else ""
 
 
-def _lines(run: Run) -> pl.DataFrame:
-    return run.scan("events").sort("source", "line", "seq").collect()
+def _lines(run: Run) -> _Lines:
+    events = run.scan("events").sort("source", "line", "seq").collect()
+    few = events.height <= _FEW
+    both = zip(events["text"].to_list(), events["attrs"].to_list(), strict=True) if few else ()
+    return _Lines(events, tuple(f"{text or ''}\n{attrs or ''}" for text, attrs in both) if few else None)
