@@ -22,7 +22,7 @@ from forensics.analyses.memory.kinds import GAPS, MEANINGS, Meaning
 from forensics.analyses.memory.reach import Reach, reach_of
 from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
 from forensics.case.series import metric_rows
-from forensics.case.steps import at, rises
+from forensics.case.steps import at, parts, rises
 from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
@@ -105,19 +105,28 @@ def series_of(run: Run) -> tuple[Series, ...]:
 
 def _series(run: Run) -> tuple[Series, ...]:
     found = (
-        metric_rows(run, pl.col("name").is_in([*MEANINGS]))
+        metric_rows(run, pl.col("name").is_in([*MEANINGS]), coded=True)
         .filter(pl.col("value").abs() < ABSURD)
         .with_columns(at(), pl.col("attempt").fill_null(0))
-        .sort("source", "rank", "attempt", "raw_name", "seq", nulls_last=False, maintain_order=True)
         .collect()
     )
     if found.is_empty():
         return ()
     capacity = capacity_of(run)
-    parts = found.partition_by(*_KEY, maintain_order=True)
-    fewest = sorted((part.height for part in parts), reverse=True)[:_MOST_SERIES][-1]
-    made = [_one(part, capacity) for part in parts if part.height >= fewest][:_MOST_SERIES]
+    series = sorted(parts(found, _KEY), key=_place)
+    fewest = sorted((part.height for part in series), reverse=True)[:_MOST_SERIES][-1]
+    made = [_one(_in_order(part), capacity) for part in series if part.height >= fewest][:_MOST_SERIES]
     return tuple(_with_gap(one, made, capacity) for one in made)
+
+
+def _place(part: pl.DataFrame) -> tuple[tuple[bool, Any], ...]:
+    """Sort key of a series, what is not known first."""
+    return tuple((value is not None, value) for value in part.select("source", "rank", "attempt", "raw_name").row(0))
+
+
+def _in_order(part: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a series in the order of its records: of a million rows a sort takes three times their memory."""
+    return part if rises(part["seq"]) else part.sort("seq", nulls_last=False, maintain_order=True)
 
 
 def _one(part: pl.DataFrame, capacity: Capacity) -> Series:

@@ -232,7 +232,7 @@ def _pauses_of(clock: Clock, known: Steady | None) -> Pauses | None:
     series = known if known is not None else steady(clock.seconds, clock.steps, clock.quantum)
     if series is None:
         return None
-    rows = clock.rows[series.kept.tolist()]
+    rows = clock.rows.select("at", "lo", "saved", "evaluated")[series.kept]
     passed = (rows["at"] - rows["lo"]).fill_null(1).to_numpy().astype(np.float64)
     took, usual = series.seconds * passed, np.exp(series.spikes.base) * passed
     over = (took - usual).clip(min=0.0)

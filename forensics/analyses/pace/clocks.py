@@ -145,7 +145,7 @@ def _named_clocks(known: dict[tuple[str | None, str | None], PaceName], run: Run
 
 def _by_place(run: Run, own: pl.Expr) -> Iterator[tuple[_Place, pl.DataFrame]]:
     """The finite rows of some series with a step, of each source, attempt and rank."""
-    rows = ordered(metric_rows(run, own).filter(pl.col("value_class") == "finite"))
+    rows = ordered(metric_rows(run, own, coded=True).filter(pl.col("value_class") == "finite"))
     for part in parts(rows.filter(pl.col("at").is_not_null()).collect(), _GROUP):
         source, attempt, rank = part.select(_GROUP).row(0)
         yield (source, attempt, rank), part
@@ -198,7 +198,7 @@ def _wall_clocks(run: Run) -> Iterator[Clock]:
     known = keys_of(run).filter(training & (pl.col("n_timed") > 0)).with_columns(pl.col("attempt").fill_null(0))
     counts = known.group_by(*_GROUP, "raw_name", maintain_order=True).agg(pl.col("n_timed").sum())
     tops = counts.sort("n_timed", descending=True, maintain_order=True).unique(_GROUP, keep="first")
-    timed = metric_rows(run, training & standing_in(run, tops.select(*_GROUP, "raw_name")))
+    timed = metric_rows(run, training & standing_in(run, tops.select(*_GROUP, "raw_name")), coded=True)
     timed = ordered(timed.filter(pl.col("t_ns").is_not_null() & (pl.col("value_class") != "null")))
     tried = attempts(run).cuts
     for part in parts(timed.filter(pl.col("at").is_not_null()).collect(), _GROUP):
