@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 import numpy as np
 import polars as pl
@@ -17,6 +19,7 @@ from forensics.model import Report
 from forensics.store.run import Run
 
 _MOST_CURVES = 8
+_FOREIGN = re.compile(r"[^A-Za-z0-9_./-]+")
 #: A logarithmic axis is taken where the middle 90 % of the values fill less than a fifth of a linear one.
 _SQUEEZED, _TAIL = 0.2, 5.0
 #: Values that differ less are told apart on a linear axis at any place of it.
@@ -56,6 +59,12 @@ def metric_of(name: str, rows: pl.DataFrame, report: Report) -> Metric:
     return Metric(name, shown, culprits, rows["at"].null_count() == 0)
 
 
+def key_of(name: str) -> str:
+    """Give the name of a metric as a key: what a key cannot hold is left out, and a digest keeps two names apart."""
+    kept = _FOREIGN.sub("-", name)
+    return kept if kept == name else f"{kept}-{sha256(name.encode(errors='backslashreplace')).hexdigest()[:8]}"
+
+
 def chart_of(
     metric: Metric, marks: tuple[Mark, ...], rules: tuple[str, ...] = (), points: int = MOST_POINTS
 ) -> Chart | None:
@@ -72,7 +81,7 @@ def chart_of(
     xs = [v for c in drawn for v in (*c.x, *(g.first for g in c.gaps), *(g.last for g in c.gaps))]
     shown = inside(marks, xs) if by_step else ()
     return Chart(
-        key=metric.name,
+        key=key_of(metric.name),
         title=f"{metric.name} over {'steps' if by_step else 'records'}",
         caption=_caption(metric.name, drawn, shown),
         x_label="step" if by_step else "record",

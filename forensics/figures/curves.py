@@ -63,7 +63,7 @@ def _charts(metric: Metric, marks: tuple[Mark, ...], rules: tuple[str, ...]) -> 
         around = chart_of(replace(metric, parts=near), marks, rules)
         if around is not None:
             title = f"{metric.name} around the onset"
-            yield replace(around, key=f"{metric.name}-around-the-onset", title=title)
+            yield replace(around, key=f"{around.key}-around-the-onset", title=title)
 
 
 def _around(part: pl.DataFrame, onset: float) -> pl.DataFrame:

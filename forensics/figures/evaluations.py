@@ -10,6 +10,7 @@ from forensics.analyses.evals.results import courses
 from forensics.analyses.evals.sittings import filed_step
 from forensics.figure import Bar, Bars, Chart, Curve
 from forensics.figures._marks import inside, step_marks
+from forensics.figures._metric import key_of
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.figures._window import MOST_BARS
 from forensics.figures.kind import FigureKind
@@ -42,7 +43,7 @@ def _chart(metric: str, scores: Scores, run: Run, report: Report, rules: tuple[s
     marks = inside(step_marks(run, report), [x for c in curves for x in c.x]) if by_step else ()
     left = f"; {len(kept)} of {len(scores)} tasks" if len(kept) < len(scores) else ""
     return Chart(
-        key=f"evaluations-{metric}",
+        key=f"evaluations-{key_of(metric)}",
         title=f"{metric} of the evaluations",
         caption="; ".join(_told(task, scores[task]) for task in kept) + ".",
         x_label="step" if by_step else "evaluation",
@@ -68,7 +69,7 @@ def _told(task: str, course: list[tuple[int | None, float]]) -> str:
 def _bars(metric: str, scores: Scores, rules: tuple[str, ...]) -> Bars:
     kept = list(scores)[:MOST_BARS]
     return Bars(
-        key=f"evaluations-{metric}",
+        key=f"evaluations-{key_of(metric)}",
         title=f"{metric} of each task",
         caption="; ".join(_told(task, scores[task]) for task in kept[:_MOST_CURVES]) + ".",
         unit=metric,

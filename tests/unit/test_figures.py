@@ -333,3 +333,18 @@ def test_scores_are_bars_of_one_evaluation_and_curves_of_several() -> None:
     assert isinstance(several, Chart)
     assert [(c.label, c.x) for c in several.curves] == [("a", (100, 200, 300)), ("b", (100, 200, 300))]
     assert several.caption.startswith("a 0.3 at step 100, then 0.5 at step 300")
+
+
+def test_a_metric_of_any_name_has_a_key_of_its_own_without_blanks() -> None:
+    names = ["a b", "a-b", "a\tb", "<b>", "eval/acc"]
+    rows = [
+        {"source": "a", "seq": len(names) * n + k, "step": n, "line": n + 1, "name": name, "raw_name": name,
+         "value": 1.0}
+        for k, name in enumerate(names) for n in range(4)
+    ]  # fmt: skip
+    run = run_of("a", {"metrics": pl.DataFrame(rows)})
+    figures = pipeline.with_figures(run, pipeline.report_of(run)).figures
+    keys = {figure.title.removesuffix(" over steps"): figure.key for figure in figures}
+    assert len(set(keys.values())) == len(names)
+    assert (keys["a-b"], keys["eval/acc"]) == ("a-b", "eval/acc")
+    assert not [key for key in keys.values() if not key.replace("/", "").replace("-", "").isalnum()]

@@ -50,7 +50,7 @@ dt{color:var(--soft);min-width:4.6rem}
 dd{margin:0}
 .fix{border-left:4px solid var(--good);padding-left:.8rem;margin:.8rem 0}
 .fix li{margin:.2rem 0}
-.word{display:inline-block;max-width:100%}
+.option{display:inline-block;max-width:100%}
 .quote{font:.86em/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .checks{list-style:none;padding-left:0}.checks .done{color:var(--good)}.checks .missing{color:var(--warn)}
 code,pre,.when{font:.86em/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
@@ -103,10 +103,10 @@ svg .inside{fill:var(--bg);font-size:12px}svg .p8+.inside{fill:var(--fg)}
 .finding.error{border-color:var(--bad)}.finding.warning{border-color:var(--warn)}
 .group{margin:.8rem 0}
 .one{border:1px solid var(--line);border-radius:.4rem;margin:.3rem 0}
-.one>summary{display:grid;grid-template-columns:10rem minmax(9rem,18rem) 10rem minmax(0,1fr);gap:.1rem 1rem;
-padding:.35rem .7rem;align-items:baseline}
-.one>summary::before{content:"▸";position:absolute;margin-left:-.1rem;color:var(--soft)}.one[open]>summary::before{content:"▾"}
-.one>summary>:first-child{justify-self:start;margin-left:1.1rem}
+.one>summary{display:grid;grid-template-columns:.7rem 9rem minmax(9rem,18rem) 10rem minmax(0,1fr);gap:.1rem 1rem;
+padding:.3rem .7rem;align-items:center}
+.one>summary::before{content:"▸";color:var(--soft)}.one[open]>summary::before{content:"▾"}
+.one>summary>:first-child{justify-self:start}
 .one>summary .soft{display:block}
 .spark{display:block;width:160px;height:44px}.spark .curve{stroke-width:1.5}
 .one>div{padding:.2rem .9rem 1rem;border-top:1px solid var(--line)}
@@ -126,7 +126,8 @@ figure summary{color:var(--soft)}
 @container (max-width:34rem){svg.chart text{font-size:18px}}
 @container (max-width:27rem){svg.chart text{font-size:22px}svg.chart .odd{display:none}svg.chart .inside{font-size:12px}
 svg.chart .number{font-size:15px}}
-@media (max-width:40rem){.one>summary{grid-template-columns:minmax(0,1fr)}.one>summary>*{margin-left:1.1rem}
+@media (max-width:40rem){.one>summary{grid-template-columns:.7rem minmax(0,1fr);gap:.1rem .6rem}
+.one>summary>*{grid-column:2}
 dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}figure{padding:.4rem}}
 """
 CSS = (

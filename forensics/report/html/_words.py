@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 
 from forensics.identity import bare
@@ -9,6 +10,7 @@ from forensics.model import Evidence, EvidenceRole, Verdict
 from forensics.report import phrases as say
 from forensics.report.html._elements import Markup, join, tag
 
+_OPTION = re.compile(r" (?=--)")
 #: Places of a finding that are shown.
 MOST_EVIDENCE = 12
 #: Places that a folded line names.
@@ -40,11 +42,11 @@ def evidence_of(evidence: Evidence) -> Markup:
 
 
 def command(text: str | None) -> list[Markup]:
-    """Give a command to copy, which is never broken inside of an option; nothing without one."""
+    """Give a command to copy, which breaks before an option only where it can; nothing without one."""
     if text is None:
         return []
-    words = (tag("span", word, class_="word") for word in text.split(" "))
-    return [tag("pre", join(*(join(" " if n else "", word) for n, word in enumerate(words))))]
+    options = (tag("span", option, class_="option") for option in _OPTION.split(text))
+    return [tag("pre", join(*(join(" " if n else "", option) for n, option in enumerate(options))))]
 
 
 def proof_of(every: Iterable[Evidence], told: Collection[tuple[str, str]] = ()) -> list[Markup]:

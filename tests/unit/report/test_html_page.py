@@ -8,9 +8,13 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
+from typing import Literal
 
 import pytest
 
+from forensics.action import Action, Check, Restart, Setting
+from forensics.action import Gap as Unrecorded
+from forensics.checkpoint import Checkpoint
 from forensics.figure import Bar, Bars, Block, Chart, Curve, Figure, Flame, Gap, Heat, Lanes, Level, Mark, Moment, Rows
 from forensics.model import Coverage, Evidence, FileCoverage, FileStatus, Issue, Locator, Report
 from forensics.report.html._live import scripts
@@ -169,6 +173,9 @@ def figures(word: str) -> tuple[Figure, ...]:
     )
 
 
+STATES: tuple[Literal["done", "missing", "next"], ...] = ("done", "missing", "next")
+
+
 def filled(report: Report, word: str) -> Report:
     """The report with `word` in every text that comes from an input."""
     evidence = Evidence(word, Locator(line=3), quote=word, step=1, name=word, value=1.0)
@@ -181,8 +188,12 @@ def filled(report: Report, word: str) -> Report:
         for f in report.findings[:1]
     )  # fmt: skip
     verdict = dataclasses.replace(
-        report.verdict, headline=word, cause=word, chain=(word, word), runner_up=word, against=(evidence,)
-    )
+        report.verdict, headline=word, cause=word, chain=(word, word), runner_up=word, against=(evidence,), lead=0,
+        actions=(Action(word, word, word, Setting(word, word, word)),),
+        restart=Restart("elsewhere", word, 2, word, word, (word,)), checkpoint=Checkpoint(7, word),
+        missing=(Unrecorded(word, word, word, word, word, word),) * 2,
+        playbook=tuple(Check(word, f"{state} {word}", state, word, word, word, (word,)) for state in STATES),
+    )  # fmt: skip
     file = FileCoverage(word, 9, 4, 5, FileStatus.PARTIAL, word, word, 1, word)
     coverage = Coverage((file,), (word,))
     return Report(word, verdict, found, coverage, (Issue(word, word, word),), 0, (word,), figures(word))
