@@ -22,17 +22,22 @@ from forensics.errors import UsageError
 from forensics.model import Severity, Shape
 from forensics.registry import Rule
 
-KEYS = ("ignore", "fail-on", "rules")
+KEYS = ("ignore", "fail-on", "metrics", "rules")
 FAIL_ON = (*(s.value for s in Severity), "never", *(s.value for s in Shape))
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the user asked for; `origins` names where each value came from, `notes` what was passed over and why."""
+    """What the user asked for.
+
+    `metrics` gives printed names their canonical ones, `origins` names where each value came from, and `notes` what was
+    passed over and why.
+    """
 
     ignore: tuple[str, ...] = ()
     fail_on: str = Severity.ERROR.value
     rule_tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    metrics: Mapping[str, str] = field(default_factory=dict[str, str])
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     notes: tuple[str, ...] = ()
 
@@ -51,6 +56,19 @@ class Config:
         _known(table, tuple(hints), where)
         values = {key: _typed(f"{where}.{key}", value, hints[key]) for key, value in table.items()}
         return rule.config(**values)
+
+    def named(self, known: Iterable[str]) -> Mapping[str, str]:
+        """Give the names of metrics, after asking that each canonical one is known.
+
+        Raises:
+            UsageError: for a name that no analysis reads.
+        """
+        every = tuple(known)
+        for raw, name in self.metrics.items():
+            if name not in every:
+                message = f"metrics.{raw}: no analysis reads {name!r}{suggestion(name, every)}"
+                raise UsageError(message, help="docs/how-to/add-a-metric-name.md says which names there are")
+        return self.metrics
 
     def checked(self, rules: Iterable[Rule]) -> Config:
         """Give the same configuration with slugs in `ignore` as ids, after asking that every rule named exists.
@@ -89,6 +107,10 @@ def load(
         for key in ("ignore", "fail-on"):
             if layer.get(key) is not None:
                 values[key], origins[key] = layer[key], origin
+    names = _typed("metrics", table.get("metrics", {}), dict)
+    for raw, name in names.items():
+        origins[f"metrics.{raw}"] = file
+        _typed(f"metrics.{raw}", name, str)
     tables = _typed("rules", table.get("rules", {}), dict)
     for name, rule_table in tables.items():
         origins[f"rules.{name}"] = file
@@ -97,6 +119,7 @@ def load(
         ignore=_typed("ignore", values.get("ignore", ()), tuple[str, ...]),
         fail_on=_choice("fail-on", values.get("fail-on", Severity.ERROR.value)),
         rule_tables=MappingProxyType(tables),
+        metrics=MappingProxyType(names),
         origins=MappingProxyType(origins),
         notes=notes,
     )

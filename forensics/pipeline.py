@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -48,13 +48,16 @@ class RuleConfig(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The configuration of nobody: no rule ignored, every threshold as shipped."""
+    """The configuration of nobody: no rule ignored, every threshold as shipped, or as a run is judged by already."""
 
     ignore: tuple[str, ...] = ()
+    thresholds: Mapping[type, Any] = field(default_factory=dict[type, Any])
 
     def for_rule(self, rule: registry.Rule) -> Any:  # noqa: ANN401 - the thresholds type is the rule's own
-        """Give the rule's thresholds as its author set them."""
-        return rule.config() if rule.config is not None else None
+        """Give the rule's thresholds as its author set them, unless the run has others."""
+        if rule.config is None:
+            return None
+        return self.thresholds[rule.config] if rule.config in self.thresholds else rule.config()
 
 
 @dataclass
@@ -217,7 +220,7 @@ def _is_over(tried: Attempts, finding: Finding) -> bool:
 
 def report_of(run: Run, config: RuleConfig | None = None, shapes: frozenset[Shape] | None = None) -> Report:
     """Judge a run that has been read, by every rule or by those of some shapes only."""
-    config = config if config is not None else Defaults()
+    config = config if config is not None else Defaults(thresholds=run.thresholds)
     run = run.under(thresholds_of(config))
     every = tuple(findings_of(run, config, shapes))
     every += tuple(_of_judged(run, config, every))

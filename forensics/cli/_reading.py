@@ -65,10 +65,14 @@ class Reading:
 
 
 def _configured(run: Run, *places: Path) -> Run:
-    """Give the run under the thresholds that the user set, so that every command judges by the same ones."""
+    """Give the run under the names and thresholds that the user set, so that every command judges by the same ones."""
     from forensics import config, pipeline, registry  # noqa: PLC0415 - polars is not on the path of --help
 
     settings = config.load(cwd=Path.cwd(), runs=places)
+    if settings.metrics:
+        from forensics.dialects.names import meanings  # noqa: PLC0415 - same
+
+        run = run.renamed(settings.named(sorted(meanings())))
     if not settings.rule_tables:
         return run  # and no rule is loaded for a command that asks none
     return run.under(pipeline.thresholds_of(settings.checked(registry.load("rules").rules)))

@@ -44,6 +44,7 @@ class _Room:
     links: int = 3
     link: int = 2
     other: int = 2
+    names: int = 2
     unseen: int = 2
     lost: int = 3
 
@@ -53,13 +54,15 @@ _ROOMS = (
     _Room(),
     _Room(evidence=2, quote=2, fixes=3, record=2, link=1, other=1, unseen=1),
     _Room(evidence=2, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
-    _Room(why=2, evidence=1, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
-    _Room(why=2, evidence=1, quote=2, fixes=2, record=2, links=0, other=1, unseen=1, lost=1),
-    _Room(why=0, evidence=1, quote=2, fixes=2, restart=1, record=2, links=0, other=1, unseen=1, lost=1),
-    _Room(headline=2, why=0, evidence=1, quote=1, fixes=2, restart=0, step=0, record=2, links=0, unseen=1, lost=1),
+    _Room(why=2, names=1, evidence=1, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
+    _Room(why=2, names=0, evidence=1, quote=2, fixes=2, record=2, links=0, other=1, unseen=1, lost=1),
+    _Room(why=0, names=0, evidence=1, quote=2, fixes=2, restart=1, record=2, links=0, other=1, unseen=1, lost=1),
+    _Room(
+        headline=2, why=0, evidence=1, quote=1, fixes=2, restart=0, step=0, record=2, links=0, names=0, unseen=1, lost=1
+    ),
     _Room(
         headline=2, cause=1, why=0, evidence=1, quote=1, fixes=1, fix=1, restart=0, step=0, record=1, links=0, other=1,
-        unseen=1, lost=1,
+        names=0, unseen=1, lost=1,
     ),
 )  # fmt: skip
 
@@ -226,6 +229,9 @@ def _doubts(report: Report, style: Style, room: _Room) -> Iterator[str]:
         quote = printable(first.quote.strip(), max(20, style.width - LABEL_CHARS - len(place) - 1))
         yield style.paint(f"{'against':<{LABEL_CHARS}}", "dim") + f"{place} {quote}"
     yield from style.field("seen", printable(say.seen(report.coverage)), most=1)
+    if verdict.missing and (names := say.unrecognised(report.coverage)) and (style.verbose or room.names):
+        hint = "; [metrics] in forensics.toml names them"
+        yield from style.field("names", printable(names + hint), most=None if style.verbose else room.names)
     if unseen := say.unseen(report):
         yield from style.field("not seen", printable("; ".join(unseen)), most=room.unseen)
     if style.verbose or verdict.lead is None or say.open_check(verdict) is None:

@@ -62,6 +62,14 @@ class Run:
         """Give the same run, judged by other thresholds; nothing that was derived before is kept."""
         return replace(self, thresholds=thresholds) if thresholds != self.thresholds else self
 
+    def renamed(self, names: Mapping[str, str]) -> Run:
+        """Give the same run with other canonical names for some printed ones; nothing that was derived is kept."""
+        if not names:
+            return self
+        given = pl.col("raw_name").replace_strict(names, default=pl.col("name"), return_dtype=pl.String)
+        frames = {**self.frames, "metrics": self.scan("metrics").with_columns(name=given)}
+        return replace(self, frames=frames, held={name: held for name, held in self.held.items() if name != "metrics"})
+
     def without(self, *tables: str) -> Run:
         """Give the same run as if nothing had written these tables."""
         frames = {name: frame for name, frame in self.frames.items() if name not in tables}
