@@ -8,8 +8,8 @@ and an evaluation or a checkpoint taken inside one is worth little.
 How it decides: on logarithms, the loss stands above the median of the records before it by `z` noise deviations, by
 `ratio`, and by `over_dips` times the deepest excursion downwards, which calibrates heavy tails; one record alone
 needs more. It is over when the median of the next ten records is back. Three spikes of twice the level or more are a
-warning. Most of them at one place of their epochs are a bad sample; 70 % of them near the peak of a rate that is
-elsewhere most of the time are a rate that is too high.
+warning where they share a cause: most of them at one place of their epochs are a bad sample; 70 % of them near the peak
+of a rate that is elsewhere most of the time are a rate that is too high. Three of 2.5 times the level always are.
 
 What else looks like this: one batch of unusual data; the restart of a cyclic learning rate; the last, smaller batch of
 an epoch.
@@ -48,8 +48,8 @@ from forensics.rules.kit import Findings, Run, at_step, number, onset_at, proof,
 
 #: A spike of twice the level is a large one.
 _MAJOR = 2.0
-#: So many large ones are no accident of a single batch.
-_FREQUENT = 3
+#: So many large ones are no accident of a single batch where they share a cause, and severe ones in any case.
+_FREQUENT, _SEVERE = 3, 2.5
 
 
 @rule("learning", needs=("metrics", "facts"), config=Limits)
@@ -69,8 +69,8 @@ def loss_spike(run: Run, cfg: Limits) -> Findings:
         f"{len(spikes)} spikes of {curve.raw_name}, the highest" if len(spikes) > 1 else f"a spike of {curve.raw_name}"
     )
     major = [spike for spike in spikes if spike.peak >= _MAJOR]
-    warns = len(major) >= _FREQUENT
-    cause, shared = common_cause(run, curve, major if warns else spikes, Common())
+    cause, shared = common_cause(run, curve, major, Common()) if len(major) >= _FREQUENT else ("loss_spike", "")
+    warns = cause != "loss_spike" or sum(spike.peak >= _SEVERE for spike in spikes) >= _FREQUENT
     later = f"{back - worst.index} records" if back - worst.index != 1 else "a record"
     yield loss_spike.finding(
         f"{many} {worst.peak:.2f} times its level, at {at_step(first['at'])}, recovered",
