@@ -15,7 +15,7 @@ from forensics.dialects.spec import Dialect
 _NAMED = re.compile(r"\(\?P<\w+>")
 
 #: So many segments are searched one by one in less time than a query takes.
-_FEW = 200
+FEW = 200
 
 
 def score(dialect: Dialect, sample: pl.Series) -> int:
@@ -36,7 +36,7 @@ def score(dialect: Dialect, sample: pl.Series) -> int:
 def active(dialects: Sequence[Dialect], sample: pl.Series) -> list[Dialect]:
     """The dialects that at least one sampled segment fits, best first; ties keep their order."""
     possible = _possible(dialects, sample)
-    if len(sample) <= _FEW:
+    if len(sample) <= FEW:
         texts = sample.to_list()
         possible = [dialect for dialect in possible if _may_fit(dialect, texts)]
     scored = [(_score_or_none(d, sample), d) for d in possible]

@@ -1,0 +1,29 @@
+"""Whether numbers rise, which decides that rows are taken as they are."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from forensics.case.steps import first_of_each, rises
+
+
+@pytest.mark.parametrize("numbers", [[], [5], [1, 2, 9]])
+def test_each_number_above_the_one_before_rises(numbers: list[int]) -> None:
+    assert rises(pl.Series(numbers, dtype=pl.Int64))
+
+
+@pytest.mark.parametrize("numbers", [[1, 1], [2, 1], [1, None], [None]])
+def test_an_equal_a_smaller_and_a_missing_number_do_not_rise(numbers: list[int | None]) -> None:
+    assert not rises(pl.Series(numbers, dtype=pl.Int64))
+
+
+def test_small_unsigned_numbers_that_fall_do_not_wrap_around() -> None:
+    assert not rises(pl.Series([200, 100], dtype=pl.UInt8))
+
+
+def test_of_equal_steps_the_first_row_is_kept_and_rising_rows_are_the_same_object() -> None:
+    rising = pl.DataFrame({"at": [1, 2], "v": [0, 1]})
+    assert first_of_each(rising, "at") is rising
+    repeated = pl.DataFrame({"at": [1, 1, 2], "v": [0, 1, 2]})
+    assert first_of_each(repeated, "at")["v"].to_list() == [0, 2]

@@ -1,0 +1,51 @@
+"""What is looked for in few lines one by one is what a query over many lines finds."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from forensics.dialects import prefixes, sniff
+from forensics.dialects.learned.families import finish
+from forensics.dialects.spec import Dialect, Line
+
+
+def dialect(name: str, pattern: str, *, mark: str = "") -> Dialect:
+    line = Line("metrics", "loss", pattern)
+    return Dialect(name=name, title=name, lines=(line,), sniff=(mark,) if mark else ())
+
+
+FITS = dialect("fits", r"loss (?P<loss>\d+)")
+NEAR_MISS = dialect("near_miss", r"loss=(?P<loss>\d+)")
+ENGINE_ONLY = dialect("engine_only", r"^\p{L}+ (?P<loss>\d+)")
+REFUSED = dialect("refused", r"loss (?=\d)")
+MARKED = dialect("marked", r"loss (?P<loss>\d+)", mark=r"^epoch")
+
+
+@pytest.mark.parametrize("lines", [3, sniff.FEW, sniff.FEW + 1])
+def test_the_dialects_of_a_sample_are_the_same_however_many_lines_it_has(lines: int) -> None:
+    sample = pl.Series(["loss 3"] * lines)
+    found = sniff.active((NEAR_MISS, FITS, REFUSED, ENGINE_ONLY, MARKED), sample)
+    assert [one.name for one in found] == ["fits", "engine_only"]
+
+
+@pytest.mark.parametrize("lines", [2, 1_001])
+def test_a_prefix_is_taken_off_the_lines_that_have_one(lines: int) -> None:
+    frame = prefixes.strip(pl.DataFrame({"text": ["[rank3]: loss 1", *["loss 2"] * (lines - 1)]}))
+    assert frame.columns == ["text", "raw", "rank"]
+    assert frame.row(0) == ("loss 1", "[rank3]: loss 1", 3)
+    assert frame.row(1) == ("loss 2", "loss 2", None)
+
+
+def test_lines_without_a_prefix_stay_as_they_are_and_name_no_rank() -> None:
+    frame = prefixes.strip(pl.DataFrame({"text": ["loss 1", "loss 2"]}))
+    assert frame.rows() == [("loss 1", "loss 1", None), ("loss 2", "loss 2", None)]
+    assert frame.schema["rank"] == pl.Int64
+
+
+def test_steps_that_are_all_printed_are_not_filled_and_one_that_is_missing_is() -> None:
+    nothing = pl.Series([None, None], dtype=pl.Int64)
+    frame = pl.DataFrame({"step": [4, 7], "seq": [0, 1], "iter": nothing, "iters": nothing, "epoch": [0.0, 1.0]})
+    assert finish(frame) is frame
+    gap = frame.with_columns(step=pl.Series([4, None], dtype=pl.Int64))
+    assert finish(gap)["step"].to_list() == [4, 4]
