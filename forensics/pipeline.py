@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -134,7 +135,8 @@ def ingest_run(
     """
     if not path.exists():
         message = f"no such file or directory: {path}"
-        raise UsageError(message, help="forensics triage RUN_DIR")
+        there = next(parent for parent in (*path.absolute().parents, Path("/")) if parent.is_dir())
+        raise UsageError(message, help=f"ls {shlex.quote(str(there))}")
     found = discover(path, limits)
     gathered = _Gathered(files=list(found.skipped), issues=list(found.issues))
     ingesters = registry.load("ingesters").ingesters

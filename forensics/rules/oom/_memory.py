@@ -11,6 +11,8 @@ from forensics.model import Evidence, EvidenceRole, Onset, Severity
 from forensics.store.run import Run
 
 GIB = 1 << 30
+#: What tensors hold: a leak shows here, fragmentation in what is reserved alone.
+HELD = ("allocated", "active", "peak_allocated", "peak_active")
 
 
 def fatal(run: Run, where: str = "device") -> tuple[OomMessage, ...]:

@@ -44,6 +44,7 @@ from forensics.case.series import metric_rows
 from forensics.case.steps import at
 from forensics.rules.kit import Findings, Run, proof, rule
 from forensics.rules.oom._memory import (
+    HELD,
     amount,
     grew,
     message_evidence,
@@ -55,8 +56,6 @@ from forensics.rules.oom._memory import (
     until,
     worst,
 )
-
-_HELD = ("allocated", "active", "peak_allocated", "peak_active")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Config:
 @rule("oom", needs=("metrics", "events", "facts", "checkpoints"), config=Config, cause="leak_periodic")
 def memory_climbs_in_stairs(run: Run, cfg: Config) -> Findings:
     """Find the series of allocated memory whose stairs climb most."""
-    found = grew(run, _HELD, ("staircase",), cfg.samples, cfg.gib)
+    found = grew(run, HELD, ("staircase",), cfg.samples, cfg.gib)
     one = worst(found)
     if one is None:
         return

@@ -40,6 +40,7 @@ from dataclasses import dataclass
 
 from forensics.rules.kit import Findings, Run, proof, rule
 from forensics.rules.oom._memory import (
+    HELD,
     amount,
     grew,
     message_evidence,
@@ -51,8 +52,6 @@ from forensics.rules.oom._memory import (
     until,
     worst,
 )
-
-_HELD = ("allocated", "active", "peak_allocated", "peak_active")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class Config:
 @rule("oom", needs=("metrics", "events", "facts"), config=Config, cause="leak_per_step")
 def memory_creeps(run: Run, cfg: Config) -> Findings:
     """Find the series of allocated memory that rises most."""
-    found = grew(run, _HELD, ("slope", "unresolved"), cfg.samples, cfg.gib)
+    found = grew(run, HELD, ("slope", "unresolved"), cfg.samples, cfg.gib)
     one = worst(found)
     if one is None:
         return

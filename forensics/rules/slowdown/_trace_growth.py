@@ -45,6 +45,17 @@ def grown(rule: Rule, run: Run, pair: Mapping[str, Any], share: str) -> Finding:
     )
 
 
+def rose(share: str, points: float, ratio: float) -> pl.Expr:
+    """Whether a share grew by at least `points` and `ratio` times from the first window to the last."""
+    before, after = pl.col(f"{share}_first"), pl.col(f"{share}_last")
+    return (after - before >= points) & (after >= ratio * before)
+
+
+def multiplied(each: str, ratio: float) -> pl.Expr:
+    """Whether there are at least `ratio` times as many of a kind a step."""
+    return (pl.col(f"{each}_last") >= ratio * pl.col(f"{each}_first")).fill_null(value=False)
+
+
 def most_grown(pairs: pl.DataFrame, share: str, bad: pl.Expr) -> dict[str, Any] | None:
     """The pair of windows that is `bad` and whose `share` grew most, if any."""
     found = pairs.filter(bad).sort(pl.col(f"{share}_last") - pl.col(f"{share}_first"), descending=True)

@@ -41,11 +41,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import polars as pl
-
 from forensics.analyses.traces.windows import window_pairs
 from forensics.rules.kit import Findings, Run, rule
-from forensics.rules.slowdown._trace_growth import grown, most_grown
+from forensics.rules.slowdown._trace_growth import grown, most_grown, rose
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,6 @@ class CommunicationGrew:
 )
 def trace_communication_grew(run: Run, cfg: CommunicationGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
-    before, after = pl.col("comm_share_first"), pl.col("comm_share_last")
-    pair = most_grown(window_pairs(run), "comm_share", (after - before >= cfg.points) & (after >= cfg.ratio * before))
+    pair = most_grown(window_pairs(run), "comm_share", rose("comm_share", cfg.points, cfg.ratio))
     if pair is not None:
         yield grown(trace_communication_grew, run, pair, "comm_share")

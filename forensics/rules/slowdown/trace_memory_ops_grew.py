@@ -44,7 +44,7 @@ import polars as pl
 
 from forensics.analyses.traces.windows import window_pairs
 from forensics.rules.kit import Findings, Run, rule
-from forensics.rules.slowdown._trace_growth import grown, most_grown
+from forensics.rules.slowdown._trace_growth import grown, most_grown, multiplied, rose
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,7 @@ class MemoryOpsGrew:
 def trace_memory_ops_grew(run: Run, cfg: MemoryOpsGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
     before, after = pl.col("memory_share_first"), pl.col("memory_share_last")
-    more = (pl.col("memory_each_last") >= cfg.count_ratio * pl.col("memory_each_first")).fill_null(value=False)
-    share = (after - before >= cfg.points) & (after >= cfg.ratio * before)
-    pair = most_grown(window_pairs(run), "memory_share", share | (more & (after > before) & (after >= cfg.least)))
+    more = multiplied("memory_each", cfg.count_ratio) & (after > before) & (after >= cfg.least)
+    pair = most_grown(window_pairs(run), "memory_share", rose("memory_share", cfg.points, cfg.ratio) | more)
     if pair is not None:
         yield grown(trace_memory_ops_grew, run, pair, "memory_share")

@@ -44,7 +44,7 @@ import polars as pl
 
 from forensics.analyses.traces.windows import window_pairs
 from forensics.rules.kit import Findings, Run, rule
-from forensics.rules.slowdown._trace_growth import grown, most_grown
+from forensics.rules.slowdown._trace_growth import grown, most_grown, multiplied, rose
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,8 @@ class OtherKernelsGrew:
 def trace_other_kernels_grew(run: Run, cfg: OtherKernelsGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
     before, after = pl.col("other_share_first"), pl.col("other_share_last")
-    more = (pl.col("other_each_last") >= cfg.count_ratio * pl.col("other_each_first")).fill_null(value=False)
     tiny = (pl.col("other_median_ns_last") < pl.col("other_median_ns_first")).fill_null(value=False)
-    share = (after - before >= cfg.points) & (after >= cfg.ratio * before)
-    pair = most_grown(window_pairs(run), "other_share", share | (more & tiny & (after > before)))
+    more = multiplied("other_each", cfg.count_ratio) & tiny & (after > before)
+    pair = most_grown(window_pairs(run), "other_share", rose("other_share", cfg.points, cfg.ratio) | more)
     if pair is not None:
         yield grown(trace_other_kernels_grew, run, pair, "other_share")
