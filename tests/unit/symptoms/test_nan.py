@@ -131,11 +131,10 @@ def test_a_softmax_in_fp16_is_to_be_computed_in_fp32(tmp_path: Path) -> None:
     assert "compute the softmax in fp32, or train in bf16" in text
 
 
-def lost(first: int, norm: Value, records: int = 200, **more: Value) -> dict[str, Value]:
+def lost(first: int, norm: Value, records: int = 200) -> dict[str, Value]:
     """A fine-tuning whose loss and gradient norm are NaN from a record on."""
     bad = range(first, records)
-    values = supervised(records, loss=at(bad, noisy(falling(1.9, 0.9), 0.03)), norm=at(bad, norm))
-    return values | {name: at(bad, value) for name, value in more.items()}
+    return supervised(records, loss=at(bad, noisy(falling(1.9, 0.9), 0.03)), norm=at(bad, norm))
 
 
 def test_fp16_is_named_behind_the_rate_when_the_gradient_norm_rose(tmp_path: Path) -> None:
@@ -180,7 +179,8 @@ def test_a_blow_up_within_the_warm_up_asks_for_a_longer_one(tmp_path: Path) -> N
 
 
 def test_a_rate_held_since_its_warm_up_is_not_within_it(tmp_path: Path) -> None:
-    held = lost(120, at({118, 119}, spread(0.6), 25.0)) | {"learning_rate": lambda n: 2e-5 * min(1.0, (n + 1) / 10)}
+    rate: Value = lambda n: 2e-5 * min(1.0, (n + 1) / 10)  # noqa: E731 - a value as the others
+    held = {**lost(120, at({118, 119}, spread(0.6), 25.0)), "learning_rate": rate}
     run = written(tmp_path, {"train.log": trainer(200, held, ended=False), "config.yaml": "warmup_steps: 10\n"})
     assert "warmup_too_short" not in {f.cause for f in report(run).findings}
 
@@ -197,7 +197,7 @@ def test_fp8_is_turned_off_first_and_the_library_upgraded(tmp_path: Path, fp8: s
 @pytest.mark.parametrize(("fall", "cause"), [(6.0, "log_softmax_overflow"), (3.0, "data_or_numerics")])
 def test_log_probabilities_that_fell_five_times_overflow(tmp_path: Path, fall: float, cause: str) -> None:
     logps = noisy(lambda n: -120.0 if n < 100 else -120.0 * fall, 2.0)
-    log = trainer(200, lost(120, spread(2.0), **{"logps/rejected": logps}), ended=False)
+    log = trainer(200, {**lost(120, spread(2.0)), "logps/rejected": logps}, ended=False)
     run = written(tmp_path, {"train.log": log, "config.yaml": "rl: dpo\nfp16: true\nlearning_rate: 5e-7\n"})
     assert report(run).verdict.cause == cause
     assert ("Compute the log-softmax and the ratios of probabilities in fp32" in told(run)) == (fall > 5)
@@ -205,7 +205,7 @@ def test_log_probabilities_that_fell_five_times_overflow(tmp_path: Path, fall: f
 
 def test_a_lowest_log_probability_below_what_exp_can_hold_overflows(tmp_path: Path) -> None:
     lowest = noisy(lambda n: -30.0 if n < 60 else -92.0, 2.0)
-    log = trainer(200, lost(120, spread(2.0), **{"logps/min": lowest}), ended=False)
+    log = trainer(200, {**lost(120, spread(2.0)), "logps/min": lowest}, ended=False)
     assert report(written(tmp_path, {"train.log": log})).verdict.cause == "log_softmax_overflow"
 
 
