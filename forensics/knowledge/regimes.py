@@ -1,8 +1,8 @@
 """Regimes: what kind of fine-tuning a run is, by its settings or by what it logs, from `regimes.jsonl`.
 
-A row has `regime` (rl, preference, fine-tuning: supervised, on text), `key` and `value` (patterns over the end of a
-setting's key and over its whole value, in lower case), or `metric` (a pattern over a printed name), and `source`. The
-first row that fits holds.
+A row has `sign` (its id), `regime` (rl, preference, fine-tuning: supervised, on text), `key` and `value` (patterns
+over the end of a setting's key and over its whole value, in lower case), or `metric` (a pattern over a printed name),
+and `source`. The first row that fits holds.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from forensics.knowledge._rows import rows_of
 class Sign:
     """One row: a setting with its value, or a metric, that tells the regime."""
 
+    sign: str
     regime: str
     source: str
     key: str = ""

@@ -38,6 +38,7 @@ WORK = {
     "nan-origin": (RUN,),
     "memory": (RUN,),
     "hang": (RUN,),
+    "restart": (RUN,),
     "kernels": ("fixtures/chrome_trace/ok-2026",),
     "diff": (RUN, RUN, "--force"),
     "report": (RUN, "-o", "page.html"),

@@ -18,13 +18,13 @@ References: PyTorch, torch.distributed, "Debugging torch.distributed application
 
 Example:
     ```events source,line,code,text,t_ns,attrs
-    job.out,1,joining,initializing process group (rank=0 world_size=8),10000000000,"{""role"":""context""}"
+    job.out,1,group-joining,initializing process group (rank=0 world_size=8),10000000000,"{""role"":""context""}"
     job.out,9,slurm-timelimit,CANCELLED DUE TO TIME LIMIT,7210000000000,"{""role"":""root"",""shape"":""stopped""}"
     ```
     => HNG022 error confidence=medium t_ns=10000000000 cause=stuck_before_first_step waited_s=7200
 Not this: the job was ended soon
     ```events source,line,code,text,t_ns,attrs
-    job.out,1,joining,initializing process group (rank=0 world_size=8),10000000000,"{""role"":""context""}"
+    job.out,1,group-joining,initializing process group (rank=0 world_size=8),10000000000,"{""role"":""context""}"
     job.out,9,slurm-timelimit,CANCELLED DUE TO TIME LIMIT,310000000000,"{""role"":""root"",""shape"":""stopped""}"
     ```
     => nothing

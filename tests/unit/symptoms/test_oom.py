@@ -180,7 +180,7 @@ def test_what_grows_beside_a_level_reservation_is_outside_of_the_framework(tmp_p
     level = peaks(*(60.0,) * 60, tail=" | gpu/reserved_gb=62.0")
     page = told(written(tmp_path, {"nvidia-smi.csv": used(63, 70), "train.log": level}))
     assert "while the framework's reserved memory stays at 62 GiB" in page
-    assert "cause outside_allocator" in page
+    assert "(outside_allocator, confidence" in page
     assert "nvidia-smi --query-compute-apps=pid,used_memory" in page
 
 
