@@ -110,7 +110,7 @@ def _dumps() -> Iterator[tuple[str, Label, Files]]:
     good = job(100, seed=403)
     yield (
         "trace-cut",
-        Label("healthy"),
+        Label("healthy|suspect", "none|slowdown"),
         {"train.log": good.log() + _DONE, "profiler/trace.json.gz": fixture("chrome_trace/broken-gzip/trace.json.gz")},
     )
 
