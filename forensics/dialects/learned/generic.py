@@ -1,11 +1,11 @@
 """The dialect of a log nobody has seen: learned from sampled lines.
 
-Lines whose numbers carry the same keys in the same order, again and again, are a trainer's metric lines; prose, source
-code, argument dumps and profiler tables are not. A group of lines is trusted when it repeats at least 5 times (3 in a
-tiny file; once in an excerpt of a few lines, where its loss is NaN), names a loss-like quantity or counts steps beside
-another named number, and its counter grows. `nan` counts only as the value of a key: one whose other rows are numbers,
-or a loss or a gradient norm. Units are unknown, so numbers are kept as printed; names still go through the table of
-canonical names.
+Lines whose numbers carry the same keys in the same order, again and again, are a trainer's metric lines; prose,
+source code, argument dumps and profiler tables are not. A group of lines is trusted when it repeats at least 5 times
+(3 in a tiny file; twice where it is an evaluation with a step beside such lines; once in an excerpt of a few lines,
+where its loss is NaN), names a loss-like quantity or counts steps beside another named number, and its counter grows.
+`nan` counts only as the value of a key: one whose other rows are numbers, or a loss or a gradient norm. Units are
+unknown, so numbers are kept as printed; names still go through the table of canonical names.
 
 The step is, in order of preference: a growing counter; `(epoch - first) * batches + batch` where the counter starts
 again in each epoch; a counter that wraps at `M` of `N/M`; the epoch; the first number of a line with a
@@ -53,6 +53,9 @@ _SPEAKER = re.compile(r"(?i)(?:^|[\[(|,;]|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG
 #: Keys of a line in order → where it stands in the sample, and its numbers.
 _Groups = dict[tuple[str, ...], list[tuple[int, tuple[Slot, ...]]]]
 _MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
+#: Evaluations are rare: beside training lines that repeat, two that name their step are enough.
+_MIN_EVALUATIONS = 2
+_HELD_OUT = re.compile(r"(?i)^(?:eval(?:uation)?|val(?:id(?:ation)?)?|test|dev)[\W_]")
 #: Whoever cuts so few lines out of a log has found them by their loss.
 _EXCERPT_LINES = 12
 _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
@@ -112,7 +115,8 @@ def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int, *
         found.sort(key=itemgetter(0))
         places, rows = [at for at, _ in found], [row for _, row in found]
         who = [ranks[at] for at in places] if ranks else []
-        trusted = len(rows) >= repeats or (excerpt and any(map(_is_lost, rows)))
+        rare = len(rows) >= _MIN_EVALUATIONS and bool(records) and _is_evaluation(signature)
+        trusted = len(rows) >= repeats or rare or (excerpt and any(map(_is_lost, rows)))
         if trusted and (family := _family(signature, rows, who)) is not None:
             records.update(places if family.is_metric and "step" in family.roles.values() else ())
             yield family
@@ -121,6 +125,11 @@ def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int, *
     for signature, places, rows in rest:
         if continues(places, rows, frozenset(records)):
             yield Family(tuple(_columns(signature, rows, [])), {}, is_metric=True)
+
+
+def _is_evaluation(signature: tuple[str, ...]) -> bool:
+    """Whether the keys of a line are those of an evaluation at a step."""
+    return any(map(_names_a_step, signature)) and any(_HELD_OUT.search(k) and _METRIC.search(k) for k in signature)
 
 
 def _is_lost(row: tuple[Slot, ...]) -> bool:

@@ -5,9 +5,9 @@ framework reserves stays, or where nothing of the framework's is logged.
 
 Why it matters: the framework's own numbers look healthy until the device is full.
 
-How it decides: a slope or a staircase of at least `gib` (`alone_gib` where nothing of the framework's is logged) and 2 %
-of the level, over `samples` records. Where allocated
-or reserved memory of the run rises by half of that or more, the rules of those series say it.
+How it decides: a slope or a staircase of at least `gib` and 2 % of the level, over `samples` records; of at least
+`alone_gib` where nothing of the framework's is logged. Where allocated or reserved memory of the run rises by half of
+that or more, the rules of those series say it.
 
 What else looks like this: an allocator that takes more memory for longer sequences; a second job on the device.
 

@@ -415,3 +415,22 @@ def test_an_indented_line_that_stands_elsewhere_is_no_second_half() -> None:
 def test_a_short_name_is_told_by_its_words_its_unit_or_its_values(beside: str, name: str, last: float) -> None:
     lines = [f"step {step} | loss {3 - step / 100:.2f} | " + beside.format(v=step, p=65536) for step in STEPS]
     assert dict(series(lines, name)).get(120) == pytest.approx(last)
+
+
+def evaluated(count: int, line: str = "{{'eval_loss': {v}, 'step': {s}}}") -> list[str]:
+    """A hundred training lines, with so many evaluations among them."""
+    rows = [f"{{'loss': {3 - s / 100}, 'lr': 0.001, 'step': {s}}}" for s in range(1, 101)]
+    for number in range(count):
+        rows.insert(20 * (number + 1) + number, line.format(v=2.5 - number / 10, s=20 * (number + 1)))
+    return rows
+
+
+def test_two_evaluations_beside_training_lines_are_read() -> None:
+    assert series(evaluated(2), "eval_loss") == [(20, 2.5), (40, 2.4)]
+
+
+def test_one_evaluation_and_two_that_name_no_step_or_no_evaluation_are_not_learned() -> None:
+    assert series(evaluated(1), "eval_loss") == []
+    assert series(evaluated(2, "{{'eval_loss': {v}, 'part': {s}}}"), "eval_loss") == []
+    names = read(evaluated(2, "{{'best_loss': {v}, 'step': {s}}}"))["raw_name"].unique()
+    assert "best_loss" not in names.to_list()
