@@ -323,6 +323,9 @@ def _described(run: Run, cuts: Mapping[str, Sequence[Cut]], begins: Sequence[Sta
     good = is_end()
     marked = numbered(run.scan("events").filter(bad | good).select("source", "seq", good=good))
     ends = set(marked.select("number", "good").unique().collect().iter_rows())
+    unplaced = run.scan("events").filter(good & ~pl.col("source").is_in(sorted(cuts)))
+    if unplaced.head(1).collect().height:  # a source that nothing places ends with the last attempt
+        ends.add((len(begins) - 1, True))
     return tuple(
         Attempt(
             number, start,

@@ -29,14 +29,14 @@ class Common:
 
 
 def common_cause(run: Run, curve: Curve, spikes: Sequence[Spike], limits: Common) -> tuple[str, str]:
-    """Give the slug of what the spikes share, and the words; `loss_spike` without words where they share nothing."""
+    """Give the slug of what the spikes share, empty where they share nothing, and the words."""
     places = np.array([spike.index for spike in spikes])
     again = same_place(curve.epochs, places)
     if len(again) >= 2 and 2 * len(again) > len(places):
         return "bad_sample", f"{len(again)} of {len(places)} stand at the same place of their epochs"
     if len(places) >= limits.many and _at_the_peak(run, curve, places, limits):
         return "spikes_at_peak_rate", "they stand where the learning rate is near its peak"
-    return "loss_spike", _batch(run)
+    return "", _batch(run)
 
 
 def _at_the_peak(run: Run, curve: Curve, places: np.ndarray, limits: Common) -> bool:

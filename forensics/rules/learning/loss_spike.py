@@ -69,8 +69,8 @@ def loss_spike(run: Run, cfg: Limits) -> Findings:
         f"{len(spikes)} spikes of {curve.raw_name}, the highest" if len(spikes) > 1 else f"a spike of {curve.raw_name}"
     )
     major = [spike for spike in spikes if spike.peak >= _MAJOR]
-    cause, shared = common_cause(run, curve, major, Common()) if len(major) >= _FREQUENT else ("loss_spike", "")
-    warns = cause != "loss_spike" or sum(spike.peak >= _SEVERE for spike in spikes) >= _FREQUENT
+    cause, shared = common_cause(run, curve, major, Common()) if len(major) >= _FREQUENT else ("", "")
+    warns = bool(cause) or sum(spike.peak >= _SEVERE for spike in spikes) >= _FREQUENT
     later = f"{back - worst.index} records" if back - worst.index != 1 else "a record"
     yield loss_spike.finding(
         f"{many} {worst.peak:.2f} times its level, at {at_step(first['at'])}, recovered",
@@ -80,7 +80,7 @@ def loss_spike(run: Run, cfg: Limits) -> Findings:
         onset_at(first, curve.step(worst.index - 1)),
         severity="warning" if warns else "info",
         confidence="high" if worst.peak >= _MAJOR and not warns else "medium",
-        cause=cause if warns else "loss_spike",
+        cause=cause or "loss_spike",
         causal="root" if warns else "context",
         numbers={"spikes": len(spikes), "peak": number(worst.peak), "records": back - worst.index},
     )

@@ -94,7 +94,7 @@ def _creep(one: Series, cfg: Config) -> _Creep | None:
         return None
     highest: Floats = np.maximum.accumulate(one.y)
     rises = np.flatnonzero(np.diff(highest) > 0) + 1
-    half = int(np.searchsorted(one.x, (one.x[0] + one.x[-1]) / 2, side="right")) - 1
+    half = int(np.count_nonzero(one.x <= (float(one.x[0]) + float(one.x[-1])) / 2)) - 1
     first, second = float(highest[half] - highest[0]), float(highest[-1] - highest[half])
     rise, left = first + second, max(0.0, float(size) - one.peak)
     if len(rises) < 2 or rise < cfg.gib or second < first or left > cfg.halves * second:

@@ -66,3 +66,17 @@ def test_the_chain_stays_within_the_judged_attempt_and_runs_forwards(tmp_path: P
     places = [one.evidence[0].locator.line or 0 for one in told]
     assert places == sorted(places)
     assert found.verdict.onset.step == 121
+
+
+def test_a_requeued_job_whose_metrics_go_to_another_file_is_judged_by_its_end(tmp_path: Path) -> None:
+    head = ["loading the configuration of the run from disk", "building the model and its optimizer"]
+    stop = "slurmstepd: error: *** JOB 48213 ON node07 CANCELLED AT 2026-01-02T03:04:05 DUE TO JOB REQUEUE ***"
+    errors = "\n".join([*head, stop, *head]) + "\n"
+    steps = [f"step {s} loss {3 - s / 100:.3f} lr 1e-4" for s in range(1, 101)]
+
+    def outcome(*last: str) -> str:
+        files = {"slurm-1.err": errors, "slurm-1.out": "\n".join([*steps, *last]) + "\n"}
+        return judged(tmp_path / f"{len(last)}", files).verdict.outcome.value
+
+    assert outcome("Training complete.") == "healthy"
+    assert outcome() == "failed"
