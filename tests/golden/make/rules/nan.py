@@ -109,7 +109,7 @@ def _out_of_calm() -> Iterator[Made]:
         "nan-gradient-of-a-named-weight",
         {"run.log": lines("[rank 0] INFO     Starting training: 5000 steps, world_size=8", log, hook, guard,
                           "[rank 0] ERROR    Too many consecutive NaNs (10) - stopping")},
-        Label("failed", "nan", ("data_or_numerics",), onset=121, says=("wq", "clamp", "layer")),
+        Label("failed", "nan", ("data_or_numerics", "named_operation"), onset=121, says=("wq", "clamp", "layer")),
     )  # fmt: skip
     limit = "slurmstepd: error: *** JOB 91 ON node4 CANCELLED AT 2026-03-01T10:00:41 ***"
     log = run_log({"loss": [10.912, NAN]}, BARE)
@@ -131,7 +131,7 @@ def _out_of_calm() -> Iterator[Made]:
     yield Made(
         "nan-own-check-names-a-layer",
         {"train.log": lines(start(), log, own)},
-        Label("failed", "nan", ("data_or_numerics",), onset=91, says=("ffn", "clamp", "layer")),
+        Label("failed", "nan", ("data_or_numerics", "named_operation"), onset=91, says=("ffn", "clamp", "layer")),
     )
     stopped = traceback("FloatingPointError: loss is nan", MAIN, STEP)
     for name, losses in (
