@@ -12,16 +12,21 @@ from forensics.store.run import Run
 _OP = r'"op":\s*"([^"]+)"'
 _BACKWARD = r"Function '(\w+Backward\d*)' returned nan values"
 _NAMED = r"(?i)(?:nan|inf|nan/inf|non-?finite)(?: values?| gradients?)? (?:in|at|for) ([A-Za-z_][\w]*(?:\.[\w]+)+)"
-_NAN_SHAPE = r'"shape":\s*"nan"'
+_NAN_SHAPE, _CONTEXT = r'"shape":\s*"nan"', r'"role":\s*"context"'
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a line names: the event row, the name, and `frame`, the forward call that anomaly detection prints."""
+    """What a line names: the event row, the name, and `frame`, the forward call that anomaly detection prints.
+
+    `says_nan` is whether a line says that a value was not finite: anomaly detection names the forward call of every
+    exception of the backward pass, whatever it was.
+    """
 
     row: Row
     name: str
     frame: str
+    says_nan: bool
 
 
 def named_operation(run: Run) -> Named | None:
@@ -40,4 +45,6 @@ def _named(run: Run) -> Named | None:
     row = first.row(0, named=True)
     calls = rows.filter((pl.col("code") == "forward_call") & (pl.col("source") == row["source"]))
     near = calls.sort((pl.col("line") - (row["line"] or 0)).abs()).head(1).rows(named=True)
-    return Named(row, str(row["named"]), attributes(near[0]).get("frame", "") if near else "")
+    own = nan & ~attrs.str.contains(_CONTEXT) & (pl.col("code") != "traceback")
+    says_nan = rows.filter(own | text.str.contains(_BACKWARD) | text.str.contains(_NAMED)).height > 0
+    return Named(row, str(row["named"]), attributes(near[0]).get("frame", "") if near else "", says_nan)

@@ -45,6 +45,8 @@ def operation_named(run: Run) -> Findings:
     if named is None:
         return
     found = nan_onset(run)
+    if found is None and not named.says_nan:
+        return
     survived = found is not None and found.status is not Status.FAILED
     row = named.row
     onset = found.onset if found is not None and not survived else Onset(row["step"], row["t_ns"], row["rank"])

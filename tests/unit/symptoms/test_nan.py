@@ -221,3 +221,27 @@ def test_the_line_of_a_check_that_stopped_is_enough(tmp_path: Path) -> None:
     verdict = report(written(tmp_path, {"sanity.log": log})).verdict
     assert (verdict.outcome, verdict.onset.step) == ("failed", 117)
     assert "Inspect the batch of step 117" in told(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("error", "shape"),
+    [
+        ("RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.", "nan"),
+        ("KeyError: 2215", "crash"),
+    ],
+)
+def test_a_backward_call_that_anomaly_detection_names_is_a_nan_only_where_one_is_said(
+    tmp_path: Path, error: str, shape: str
+) -> None:
+    steps = [f"step {step} loss {3 - step / 100:.3f} lr 1e-4" for step in range(1, 60)]
+    trace = [
+        "Traceback (most recent call last):",
+        '  File "/home/me/train.py", line 8, in <module>',
+        "    loss.backward()",
+    ]
+    named = "UserWarning: Error detected in SqrtBackward0. Traceback of forward call that caused the error:"
+    call = ['  File "/home/me/model.py", line 41, in forward', "    return x.sqrt()"]
+    log = "\n".join([*steps, named, *call, *trace, error]) + "\n"
+    verdict = report(written(tmp_path, {"train.log": log})).verdict
+    assert verdict.shape is not None
+    assert verdict.shape.value == shape
