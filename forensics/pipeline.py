@@ -232,9 +232,10 @@ def report_of(run: Run, config: RuleConfig | None = None, shapes: frozenset[Shap
     verdict = replace(verdict, checkpoint=last_clean(run, verdict.shape, verdict.onset))
     verdict = replace(verdict, actions=actions(run, verdict, kept))
     verdict = replace(verdict, restart=restart_of(run, verdict, kept))
+    checks = playbook(run, verdict, kept)
     return Report(
         run=run.name,
-        verdict=replace(verdict, missing=missing(run, verdict, kept), playbook=playbook(run, verdict, kept)),
+        verdict=replace(verdict, missing=missing(run, verdict, checks), playbook=checks),
         findings=advised(run, verdict, kept),
         coverage=coverage,
         issues=issues_of(run),

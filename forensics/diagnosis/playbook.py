@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -39,7 +40,7 @@ def playbook(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[C
         return ()
     shape = verdict.shape.value if verdict.shape is not None else _NO_VERDICT
     step = verdict.onset.step
-    values = {"run": run.name, "step": "" if step is None else str(step)}
+    values = {"run": shlex.quote(run.name), "step": "" if step is None else str(step)}
     lead = findings[verdict.lead].evidence[0].place if verdict.lead is not None else None
     walk = _Walk(recorded(run), settings(run), {one.signal: one for one in asked(run)}, values, lead)
     nature = nature_of(verdict.cause, shape)
@@ -55,14 +56,12 @@ def playbook(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[C
     return tuple(check for row in rows for check in _walked(row, walk))
 
 
-def missing(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Gap, ...]:
-    """List the signals that the verdict's playbook asks for and the run does not have, and how to record each."""
+def missing(run: Run, verdict: Verdict, checks: Sequence[Check]) -> tuple[Gap, ...]:
+    """List the signals that the checks of a verdict ask for and the run does not have, and how to record each."""
     known = frozenset(one.name for one in trainers(run))
     on = frozenset((backend(run), *(("ranks",) if len(world(run)) > 1 else ())))
     ask = {one.signal: one for one in asked(run)}
-    wanted = dict.fromkeys(
-        s for check in playbook(run, verdict, findings) if check.state == "missing" for s in check.signals
-    )
+    wanted = dict.fromkeys(signal for check in checks for signal in check.signals)
     return tuple(gap for signal in wanted for gap in _gap(ask[signal], known, on, verdict.onset.step))
 
 
@@ -75,7 +74,7 @@ def _walked(row: PlaybookRow, walk: _Walk) -> Iterator[Check]:
     """One check with its state; nothing where it is not asked of such a run."""
     if any(signal not in walk.seen for signal in row.beside) or any(signal not in walk.ask for signal in row.signals):
         return
-    text = filled(row.text, walk.values) or filled(row.text, {**walk.values, "step": "the onset"}) or row.text
+    text = filled(row.text, walk.values) or row.text
     command = filled(row.command, walk.values) or None if row.command else None
     stated = [walk.settings[name] for name in row.settings if name in walk.settings]
     lacks = tuple(signal for signal in row.signals if signal not in walk.seen)

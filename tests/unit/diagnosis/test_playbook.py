@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from forensics.knowledge.causes import filled
 from forensics.knowledge.playbooks import playbooks
 from forensics.knowledge.recordings import Recipe, recordings
 from forensics.knowledge.settings import settings
@@ -76,6 +78,18 @@ def test_a_check_is_asked_of_causes_of_its_nature_only(tmp_path: Path) -> None:
         trace = ["Traceback (most recent call last):", '  File "t.py", line 3, in f'] if "Key" in words else []
         (tmp_path / "train.log").write_text("\n".join([*head, *trace, words]) + "\n")
         assert ("crash.host" in {check.check for check in triage(tmp_path).verdict.playbook}) is asked
+
+
+def test_a_command_names_the_run_as_a_shell_takes_it(tmp_path: Path) -> None:
+    folder = tmp_path / "a run; rm -rf x"
+    folder.mkdir()
+    command = nan_run(folder).playbook[0].command
+    assert command is not None
+    assert shlex.split(command) == ["forensics", "nan-origin", str(folder)]
+
+
+def test_a_text_of_a_playbook_asks_for_nothing_that_may_be_unknown() -> None:
+    assert [row.check for row in playbooks() if filled(row.text, {}) is None] == []
 
 
 def test_a_healthy_run_has_no_playbook(tmp_path: Path) -> None:
