@@ -26,24 +26,6 @@ _MOST_NODES = 2000
 #: Words that begin the names of machines, or of files, and name none.
 _NO_HOST = re.compile(r"(?i)(?:rank|worker|trace|step|iter|profile|gpu|node|host|compute|dgx|hgx)[-_]?\d*")
 
-#: Where a line of a launcher, a scheduler or a kernel's log names the host that it speaks of.
-_HOST_OF_LINE = (
-    re.compile(r"(?i)\b(?:host(?:_?name)?|node(?:_?name)?)\s*[:=]\s*['\"]?(?P<host>[a-z][\w.-]*\d[\w.-]*)"),
-    re.compile(r"(?i)\b(?:on|of) (?:host|node) ['\"]?(?P<host>[a-z][\w.-]*\d[\w.-]*)"),
-    re.compile(r"\berror: (?P<host>[a-z][\w.-]*\d[\w.-]*): "),
-    re.compile(r"(?P<host>[a-z][\w.-]*\d[\w.-]*) kernel: "),
-)
-
-
-def host_of(line: str) -> str | None:
-    """Give the host that a line speaks of; None where it names none.
-
-    Formats: the table of torch.distributed.elastic (`host : …`), Slurm (`srun: error: node17: task 3: …`,
-    `DUE TO NODE FAILURE, SEE SLURMCTLD LOG` names it elsewhere), syslog (`node17 kernel: NVRM: Xid …`).
-    """
-    found = next((hit for one in _HOST_OF_LINE if (hit := one.search(line[:2000])) is not None), None)
-    return None if found is None else found["host"].rstrip(".-")
-
 
 @dataclass(frozen=True, slots=True)
 class Identities:

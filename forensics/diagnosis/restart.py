@@ -14,10 +14,10 @@ import polars as pl
 from forensics.action import Action, Restart
 from forensics.case.attempts import attempts, is_failure
 from forensics.case.endings import ending
-from forensics.case.identities import host_of
 from forensics.case.restart import options_of, restart_command
 from forensics.case.trainers import trainers
 from forensics.knowledge.causes import is_kind
+from forensics.knowledge.hosts import host_of
 from forensics.knowledge.restarts import RestartRow, nature_of, restarts
 from forensics.model import Finding, Outcome, Verdict
 from forensics.store.run import Run

@@ -9,9 +9,9 @@ import pytest
 
 from forensics import registry
 from forensics.action import Restart
-from forensics.case.identities import host_of
 from forensics.case.restart import options_of
 from forensics.knowledge.causes import causes
+from forensics.knowledge.hosts import host_of
 from forensics.knowledge.restarts import nature_of, restarts
 from forensics.model import Shape
 from forensics.pipeline import triage
