@@ -18,7 +18,7 @@ import polars as pl
 
 from forensics.case.end_markers import is_end
 from forensics.case.launches import launches
-from forensics.case.lives import Boundary, Life, boundaries, is_new, lives
+from forensics.case.lives import Boundary, Life, boundaries, is_new, lives, steps_of_launches
 from forensics.case.series import metric_rows
 from forensics.case.starts import Start, openings, starts
 from forensics.case.steps import at
@@ -271,7 +271,8 @@ def _by_steps(
     run: Run, cuts: Mapping[str, Sequence[Cut]], begins: Sequence[Start | None]
 ) -> dict[str, tuple[Cut, ...]]:
     """Cuts of the sources that only went on counting: at their first record after the step that was loaded."""
-    loaded = [(number, start.step) for number, start in enumerate(begins) if start is not None and start.step]
+    loaded = {number: start.step for number, start in enumerate(begins) if start is not None and start.step}
+    loaded |= {launches(run)[start.source]: int(step) - 1 for start, step in steps_of_launches(run)}
     alone = {life.source for life in lives(run)} - {*cuts}
     if not loaded or not alone:
         return {}
@@ -285,7 +286,7 @@ def _by_steps(
     found: dict[str, tuple[Cut, ...]] = {}
     for (source,), part in rows.group_by("source", maintain_order=True):
         places = [Cut(0, -1)]
-        for number, step in loaded:
+        for number, step in sorted(loaded.items()):
             later = part.filter(pl.col("at") > step)
             if 0 < later.height < part.height:
                 row = later.row(0, named=True)

@@ -16,6 +16,7 @@ import polars as pl
 
 from forensics.case.end_markers import Marks, marks_of
 from forensics.case.joined.stores import stores_of
+from forensics.case.launches import launches
 from forensics.case.progress import ledger
 from forensics.case.series import chosen, index_of, metric_rows, standing_in
 from forensics.case.starts import Start, openings, starts
@@ -203,25 +204,47 @@ def _marked(rows: pl.LazyFrame, begins: _Begins) -> pl.LazyFrame:
 
 
 def _silent(rows: pl.LazyFrame, run: Run) -> dict[str, tuple[tuple[int, Start], ...]]:
-    """Where a process began in sources that only go on counting, as another source tells.
-
-    It is the first record behind the checkpoint that was loaded or, without one, at the step of the source that tells.
-    """
-    told = [s for own in starts(run).values() for s in own if s.quote]
+    """Where a process began in sources that only go on counting, as another source tells."""
+    told = [*_first_steps(run), *steps_of_launches(run)]
     if not told:
         return {}
-    steps = metric_rows(run, pl.col("source").is_in(sorted({s.source for s in told})))
-    later = steps.select("source", "seq", at=at()).filter(pl.col("at").is_not_null()).sort("seq").collect()
     quiet = rows.select(pl.col("source").cast(pl.String), "seq", "at")
     quiet = quiet.filter(~pl.col("source").is_in(sorted(starts(run)))).collect()
     found: dict[str, dict[int, Start]] = {}
-    for start in told:
-        own = later.filter((pl.col("source") == start.source) & (pl.col("seq") >= start.seq))["at"]
-        behind = pl.col("at") >= (start.step + 1 if start.step else int(own[0]) if len(own) else math.inf)
+    for start, step in told:
+        behind = pl.col("at") >= step
         ends = quiet.group_by("source").agg(pl.col("seq").filter(behind).min(), kept=behind.not_().any())
         for source, seq in ends.filter("kept").drop_nulls("seq").select("source", "seq").iter_rows():
             found.setdefault(source, {}).setdefault(seq, start)
     return {source: tuple(sorted(places.items())) for source, places in found.items()}
+
+
+def _first_steps(run: Run) -> list[tuple[Start, float]]:
+    """Starts that a line tells, with the step behind its checkpoint, else of the next record."""
+    told = [s for own in starts(run).values() for s in own if s.quote]
+    if not told:
+        return []
+    steps = metric_rows(run, pl.col("source").is_in(sorted({s.source for s in told})))
+    later = steps.select("source", "seq", at=at()).filter(pl.col("at").is_not_null()).sort("seq").collect()
+    found: list[tuple[Start, float]] = []
+    for start in told:
+        own = later.filter((pl.col("source") == start.source) & (pl.col("seq") >= start.seq))["at"]
+        found.append((start, start.step + 1 if start.step else int(own[0]) if len(own) else math.inf))
+    return found
+
+
+def steps_of_launches(run: Run) -> list[tuple[Start, float]]:
+    """Later launches whose log numbers no steps, each with the step at which another store has its first record."""
+    later = {source for source, number in launches(run).items() if number}
+    found: list[tuple[Start, float]] = []
+    for match in [m for link in stores_of(run).links for m in link.same] if later else ():
+        (own, other), (begins, place) = (match.a, match.b), match.first
+        if other.source in later:
+            own, other, begins, place = other, own, place, begins
+        if own.source in later and not own.numbered and other.numbered and begins == own.seq[0]:
+            start = openings(run).get(own.source, Start(own.source, int(own.seq[0])))
+            found.append((start, float(other.at.filter(other.seq == place)[0])))
+    return found
 
 
 def _printed_most(run: Run) -> pl.DataFrame:

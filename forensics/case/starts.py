@@ -2,7 +2,8 @@
 
 A sign alone may stand anywhere (a best model is loaded, a warning comes again). A start is told by a line that says
 from which checkpoint a process goes on, by a launcher that starts its workers anew, or by two signs of another kind
-that stand together: lines of the log's own head, banners of libraries, a state that was loaded, an error just before.
+that stand together: lines of the log's own head, banners of libraries, a state that was loaded, a counter of steps
+that begins again before its plan was reached, an error just before.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _HEAD_LINES = 3
 #: Records between the sign of a start and the first step that is lower: an evaluation, a sanity check.
 _FEW = 3
 _HEAD = "head-again"
+#: A counter of steps that stood in the middle of its plan and is back where it began.
+_COUNTER = "counter-again"
 #: Of the rows of checkpoints that were loaded.
 _RESUMED = "resumed"
 
@@ -112,10 +115,22 @@ def _signs(run: Run) -> pl.DataFrame:
         .filter((pl.col("kind") == "resumed") & pl.col("seq").is_not_null())
         .select("source", "seq", "line", "t_ns", "step", "path", code=pl.lit(_RESUMED))
     )
-    rows = pl.concat([events, loaded], how="diagonal").sort("source", "seq", "code", maintain_order=True).collect()
+    every = pl.concat([events, loaded, _counters_again(run)], how="diagonal")
+    rows = every.sort("source", "seq", "code", maintain_order=True).collect()
     named = {path: one.step for path in rows["path"].drop_nulls().unique() if (one := whose(path)) is not None}
     by_path = pl.col("path").replace_strict(named, default=None, return_dtype=pl.Int64)
     return rows.with_columns(step=pl.coalesce("step", by_path))
+
+
+def _counters_again(run: Run) -> pl.LazyFrame:
+    """Places at which a counter of steps is back at its first number although its plan was not reached."""
+    own = ("source", "attempt", "rank", "label", "plan", "dialect")
+    done, before = pl.col("done"), pl.col("done").shift().over(own)
+    steps = (pl.col("unit") == "step") & done.is_not_null() & pl.col("seq").is_not_null()
+    again = (done == done.min().over(own)) & (before > done) & (before < pl.col("plan"))
+    told = run.scan("progress").filter(steps).sort("source", "seq").filter(again)
+    quoted = pl.format("{}/{}", done, "plan")
+    return told.select("source", "seq", "line", "byte", "t_ns", code=pl.lit(_COUNTER), text=quoted)
 
 
 def _went_back(run: Run) -> dict[str, list[Start]]:

@@ -333,3 +333,27 @@ def test_a_schedule_that_starts_again_after_the_first_record_is_found(tmp_path: 
     lines = [*with_rates(rates[:50]), "resumed from checkpoints/step_50 at step 50", *with_rates(after, 51)]
     _, report = judged(place_of(tmp_path, train_log=lines))
     assert [f.cause for f in report.findings if f.rule == "RSM003"] == ["warmup_again"]
+
+
+def bar(first: int, last: int, *, plan: int = 100, loss: float = 3.0) -> list[str]:
+    """A progress bar with a record under each second frame, as it is drawn without a terminal."""
+    frames = [f"\r{n * 100 // plan:3d}%|###   | {n}/{plan} [00:{n // 2:02d}<00:50,  2.00it/s]" for n in (0, first)]
+    rows = [
+        f"\r{n * 100 // plan:3d}%|###   | {n}/{plan} [00:{n // 2:02d}<00:50,  2.00it/s]"
+        f"\r{{'loss': {loss - n / 100:.4f}, 'epoch': {n / plan:.2f}}}"
+        for n in range(first, last + 1, 2)
+    ]
+    return [*frames, *rows]
+
+
+@pytest.mark.parametrize(
+    ("first", "stop", "count"),
+    [(40, PREEMPTED, 2), (40, "saved checkpoint checkpoints/step_40", 1)],
+    ids=["behind a stop", "behind a save"],
+)
+def test_a_bar_that_begins_again_behind_a_stop_is_a_new_process(
+    first: int, stop: str, count: int, tmp_path: Path
+) -> None:
+    lines = [*bar(2, first), stop, *bar(first + 2, 100), DONE]
+    tried, _ = judged(place_of(tmp_path, train_log=lines))
+    assert len(tried.every) == count

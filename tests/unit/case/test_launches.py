@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import pytest
 
 from forensics import pipeline
 from forensics.case.attempts import attempts
 from forensics.case.launches import launches
+from forensics.case.lives import lives
 from forensics.model import Outcome, Shape
 
 STOPPED = "received preemption notice, checkpoint saved, leaving"
@@ -102,3 +106,27 @@ def test_groups_that_a_launcher_started_anew_are_attempts(tmp_path: Path) -> Non
     )
     run = pipeline.ingest_run(place)
     assert [launches(run)[source] for source in sorted(launches(run))] == [0, 1]
+
+
+@pytest.mark.parametrize(("again", "rule"), [(3.0, "RSM002"), (2.2, None)], ids=["lost", "kept"])
+def test_a_later_launch_that_numbers_no_steps_parts_the_records_of_a_file_that_holds_both(
+    again: float, rule: str | None, tmp_path: Path
+) -> None:
+    held = [*(3.0 - n / 100 for n in range(1, 81)), *(again - n / 100 for n in range(1, 61))]
+    held = [loss + 0.004 * (n * 7 % 5) for n, loss in enumerate(held)]
+    state = {"log_history": [{"epoch": n / 140, "loss": loss, "step": n} for n, loss in enumerate(held, 1)]}
+    lines = [str({"loss": f"{loss:.4g}", "epoch": f"{n / 140:.4g}"}) for n, loss in enumerate(held, 1)]
+    place = place_of(
+        tmp_path,
+        {
+            "logs/none_zz/attempt_0/0/stdout.log": [joined(0), *lines[:80], STOPPED],
+            "logs/none_aa/attempt_0/0/stdout.log": [joined(0), RESUMED, *lines[80:], DONE],
+            "out/trainer_state.json": [json.dumps(state | {"global_step": 140, "max_steps": 140})],
+            "out/checkpoint-60/trainer_state.json": [json.dumps({"log_history": [], "global_step": 60})],
+        },
+    )
+    run = pipeline.ingest_run(place)
+    assert [(one.first, one.last) for one in lives(run)] == [(1, 80), (81, 140)]
+    report = pipeline.report_of(run)
+    assert next((f.rule for f in report.findings if f.rule.startswith("RSM")), None) == rule
+    assert report.verdict.outcome is (Outcome.FAILED if rule else Outcome.HEALTHY)
