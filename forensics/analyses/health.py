@@ -28,6 +28,7 @@ MIN_LOSSES = 3
 COARSEST = 0.1
 _LOSS = pl.col("name").str.contains(r"(?i)loss|perplexity|\bppl\b|bpb|cross[_-]?entropy|\bxent\b|\bnll\b")
 _QUOTED_CHARS = 80
+_NO_TIME = "; no time of a step tells whether it became slower"
 _SETTLES = "an exit code of 0, or the scheduler's record of the job, would settle it"
 
 
@@ -76,11 +77,10 @@ def _of_end(end: Ending, records: _Records, *, is_paced: bool) -> Health:
     span = f"{records.count} training records" + (f" up to {end.reach}" if end.reach.done is not None else "")
     has_course = not records.losses or records.steps >= MIN_LOSSES
     if end.success is not None:
-        sure = Confidence.MEDIUM
-        unseen = "" if is_paced else "; no time of a step tells whether it became slower"
+        ended = f"{span}, then {_ending(end.success.quote)!r}"
         if not has_course:
-            sure, unseen = Confidence.LOW, f"; {_no_course(records)}"
-        return Health(sure, f"{span}, then {_ending(end.success.quote)!r}{unseen}")
+            return Health(Confidence.LOW if is_paced else None, f"{ended}; {_no_course(records)}")
+        return Health(Confidence.MEDIUM, ended + ("" if is_paced else _NO_TIME))
     if not has_course:
         return Health(None, _no_course(records))
     if not records.losses:

@@ -45,13 +45,27 @@ def test_lines_too_few_to_be_learned_show_nothing(count: int, tmp_path: Path) ->
     assert verdict(tmp_path, records(" | val_loss: 2.9", count)).outcome is Outcome.CANNOT_SAY
 
 
-@pytest.mark.parametrize(("count", "sure"), [(2, Confidence.LOW), (3, Confidence.MEDIUM)])
-def test_two_losses_are_no_course(count: int, sure: Confidence, tmp_path: Path) -> None:
-    rows = [f"{n},{3 - n / 100:.4f}" for n in range(1, count + 1)]
-    (tmp_path / "metrics.csv").write_text("\n".join(["step,loss", *rows]) + "\n", encoding="utf-8")
+def losses(count: int) -> str:
+    """A table of so many falling losses."""
+    return "\n".join(["step,loss", *(f"{n},{3 - n / 100:.4f}" for n in range(1, count + 1))]) + "\n"
+
+
+@pytest.mark.parametrize(("count", "outcome"), [(2, Outcome.CANNOT_SAY), (3, Outcome.HEALTHY)])
+def test_two_losses_are_no_course_and_an_end_alone_proves_no_health(
+    count: int, outcome: Outcome, tmp_path: Path
+) -> None:
+    (tmp_path / "metrics.csv").write_text(losses(count), encoding="utf-8")
     found = verdict(tmp_path, [])
-    assert (found.outcome, found.confidence) == (Outcome.HEALTHY, sure)
-    assert ("no course" in found.headline) is (sure is Confidence.LOW)
+    assert found.outcome is outcome
+    assert ("no course" in found.headline) is (outcome is Outcome.CANNOT_SAY)
+    assert DONE in found.headline
+
+
+def test_two_losses_beside_a_steady_pace_and_an_end_are_health_of_low_confidence(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text(losses(2), encoding="utf-8")
+    found = verdict(tmp_path, [f"step {n} | step_time: {0.5 + n % 3 / 1000:.4f}" for n in range(1, 61)])
+    assert (found.outcome, found.confidence) == (Outcome.HEALTHY, Confidence.LOW)
+    assert "no course" in found.headline
 
 
 def test_of_a_long_last_line_its_end_is_quoted_which_says_what_came_to_an_end(tmp_path: Path) -> None:
