@@ -130,11 +130,15 @@ def _every(run: Run) -> Iterator[Paced]:
 
 
 def more_work(run: Run, clock: Clock, series: Steady, change: Change) -> bool:
-    """Whether the run prints tokens or samples per second that did not fall: then steps only hold more."""
+    """Whether the run prints tokens or samples per second that did not fall: then steps only hold more.
+
+    A ramp may begin with the run: its later half is compared with its earlier one.
+    """
     if clock.unit != "step":
         return False
-    begin, onset = int(series.steps[0]), int(series.steps[change.first])
-    end = int(series.steps[change.end - 1])
+    middle = (change.first + change.end) // 2 if change.form == "ramp" else change.first
+    begin, onset, end = (int(series.steps[at]) for at in (0, middle, change.end - 1))
+    ratio = change.ratio**0.5 if change.form == "ramp" else change.ratio
     alike = [c for c in clocks(run) if c.unit in _UNITS_OF_WORK and c.attempt == clock.attempt and c.form != "wall"]
     own = [c for c in alike if (c.source, c.rank) == (clock.source, clock.rank)]
     for rate in own or alike:
@@ -147,7 +151,7 @@ def more_work(run: Run, clock: Clock, series: Steady, change: Change) -> bool:
             )
         )
         if isinstance(early, float) and isinstance(late, float):
-            return late < early * change.ratio**0.5
+            return late < early * ratio**0.5
     return False
 
 

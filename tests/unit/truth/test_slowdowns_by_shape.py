@@ -117,3 +117,21 @@ def test_steps_that_take_twice_as_long_for_twice_the_tokens_are_no_slowdown(
         return f"step {at} | loss {3 - at / 250:.4f} | step_time {took:.3f} | tok/s {held / took:.0f}"
 
     assert is_slow(said(tmp_path, [*map(line, range(1, 301)), DONE])) is slow
+
+
+#: Seconds per step of a small job whose batches grew from the first record on, one record each five steps.
+GROWING = (
+    0.0607, 0.0432, 0.0558, 0.0719, 0.0595, 0.0527, 0.0739, 0.0692, 0.0698, 0.0695, 0.075, 0.0884,
+    0.0801, 0.0935, 0.1073, 0.1025, 0.1076, 0.1051, 0.1048, 0.1102, 0.0852, 0.1086, 0.105, 0.1041,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("tokens", "slow"), [(320, False), (128, True)])
+def test_steps_that_grow_with_their_tokens_from_the_first_record_on_are_no_slowdown(
+    tokens: int, *, slow: bool, tmp_path: Path
+) -> None:
+    def line(at: int, took: float) -> str:
+        held = (128 + (tokens - 128) * at / 115) * (1.5 if at <= 5 else 1)  # the first batches are full by chance
+        return f"step {at} | loss {3 - at / 250:.4f} | step_time {took:.4f} | tok/s {held / took:.0f}"
+
+    assert is_slow(said(tmp_path, [*(line(5 * i, took) for i, took in enumerate(GROWING)), DONE])) is slow
