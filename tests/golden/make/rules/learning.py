@@ -99,6 +99,16 @@ def _stays() -> Iterator[Made]:
         {"metrics.csv": kept.csv(), "train.log": _ended(70)},
         _suspect("frozen_loss", onset=10, within=10),
     )
+    alive = [*decay(4.14, 1.66, 80, 12), *[1.66] * 120]
+    still = Table({"loss": Noise(0.09, 5).on(alive)}, 1).jsonl()
+    evals = "".join(
+        jsons({"step": at, "eval_loss": 4.1862 - at / 50 if at < 100 else 1.64107}) + "\n" for at in range(20, 201, 20)
+    )
+    yield Made(
+        "learning-evaluations-repeat",
+        {"metrics.jsonl": still, "evals.jsonl": evals, "train.log": _ended(200, 1)},
+        _suspect("frozen_loss", "lr_zero", onset=100, within=20),
+    )
     plateau = Noise(0.004, 2).on(decay(10.4, 7.2, 160, 6))
     yield Made(
         "learning-early-plateau",
