@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,9 +18,10 @@ from forensics.diagnosis.actions import actions, advised
 from forensics.diagnosis.playbook import missing, playbook
 from forensics.diagnosis.restart import restart_of
 from forensics.diagnosis.verdict import decide
-from forensics.errors import ForensicsError, PlaceError, UsageError
+from forensics.errors import ForensicsError, PlaceError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
+from forensics.io.places.named import Where, place_of
 from forensics.io.reading import Opened, open_source, opened_bytes, opened_stream
 from forensics.model import FileCoverage, Finding, Issue, Report, Severity, Shape, Source
 from forensics.store import disk
@@ -118,45 +118,43 @@ class Progress:
 
 
 def ingest_run(
-    path: Path,
+    where: Where,
     *,
     store: Path | None = None,
     limits: Limits = DEFAULT,
     progress: Callable[[Progress], None] | None = None,
 ) -> Run:
-    """Read a run directory, or one file, into tables; `progress` is told before the first file and after each.
+    """Read a run directory, what a bucket holds, or one file, into tables.
 
+    `progress` is told before the first file and after each.
     With `store`, or for a run above `IN_MEMORY_BYTES`, the tables lie on disk and only files whose content changed are
     read again; otherwise they stay in memory. Files count as their readers say that they grow.
 
     Raises:
-        UsageError: when the path does not exist.
+        UsageError: when the place does not exist.
         PlaceError: when the machine refuses the store, or the run as a whole.
     """
-    if not path.exists():
-        message = f"no such file or directory: {path}"
-        there = next(parent for parent in (*path.absolute().parents, Path("/")) if parent.is_dir())
-        raise UsageError(message, help=f"ls {shlex.quote(str(there))}")
-    found = discover(path, limits)
+    place = place_of(where)
+    found = discover(place, limits)
     gathered = _Gathered(files=list(found.skipped), issues=list(found.issues))
     ingesters = registry.load("ingesters").ingesters
     told = _Told(progress, len(found.sources), sum(s.size_bytes for s in found.sources))
     told.start()
     if store is not None or sum(held_bytes(s, ingesters, limits) for s in found.sources) > IN_MEMORY_BYTES:
-        where = store if store is not None else disk.default_place()
-        job = disk.Job(found.root, found.sources, ingesters, limits, told.done)
+        shelves = store if store is not None else disk.default_place()
+        job = disk.Job(place, found.sources, ingesters, limits, told.done)
         try:
-            for tables, file, issues in disk.ingest_to_disk(job, where, path):
+            for tables, file, issues in disk.ingest_to_disk(job, shelves):
                 gathered.add(tables.items(), file, issues)
         except OSError as error:
-            place = f"the store in {where}"
-            raise PlaceError(place, error) from error
-        return gathered.run(str(path), (*found.sources, *found.empty))
+            refused = f"the store in {shelves}"
+            raise PlaceError(refused, error) from error
+        return gathered.run(place.name, (*found.sources, *found.empty))
     for source in found.sources:
-        sink, file = fill(open_source(found.root, source, limits), source, ingesters, limits)
+        sink, file = fill(open_source(place, source, limits), source, ingesters, limits)
         gathered.add(sink.handed_over(), file, sink.issues)
         told.done(source)
-    return gathered.run(str(path), (*found.sources, *found.empty))
+    return gathered.run(place.name, (*found.sources, *found.empty))
 
 
 def ingest_bytes(name: str, data: bytes, *, limits: Limits = DEFAULT) -> Run:
@@ -252,14 +250,14 @@ def with_figures(run: Run, report: Report) -> Report:
 
 
 def triage(
-    path: Path, *, config: RuleConfig | None = None, store: Path | None = None, limits: Limits = DEFAULT
+    where: Where, *, config: RuleConfig | None = None, store: Path | None = None, limits: Limits = DEFAULT
 ) -> Report:
     """Read a run and judge it.
 
     Raises:
         ForensicsError: when the path cannot be read at all.
     """
-    return report_of(ingest_run(path, store=store, limits=limits), config)
+    return report_of(ingest_run(where, store=store, limits=limits), config)
 
 
 __all__ = [

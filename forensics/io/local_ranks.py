@@ -7,14 +7,13 @@ tasks of one step where such tags name the tasks; files of an array of jobs are 
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from forensics.errors import InputError
-from forensics.io.opening import open_regular
+from forensics.io.places.place import Place
 from forensics.model import Source
 
 _FOLDER = re.compile(
@@ -34,16 +33,16 @@ _MOST_FILES = 8
 _ENOUGH = 2
 
 
-def with_global_ranks(top: str, sources: Sequence[Source]) -> list[Source]:
+def with_global_ranks(place: Place, sources: Sequence[Source]) -> list[Source]:
     """The sources with the global ranks of torchrun's folders and of a step's tasks; empty files count.
 
     What is unknown stays local on a run of one node. Of several nodes whose first rank cannot be learned, the rank is
     None: which one it is cannot be told.
     """
-    return _with_folders(top, _with_tasks(top, sources))
+    return _with_folders(place, _with_tasks(place, sources))
 
 
-def _with_tasks(top: str, sources: Sequence[Source]) -> list[Source]:
+def _with_tasks(place: Place, sources: Sequence[Source]) -> list[Source]:
     families: dict[str, dict[int, list[Source]]] = {}
     for source in sources:
         if source.rank is None and (found := _TASK.match(source.path)) is not None:
@@ -54,12 +53,12 @@ def _with_tasks(top: str, sources: Sequence[Source]) -> list[Source]:
     for source in sources:
         if families and source.path not in numbered and _LOG.search(source.path):
             beside.setdefault(_folder_of(source.path), []).append(source)
-    steps = [tasks for base, tasks in families.items() if _is_step(top, tasks, beside.get(_folder_of(base), ()))]
+    steps = [tasks for base, tasks in families.items() if _is_step(place, tasks, beside.get(_folder_of(base), ()))]
     ranks = {source.path: task for tasks in steps for task, files in tasks.items() for source in files}
     return [replace(source, rank=ranks[source.path]) if source.path in ranks else source for source in sources]
 
 
-def _is_step(top: str, tasks: Mapping[int, Sequence[Source]], beside: Sequence[Source]) -> bool:
+def _is_step(place: Place, tasks: Mapping[int, Sequence[Source]], beside: Sequence[Source]) -> bool:
     """Whether numbered files are those of the tasks of one step, of which `beside` may hold the launcher's log.
 
     Tags name the tasks. Each job of an array prints the tag of rank 0 into its file, the one numbered 0 too: it proves
@@ -68,7 +67,7 @@ def _is_step(top: str, tasks: Mapping[int, Sequence[Source]], beside: Sequence[S
     files = sorted(((source, task) for task, own in tasks.items() for source in own), key=lambda f: -f[0].size_bytes)
     told: set[tuple[int, int]] = set()
     for source, task in files[:_MOST_FILES]:
-        data = _ends(top, source)
+        data = _ends(place, source)
         if _AGENT in data:
             return False
         told |= {(int(tag), task) for tag in _TAG.findall(data)}
@@ -76,7 +75,7 @@ def _is_step(top: str, tasks: Mapping[int, Sequence[Source]], beside: Sequence[S
         return False
     if any(task for _, task in told) or (told and all(source.size_bytes == 0 for source, task in files if task)):
         return True
-    named = [n for source in beside[:_MOST_FILES] for cell in _SRUN.findall(_ends(top, source)) for n in _spans(cell)]
+    named = [n for source in beside[:_MOST_FILES] for cell in _SRUN.findall(_ends(place, source)) for n in _spans(cell)]
     return bool(named) and max(named) < len(tasks)
 
 
@@ -88,14 +87,14 @@ def _spans(cell: bytes) -> list[int]:
     return [int(number) for number in re.findall(rb"\d{1,7}", cell)]
 
 
-def _with_folders(top: str, sources: Sequence[Source]) -> list[Source]:
+def _with_folders(place: Place, sources: Sequence[Source]) -> list[Source]:
     nodes: dict[str, list[Source]] = {}
     for source in sources:
         if (found := _FOLDER.match(source.path)) is not None:
             nodes.setdefault(found["node"], []).append(source)
     if not nodes:
         return list(sources)
-    first = {node: _first_rank(top, files) for node, files in nodes.items()}
+    first = {node: _first_rank(place, files) for node, files in nodes.items()}
     alone = len({node.rsplit("/", 1)[0] for node in nodes}) == 1
     return [_placed(source, first, alone=alone) for source in sources]
 
@@ -111,12 +110,12 @@ def _placed(source: Source, first: Mapping[str, int | None], *, alone: bool) -> 
     return replace(source, rank=base + int(local))
 
 
-def _first_rank(top: str, files: Sequence[Source]) -> int | None:
+def _first_rank(place: Place, files: Sequence[Source]) -> int | None:
     """The global rank of the node's local rank 0, by the first tag; by the program's own words where two agree."""
     said: Counter[int] = Counter()
     for source in sorted(files, key=lambda one: -one.size_bytes)[:_MOST_FILES]:
         local = int(source.path.split("/")[-2])
-        data = _ends(top, source)
+        data = _ends(place, source)
         for pattern, enough in ((_TAG, True), (_WORD, False)):
             tags = Counter(int(tag) for tag in pattern.findall(data))
             rank = tags.most_common(1)[0][0] if tags else -1
@@ -128,20 +127,15 @@ def _first_rank(top: str, files: Sequence[Source]) -> int | None:
     return base if votes >= _ENOUGH and votes > sum(said.values()) // 2 else None
 
 
-def _ends(top: str, source: Source) -> bytes:
+def _ends(place: Place, source: Source) -> bytes:
     """The first and the last bytes of a file; nothing where it cannot be opened."""
     if not source.size_bytes:
         return b""
     try:
-        fd, _ = open_regular(f"{top}/{source.disk_path or source.path}", follow=False)
+        with place.opened(source.disk_path or source.path) as disk:
+            first = disk.pread(_PEEK_BYTES, 0)
+            if source.size_bytes <= _PEEK_BYTES:
+                return first
+            return first + b"\n" + disk.pread(_PEEK_BYTES, source.size_bytes - _PEEK_BYTES)
     except (InputError, OSError):
         return b""
-    try:
-        first = os.pread(fd, _PEEK_BYTES, 0)
-        if source.size_bytes <= _PEEK_BYTES:
-            return first
-        return first + b"\n" + os.pread(fd, _PEEK_BYTES, source.size_bytes - _PEEK_BYTES)
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)

@@ -7,12 +7,10 @@ Nothing here raises for what a file contains. Losses are values: `problems()` ar
 from __future__ import annotations
 
 import mmap
-import os
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import BinaryIO
 
 from forensics.errors import InputError, LimitExceeded, PlaceError
@@ -21,7 +19,8 @@ from forensics.io.budget import Budget
 from forensics.io.decompress import compression_of, expanded, plain
 from forensics.io.disk import Disk, HeldBytes, Ledger, Lost, OpenFile, Piece
 from forensics.io.limits import DEFAULT, Limits
-from forensics.io.opening import inside, open_regular
+from forensics.io.places.named import Where, place_of
+from forensics.io.places.place import Place
 from forensics.io.text_stream import as_utf8, gathered
 from forensics.model import Issue, Source
 
@@ -178,38 +177,24 @@ class Opened:
 
 
 @contextmanager
-def _opened_fd(fd: int, source: Source, limits: Limits, beside: Beside | None = None) -> Generator[Opened, None, None]:
-    opened = Opened(source, OpenFile(fd, os.fstat(fd).st_size), limits, beside)
-    try:
-        yield opened
-    finally:
-        opened.close()
-
-
-@contextmanager
-def open_source(root: Path, source: Source, limits: Limits = DEFAULT) -> Generator[Opened, None, None]:
-    """Open a discovered file of the run at `root` (or `root` itself where it is a file) and close it afterwards.
+def open_source(where: Where, source: Source, limits: Limits = DEFAULT) -> Generator[Opened, None, None]:
+    """Open a discovered file of the place `where` (or the file that it is) and close it afterwards.
 
     Raises:
         InputError: when it is gone, unreadable, no regular file, or when a link on its path leads out of the run.
     """
-    is_folder = root.is_dir()
-    path = inside(root, source.disk_path or source.path) if is_folder else os.fspath(root)
-    fd, _ = open_regular(path, follow=not is_folder)
-    try:
-        with _opened_fd(fd, source, limits, _beside(root, source, limits)) as opened:
+    place = place_of(where)
+    with place.opened(source.disk_path or source.path) as disk:
+        opened = Opened(source, disk, limits, _beside(place, source, limits))
+        try:
             yield opened
-    finally:
-        os.close(fd)
+        finally:
+            opened.close()
 
 
-def _beside(root: Path, source: Source, limits: Limits) -> Beside:
+def _beside(place: Place, source: Source, limits: Limits) -> Beside:
     def opening(end: str, other: str) -> AbstractContextManager[Opened]:
-        if root.is_dir():
-            folder, name = root, source.disk_path or source.path
-        else:
-            real = Path(os.path.realpath(root))
-            folder, name = real.parent, real.name
+        folder, name = place.holding(source.disk_path or source.path)
         if not name.endswith(end):
             raise InputError("its name has another end")
         path = name.removesuffix(end) + other
@@ -247,8 +232,11 @@ def opened_stream(name: str, stream: BinaryIO, limits: Limits = DEFAULT) -> Gene
                 _write_all(held, data)
             if held.tell() > limits.expanded_bytes:
                 raise LimitExceeded("bytes of a pipe", limit=limits.expanded_bytes, actual=held.tell())
-        with _opened_fd(held.fileno(), Source(name, held.tell()), limits) as opened:
+        opened = Opened(Source(name, held.tell()), OpenFile(held.fileno(), held.tell()), limits)
+        try:
             yield opened
+        finally:
+            opened.close()
 
 
 def _write_all(held: BinaryIO, data: bytes) -> None:

@@ -18,6 +18,8 @@ import polars as pl
 
 from forensics.errors import InputError, PlaceError
 from forensics.io.limits import Limits
+from forensics.io.places.named import Where, place_of
+from forensics.io.places.place import Place
 from forensics.io.reading import Opened, open_source
 from forensics.model import FileCoverage, FileStatus, Issue, Source
 from forensics.registry import Ingester
@@ -39,17 +41,17 @@ def default_place() -> Path:
     return Path(base) / "forensics" / "runs"
 
 
-def run_key(path: Path, *, device_only: bool = False) -> str:
-    """Name a run by its absolute path (16 hex digits); what was read of it for the device's time only has its own."""
-    key = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:_KEY_DIGITS]
+def run_key(where: Where, *, device_only: bool = False) -> str:
+    """Name a run by its place (16 hex digits); what was read of it for the device's time only has its own."""
+    key = hashlib.sha256(place_of(where).identity).hexdigest()[:_KEY_DIGITS]
     return f"{key}-device" if device_only else key
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to read and with what: `root` as discovered, its sources, the ingesters, the bounds; `done` is told each."""
+    """What to read and with what: its `place`, its sources, the ingesters, the bounds; `done` is told each."""
 
-    root: Path
+    place: Place
     sources: Sequence[Source]
     ingesters: Sequence[Ingester]
     limits: Limits
@@ -63,15 +65,15 @@ class Job:
 
 
 def ingest_to_disk(
-    job: Job, place: Path, run: Path, ages: Ages = AGES
+    job: Job, place: Path, ages: Ages = AGES
 ) -> Iterator[tuple[dict[str, pl.LazyFrame], FileCoverage, tuple[Issue, ...]]]:
-    """Bring the store of `run` under `place` up to date, then give each source's tables, coverage and issues.
+    """Bring the store of the run under `place` up to date, then give each source's tables, coverage and issues.
 
     Raises:
         PlaceError: when the place cannot be written to.
     """
     try:
-        folder, read = _up_to_date(job, place / run_key(run, device_only=job.limits.device_only), ages)
+        folder, read = _up_to_date(job, place / run_key(job.place, device_only=job.limits.device_only), ages)
     except OSError as error:  # what a source raises became its issue: this is the store's
         named = f"the store {os.fspath(place)!r}"
         raise PlaceError(named, error) from error
@@ -176,18 +178,14 @@ def _unusable(source: str, error: InputError) -> Issue:
 
 def _is_as_found(job: Job, source: Source) -> bool:
     """Whether nobody has written to a file, nor replaced it, since the run was looked through."""
-    path = job.root / (source.disk_path or source.path) if job.root.is_dir() else job.root
-    try:
-        seen = path.stat()
-    except (OSError, ValueError):
-        return False
-    return (seen.st_mtime_ns, seen.st_size) == (source.mtime_ns, source.size_bytes)
+    seen = job.place.seen(source.disk_path or source.path)
+    return seen is not None and (seen.mtime_ns, seen.size_bytes) == (source.mtime_ns, source.size_bytes)
 
 
 def _digest(job: Job, source: Source) -> str:
     """SHA-256 of a file, and of those that are read with it; nothing when one cannot be read to its end."""
     try:
-        with open_source(job.root, source, job.limits) as opened:
+        with open_source(job.place, source, job.limits) as opened:
             found = [_hashed(one, job.limits.block_bytes) for one in (opened, *_read_with(opened, job.ingesters))]
     except (OSError, ValueError, InputError):
         return ""
@@ -225,7 +223,7 @@ def _read(job: Job, source: Source, folder: Path, digest: str) -> Entry:
     """Read one source into parts below `folder`; what fails beside its ingester is its loss, and of no other."""
     folder.mkdir()
     try:
-        sink, coverage = fill(open_source(job.root, source, job.limits), source, job.ingesters, job.limits, folder)
+        sink, coverage = fill(open_source(job.place, source, job.limits), source, job.ingesters, job.limits, folder)
         sink.flush()
     except (OSError, PlaceError):  # of the store: what a source raises is an issue already
         raise

@@ -56,7 +56,7 @@ def test_what_does_not_exist_is_a_usage_error_that_names_the_next_command(tmp_pa
     with pytest.raises(UsageError) as caught:
         discover(tmp_path / "nowhere")
     assert "nowhere" in caught.value.message
-    assert caught.value.help.startswith("forensics ")
+    assert caught.value.help == f"ls {tmp_path}"
 
 
 def test_no_link_is_followed_and_each_says_where_it_leads(tmp_path: Path) -> None:

@@ -79,8 +79,8 @@ def home_of(place: Path, run: Path) -> Path:
 
 def ingested(run: Path, place: Path, ages: shelf.Ages) -> None:
     found = discover(run)
-    job = disk.Job(found.root, found.sources, registry.load("ingesters").ingesters, DEFAULT)
-    list(disk.ingest_to_disk(job, place, run, ages))
+    job = disk.Job(found.place, found.sources, registry.load("ingesters").ingesters, DEFAULT)
+    list(disk.ingest_to_disk(job, place, ages))
 
 
 def said(log: Path, what: str) -> None:
@@ -119,8 +119,8 @@ def test_a_file_replaced_after_discovery_by_what_the_store_holds_is_no_fault_of_
     found = discover(run)
     put(run, 3)
     ingested(run, place, shelf.AGES)
-    job = disk.Job(found.root, found.sources, registry.load("ingesters").ingesters, DEFAULT)
-    issues = [issue for _, _, several in disk.ingest_to_disk(job, place, run) for issue in several]
+    job = disk.Job(found.place, found.sources, registry.load("ingesters").ingesters, DEFAULT)
+    issues = [issue for _, _, several in disk.ingest_to_disk(job, place) for issue in several]
     assert disk.UNUSABLE not in {issue.code for issue in issues}
 
 
@@ -287,7 +287,7 @@ def test_a_part_that_goes_while_it_is_moved_is_read_from_the_run(
 
 def digest_of(folder: Path, name: str, limits: Limits = DEFAULT) -> str:
     found = discover(folder)
-    job = disk.Job(found.root, found.sources, (), limits)
+    job = disk.Job(found.place, found.sources, (), limits)
     return disk._digest(job, next(s for s in found.sources if s.path == name))
 
 
