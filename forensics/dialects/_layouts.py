@@ -53,10 +53,10 @@ def learn(line: Line, text: str) -> Layout | None:
     parts: list[str] = ["^"]
     at = 0
     for low, high, _, _ in places:
-        parts += [_fixed(text[at:low], behind=at > 0), _value(text[low:high], text[high : high + 1])]
+        parts += [_fixed(text[at:low], behind=at > 0, before=True), _value(text[low:high], text[high : high + 1])]
         at = high
     end = min(len(text), found.end())
-    parts += [_fixed(text[at:end], behind=True), " *$" if end == len(text) else ""]
+    parts += [_fixed(text[at:end], behind=True, before=False), " *$" if end == len(text) else ""]
     return Layout("".join(parts), names, tuple(tail for _, _, _, tail in places))
 
 
@@ -73,15 +73,22 @@ def _places(line: Line, found: re.Match[str]) -> Iterator[tuple[int, int, str, b
             yield low + begin, low + end, pair["key"].strip(), True
 
 
-def _fixed(text: str, *, behind: bool) -> str:
+def _fixed(text: str, *, behind: bool, before: bool) -> str:
     """Text between values: digits may change, blanks may grow and shrink, the rest is literal.
 
-    `behind` a value one blank must stay, or else the letters that follow might be the value's as well, and the engine
-    would have to choose.
+    One blank must stay `behind` a value, as the letters that follow might be the value's as well, and between digits
+    and others, which may be those of a value that the text is `before`: where the engine has to choose it takes twice
+    as long.
     """
-    parts = {"digits": "[0-9]+", "blanks": " *"}
-    runs = "".join(parts.get(run.lastgroup or "", _lines.literal(run[0])) for run in _RUNS.finditer(text))
-    return runs.replace(" *", " +", 1) if behind and text.startswith(" ") else runs
+    runs = [(run.lastgroup, run[0]) for run in _RUNS.finditer(text)]
+    kinds = ["digits" if behind else None, *(kind for kind, _ in runs), "digits" if before else None]
+    parts: list[str] = []
+    for (earlier, kind, later), (_, run) in zip(zip(kinds, kinds[1:], kinds[2:], strict=False), runs, strict=True):
+        if kind == "blanks":
+            parts.append(" +" if earlier == "digits" and (later == "digits" or not parts) else " *")
+        else:
+            parts.append("[0-9]+" if kind == "digits" else _lines.literal(run))
+    return "".join(parts)
 
 
 def _value(printed: str, following: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import polars as pl
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from forensics.dialects import _lines, _numbers, _times, prefixes
+from forensics.dialects import _layouts, _lines, _numbers, _times, prefixes
 from forensics.dialects.engine import Matcher, parse_text
 from forensics.dialects.spec import Dialect, Line, N, Name
 
@@ -233,6 +234,16 @@ def test_a_learned_layout_reads_what_the_dialects_pattern_reads() -> None:
         frames.append(pl.concat(t["metrics"] for t in ready).sort("seq", maintain_order=True))
     assert frames[0].height > 1000
     assert_frame_equal(frames[0], frames[1])
+
+
+def test_blanks_between_digits_stay_so_that_a_layout_never_has_to_choose() -> None:
+    line = Line("metrics", "it ", r"it (?P<step>\d+)  4 (?P<loss>[\d.]+)", names={"loss": Name("loss")})
+    layout = _layouts.learn(line, "2031-05-06 07:08:09  it 12  4 2.25 7")
+    assert layout is not None
+    assert layout.pattern.startswith(r"^[0-9]+-[0-9]+-[0-9]+ +[0-9]+:[0-9]+:[0-9]+ *it *(")
+    assert ") +[0-9]+ +(" in layout.pattern
+    assert re.search(layout.pattern, "2031-05-06 07:08:10 it13 4 2.5") is not None
+    assert re.search(layout.pattern, "2031-05-06 07:08:10 it 13 42.5") is None
 
 
 @pytest.mark.parametrize("begin", [b"x^2 and", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"x\x9c"])
