@@ -1,20 +1,24 @@
 """Mutants of what decides: one number, comparison or operator of a module is changed; does any answer notice?
 
-    python tests/mutants/killed.py [--n 240] [--seed 1] [--jobs 2] [--area pace] [--only PATH] [--most 150]
+    python tests/mutants/killed.py [--n 240] [--seed 1] [--jobs 2] [--area pace] [--only PATH] [--most 150] [--tests]
 
 A mutant is tried on the golden runs and pairs that run its line: past killers and those of its area first. It is killed
-by the first answer that differs, by an exception, or by taking too long. What survives is listed with the reason that
-`survivors.tsv` gives (module, line, change, reason), or as not looked at.
+by the first answer that differs, by an exception, or by taking too long. With `--tests` what survives is tried once
+more on the unit tests of its room and of the whole, in a copy of the project. What survives that is listed with the
+reason that `survivors.tsv` gives (module, line, change, reason), or as not looked at.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import multiprocessing
 import os
 import random
 import re
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -64,6 +68,13 @@ AREAS: Mapping[str, tuple[str, ...]] = {
 SURVIVORS = HERE / "survivors.tsv"
 #: A mutant may take so many times what a case usually takes, and so many seconds more.
 _PATIENCE, _LEAST_S = 20, 60
+
+
+#: What a copy of the project needs to run its unit tests.
+COPIED = ("forensics", "tests", "fixtures", "docs", "pyproject.toml", "README.md")
+#: Rooms of tests that judge whole runs.
+WHOLE = ("diagnosis", "truth", "symptoms", "rules", "analyses")
+_TESTS_S = 900
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +239,42 @@ def tried(pool: Pool, wanted: Sequence[Mutant], cases: Sequence[Case], place: Pa
     return found
 
 
+def by_tests(survivor: Tried, copies: Path) -> Tried:
+    """Try a survivor on the unit tests of its room, then of the whole, in a copy that this process keeps."""
+    mutant, copy = survivor.mutant, copies / str(os.getpid())
+    if not copy.exists():
+        for name in COPIED:
+            (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, copy / name)
+    source = _source(mutant.path)
+    (copy / mutant.path).write_text(ast.unparse(mutated(source, mutant.change.number)), encoding="utf-8")
+    try:
+        for rooms in (mutant.path.split("/")[1:2], WHOLE):
+            command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+            named = [f"tests/unit/{room}" for room in rooms if (copy / "tests/unit" / room).exists()]
+            done = subprocess.run(
+                [*command, *named], cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)}, capture_output=True,
+                text=True, timeout=_TESTS_S, check=False,
+            )  # fmt: skip
+            failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+            if done.returncode:
+                return Tried(mutant, failed[1] if failed else f"pytest ended with {done.returncode}", survivor.near)
+    except subprocess.TimeoutExpired:
+        return Tried(mutant, "tests that take too long", survivor.near)
+    finally:
+        (copy / mutant.path).write_text(source, encoding="utf-8")
+    return survivor
+
+
+def tested(found: Sequence[Tried], jobs: int, copies: Path) -> list[Tried]:
+    """Try what survived the golden runs on the unit tests; each is printed as it ends."""
+    again: dict[str, Tried] = {}
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        for one in pool.imap_unordered(partial(by_tests, copies=copies), [o for o in found if not o.killer]):
+            again[str(one.mutant)] = one
+            print(f"{f'killed by {one.killer}' if one.killer else 'survived'}: {one.mutant}", flush=True)
+    return [again.get(str(one.mutant), one) for one in found]
+
+
 def report(found: Sequence[Tried], known: Mapping[tuple[str, str, str], str]) -> Iterable[str]:
     """Killed of tried by area, and every survivor with its reason."""
     survivors = sorted((one.mutant for one in found if not one.killer), key=str)
@@ -257,6 +304,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="modules whose path holds this")
     parser.add_argument("--most", type=int, default=150, help="cases that a mutant is tried on")
     parser.add_argument("--runs", default="", help="golden runs whose name fits this pattern")
+    parser.add_argument("--tests", action="store_true", help="try survivors on the unit tests, too")
     given = parser.parse_args()
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
     os.environ["PYTHONPATH"] = str(ROOT)
@@ -270,6 +318,9 @@ def main() -> int:
         cases = [one for one in cases_of(place / "runs") if re.search(given.runs, one.name)]
         with multiprocessing.get_context("spawn").Pool(given.jobs, _begin, (place,)) as pool:
             found = tried(pool, wanted, cases, place, given.most)
+        if given.tests:
+            (place / "copies").mkdir()
+            found = tested(found, given.jobs, place / "copies")
     print("\n".join(report(found, reasons())))
     return 0
 
