@@ -90,12 +90,12 @@ class PlaceError(UsageError):
     `place` names it, `cause` is what the system said.
     """
 
-    def __init__(self, place: str, cause: BaseException) -> None:
-        """Say in words what the system refuses, and what to do."""
+    def __init__(self, place: str, cause: BaseException, *, help: str = "") -> None:  # noqa: A002 - the printed word
+        """Say in words what the system refuses, and what to do, unless `help` knows better."""
         number = errno_of(cause)
         plain = str(getattr(cause, "strerror", None) or cause or type(cause).__name__)
         words, help_line = _SAID.get(number or 0, (plain, _ELSEWHERE))
-        super().__init__(f"{place}: {words}", help=help_line)
+        super().__init__(f"{place}: {words}", help=help or help_line)
         self.place = place
         self.errno = number
 

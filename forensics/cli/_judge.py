@@ -7,7 +7,8 @@ from pathlib import Path
 
 from forensics import config, pipeline, registry
 from forensics.case.runs import parts, split
-from forensics.cli._reading import Reading
+from forensics.cli._reading import Reading, folders
+from forensics.io.places.named import place_of
 from forensics.model import Report
 from forensics.store.run import Run
 
@@ -16,14 +17,14 @@ from forensics.store.run import Run
 class Asked:
     """What a command line asks of its runs."""
 
-    runs: tuple[Path, ...]
+    runs: tuple[str, ...]
     fail_on: str | None = None
     ignore: tuple[str, ...] = ()
     store: Path | None = None
     figures: bool = False
     redact: bool = False
     quiet: bool = False
-    baselines: tuple[Path, ...] = ()
+    baselines: tuple[str, ...] = ()
 
     @property
     def reading(self) -> Reading:
@@ -37,15 +38,15 @@ def judged(asked: Asked) -> tuple[config.Config, list[Report]]:
     How several runs were told apart is a note beside the settings.
     """
     options = {"fail-on": asked.fail_on, "ignore": list(asked.ignore) or None}
-    settings = config.load(cwd=Path.cwd(), runs=list(asked.runs), options=options)
+    settings = config.load(cwd=Path.cwd(), runs=folders(map(place_of, asked.runs)), options=options)
     settings = settings.checked(registry.load("rules").rules)
     reports: list[Report] = []
     told = list(settings.notes)
-    for path in asked.runs:
-        place = asked.reading.run(path)
+    for named in asked.runs:
+        place = asked.reading.run(named)
         runs = split(place)
         if len(runs) > 1:
-            told.append(f"{len(runs)} runs in {path}: {parts(place)[0].why}")
+            told.append(f"{len(runs)} runs in {place.name}: {parts(place)[0].why}")
         reports += [_report(run, asked, settings) for run in runs]
     return replace(settings, notes=asked.reading.shown(tuple(told))), reports
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from forensics.io.limits import DEFAULT
+from forensics.io.places.named import place_of
 
 if TYPE_CHECKING:
+    from forensics.io.places.place import Place
     from forensics.store.run import Run
 
 T = TypeVar("T")
@@ -24,13 +27,13 @@ class Reading:
     redact: bool = False
     quiet: bool = False
 
-    def run(self, source: Path | str, *, device_only: bool = False) -> Run:
-        """Read a run directory or a file; the text `-` reads a log on standard input.
+    def run(self, source: str, *, device_only: bool = False) -> Run:
+        """Read a run directory, a file or what a bucket holds; the text `-` reads a log on standard input.
 
         With `device_only`, of a profiler trace only what tells of the device's time, unless a store is to be built.
 
         Raises:
-            UsageError: when there is no such file.
+            UsageError: when there is no such place.
         """
         from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
         from forensics.cli._progress import watched  # noqa: PLC0415 - same
@@ -39,14 +42,15 @@ class Reading:
         if source == _STDIN:
             return _configured(pipeline.ingest_stream("stdin", sys.stdin.buffer, limits=limits))
         with watched(quiet=self.quiet) as seen:
-            run = pipeline.ingest_run(Path(source), store=self.store, limits=limits, progress=seen)
-        return _configured(run, Path(source))
+            place = place_of(source)
+            run = pipeline.ingest_run(place, store=self.store, limits=limits, progress=seen)
+        return _configured(run, place)
 
-    def one(self, source: Path | str) -> Run:
+    def one(self, source: str) -> Run:
         """Read the one run of a place, as `run` does.
 
         Raises:
-            UsageError: when there is no such file, or the place holds several runs.
+            UsageError: when there is no such place, or the place holds several runs.
         """
         from forensics.case.runs import only  # noqa: PLC0415 - polars is not on the path of --help
 
@@ -64,11 +68,16 @@ class Reading:
         return redacted(value, *runs)
 
 
-def _configured(run: Run, *places: Path) -> Run:
+def folders(places: Iterable[Place]) -> tuple[Path, ...]:
+    """Give the paths of places of this machine, in which no configuration is believed."""
+    return tuple(place.folder for place in places if place.folder is not None)
+
+
+def _configured(run: Run, *places: Place) -> Run:
     """Give the run under the names and thresholds that the user set, so that every command judges by the same ones."""
     from forensics import config, pipeline, registry  # noqa: PLC0415 - polars is not on the path of --help
 
-    settings = config.load(cwd=Path.cwd(), runs=places)
+    settings = config.load(cwd=Path.cwd(), runs=folders(places))
     if settings.metrics:
         from forensics.dialects.names import meanings  # noqa: PLC0415 - same
 

@@ -15,12 +15,14 @@ from forensics.io.tolerant_json import dumps
 MARKER = "forensics-export.json"
 
 
-def check_place(run: Path, place: Path, *, folder: bool) -> None:
-    """Ask that nothing of the run can be changed by writing to `place`, links followed.
+def check_place(run: Path | None, place: Path, *, folder: bool) -> None:
+    """Ask that nothing of the run can be changed by writing to `place`, links followed; None is a run elsewhere.
 
     Raises:
         UsageError: when the place is the run, inside it, or a folder around it.
     """
+    if run is None:
+        return
     try:
         source, target = run.resolve(), place.resolve()
     except (OSError, RuntimeError) as error:

@@ -43,6 +43,11 @@ class Disk(Protocol):
         """What could not be read so far; None when every byte that was asked for was there."""
         ...
 
+    @property
+    def content_id(self) -> str:
+        """What only these bytes have, where their place says so without reading them; else nothing."""
+        ...
+
     def pread(self, count: int, offset: int) -> bytes:
         """Up to `count` bytes from `offset`; fewer only at the end, or where the file has become shorter."""
         ...
@@ -66,6 +71,11 @@ class OpenFile:
     fd: int
     size_bytes: int
     lost: Lost | None = None
+
+    @property
+    def content_id(self) -> str:
+        """A file system says nothing of it."""
+        return ""
 
     def pread(self, count: int, offset: int) -> bytes:
         """Read without moving a file position; never past the size at opening, so a growing file stays one value."""
@@ -99,12 +109,8 @@ class OpenFile:
             InputError: when there is no memory, or no temporary space, for it.
         """
         end = self._data_end()
-        try:
-            held = _room(end)
-            have = self._fill(held, end)
-        except (OSError, ValueError, MemoryError, OverflowError) as error:
-            msg = f"{end:,} bytes cannot be held: {getattr(error, 'strerror', None) or error or 'no memory'}"
-            raise InputError(msg) from error
+        held = room(end)
+        have = self._fill(held, end)
         if not have:
             return b""
         if have < end and isinstance(held, mmap.mmap):
@@ -151,18 +157,26 @@ class OpenFile:
             self.lost = Lost(code, byte, why)
 
 
-def _room(size_bytes: int) -> mmap.mmap | bytes:
-    """Memory of this size that is nobody else's: anonymous, or a file without a name where it is large."""
+def room(size_bytes: int) -> mmap.mmap | bytes:
+    """Memory of this size that is nobody else's: anonymous, or a file without a name where it is large.
+
+    Raises:
+        InputError: when there is no memory, or no temporary space, for it.
+    """
     if size_bytes <= 0:
         return b""
-    if size_bytes <= _HELD_BYTES:
-        # private, so that a reader that gives pages back frees them; it must not look at them again
-        return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with tempfile.TemporaryFile() as own:
-        with suppress(AttributeError):  # a full disk must be told now: a map over missing blocks would kill us later
-            os.posix_fallocate(own.fileno(), 0, size_bytes)
-        own.truncate(size_bytes)
-        return mmap.mmap(own.fileno(), size_bytes)
+    try:
+        if size_bytes <= _HELD_BYTES:
+            # private, so that a reader that gives pages back frees them; it must not look at them again
+            return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        with tempfile.TemporaryFile() as own:
+            with suppress(AttributeError):  # a full disk must be told now: a map over no blocks would kill us later
+                os.posix_fallocate(own.fileno(), 0, size_bytes)
+            own.truncate(size_bytes)
+            return mmap.mmap(own.fileno(), size_bytes)
+    except (OSError, ValueError, MemoryError, OverflowError) as error:
+        msg = f"{size_bytes:,} bytes cannot be held: {getattr(error, 'strerror', None) or error or 'no memory'}"
+        raise InputError(msg) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +190,11 @@ class HeldBytes:
     def size_bytes(self) -> int:
         """How many bytes there are."""
         return len(self.data)
+
+    @property
+    def content_id(self) -> str:
+        """Nobody says."""
+        return ""
 
     def pread(self, count: int, offset: int) -> bytes:
         """Slice."""

@@ -62,6 +62,11 @@ class Opened:
         return self._disk.size_bytes
 
     @property
+    def content_id(self) -> str:
+        """What only this content has, where its place says so without reading it; else nothing."""
+        return self._disk.content_id
+
+    @property
     def compression(self) -> str:
         """`gzip`, `zstd` or nothing, by content and never by name."""
         return compression_of(self.head(4))

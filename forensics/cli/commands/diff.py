@@ -7,7 +7,6 @@ Exit codes: 0 no regression; 1 a confirmed regression; 3 cannot say.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,10 +24,8 @@ if TYPE_CHECKING:
     from forensics.report.pages.diff import Page
     from forensics.store.run import Run
 
-RunsArgument = Annotated[list[Path], typer.Argument(metavar="[BASE] CAND", help="Baseline and candidate runs.")]
-BaseOption = Annotated[
-    list[Path] | None, typer.Option("--base", metavar="RUN", help="A baseline run; may be repeated.")
-]
+RunsArgument = Annotated[list[str], typer.Argument(metavar="[BASE] CAND", help="Baseline and candidate runs.")]
+BaseOption = Annotated[list[str] | None, typer.Option("--base", metavar="RUN", help="A baseline run; may be repeated.")]
 MetricOption = Annotated[
     str | None, typer.Option("--metric", metavar="NAME", help="Compare this metric, as printed, not the best one.")
 ]
@@ -80,7 +77,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     return shared.answer(found, page.LAYOUT.render, _code(found.diff.answer, inconclusive), *read)
 
 
-def _sides(runs: list[Path], bases: list[Path]) -> tuple[list[Path], Path]:
+def _sides(runs: list[str], bases: list[str]) -> tuple[list[str], str]:
     if len(runs) > 2 or len(runs) + len(bases) < 2:
         message = "give a baseline and a candidate"
         raise UsageError(message, help="forensics diff BASE CAND, or forensics diff --base A --base B CAND")

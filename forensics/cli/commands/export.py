@@ -17,12 +17,13 @@ from forensics.cli._answer import Answer, lines, losses
 from forensics.cli._exit import Gate
 from forensics.cli._reading import Reading
 from forensics.errors import ExitCode, InputError, UsageError
+from forensics.io.places.named import place_of
 
 if TYPE_CHECKING:
     from forensics.export.target import Export, Target
     from forensics.store.run import Run
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, or one file.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or one file.")]
 ToOption = Annotated[
     str, typer.Option("--to", metavar="TARGET", help="csv, jsonl, pandas, parquet, tensorboard or wandb.")
 ]
@@ -60,7 +61,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     if wide and not target.wide:
         message = f"--wide: {to} has one form only"
         raise UsageError(message, help="forensics export --help")
-    publish.check_place(run, place, folder=target.folder)
+    publish.check_place(place_of(run).folder, place, folder=target.folder)
     read = Reading(store, quiet=quiet).run(run)
     selection = select(read, metrics or (), wide=wide)
     if selection.points.is_empty():

@@ -6,7 +6,6 @@ polars, pandas and DuckDB open them as they are. A second time, only the files w
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,7 +14,7 @@ from forensics.cli._answer import Answer
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, or one file.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or one file.")]
 
 
 @reads_runs("text", "json", "markdown")

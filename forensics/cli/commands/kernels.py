@@ -9,7 +9,6 @@ Exit codes: 0 there is a table; 3 cannot say, no trace or no device work was fou
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +17,7 @@ from forensics.cli import _options as opt
 from forensics.cli._answer import Answer
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode
+from forensics.io.places.named import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _PAIR = 2
 _LIKE = ("forensics", "kempnerforge")
-TracesArgument = Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Traces, or folders of traces.")]
+TracesArgument = Annotated[list[str], typer.Argument(metavar="TRACE...", help="Traces, or folders of traces.")]
 PerStepOption = Annotated[bool, typer.Option("--per-step", help="Also one line a step.")]
 PerRankOption = Annotated[bool, typer.Option("--per-rank", help="Every rank by itself, not their sum.")]
 LikeOption = Annotated[str, typer.Option("--like", metavar="NAME", help="Categories of: forensics or kempnerforge.")]
@@ -48,7 +48,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     from forensics.report.pages import kernels as page  # noqa: PLC0415 - kept off the path of --help
 
     opt.one_of("--like", like, _LIKE)
-    runs = {str(path): shared.reading.run(path, device_only=True) for path in dict.fromkeys(traces)}
+    runs = {place_of(name).name: shared.reading.run(name, device_only=True) for name in dict.fromkeys(traces)}
     found = replace(_page(runs, like), top=top, per_step=per_step, per_rank=per_rank)
     code = ExitCode.OK if page.has_work(found.profile) else ExitCode.CANNOT_SAY
     return shared.answer(found, page.LAYOUT.render, code, *runs.values())

@@ -7,7 +7,6 @@ Exit codes: 0 memory is level; 1 it ran out, grows or leaks; 3 cannot say.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,7 +18,7 @@ from forensics.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from forensics.diagnosis.memory import Memory
 
-InputsArgument = Annotated[list[Path], typer.Argument(metavar="INPUT...", help="One run or snapshot, or two of them.")]
+InputsArgument = Annotated[list[str], typer.Argument(metavar="INPUT...", help="One run or snapshot, or two of them.")]
 _MOST = 2
 
 

@@ -6,7 +6,6 @@ The query only reads: it changes nothing and opens no file. NaN is printed as Na
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, or one file.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or one file.")]
 SqlArgument = Annotated[str | None, typer.Argument(metavar="SQL", help="As 'SELECT name, max(value) FROM metrics …'.")]
 LimitOption = Annotated[
     int | None, typer.Option("--limit", metavar="N", help="At most N rows; 0 for all, as all formats but text give.")

@@ -8,7 +8,6 @@ Exit codes: as of forensics triage.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,10 +16,10 @@ from forensics.cli import _options as opt
 from forensics.cli._answer import Answer, lines
 from forensics.cli._exit import Gate
 
-RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
+RunsArgument = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
 
 BaselineOption = Annotated[
-    list[Path] | None,
+    list[str] | None,
     typer.Option(
         "--baseline",
         metavar="GOOD",

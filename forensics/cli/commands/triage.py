@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from forensics.model import Report
     from forensics.registry import Renderer
 
-RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
+RunsArgument = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
 HtmlOption = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the page of report, too.")]
 
 BaselineOption = Annotated[
-    list[Path] | None,
+    list[str] | None,
     typer.Option(
         "--baseline",
         metavar="GOOD",

@@ -1,0 +1,54 @@
+"""The kinds of object storage, how each takes credentials, and what its refusals mean: two tables."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One kind: what a place of it begins with, and the environment that it is reached by."""
+
+    scheme: str
+    credentials: str
+    endpoint: str
+    example: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request had no success, in words; `silent` where the service gave no answer of its own to it."""
+
+    sign: str
+    silent: bool
+    words: str
+    help: str
+
+
+@cache
+def services() -> dict[str, Service]:
+    """Give every kind by its scheme."""
+    return {row["scheme"]: Service(**row) for row in _rows("services.tsv")}
+
+
+def refusal_of(error: BaseException, scheme: str) -> Refusal:
+    """Give the meaning of an error of the client, none of whose words is repeated: they hold keys and signatures."""
+    said = f"{type(error).__name__} {error}"
+    found = next(one for one in _refusals() if one.sign in said)
+    service = services()[scheme]
+    words = {"credentials": service.credentials, "endpoint": service.endpoint, "example": service.example}
+    return Refusal(found.sign, found.silent, found.words, found.help.format(**words))
+
+
+@cache
+def _refusals() -> tuple[Refusal, ...]:
+    return tuple(Refusal(r["sign"], r["silent"] == "yes", r["words"], r["help"]) for r in _rows("refusals.tsv"))
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    text = files("forensics.io.places").joinpath(name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
