@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-import polars as pl
-
 from forensics import registry
 from forensics.analyses.checkpoints import last_clean
 from forensics.analyses.coverage import coverage_of
@@ -26,9 +24,8 @@ from forensics.io.reading import Opened, open_source, opened_bytes, opened_strea
 from forensics.model import FileCoverage, Finding, Issue, Report, Severity, Shape, Source
 from forensics.store import disk
 from forensics.store.fill import fill, held_bytes
-from forensics.store.gather import Rows, issues_frame, issues_of, run_from, sources_frame
+from forensics.store.gather import Given, Rows, issues_frame, issues_of, run_from, sources_frame
 from forensics.store.run import Run
-from forensics.store.sink import Raw
 
 #: A run of more bytes than this is spilled to the store on disk instead of staying in memory.
 IN_MEMORY_BYTES = 256 << 20
@@ -69,7 +66,7 @@ class _Gathered:
 
     def add(
         self,
-        tables: Iterable[tuple[str, pl.LazyFrame | pl.DataFrame | Raw]],
+        tables: Iterable[tuple[str, Given]],
         file: FileCoverage,
         issues: Iterable[Issue],
     ) -> None:

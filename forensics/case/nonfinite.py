@@ -65,8 +65,10 @@ def _watched_series(run: Run) -> pl.DataFrame:
         rows = index.records(own)
         if not len(rows):
             continue
-        first, last = table["name"][int(rows[0])] if len(own) > 1 else names[own[0]], table["value"][int(rows[-1])]
-        place = -1 if (seq := table["seq"][int(rows[0])]) is None else int(seq), int(rows[0])
+        at = int(rows[0])
+        first = table.value("name", at) if len(own) > 1 else names[own[0]]
+        last, seq = table.value("value", int(rows[-1])), table.value("seq", at)
+        place = -1 if seq is None else int(seq), at
         found.append((place, (*key, of_name[first], len(rows), *_bad(index, own, rows), last)))
     types = {name: index.keys.schema[name] for name in SERIES}
     schema = {**types, "role": pl.String, "n": pl.Int64, **_COUNTS, "last": pl.Float64}
@@ -77,7 +79,7 @@ def _bad(index: Index, own: list[int], rows: NDArray[np.uint32]) -> tuple[int, i
     """How many records of a series are bad, and how many stand before the first and after the last of them."""
     if index.is_finite(own):
         return 0, None, None
-    classes = index.table["value_class"].gather(pl.Series(rows))
+    classes = index.table.short("value_class", rows)
     bad = np.flatnonzero(classes.is_in(BAD_CLASSES).to_numpy())
     return (len(bad), int(bad[0]), len(rows) - 1 - int(bad[-1])) if len(bad) else (0, None, None)
 

@@ -7,25 +7,22 @@ by its key and holds the numbers of its rows; `metric_rows` gives those of some 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from forensics.case.steps import of_training
-from forensics.store.packed import unpacked
+from forensics.io.columns import owned
+from forensics.store.packed import RECORD, Packed
 from forensics.store.run import Run
-from forensics.store.schema import TABLES
 
-_TABLE = "metrics"
-_ROW = "#row"
+_CODE = "code"
+Bools = NDArray[np.bool_]
 _KEY = ("source", "attempt", "rank", "raw_name", "name")
 _SERIES = _KEY[:4]
-#: What all metrics of one record have in common.
-_PLACE = ("source", "attempt", "rank", "seq", "line", "byte", "step", "gstep", "epoch", "t_ns")
 #: One row of so many, or more, is found faster by a mark than by sorting.
 _DENSE = 20
 #: So many rows are looked at together: grouping takes ten times the memory of the row numbers it gives.
@@ -39,16 +36,14 @@ class Index:
     `keys` has a row for each series in the order of their first records: `source`, `attempt`, `rank`, `raw_name`,
     `name`, `n` records, `n_finite` of them that hold a finite number, `n_null` that hold none, `n_stepped` that hold a
     number and a step, and `n_timed` that have a time, too. `table` are the packed rows, `order` the row numbers, series
-    after series, each rising; those of a series are `counts` of them, up to `ends`. `seqs` is the column `seq`, with -1
-    for null.
+    after series, each rising; those of a series are `counts` of them, up to `ends`.
     """
 
-    table: pl.DataFrame
+    table: Packed
     keys: pl.DataFrame
     order: NDArray[np.uint32]
     counts: NDArray[np.int64]
     ends: NDArray[np.int64]
-    seqs: NDArray[np.signedinteger[Any]]
 
     def places(self, wanted: NDArray[np.bool_]) -> NDArray[np.uint32]:
         """Give the row numbers of the series for which `wanted` is true, rising; one entry for each of `keys`."""
@@ -58,8 +53,8 @@ class Index:
         """Give the row numbers of some of `keys` together in the order of their records, without those of no number."""
         found = self._joined(own)
         if self.held(own, "n_null"):
-            found = found[(self.table["value_class"].gather(pl.Series(found)) != "null").to_numpy()]
-        seqs = self.seqs[found]
+            found = found[(self.table.short("value_class", found) != "null").to_numpy()]
+        seqs = self.table.short("seq", found).fill_null(-1).to_numpy()
         return found if (seqs[1:] >= seqs[:-1]).all() else found[np.argsort(seqs, kind="stable")]
 
     def held(self, own: Sequence[int], what: str) -> int:
@@ -100,9 +95,7 @@ def metric_rows(run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None
     """
     index = index_of(run)
     wanted = chosen(index, where, without)
-    if wanted.all() and not coded:
-        return unpacked(_TABLE, index.table)
-    return _gathered(index, wanted, coded=coded)
+    return index.table.lazy(None if wanted.all() else index.places(wanted), coded=coded)
 
 
 def standing_in(run: Run, some: pl.DataFrame) -> pl.Expr:
@@ -132,107 +125,92 @@ def metric_records(run: Run, *, without: pl.DataFrame | None = None) -> pl.LazyF
     """
     index = index_of(run)
     if without is None or without.is_empty():
-        found = run.derived(_records)
-    else:
-        rows = index.places(chosen(index, pl.lit(value=True), without))
-        found = _once_a_record(index.table.select(*_PLACE, "name")[rows], index.keys)
-    return _typed(found, _of_one_value(index.keys)).with_columns(found["evaluates", "trains"]).lazy()
-
-
-def _gathered(index: Index, wanted: NDArray[np.bool_], *, coded: bool) -> pl.LazyFrame:
-    """The rows of some series; a column of one value takes the memory of one."""
-    keys, table = index.keys.filter(pl.Series(wanted)), index.table
-    alone = _of_one_value(keys) | {name: None for name, dtype in table.schema.items() if dtype == pl.Null}
-    if (keys["n_finite"] == keys["n"]).all():
-        alone["value_class"] = "finite"
-
-    def made(name: str, dtype: pl.DataType) -> pl.Expr:
-        if name in alone:
-            return pl.lit(alone[name], dtype=pl.Categorical() if coded and dtype == pl.String else dtype)
-        found = pl.lit(table[name]).gather(pl.col(_ROW))
-        return found if coded and dtype == pl.String else found.cast(dtype)
-
-    rows = pl.DataFrame({_ROW: index.places(wanted)}).lazy()
-    return rows.with_columns(**{name: made(name, dtype) for name, dtype in TABLES[_TABLE].items()}).select(
-        *TABLES[_TABLE]
-    )
-
-
-def _of_one_value(keys: pl.DataFrame) -> dict[str, object]:
-    return {name: keys[name][0] for name in _KEY if keys[name].n_unique() == 1}
-
-
-def _typed(rows: pl.DataFrame, alone: Mapping[str, object]) -> pl.DataFrame:
-    """The columns of the table that rows have, with its types; `alone` are columns of one value, and which."""
-    alone = {**alone, **{name: None for name, dtype in rows.schema.items() if dtype == pl.Null and name not in alone}}
-    types = {name: dtype for name, dtype in TABLES[_TABLE].items() if name in rows.columns}
-    return rows.with_columns(
-        (pl.lit(alone[name], dtype=dtype) if name in alone else pl.col(name).cast(dtype)).alias(name)
-        for name, dtype in types.items()
-    ).select(*types)
+        return index.table.lazy_records(run.derived(_records))
+    rows = index.places(chosen(index, pl.lit(value=True), without))
+    return index.table.lazy_records(_once_a_record(index, rows))
 
 
 def _index_of(run: Run) -> Index:
-    table = run.packed(_TABLE)
-    varied = [name for name in _KEY if not table.height or _varies(table, name)] or [*_KEY[-1:]]
-    keyed = table.select(varied).with_row_index("row")
+    table = run.packed_metrics()
+    owners = [table.short(name) for name in _KEY[:3] if not table.is_alone(name)]
+    keyed = pl.DataFrame([*owners, table.code_of().rename(_CODE)]).with_row_index("row")
+    by = keyed.columns[1:]
     pieces = [
-        keyed.slice(first, _PIECE_ROWS).group_by(varied, maintain_order=True).agg("row")
+        keyed.slice(first, _PIECE_ROWS).group_by(by, maintain_order=True).agg("row")
         for first in range(0, max(1, keyed.height), _PIECE_ROWS)
     ]
     grouped = pl.concat(pieces)
     if len(pieces) > 1:
-        grouped = grouped.group_by(varied, maintain_order=True).agg(pl.col("row").list.explode(empty_as_null=False))
-    alone = [table[:1][name].new_from_index(0, grouped.height) for name in _KEY if name not in varied]
-    grouped = grouped.with_columns(alone)
+        grouped = grouped.group_by(by, maintain_order=True).agg(pl.col("row").list.explode(empty_as_null=False))
     order = grouped["row"].list.explode(empty_as_null=False).to_numpy()
-    texts = {name: pl.String() for name in ("source", "raw_name", "name")}
-    keys = grouped.select(*_KEY, pl.col("row").list.len().cast(pl.Int64).alias("n"))
-    keys = keys.cast({**texts, "attempt": pl.Int32(), "rank": pl.Int32()})
-    counts = keys["n"].to_numpy()
-    classes = pl.col("value_class")
-    numbered = pl.any_horizontal(pl.col("step", "gstep").is_not_null()) & (classes != "null")
-    told = {
-        "n_finite": classes == "finite",
-        "n_null": classes == "null",
+    counts = grouped["row"].list.len().cast(pl.Int64).to_numpy()
+    ends = np.cumsum(counts)
+    firsts = order[ends - counts]
+    marks = {name: _marked(rows, order, counts) for name, rows in _told(table).items()}
+    keys = pl.DataFrame([*(table.gather(name, firsts) for name in _KEY), pl.Series("n", counts)]).hstack(
+        [pl.Series(name, found) for name, found in marks.items()]
+    )
+    return Index(table, keys, order, counts, ends)
+
+
+def _told(table: Packed) -> dict[str, Bools]:
+    """What a row says beside its key; one value where it is that of all rows."""
+    classes = table.short("value_class", np.zeros(1, np.uint32) if table.is_alone("value_class") else None)
+    stepped, timed = (_of_rows(table, _any_of(table, names)) for names in (("step", "gstep"), ("t_ns",)))
+    numbered = stepped & _true(classes != "null")
+    return {
+        "n_finite": _true(classes == "finite"),
+        "n_null": _true(classes == "null"),
         "n_stepped": numbered,
-        "n_timed": numbered & pl.col("t_ns").is_not_null(),
+        "n_timed": numbered & timed,
     }
-    marks = table.select(rows.fill_null(value=False).alias(name) for name, rows in told.items())
-    keys = keys.with_columns(_marked(marks[name], order, counts).alias(name) for name in told)
-    return Index(table, keys, order, counts, np.cumsum(counts), table["seq"].fill_null(-1).to_numpy())
 
 
-def _varies(table: pl.DataFrame, name: str) -> bool:
-    """Whether a column holds more than one value."""
-    return table.height > 0 and not table.select(pl.col(name).eq_missing(pl.col(name).first()).all()).item()
+def _true(marks: pl.Series) -> Bools:
+    return marks.fill_null(value=False).to_numpy()
 
 
-def _marked(rows: pl.Series, order: NDArray[np.uint32], counts: NDArray[np.int64]) -> pl.Series:
+def _any_of(table: Packed, names: Sequence[str]) -> Bools:
+    """Which records hold one of some columns."""
+    return np.logical_or.reduce([table.shared(name).is_not_null().to_numpy() for name in names])
+
+
+def _of_rows(table: Packed, records: Bools) -> Bools:
+    """A mark of each record as that of its rows; one value where it is the same everywhere."""
+    if records.all() or not records.any():
+        return np.array([bool(records.all()) and len(records) > 0])
+    return records[table.record_of().to_numpy()]
+
+
+def _marked(rows: Bools, order: NDArray[np.uint32], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many rows of each series are true."""
     if rows.all() or not rows.any():
-        return pl.Series(counts if rows.any() else np.zeros(len(counts), np.int64))
-    before = np.concatenate([[0], np.cumsum(rows.to_numpy()[order], dtype=np.int64)])
+        return counts.copy() if rows.any() else np.zeros(len(counts), np.int64)
+    before = np.concatenate([[0], np.cumsum(rows[order], dtype=np.int64)])
     ends = np.cumsum(counts)
-    return pl.Series(before[ends] - before[ends - counts])
+    return before[ends] - before[ends - counts]
 
 
 def _records(run: Run) -> pl.DataFrame:
-    index = index_of(run)
-    return _once_a_record(index.table.select(*_PLACE, "name"), index.keys)
+    return _once_a_record(index_of(run), None)
 
 
-def _once_a_record(rows: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
-    names = keys.select(pl.col("name").drop_nulls().unique())
-    evaluating = names.filter(pl.col("name").str.starts_with("eval"))["name"].to_list()
-    training = names.filter(of_training())["name"].to_list()
-    evaluates, trains = (pl.col("name").is_in(some).fill_null(value=False) for some in (evaluating, training))
-    place = rows.lazy().select(*_PLACE, evaluates=evaluates, trains=trains)
-    if rows.select((pl.col("seq") != pl.col("seq").shift()).fill_null(value=True).all()).item():
-        return place.collect()
-    varied = [name for name in _PLACE if _varies(rows, name)]
-    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in (*varied, "evaluates", "trains"))
-    return place.filter(~same | (pl.int_range(pl.len()) == 0)).collect()
+def _once_a_record(index: Index, rows: NDArray[np.uint32] | None) -> pl.DataFrame:
+    """Of rows that follow each other in one record, and are all of training or of an evaluation, the first."""
+    table = index.table
+    flags = table.names.select(
+        evaluates=pl.col("name").str.starts_with("eval").fill_null(value=False),
+        trains=of_training().fill_null(value=False),
+    )
+    told = pl.Series(owned((flags["evaluates"].to_numpy() * np.uint8(2)) | flags["trains"].to_numpy()))
+    record, said = table.record_of(rows), told.gather(table.code_of(rows))
+    first = np.ones(len(record), np.bool_)
+    if len(first):
+        number, kind = record.to_numpy(), said.to_numpy()
+        first[1:] = (number[1:] != number[:-1]) | (kind[1:] != kind[:-1])
+    kept = pl.Series(owned(first))
+    said = said.filter(kept)
+    return pl.DataFrame({RECORD: record.filter(kept), "evaluates": said >= 2, "trains": said % 2 == 1})
 
 
 def metric_names(run: Run) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from forensics.model import Coverage, FileCoverage, FileStatus, Issue, Source
-from forensics.store.packed import PACKED, stacked, unpacked
+from forensics.store.packed import Packed, stacked
 from forensics.store.run import Run
 from forensics.store.schema import TABLES, conform
 from forensics.store.sink import Raw, settled
@@ -49,6 +49,8 @@ def issues_frame(issues: Iterable[Issue]) -> pl.DataFrame:
     return _frame("issues", columns)
 
 
+#: The rows of one source: of a part on disk, or in memory as they are, packed or not finished yet.
+Given = pl.LazyFrame | pl.DataFrame | Packed | Raw
 #: So many frames wait before they become one: a frame of five rows costs 20 kB and a plan of its own in every query.
 _BATCH_FRAMES = 256
 #: So many rows are finished at once, whatever the number of frames: 14 MB of metrics.
@@ -67,12 +69,12 @@ class Rows:
     def __init__(self, table: str) -> None:
         """Start empty."""
         self._table = table
-        self._levels: list[list[pl.DataFrame]] = [[]]
-        self._waiting: list[pl.DataFrame | Raw] = []
+        self._levels: list[list[pl.DataFrame | Packed]] = [[]]
+        self._waiting: list[pl.DataFrame | Packed | Raw] = []
         self._waiting_rows = 0
-        self._parts: list[pl.LazyFrame | pl.DataFrame] = []
+        self._parts: list[pl.LazyFrame | pl.DataFrame | Packed] = []
 
-    def add(self, frame: pl.DataFrame | Raw | pl.LazyFrame) -> None:
+    def add(self, frame: Given) -> None:
         """Add the rows of one more source behind the others; a lazy frame is a part on disk and stays there."""
         if isinstance(frame, pl.LazyFrame):
             self._settle()
@@ -91,12 +93,12 @@ class Rows:
             self._levels[at + 1].append(stacked(self._table, level))
             level.clear()
 
-    def whole(self) -> pl.LazyFrame | pl.DataFrame:
+    def whole(self) -> pl.LazyFrame | pl.DataFrame | Packed:
         """Give all rows in the order in which they came: a packed frame where all are in memory."""
         self._settle()
         if len(self._parts) == 1:
             return self._parts[0]
-        return pl.concat([unpacked(self._table, part) for part in self._parts])
+        return pl.concat([part.lazy() for part in self._parts])
 
     def _settle(self) -> None:
         if self._waiting:
@@ -106,7 +108,7 @@ class Rows:
         if held:
             self._parts.append(stacked(self._table, held))
 
-    def _joined(self) -> pl.DataFrame:
+    def _joined(self) -> pl.DataFrame | Packed:
         waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
         return stacked(self._table, list(settled(self._table, waiting)))
 
@@ -114,9 +116,8 @@ class Rows:
 def run_from(name: str, tables: Mapping[str, Rows]) -> Run:
     """Give the run whose tables these are."""
     whole = {table: rows.whole() for table, rows in tables.items()}
-    held = {table: frame for table, frame in whole.items() if table in PACKED and isinstance(frame, pl.DataFrame)}
-    frames = {table: unpacked(table, frame) if table in held else frame.lazy() for table, frame in whole.items()}
-    return Run(name, frames, held=held)
+    held = {table: rows for table, rows in whole.items() if isinstance(rows, Packed)}
+    return Run(name, {table: rows.lazy() for table, rows in whole.items()}, held=held)
 
 
 def stored_coverage(run: Run) -> Coverage:

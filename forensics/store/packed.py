@@ -1,79 +1,305 @@
-"""Tables of millions of rows, as memory holds them: texts as numbers of a dictionary, integers as short as they fit.
+"""Metric rows by the million, as memory holds them: what the rows of a record share once, names once for all rows.
 
-A metric row takes 136 bytes with the types of the schema, 64 of them for four texts that repeat, and 35 to 55 packed.
-Nobody outside sees a packed frame by its types: `unpacked` gives the columns those of the schema, of the rows and
-columns that a query asks for.
+A metric row takes 136 bytes with the types of the schema. Packed it takes 13 beside its record: its number, its name as
+the number of one, and the number of its record, which holds source, place, step and time in 24 bytes or so. A column of
+one value is held once for all rows. Nobody outside sees these parts by their types: `column`, `gather` and `lazy` give
+columns those of the schema, of the rows that a query asks for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from types import MappingProxyType
+from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from forensics.io.columns import owned
 from forensics.store.schema import TABLES
 
-#: Tables that are packed, and their columns of texts that repeat.
-PACKED: Mapping[str, tuple[str, ...]] = MappingProxyType({"metrics": ("source", "name", "raw_name", "value_class")})
+#: Tables that are packed.
+PACKED = frozenset({"metrics"})
+#: Columns that all rows of one record have in common.
+SHARED = ("source", "attempt", "rank", "seq", "line", "byte", "step", "gstep", "epoch", "t_ns")
+#: Columns of texts of which a run has few pairs, held as their numbers.
+NAMED = ("name", "raw_name")
 #: Fewer rows are packed together with others: packing costs a millisecond whatever it holds.
 FEWEST_ROWS = 1_000
-#: So many rows are unpacked at once where a table comes from elsewhere.
+#: So many rows are packed at once where a table comes from elsewhere.
 _PIECE_ROWS = 250_000
+_TABLE = "metrics"
 _TEXT = pl.Categorical()
+#: The number of a record, beside its rows.
+RECORD = "#record"
+_ROW, _CODE = "#row", "#code"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+#: Numbers of rows.
+Rows = NDArray[np.integer[Any]]
 
 
-def pack(table: str, frame: pl.DataFrame) -> pl.DataFrame:
+@dataclass(frozen=True, slots=True, eq=False)
+class Packed:
+    """Metric rows. `own` has `#record` (the number of its record, rising), `#code` (of its names), `value` and more.
+
+    `records` has a row for each run of rows that share their place, step and time; where each row is one of its own
+    there is no `#record`. `names` has the pairs of `NAMED`. `alone` are columns of one value, and which.
+    """
+
+    height: int
+    n_records: int
+    own: pl.DataFrame
+    records: pl.DataFrame
+    names: pl.DataFrame
+    alone: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    def is_alone(self, name: str) -> bool:
+        """Whether all rows hold one value of a column, or none."""
+        return name in self.alone
+
+    def record_of(self, rows: Rows | None = None) -> pl.Series:
+        """Give the numbers of the records of some rows, or of all."""
+        if RECORD in self.own.columns:
+            return self.own[RECORD] if rows is None else self.own[RECORD].gather(pl.Series(rows))
+        return pl.Series(RECORD, owned(np.arange(self.height, dtype=np.uint32)) if rows is None else rows)
+
+    def code_of(self, rows: Rows | None = None) -> pl.Series:
+        """Give the numbers, in `names`, of the names of some rows, or of all."""
+        return self.own[_CODE] if rows is None else self.own[_CODE].gather(pl.Series(rows))
+
+    def short(self, name: str, rows: Rows | None = None) -> pl.Series:
+        """Give a column of some rows, or of all, with a type as short as it is held; texts are categories."""
+        if name in self.alone:
+            height = self.height if rows is None else len(rows)
+            return pl.Series(name, [self.alone[name]], dtype=_short_type(name)).new_from_index(0, height)
+        if name in self.names.columns:
+            return self.names[name].cast(_TEXT).gather(self.code_of(rows))
+        if name in self.records.columns:
+            if rows is None and RECORD not in self.own.columns:
+                return self.records[name]
+            return self.records[name].gather(self.record_of(rows))
+        return self.own[name] if rows is None else self.own[name].gather(pl.Series(rows))
+
+    def gather(self, name: str, rows: Rows) -> pl.Series:
+        """Give a column of some rows, with the type of the schema."""
+        return self.short(name, rows).cast(TABLES[_TABLE][name])
+
+    def value(self, name: str, row: int) -> Any:  # noqa: ANN401 - a value of a table
+        """Give one cell."""
+        return self.gather(name, np.array([row], np.uint32))[0]
+
+    def shared(self, name: str) -> pl.Series:
+        """Give one of `SHARED`, a value for each record, with a type as short as it is held."""
+        if name not in self.alone:
+            return self.records[name]
+        alone = _short(pl.Series(name, [self.alone[name]], dtype=TABLES[_TABLE][name]))
+        return alone.new_from_index(0, self.n_records)
+
+    def taken(self, name: str) -> pl.Series:
+        """Give a column that is no name, as `shared` where it is one of those; it is held here no longer."""
+        if name in SHARED:
+            return self.shared(name) if name in self.alone else self.records.drop_in_place(name)
+        return self.short(name) if name in self.alone else self.own.drop_in_place(name)
+
+    def lazy(self, rows: Rows | None = None, *, coded: bool = False) -> pl.LazyFrame:
+        """Give some rows, or all, with the types of the schema; a column that nobody asks for is not made.
+
+        With `coded`, texts are categories, which take a quarter of the memory.
+        """
+        if rows is None:
+            numbered = self.own.lazy() if RECORD in self.own.columns else self.own.lazy().with_row_index(RECORD)
+        else:
+            numbered = pl.DataFrame({_ROW: rows}).lazy()
+            record = pl.lit(self.own[RECORD]).gather(_ROW) if RECORD in self.own.columns else pl.col(_ROW)
+            numbered = numbered.with_columns(record.alias(RECORD), pl.lit(self.own[_CODE]).gather(_ROW).alias(_CODE))
+        made = {name: self._expression(name, rows, coded=coded) for name in TABLES[_TABLE]}
+        return numbered.with_columns(**made).select(*made)
+
+    def _expression(self, name: str, rows: Rows | None, *, coded: bool) -> pl.Expr:
+        dtype = TABLES[_TABLE][name]
+        dtype = _TEXT if coded and dtype == pl.String else dtype
+        if name in self.alone:
+            return pl.lit(self.alone[name], dtype=dtype)
+        if name in self.names.columns:
+            return pl.lit(self.names[name].cast(dtype)).gather(_CODE)
+        if name in self.records.columns:
+            return pl.lit(self.records[name]).gather(RECORD).cast(dtype)
+        return (pl.col(name) if rows is None else pl.lit(self.own[name]).gather(_ROW)).cast(dtype)
+
+    def lazy_records(self, records: pl.DataFrame) -> pl.LazyFrame:
+        """Give the columns of `SHARED` with the types of the schema, for records by their `RECORD`, and its others.
+
+        A column that nobody asks for is not made.
+        """
+        made = {name: self._expression(name, None, coded=False) for name in SHARED}
+        others = (name for name in records.columns if name != RECORD)
+        return records.lazy().with_columns(**made).select(*made, *others)
+
+    def renamed(self, names: Mapping[str, str]) -> Packed:
+        """Give the same rows with other canonical names for some printed ones."""
+        given = pl.col("raw_name").replace_strict(names, default=pl.col("name"), return_dtype=pl.String)
+        return Packed(
+            self.height, self.n_records, self.own, self.records, self.names.with_columns(name=given), self.alone
+        )
+
+    def estimated_size(self) -> int:
+        """Give the bytes that the rows take."""
+        return sum(int(frame.estimated_size()) for frame in (self.own, self.records, self.names))
+
+
+def pack(table: str, frame: pl.DataFrame | Packed) -> pl.DataFrame | Packed:
     """Give the same rows in fewer bytes; a table that is not packed stays as it is."""
-    texts = PACKED.get(table)
-    if texts is None or is_packed(table, frame):
-        return frame
-    return pl.DataFrame([_short(column, text=column.name in texts) for column in frame])
+    return frame if isinstance(frame, Packed) or table not in PACKED else _packed(frame)
 
 
-def is_packed(table: str, frame: pl.DataFrame) -> bool:
-    """Whether the rows are packed already."""
-    texts = PACKED.get(table, ())
-    return any(frame.schema[name] != pl.String for name in texts)
-
-
-def unpacked(table: str, frame: pl.DataFrame | pl.LazyFrame) -> pl.LazyFrame:
-    """Give rows the types of the schema, lazily: a column that nobody asks for is not made."""
-    columns = TABLES[table]
-    return frame.lazy().select(pl.col(name).cast(dtype) for name, dtype in columns.items())
-
-
-def stacked(table: str, frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def stacked(table: str, frames: Sequence[pl.DataFrame | Packed]) -> pl.DataFrame | Packed:
     """Join frames, packed where the table is; packed ones are emptied, so that never all rows stand there twice."""
     if table not in PACKED:
-        return pl.concat(frames, rechunk=True)
-    parts: list[pl.DataFrame] = []
-    for are_packed, group in groupby(frames, lambda frame: is_packed(table, frame)):
-        many = list(group)
-        parts += many if are_packed else [pack(table, pl.concat(many))]
-    if len(parts) == 1:
-        return parts[0]
-    types = pl.concat([part.clear() for part in parts], how="vertical_relaxed").schema
-    columns: list[pl.Series] = []
-    for name, dtype in types.items():
-        columns.append(pl.concat([part.drop_in_place(name).cast(dtype) for part in parts], rechunk=True))
-    return pl.DataFrame(columns)
+        return pl.concat([frame for frame in frames if isinstance(frame, pl.DataFrame)], rechunk=True)
+    parts: list[Packed] = []
+    for are_packed, group in groupby(frames, lambda frame: isinstance(frame, Packed)):
+        if are_packed:
+            parts += [part for part in group if isinstance(part, Packed)]
+        else:
+            parts.append(_packed(pl.concat([one for one in group if isinstance(one, pl.DataFrame)])))
+    return _stacked(parts)
 
 
-def packed_from(table: str, rows: pl.LazyFrame) -> pl.DataFrame:
-    """Pack a table that is held elsewhere, some rows at a time."""
+def packed_from(rows: pl.LazyFrame) -> Packed:
+    """Pack metric rows that are held elsewhere, some at a time."""
     height = int(rows.select(pl.len()).collect().item())
     pieces = (rows.slice(first, _PIECE_ROWS).collect() for first in range(0, max(height, 1), _PIECE_ROWS))
-    return stacked(table, [pack(table, piece) for piece in pieces])
+    return _stacked([_packed(piece) for piece in pieces])
 
 
-def _short(column: pl.Series, *, text: bool) -> pl.Series:
+def _packed(frame: pl.DataFrame) -> Packed:
+    alone = {column.name: column[0] if len(column) else None for column in frame if _is_alone(column)}
+    varied = [frame[name] for name in SHARED if name not in alone]
+    begins = _begins(varied, frame.height)
+    every = len(begins) == frame.height
+    own = [frame[name] for name in frame.columns if name not in {*SHARED, *NAMED, *alone}]
+    if not every:
+        number = np.repeat(np.arange(len(begins), dtype=np.uint32), np.diff(begins, append=frame.height))
+        own.append(pl.Series(RECORD, owned(number)))
+    names, codes = _names(frame.select(NAMED))
+    firsts = pl.Series(owned(begins))
+    records = pl.DataFrame([_short(column if every else column.gather(firsts)) for column in varied])
+    own = [column.cast(_TEXT) if column.dtype == pl.String else column.rechunk() for column in own]
+    named = {name: value for name, value in alone.items() if name not in NAMED}
+    return Packed(frame.height, len(begins), pl.DataFrame([*own, codes]), records, names, named)
+
+
+def _is_alone(column: pl.Series) -> bool:
+    """Whether a column holds one value throughout, or none."""
     if column.null_count() == len(column):
-        return pl.Series(column.name, [None], dtype=pl.Null).new_from_index(0, len(column))
-    if text:
-        first = column[0]
-        if not column.null_count() and (column == first).all():  # the file, and mostly the class of values
-            return pl.Series(column.name, [first], dtype=_TEXT).new_from_index(0, len(column))
+        return True
+    if column.name == "value" or column.null_count() or column[0] != column[-1]:
+        return False
+    return bool((column == column[0]).all())
+
+
+def _begins(columns: Sequence[pl.Series], height: int) -> Rows:
+    """The first row of each record: rows that follow each other and share all columns are one."""
+    differs = np.zeros(max(height - 1, 0), np.bool_)
+    for column in columns:
+        if not differs.all():
+            differs |= column.slice(1).ne_missing(column.head(height - 1)).to_numpy()
+    first = np.zeros(min(height, 1), np.uint32)
+    return np.concatenate([first, (np.flatnonzero(differs) + 1).astype(np.uint32)])
+
+
+def _names(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
+    """The pairs of names in the order of their first rows, and the number of the pair of each row."""
+    pair = np.zeros(frame.height, np.uint64)
+    for column in frame:
+        number = column.cast(_TEXT).to_physical().fill_null(np.iinfo(np.uint32).max).to_numpy()
+        pair = (pair << np.uint64(32)) | number
+    firsts = pl.Series(pair).arg_unique()
+    known = pair[firsts.to_numpy()]
+    order = np.argsort(known)
+    codes = order.astype(_code_type(len(known)))[np.searchsorted(known[order], pair)]
+    return frame[firsts], pl.Series(_CODE, owned(codes))
+
+
+def _code_type(count: int) -> np.dtype[Any]:
+    return np.min_scalar_type(max(count - 1, 0))
+
+
+def _short(column: pl.Series) -> pl.Series:
+    if column.dtype == pl.String:
         return column.cast(_TEXT)
     return column.shrink_dtype() if column.dtype.is_integer() else column.rechunk()
+
+
+def _short_type(name: str) -> pl.DataType:
+    dtype = TABLES[_TABLE][name]
+    return _TEXT if dtype == pl.String else dtype
+
+
+def _stacked(parts: Sequence[Packed]) -> Packed:
+    parts = [part for part in parts if part.height] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
+    alone = {
+        name: value
+        for name, value in parts[0].alone.items()
+        if all(name in part.alone and part.alone[name] == value for part in parts)
+    }
+    continues = [False, *(_continues(one, other) for one, other in pairwise(parts))]
+    names, codes = _joined_names(parts)
+    own = [codes, *_joined_records(parts, continues)]
+    own += [
+        _joined([part.taken(name) for part in parts])
+        for name in TABLES[_TABLE]
+        if name not in {*SHARED, *NAMED, *alone}
+    ]
+    records = [
+        _joined([part.taken(name).slice(int(same)) for part, same in zip(parts, continues, strict=True)])
+        for name in SHARED
+        if name not in alone
+    ]
+    height, n_records = sum(part.height for part in parts), sum(part.n_records for part in parts) - sum(continues)
+    return Packed(height, n_records, pl.DataFrame(own), pl.DataFrame(records), names, alone)
+
+
+def _continues(one: Packed, other: Packed) -> bool:
+    """Whether the first record of the other goes on with the last one of this."""
+    return all(_same(one.shared(name).tail(1), other.shared(name).head(1)) for name in SHARED)
+
+
+def _same(one: pl.Series, other: pl.Series) -> bool:
+    return one.to_list() == other.to_list()
+
+
+def _joined_names(parts: Sequence[Packed]) -> tuple[pl.DataFrame, pl.Series]:
+    names = pl.concat([part.names for part in parts]).unique(maintain_order=True)
+    places = {pair: place for place, pair in enumerate(names.iter_rows())}
+    dtype = _code_type(len(places))
+    codes: list[pl.Series] = []
+    for part in parts:
+        place = np.array([places[pair] for pair in part.names.iter_rows()], dtype)
+        codes.append(pl.Series(_CODE, owned(place[part.own.drop_in_place(_CODE).to_numpy()])))
+    return names, pl.concat(codes, rechunk=True)
+
+
+def _joined_records(parts: Sequence[Packed], continues: Sequence[bool]) -> Iterator[pl.Series]:
+    if not any(continues) and not any(RECORD in part.own.columns for part in parts):
+        return
+    first, found = 0, list[pl.Series]()
+    for part, same in zip(parts, continues, strict=True):
+        first -= int(same)
+        found.append(part.record_of() + pl.Series([first], dtype=pl.UInt32))
+        first += part.n_records
+        if RECORD in part.own.columns:
+            part.own.drop_in_place(RECORD)
+    yield pl.concat(found, rechunk=True)
+
+
+def _joined(columns: Sequence[pl.Series]) -> pl.Series:
+    """Columns one behind the other, as short as the longest of them; each is let go of before the next is made."""
+    dtype = pl.concat([column.clear().to_frame() for column in columns], how="vertical_relaxed").dtypes[0]
+    return pl.concat([column.cast(dtype) for column in columns], rechunk=True)

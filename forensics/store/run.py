@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from forensics.store.packed import packed_from
+from forensics.store.packed import Packed, packed_from
 from forensics.store.schema import TABLES, conform
 
 T = TypeVar("T")
 _NO_FRAMES: Mapping[str, pl.LazyFrame] = MappingProxyType({})
 _NO_THRESHOLDS: Mapping[type, Any] = MappingProxyType({})
-_NOTHING_HELD: Mapping[str, pl.DataFrame] = MappingProxyType({})
+_NOTHING_HELD: Mapping[str, Packed] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Run:
     name: str
     frames: Mapping[str, pl.LazyFrame] = field(default_factory=lambda: _NO_FRAMES)
     bases: tuple[Run, ...] = field(default=(), repr=False, compare=False)
-    held: Mapping[str, pl.DataFrame] = field(default_factory=lambda: _NOTHING_HELD, repr=False, compare=False)
+    held: Mapping[str, Packed] = field(default_factory=lambda: _NOTHING_HELD, repr=False, compare=False)
     thresholds: Mapping[type, Any] = field(default_factory=lambda: _NO_THRESHOLDS, repr=False, compare=False)
     _derived: dict[Callable[[Run], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -66,18 +66,21 @@ class Run:
         """Give the same run with other canonical names for some printed ones; nothing that was derived is kept."""
         if not names:
             return self
+        if "metrics" in self.held:
+            renamed = self.held["metrics"].renamed(names)
+            frames, held = {**self.frames, "metrics": renamed.lazy()}, {**self.held, "metrics": renamed}
+            return replace(self, frames=frames, held=held)
         given = pl.col("raw_name").replace_strict(names, default=pl.col("name"), return_dtype=pl.String)
-        frames = {**self.frames, "metrics": self.scan("metrics").with_columns(name=given)}
-        return replace(self, frames=frames, held={name: held for name, held in self.held.items() if name != "metrics"})
+        return replace(self, frames={**self.frames, "metrics": self.scan("metrics").with_columns(name=given)})
 
     def without(self, *tables: str) -> Run:
         """Give the same run as if nothing had written these tables."""
         frames = {name: frame for name, frame in self.frames.items() if name not in tables}
         return replace(self, frames=frames, held={name: held for name, held in self.held.items() if name not in tables})
 
-    def packed(self, table: str) -> pl.DataFrame:
-        """Give one table whole in few bytes a row, as `store.packed` makes it; one from disk is read at every call."""
-        return self.held[table] if table in self.held else packed_from(table, self.scan(table))
+    def packed_metrics(self) -> Packed:
+        """Give all metric rows in few bytes each; those from disk are read at every call."""
+        return self.held["metrics"] if "metrics" in self.held else packed_from(self.scan("metrics"))
 
 
 def run_of(name: str, tables: Mapping[str, pl.DataFrame]) -> Run:

@@ -16,8 +16,9 @@ from forensics.io.budget import TEXT_CHARS, Budget
 from forensics.io.disk import Lost
 from forensics.io.limits import DEFAULT, Limits
 from forensics.model import FileCoverage, FileStatus, Issue, Source
-from forensics.store import packed
 from forensics.store._masking import without_secrets
+from forensics.store.packed import FEWEST_ROWS as FEWEST_PACKED
+from forensics.store.packed import Packed, pack
 from forensics.store.schema import TABLES, conform
 
 #: zstd level 1 writes twice as fast as 3 and is 5 % larger on metric rows; reading is the same.
@@ -50,14 +51,14 @@ class Raw:
         return without_secrets(table, conform(table, self.frame))
 
 
-def settled(table: str, frames: Iterable[pl.DataFrame | Raw]) -> Iterator[pl.DataFrame]:
+def settled(table: str, frames: Iterable[pl.DataFrame | Packed | Raw]) -> Iterator[pl.DataFrame | Packed]:
     """Finish the rows of neighbours together: what a frame costs, few rows cost as much as a thousand."""
     for are_raw, group in groupby(frames, lambda one: isinstance(one, Raw)):
         if are_raw:
             joined = pl.concat([one.frame for one in group if isinstance(one, Raw)], how="diagonal_relaxed")
             yield Raw(joined).finished(table)
         else:
-            yield from (one for one in group if isinstance(one, pl.DataFrame))
+            yield from (one for one in group if not isinstance(one, Raw))
 
 
 class SourceSink:
@@ -83,7 +84,7 @@ class SourceSink:
         self.variant = ""
         self.issues: list[Issue] = []
         self.parts: list[tuple[str, Path, int]] = []
-        self._frames: dict[str, list[pl.DataFrame | Raw]] = {}
+        self._frames: dict[str, list[pl.DataFrame | Packed | Raw]] = {}
         self._waiting: dict[str, dict[str, list[Any]]] = {}
         self._buffered: dict[str, int] = {}
         self._read = self._skipped = self._records = 0
@@ -143,9 +144,8 @@ class SourceSink:
             self._frames.setdefault(table, []).append(raw)
             return
         frame = raw.finished(table)
-        if self.folder is None and frame.height >= packed.FEWEST_ROWS:
-            frame = packed.pack(table, frame)
-        self._frames.setdefault(table, []).append(frame)
+        large = self.folder is None and frame.height >= FEWEST_PACKED
+        self._frames.setdefault(table, []).append(pack(table, frame) if large else frame)
         self._buffered[table] = self._buffered.get(table, 0) + frame.height
         if self.folder is not None and self._buffered[table] >= self.limits.part_rows:
             self._flush(table)
@@ -223,15 +223,12 @@ class SourceSink:
         for table in self.waiting:
             self.settle(table)
         return {
-            table: pl.concat(
-                packed.unpacked(table, one).collect() if packed.is_packed(table, one) else one
-                for one in settled(table, frames)
-            )
+            table: pl.concat(one.lazy().collect() for one in settled(table, frames))
             for table, frames in self._frames.items()
             if frames
         }
 
-    def handed_over(self) -> Iterator[tuple[str, pl.DataFrame | Raw]]:
+    def handed_over(self) -> Iterator[tuple[str, pl.DataFrame | Packed | Raw]]:
         """Give away what is still in memory, in order within a table; large frames are packed, small ones raw."""
         for table in self.waiting:
             self.settle(table)
@@ -252,7 +249,7 @@ class SourceSink:
             return
         number = sum(1 for name, _, _ in self.parts if name == table)
         path = self.folder / f"{table}-{number:04d}.parquet"
-        frame = pl.concat(settled(table, frames))
+        frame = pl.concat(one for one in settled(table, frames) if isinstance(one, pl.DataFrame))
         try:
             frame.write_parquet(path, compression="zstd", compression_level=COMPRESSION_LEVEL, statistics=False)
         except (OSError, pl.exceptions.PolarsError) as error:

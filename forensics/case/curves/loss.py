@@ -14,6 +14,7 @@ from forensics.case.joined.stores import stores_of
 from forensics.case.series import Index, chosen, index_of
 from forensics.case.steps import SERIES
 from forensics.stats.spread import Floats
+from forensics.store.packed import Packed
 from forensics.store.run import Run
 
 _COLUMNS = (*SERIES, "seq", "line", "byte", "step", "gstep", "t_ns", "name", "value", "value_class")
@@ -27,7 +28,7 @@ class Curve:
     `ends_nonfinite`: the last record of the series, left out here, is not a finite number.
     """
 
-    table: pl.DataFrame = field(repr=False)
+    table: Packed = field(repr=False)
     places: NDArray[np.integer[Any]] = field(repr=False)
     values: Floats
     ends_nonfinite: bool
@@ -59,17 +60,15 @@ class Curve:
     @property
     def at(self) -> pl.Series:
         """The steps, null where none was printed."""
-        places = pl.Series(self.places)
-        steps = self.table["step"].gather(places).cast(pl.Int64).alias("at")
+        steps = self.table.gather("step", self.places).alias("at")
         if not steps.null_count():
             return steps
-        return steps.zip_with(steps.is_not_null(), self.table["gstep"].gather(places).cast(pl.Int64))
+        return steps.zip_with(steps.is_not_null(), self.table.gather("gstep", self.places))
 
     @property
     def epochs(self) -> Floats:
         """The epochs, NaN where none was printed."""
-        told = self.table["epoch"].gather(pl.Series(self.places)).cast(pl.Float64)
-        return told.fill_null(float("nan")).to_numpy()
+        return self.table.gather("epoch", self.places).fill_null(float("nan")).to_numpy()
 
     def row(self, index: int) -> Mapping[str, Any]:
         """Give one row by its position, with the columns that evidence needs and `at`; from the end where negative."""
@@ -82,7 +81,7 @@ class Curve:
         return self._of("gstep", index) if step is None else step
 
     def _of(self, column: str, index: int) -> Any:  # noqa: ANN401 - a value of a table
-        return self.table[column][int(self.places[index])]
+        return self.table.value(column, int(self.places[index]))
 
 
 #: What the rules about learning ask for; read together, as one pass over a large table is what costs.
@@ -110,16 +109,16 @@ def _curves(run: Run) -> Mapping[str, tuple[Curve, ...]]:
         held = index.records(own)
         curve = _curve(index, own, held)
         if len(curve):
-            found[name].append(((source, int(index.table["seq"][int(held[0])]), int(held[0])), curve))
+            found[name].append(((source, int(index.table.value("seq", int(held[0]))), int(held[0])), curve))
     return {name: tuple(curve for _, curve in sorted(many, key=lambda one: one[0])) for name, many in found.items()}
 
 
 def _curve(index: Index, own: Sequence[int], held: NDArray[np.uint32]) -> Curve:
     finite, ends_nonfinite = held, False
     if not index.is_finite(own):
-        is_finite = (index.table["value_class"].gather(pl.Series(held)) == "finite").to_numpy()
+        is_finite = (index.table.short("value_class", held) == "finite").to_numpy()
         finite, ends_nonfinite = held[is_finite], bool(len(held)) and not is_finite[-1]
-    values = index.table["value"].gather(pl.Series(finite)).to_numpy()
+    values = index.table.gather("value", finite).to_numpy()
     return Curve(index.table, finite, values, ends_nonfinite=ends_nonfinite)
 
 

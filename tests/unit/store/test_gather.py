@@ -41,7 +41,7 @@ def test_rows_keep_their_order_whatever_was_joined_on_the_way(
     whole = made.frames[table].collect()
     assert whole.equals(given)
     assert whole.schema == given.schema
-    assert (made.packed(table) if table == "metrics" else whole).n_chunks() == 1
+    assert (made.packed_metrics().own if table == "metrics" else whole).n_chunks() == 1
 
 
 def test_rows_that_are_finished_together_are_those_that_are_finished_file_by_file() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
+from polars.testing import assert_frame_equal, assert_series_equal
 
-from forensics.store.packed import pack, packed_from, stacked, unpacked
+from forensics.store.packed import Packed, pack, packed_from, stacked
 from forensics.store.schema import TABLES, conform
 
 _TEXTS = st.sampled_from(["loss", "lr", "", "ü/ñ", "train/loss"]) | st.none()
@@ -21,28 +22,68 @@ def table(rows: list[tuple[str | None, str | None, int | None, int | None, float
     return conform("metrics", pl.DataFrame(rows, schema=types, orient="row"))
 
 
+def joined(*frames: pl.DataFrame) -> Packed:
+    whole = stacked("metrics", [pack("metrics", frame) for frame in frames])
+    assert isinstance(whole, Packed)
+    return whole
+
+
 @given(st.lists(_ROWS, min_size=1, max_size=5), st.lists(st.booleans(), min_size=5, max_size=5))
 def test_rows_come_back_as_they_were(parts: list[list[object]], packs: list[bool]) -> None:
     frames = [table(part) for part in parts]  # type: ignore[arg-type] # drawn above
     whole = pl.concat(frames)
-    joined = stacked("metrics", [pack("metrics", f) if p else f for f, p in zip(frames, packs, strict=False)])
-    back = unpacked("metrics", joined).collect()
+    mixed = stacked("metrics", [pack("metrics", f) if p else f for f, p in zip(frames, packs, strict=False)])
+    back = mixed.lazy().collect()
     assert back.schema == dict(TABLES["metrics"])
     assert_frame_equal(back, whole, check_exact=True)
-    assert_frame_equal(unpacked("metrics", packed_from("metrics", whole.lazy())).collect(), whole, check_exact=True)
+    assert_frame_equal(packed_from(whole.lazy()).lazy().collect(), whole, check_exact=True)
 
 
-def test_a_usual_row_takes_forty_bytes() -> None:
-    steps = range(50_000)
-    values = {"step": steps, "seq": steps, "line": steps, "byte": steps, "value": [0.5] * 50_000}
-    frame = conform("metrics", pl.DataFrame({**values, "source": "a.log", "name": "loss", "raw_name": "loss"}))
-    assert pack("metrics", frame).estimated_size() <= 41 * frame.height
+@given(st.lists(_ROWS, min_size=1, max_size=3), st.data())
+def test_some_rows_of_some_columns_are_those_of_the_table(parts: list[list[object]], data: st.DataObject) -> None:
+    whole = pl.concat([table(part) for part in parts])  # type: ignore[arg-type] # drawn above
+    packed = joined(*(table(part) for part in parts))  # type: ignore[arg-type] # drawn above
+    places = st.lists(st.integers(0, whole.height - 1)) if whole.height else st.just(list[int]())
+    rows = np.array(data.draw(places), np.uint32)
+    wanted = whole[pl.Series(rows)]
+    assert_frame_equal(packed.lazy(rows).collect(), wanted, check_exact=True)
+    name = data.draw(st.sampled_from(whole.columns))
+    assert_frame_equal(packed.lazy().select(name).collect(), whole.select(name), check_exact=True)
+    assert_frame_equal(
+        packed.lazy(rows, coded=True).select(pl.col(name).cast(whole[name].dtype)).collect(),
+        wanted.select(name),
+        check_exact=True,
+    )
+    assert_series_equal(packed.gather(name, rows), wanted[name], check_exact=True)
+
+
+def test_a_usual_row_takes_twenty_bytes_and_one_without_a_record_of_its_own_forty() -> None:
+    steps = pl.Series(range(50_000))
+    alone = pl.DataFrame({"step": steps, "seq": steps, "line": steps, "byte": steps * 80, "value": [0.5] * 50_000})
+    alone = alone.with_columns(source=pl.lit("a.log"), name=pl.lit("loss"), raw_name=pl.lit("loss"))
+    beside = pl.DataFrame({"name": ["lr", "loss", "mfu", "grad_norm", "mem_gib"]}).with_columns(raw_name="name")
+    together = alone.drop("name", "raw_name").join(beside, how="cross", maintain_order="left_right")
+    for frame, size_bytes in ((alone, 26), (together, 17)):
+        packed = pack("metrics", conform("metrics", frame))
+        assert packed.estimated_size() <= size_bytes * frame.height
+        assert packed.lazy().select("step").collect().equals(frame.select("step"))
+
+
+def test_a_record_that_two_frames_share_is_one() -> None:
+    packed = joined(*(table([("a.log", name, seq, seq, 0.5)]) for name, seq in (("x", 1), ("y", 1), ("x", 2))))
+    assert packed.n_records == 2
+    assert packed.record_of().to_list() == [0, 0, 1]
+
+
+def test_rows_of_other_sources_or_steps_are_records_of_their_own() -> None:
+    packed = joined(table([("a.log", "x", 1, 1, 0.5), ("b.log", "x", 1, 1, 0.5), ("b.log", "x", 1, 2, 0.5)]))
+    assert packed.n_records == 3
 
 
 def test_what_is_joined_does_not_stand_there_twice() -> None:
-    parts = [pack("metrics", table([("a.log", "loss", n, n, 0.5)])) for n in range(3)]
-    assert stacked("metrics", parts).height == 3
-    assert [part.width for part in parts] == [0, 0, 0]
+    parts = [pack("metrics", table([("a.log", "loss", n, n, n / 2), ("a.log", "lr", n, n, 0.5)])) for n in range(3)]
+    assert stacked("metrics", parts).height == 6
+    assert [part.own.width for part in parts if isinstance(part, Packed)] == [0, 0, 0]
 
 
 def test_a_table_of_documents_is_left_as_it_is() -> None:
