@@ -5,18 +5,17 @@ Rows that do not look like what every known writer writes are left to the reader
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from forensics.formats.wandb._cut import Keys, cut
 from forensics.formats.wandb._items import numbers_of
 from forensics.formats.wandb._points import Place
-from forensics.formats.wandb._varints import PAD, OddError, demand
-from forensics.formats.wandb._wire import Cells, cells_of
+from forensics.formats.wandb._wire import PAD, Cells, OddError, cells_of, demand, key_hashes
 from forensics.io.columns import owned
+from forensics.io.records.protobuf import WireError, fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +29,52 @@ if TYPE_CHECKING:
 _MAY_HOLD = np.zeros(256, bool)
 _MAY_HOLD[np.frombuffer(b'"{n', np.uint8)] = True
 _FAR = 9.0e18
+#: Keys that are kept by number; a log with more of them is read row by row.
+_MOST_KEYS = 20_000
+
+
+@dataclass(slots=True)
+class Keys:
+    """Every key met so far by its number; a name is made once for each."""
+
+    names: list[str] = field(default_factory=list[str])
+    _numbers: dict[int, int] = field(default_factory=dict[int, int])
+
+    def of(self, cells: Cells, text: bytearray) -> Ints:
+        """The number of the key of each item.
+
+        Raises:
+            OddError: when there are too many keys.
+        """
+        hashes, firsts, which = np.unique(
+            key_hashes(np.frombuffer(text, np.uint8), cells), return_index=True, return_inverse=True
+        )
+        for code, first in zip(hashes.tolist(), firsts.tolist(), strict=True):
+            if code not in self._numbers:
+                at = int(cells.key_at[first])
+                self._numbers[code] = len(self.names)
+                self.names.append(_name(bytes(text[at : at + int(cells.key_len[first])])))
+        if len(self.names) > _MOST_KEYS:
+            raise OddError
+        return np.array([self._numbers[code] for code in hashes.tolist()], np.int64)[which]
+
+
+def values_of(cells: Cells, text: bytearray) -> pl.Series:
+    """The text of the value of each item; null where it is none."""
+    spans = pl.DataFrame({"at": owned(cells.value_at), "size": owned(cells.value_len)})
+    value = pl.lit(bytes(text)).bin.slice(pl.col("at"), pl.col("size")).cast(pl.String, strict=False)
+    return spans.select(value.alias("value"))["value"]
+
+
+def _name(span: bytes) -> str:
+    """Name of a key; the framed parts of a nested one are joined with dots."""
+    if span[:1] in {b"\n", b"\x12"}:
+        try:
+            parts = [span[a:b] for _, _, a, b in fields(span, 0, len(span))]
+        except WireError:
+            parts = [span]
+        return b".".join(parts).decode("utf-8", "replace")
+    return span.decode("utf-8", "replace")
 
 
 def decode(history: History, rows: list[Row], keys: Keys) -> list[int] | None:
@@ -42,8 +87,8 @@ def decode(history: History, rows: list[Row], keys: Keys) -> list[int] | None:
     sizes = np.fromiter(map(len, bodies), np.int64, len(bodies))
     try:
         cells = cells_of(np.frombuffer(text, np.uint8), sizes)
-        codes, values = cut(cells, text, keys)
-        numbers = values.cast(pl.Float64, strict=False)
+        codes = keys.of(cells, text)
+        numbers = values_of(cells, text).cast(pl.Float64, strict=False)
         batch = _Batch(history, rows, keys, cells, codes, numbers.to_numpy(), numbers.is_not_null().to_numpy(), text)
         columns = batch.columns()
     except OddError:

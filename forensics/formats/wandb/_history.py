@@ -12,7 +12,6 @@ from forensics.formats.wandb._define import StepAxes
 from forensics.formats.wandb._items import items, numbers_of, plain_number
 from forensics.formats.wandb._points import Place, Points
 from forensics.io.limits import DEFAULT, Limits
-from forensics.io.records.leveldb_log import Batch
 from forensics.io.records.protobuf import BYTES, VARINT, WireError, fields, signed, varint
 
 #: Rows that are decoded at once: few enough to stay in the cache, many enough to pay for the calls.
@@ -20,15 +19,7 @@ BATCH_RECORDS, BATCH_BYTES, FEWEST_RECORDS = 2048, 4 << 20, 64
 _KEYS = 100_000
 
 #: A history row: number of its record, the byte of the file where that begins, bytes that hold the row, where in them.
-Row = tuple[int, int, bytes | memoryview, int, int]
-
-
-def row_of(batch: Batch, n: int, at: int, view: memoryview) -> Row:
-    """The row of record `n`, `at` bytes behind the begin of its payload; it is not copied out of the file."""
-    if (record := batch.joined.get(n)) is not None:
-        return record.number, record.byte, record.payload, at, len(record.payload)
-    start, stop = batch.starts[n] + at, batch.stops[n]
-    return batch.number + n, batch.byte(n), view[start:stop], 0, stop - start
+Row = tuple[int, int, bytes, int, int]
 
 
 @dataclass(slots=True)
@@ -91,11 +82,10 @@ class History:
 
     def _together(self, rows: list[Row]) -> list[int] | None:
         from forensics.formats.wandb import _batch as wandb_batch  # noqa: PLC0415 - numpy is loaded for large logs only
-        from forensics.formats.wandb import _cut as wandb_cut  # noqa: PLC0415 - numpy is loaded for large logs only
 
         if self._keys is None:
-            self._keys = wandb_cut.Keys()
-        assert isinstance(self._keys, wandb_cut.Keys)
+            self._keys = wandb_batch.Keys()
+        assert isinstance(self._keys, wandb_batch.Keys)
         return wandb_batch.decode(self, rows, self._keys)
 
     def _one(self, row: Row) -> int:
@@ -106,8 +96,7 @@ class History:
         return self.attempts.current
 
     def _read(self, row: Row) -> None:  # noqa: C901 - one branch for each kind of key
-        _, byte, held, at, end = row
-        data = bytes(held)
+        _, byte, data, at, end = row
         step = t_ns = epoch = None
         cells: list[tuple[str, float | None, str]] = []
         for key, value in items(data, at, end):

@@ -53,7 +53,7 @@ class Summaries:
             {row[1]: row for row in self._last.values()}.values(), key=lambda row: row[1]
         ):
             try:
-                self.facts.summary(bytes(data), at, end)
+                self.facts.summary(data, at, end)
             except WireError:
                 continue
         self._last.clear()
@@ -63,10 +63,9 @@ class Summaries:
         for begin in range(0, len(waiting), self._most_rows):
             rows = waiting[begin : begin + self._most_rows]
             found, others = self._last_of(rows)
-            held = {n: _held(rows[n]) for n in {*found.values(), *others}}
-            self._last.update((key, held[n]) for key, n in found.items())
+            self._last.update((key, rows[n]) for key, n in found.items())
             for n in others:
-                self._last.update(dict.fromkeys(_keys(held[n]), held[n]))
+                self._last.update(dict.fromkeys(_keys(rows[n]), rows[n]))
         if len(self._last) > _MOST_KEYS:
             self.write()
 
@@ -79,18 +78,12 @@ class Summaries:
         return last_of(rows)
 
 
-def _held(row: Row) -> Row:
-    """Copy a row out of the file."""
-    number, byte, data, at, end = row
-    return number, byte, bytes(data[at:end]), 0, end - at
-
-
 def _keys(row: Row) -> list[bytes]:
     """Keys that a record sets; one of its own for a record that also does something else."""
     _, byte, data, at, end = row
     try:
-        keys = [key for key, _ in items(bytes(data), at, end)]
-        deleted = [key for key, _ in items(bytes(data), at, end, _REMOVE)]
+        keys = [key for key, _ in items(data, at, end)]
+        deleted = [key for key, _ in items(data, at, end, _REMOVE)]
     except WireError:
         return [b"\0%d" % byte]
     return [*keys, b"\0%d" % byte] if deleted else keys

@@ -19,13 +19,13 @@ from forensics.formats.rows.out import Out
 from forensics.formats.wandb._console import Console, bounds
 from forensics.formats.wandb._define import definition
 from forensics.formats.wandb._facts import Facts
-from forensics.formats.wandb._history import History, Row, row_of
+from forensics.formats.wandb._history import History, Row
 from forensics.formats.wandb._items import items, plain_number
 from forensics.formats.wandb._marks import Marks, exit_code, stamp_ns
 from forensics.formats.wandb._points import Place, Points
 from forensics.formats.wandb._summaries import Summaries
 from forensics.formats.wandb._system import PREFIX, system_name
-from forensics.formats.wandb._usual import HISTORY, SUMMARY, usual_of
+from forensics.formats.wandb._usual import HISTORY, SUMMARY, usual
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.records import leveldb_log
@@ -140,14 +140,14 @@ def _finish(state: _State) -> None:
 
 
 def _records(batch: Batch, view: memoryview, state: _State) -> None:
-    kinds, places = usual_of(batch, view, together=state.history.many)
     rows: dict[int, list[Row]] = {HISTORY: [], SUMMARY: []}
-    for n, kind in enumerate(kinds):
+    for n in range(len(batch.starts)):
+        record = batch.record(n, view)
+        kind, at = usual(record.payload)
         if kind:
-            rows[kind].append(row_of(batch, n, places[n], view))
+            rows[kind].append((record.number, record.byte, record.payload, at, len(record.payload)))
             continue
         _fed(rows, state)
-        record = batch.record(n, view)
         try:
             _record(record, state)
         except WireError as error:

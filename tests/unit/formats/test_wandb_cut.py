@@ -1,16 +1,13 @@
-"""Items of history rows cut as lines are the items cut span by span."""
+"""Items of history rows are cut out as they were written, whatever letters they hold."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.formats.wandb import _cut as wandb_cut
-from forensics.formats.wandb._cut import Keys, cut
-from forensics.formats.wandb._varints import PAD
-from forensics.formats.wandb._wire import Cells, cells_of
+from forensics.formats.wandb._batch import Keys, values_of
+from forensics.formats.wandb._wire import PAD, cells_of
 
 plain = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=200)
 odd = st.text(st.characters(max_codepoint=0x3FF, exclude_categories=("Cs",)), min_size=1, max_size=8)
@@ -31,19 +28,15 @@ def block(tag: bytes, content: bytes) -> bytes:
     return tag + varint(len(content)) + content
 
 
-def laid_out(rows: Rows) -> tuple[Cells, bytearray]:
+def shown(rows: Rows) -> tuple[list[str], list[str]]:
     bodies = [
         b"".join(block(b"\x0a", block(b"\x0a", k.encode()) + block(b"\x82\x01", v.encode())) for k, v in items) + tail
         for items, tail in rows
     ]
     text = bytearray(b"".join((*bodies, PAD)))
-    return cells_of(np.frombuffer(text, np.uint8), np.array([len(body) for body in bodies])), text
-
-
-def shown(rows: Rows) -> tuple[list[str], list[str]]:
+    cells = cells_of(np.frombuffer(text, np.uint8), np.array([len(body) for body in bodies]))
     keys = Keys()
-    codes, values = cut(*laid_out(rows), keys)
-    return [keys.names[code] for code in codes.tolist()], values.to_list()
+    return [keys.names[code] for code in keys.of(cells, text).tolist()], values_of(cells, text).to_list()
 
 
 def expected(rows: Rows) -> tuple[list[str], list[str]]:
@@ -51,23 +44,11 @@ def expected(rows: Rows) -> tuple[list[str], list[str]]:
     return [key for key, _ in items], [value for _, value in items]
 
 
-@given(rows_of(plain))
-def test_printable_keys_and_values_come_out_as_they_are(rows: Rows) -> None:
-    assert shown(rows) == expected(rows)
-
-
 @given(rows_of(odd | plain))
-def test_so_do_those_with_line_ends_and_other_letters(rows: Rows) -> None:
+def test_keys_and_values_come_out_as_they_are(rows: Rows) -> None:
     nested = [key for key in expected(rows)[0] if key[0] in "\n\x12"]
 
     keys, values = shown(rows)
 
     assert values == expected(rows)[1]
     assert keys == expected(rows)[0] or nested
-
-
-def test_printable_rows_are_not_cut_span_by_span(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows: Rows = [([("loss", "0.5"), ("k" * 150, "1" * 300)], b"\x12\x02\x08\x0a"), ([("loss", "NaN")], b"")]
-    monkeypatch.delattr(wandb_cut, "_one_by_one")
-
-    assert shown(rows) == expected(rows)
