@@ -218,7 +218,7 @@ def _names(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
     for column in frame:
         number = column.cast(_TEXT).to_physical().fill_null(np.iinfo(np.uint32).max).to_numpy()
         pair = (pair << np.uint64(32)) | number
-    firsts = pl.Series(pair).arg_unique()
+    firsts = pl.Series(owned(pair)).arg_unique()
     known = pair[firsts.to_numpy()]
     order = np.argsort(known)
     codes = order.astype(_code_type(len(known)))[np.searchsorted(known[order], pair)]
