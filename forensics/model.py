@@ -281,6 +281,15 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenBefore:
+    """How many other runs of a history failed for the same reason; when first and last, in nanoseconds since 1970."""
+
+    count: int
+    first_ns: int
+    last_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The answer; `lead` and `chain_findings` are places in the findings, `confidence` is that of outcome and shape."""
 
@@ -304,6 +313,7 @@ class Verdict:
     restart: Restart | None = None
     missing: tuple[Gap, ...] = ()
     playbook: tuple[Check, ...] = ()
+    seen_before: SeenBefore | None = None
 
 
 @dataclass(frozen=True, slots=True)

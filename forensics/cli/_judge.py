@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forensics import config, pipeline, registry
 from forensics.case.runs import parts, split
 from forensics.cli._reading import Reading, folders
+from forensics.history.past import Past, past_of, seen_before
+from forensics.history.shelf import History, history, kept
 from forensics.io.places.named import place_of
 from forensics.model import Report
 from forensics.store.run import Run
@@ -25,6 +28,7 @@ class Asked:
     redact: bool = False
     quiet: bool = False
     baselines: tuple[str, ...] = ()
+    history: Path | None = None
 
     @property
     def reading(self) -> Reading:
@@ -42,12 +46,23 @@ def judged(asked: Asked) -> tuple[config.Config, list[Report]]:
     settings = settings.checked(registry.load("rules").rules)
     reports: list[Report] = []
     told = list(settings.notes)
+    past = history(asked.history) if asked.history is not None else History()
+    if past.unusable:
+        told.append(f"{asked.history}: {past.unusable} of its files or lines were not used: they are damaged")
+    added: list[Past] = []
     for named in asked.runs:
         place = asked.reading.run(named)
         runs = split(place)
         if len(runs) > 1:
             told.append(f"{len(runs)} runs in {place.name}: {parts(place)[0].why}")
-        reports += [_report(run, asked, settings) for run in runs]
+        for run in runs:
+            report = _report(run, asked, settings)
+            if asked.history is not None:
+                added.append(now := past_of(run, report, time.time_ns()))
+                report = replace(report, verdict=replace(report.verdict, seen_before=seen_before(past.past, now)))
+            reports.append(report)
+    if asked.history is not None:
+        kept(asked.history, added)
     return replace(settings, notes=asked.reading.shown(tuple(told))), reports
 
 

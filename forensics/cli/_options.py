@@ -58,6 +58,14 @@ StoreOption = Annotated[
     Path | None,
     typer.Option("--store", metavar="DIR", help="Keep the tables in DIR; unchanged files are not read again."),
 ]
+HistoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--history",
+        metavar="DIR",
+        help="Add each diagnosis to the history in DIR, and say how often the same failure was there before.",
+    ),
+]
 
 _AUTO = ("auto", "always", "never")
 

@@ -72,6 +72,13 @@ def verdict_payload(verdict: Verdict) -> Payload:
         "missing": [dataclasses.asdict(gap) for gap in verdict.missing],
         "playbook": [dataclasses.asdict(check) for check in verdict.playbook],
         "restart": dataclasses.asdict(verdict.restart) if verdict.restart else None,
+        "seen_before": {
+            "count": verdict.seen_before.count,
+            "first": utc(verdict.seen_before.first_ns),
+            "last": utc(verdict.seen_before.last_ns),
+        }
+        if verdict.seen_before is not None
+        else None,
         "identity": {"root": verdict.identity.root, "entity": verdict.identity.entity} if verdict.identity else None,
     }
 

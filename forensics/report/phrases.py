@@ -154,6 +154,16 @@ def restart(verdict: Verdict) -> str:
     return words
 
 
+def seen_before(verdict: Verdict) -> str:
+    """How often the same failure ended other runs, and when; empty where no history was asked, or none is like it."""
+    seen = verdict.seen_before
+    if seen is None:
+        return ""
+    first, last = ((utc(ns) or "")[:10] for ns in (seen.first_ns, seen.last_ns))
+    when = f"on {first}" if first == last else f"from {first} to {last}"
+    return f"the same failure ended {plural(seen.count, 'other run')} {when}"
+
+
 def why_restart(verdict: Verdict) -> str:
     """Why a restart is decided so; empty where the change that comes first says it."""
     decided = verdict.restart

@@ -140,6 +140,8 @@ def _head(report: Report, style: Style, room: _Room) -> Iterator[str]:
         yield from style.field("culprits", say.ranks(verdict.culprits), most=1)
     if verdict.cause or verdict.outcome in {Outcome.FAILED, Outcome.SUSPECT}:
         yield from style.field("cause", printable(say.cause(verdict)), most=room.cause)
+    if words := say.seen_before(verdict):
+        yield from style.field("before", words, most=1)
 
 
 def _evidence(report: Report, style: Style, room: _Room) -> Iterator[str]:

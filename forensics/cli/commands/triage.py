@@ -48,6 +48,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     exit_zero: opt.ExitZeroOption = False,
     strict: opt.StrictOption = False,
     store: opt.StoreOption = None,
+    history: opt.HistoryOption = None,
     redact: opt.RedactOption = False,
     quiet: opt.QuietOption = False,
     color: opt.ColorOption = "auto",
@@ -66,8 +67,9 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     drawn = html is not None or form.drawn
     ignored = tuple(ignore or ())
     asked = Asked(
-        tuple(runs), fail_on, ignored, store, drawn, redact=redact, quiet=quiet, baselines=tuple(baseline or ())
-    )
+        tuple(runs), fail_on, ignored, store, drawn, redact=redact, quiet=quiet, baselines=tuple(baseline or ()),
+        history=history,
+    )  # fmt: skip
     settings, reports = judged(asked)
     gate = Gate(settings.fail_on, exit_zero, strict)
     also = () if html is None else ((html, _page(reports)),)

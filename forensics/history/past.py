@@ -1,0 +1,114 @@
+"""One diagnosis as it is kept: what failed, where, and of which run; a line of JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import orjson
+import polars as pl
+
+from forensics.io.safe_text import printable
+from forensics.model import Report, SeenBefore
+from forensics.store.manifest import tool_version
+from forensics.store.run import Run
+
+SCHEMA = "forensics.diagnosis/1"
+_KEY_CHARS = 16
+_WORDS_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A diagnosis of the past.
+
+    `run` is what the run was called, `key` a hash of the names, sizes and times of its files, `ended_ns` when it
+    failed or, where nothing tells that, when the last of them was written, `judged_ns` when it was judged, both in
+    nanoseconds since 1970. `root` and `entity` are the
+    identities of the failure; empty where it has none.
+    """
+
+    run: str
+    key: str
+    tool: str
+    judged_ns: int
+    ended_ns: int
+    outcome: str
+    shape: str = ""
+    cause: str = ""
+    headline: str = ""
+    root: str = ""
+    entity: str = ""
+    step: int | None = None
+    checkpoint: str = ""
+
+
+def key_of(files: Iterable[tuple[str, int, int]]) -> str:
+    """Give the key of a run: a hash of the path, the size in bytes and the time (ns) of each of its files."""
+    digest = hashlib.sha256()
+    for path, size_bytes, mtime_ns in sorted(files):
+        digest.update(f"{path}\0{size_bytes}\0{mtime_ns}\n".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:_KEY_CHARS]
+
+
+def past_of(run: Run, report: Report, now_ns: int) -> Past:
+    """Give what is kept of a report; its words are fit for every output, and cut."""
+    columns = [pl.col("path").fill_null(""), pl.col("size").fill_null(0), pl.col("mtime_ns").fill_null(0)]
+    files = run.scan("sources").select(columns).collect().rows()
+    verdict = report.verdict
+    known = verdict.identity
+    return Past(
+        run=printable(report.run, _WORDS_CHARS),
+        key=key_of(files),
+        tool=tool_version(),
+        judged_ns=now_ns,
+        ended_ns=verdict.onset.t_ns or max((mtime_ns for _, _, mtime_ns in files), default=0),
+        outcome=verdict.outcome.value,
+        shape=verdict.shape.value if verdict.shape is not None else "",
+        cause=verdict.cause,
+        headline=printable(verdict.headline, _WORDS_CHARS),
+        root=known.root if known is not None else "",
+        entity=printable(known.entity or "", _WORDS_CHARS) if known is not None else "",
+        step=verdict.onset.step,
+        checkpoint=printable(verdict.checkpoint.path or "", _WORDS_CHARS) if verdict.checkpoint is not None else "",
+    )
+
+
+def line_of(past: Past) -> bytes:
+    """Give the line that is kept, with its line feed."""
+    return orjson.dumps({"schema": SCHEMA, **dataclasses.asdict(past)}) + b"\n"
+
+
+def past_in(line: bytes) -> Past | None:
+    """Read a line that was kept; None for any other."""
+    try:
+        decoded: object = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    said: Mapping[str, object] = cast("dict[str, object]", decoded) if isinstance(decoded, dict) else {}
+    if said.get("schema") != SCHEMA:
+        return None
+    given: dict[str, Any] = {}
+    for field in dataclasses.fields(Past):
+        value = said.get(field.name, field.default)
+        kinds = {"int": int, "int | None": int | None}.get(str(field.type), str)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            return None
+        given[field.name] = printable(value, _WORDS_CHARS) if isinstance(value, str) else value
+    return Past(**given)
+
+
+def seen_before(past: Iterable[Past], now: Past) -> SeenBefore | None:
+    """Give how often other runs failed for the same reason, and when first and last; None where none did.
+
+    A run that was judged several times, as it grew, counts once.
+    """
+    if not now.root:
+        return None
+    ends = {one.run: one.ended_ns for one in past if one.root == now.root and now.run != one.run and now.key != one.key}
+    if not ends:
+        return None
+    return SeenBefore(len(ends), min(ends.values()), max(ends.values()))

@@ -1,0 +1,89 @@
+"""The folder of a history: files of lines that are only ever added, each named by a hash of what it holds.
+
+Lines of JSON and no Parquet: each file is written once, by whom and whenever, and its name says whether it is whole.
+Two that write the same write one file; nobody waits for anybody, and nothing is ever replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from forensics.errors import InputError, PlaceError, UsageError
+from forensics.history.past import Past, line_of, past_in
+from forensics.io.atomic import write_atomic
+from forensics.io.opening import open_regular
+
+_ENDING = ".diagnoses.jsonl"
+_HASH_CHARS = 32
+#: A file of one triage holds a line a run; of more bytes than this none is read.
+_MOST_BYTES = 64 << 20
+_MOST_FILES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a history holds, and how many of its files or lines could not be used."""
+
+    past: tuple[Past, ...] = ()
+    unusable: int = 0
+
+
+def kept(folder: Path, past: Sequence[Past]) -> None:
+    """Add diagnoses to a history; its folder is made where there is none.
+
+    Raises:
+        PlaceError: when the folder cannot be made or written to.
+    """
+    data = b"".join(line_of(one) for one in sorted(past, key=lambda one: (one.run, one.key)))
+    if not data:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        place = f"the history {str(folder)!r}"
+        raise PlaceError(place, error) from error
+    with suppress(UsageError):  # it is there already: somebody judged the same at the same time
+        write_atomic(folder / f"{hashlib.sha256(data).hexdigest()[:_HASH_CHARS]}{_ENDING}", data, force=False)
+
+
+def history(folder: Path) -> History:
+    """Read a history; a folder that is not there holds nothing yet.
+
+    Raises:
+        PlaceError: when the folder cannot be listed.
+    """
+    found: list[Past] = []
+    unusable = 0
+    for path in _files(folder):
+        data = _whole(path)
+        lines = [past_in(line) for line in data.splitlines()] if data is not None else [None]
+        found += [one for one in lines if one is not None]
+        unusable += lines.count(None)
+    return History(tuple(sorted(found, key=lambda one: (one.ended_ns, one.run, one.judged_ns))), unusable)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    try:
+        names = sorted(path.name for path in folder.iterdir() if path.name.endswith(_ENDING))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        place = f"the history {str(folder)!r}"
+        raise PlaceError(place, error) from error
+    yield from (folder / name for name in names[:_MOST_FILES])
+
+
+def _whole(path: Path) -> bytes | None:
+    """The bytes of a file that is what its name says; None for any other."""
+    try:
+        fd, found = open_regular(str(path))
+    except InputError:
+        return None
+    with open(fd, "rb") as file:  # noqa: PTH123 - a descriptor that was opened without following a link
+        data = file.read(_MOST_BYTES + 1) if found.st_size <= _MOST_BYTES else b""
+    is_whole = hashlib.sha256(data).hexdigest()[:_HASH_CHARS] == path.name.removesuffix(_ENDING)
+    return data if is_whole else None
