@@ -87,15 +87,30 @@ def keys_of(run: Run) -> pl.DataFrame:
     return index_of(run).keys
 
 
-def metric_rows(run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None, coded: bool = False) -> pl.LazyFrame:
+def metric_rows(
+    run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None, coded: bool = False, finite_at_steps: bool = False
+) -> pl.LazyFrame:
     """Give the metric rows of some series, in the order of the table; a column that nobody asks for is not made.
 
     `where` is an expression over the columns of `keys_of`; series that stand in `without` (source, attempt, rank and
-    raw name) are left out. With `coded`, texts are categories, which take a quarter of the memory.
+    raw name) are left out. With `coded`, texts are categories, which take a quarter of the memory. With
+    `finite_at_steps` rows without a finite number or without a step are left out; mostly the index knows that none are.
     """
     index = index_of(run)
     wanted = chosen(index, where, without)
-    return index.table.lazy(None if wanted.all() else index.places(wanted), coded=coded)
+    rows = None if wanted.all() else index.places(wanted)
+    return index.table.lazy(_finite_at_steps(index, wanted, rows) if finite_at_steps else rows, coded=coded)
+
+
+def _finite_at_steps(
+    index: Index, wanted: NDArray[np.bool_], rows: NDArray[np.uint32] | None
+) -> NDArray[np.uint32] | None:
+    own, table = np.flatnonzero(wanted).tolist(), index.table
+    if index.held(own, "n_finite") == index.held(own, "n_stepped") == index.held(own, "n"):
+        return rows
+    rows = index.places(wanted) if rows is None else rows
+    stepped = table.short("step", rows).is_not_null() | table.short("gstep", rows).is_not_null()
+    return rows[((table.short("value_class", rows) == "finite") & stepped).to_numpy()]
 
 
 def standing_in(run: Run, some: pl.DataFrame) -> pl.Expr:

@@ -68,6 +68,21 @@ def rises(numbers: pl.Series) -> bool:
     return bool((held[1:] > held[:-1]).all())
 
 
+def where(rows: pl.DataFrame, wanted: pl.Expr) -> pl.DataFrame:
+    """The rows that are wanted; where only the first ones are not, as one with none before it, nothing is copied."""
+    marks = rows.select(wanted.fill_null(value=False)).to_series()
+    first = marks.arg_max() or 0
+    return rows.slice(first) if marks.slice(first).all() else rows.filter(marks)
+
+
+def kept_as_proof(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows that are held as long as the run is: places and steps as short as they fit, and no column of nulls."""
+    short = [rows[name].shrink_dtype() for name in ("line", "byte", "step")]
+    none = (name for name in ("gstep", "epoch") if rows[name].null_count() == rows.height)
+    empty = (pl.Series(name, [None], dtype=pl.Null).new_from_index(0, rows.height) for name in none)
+    return rows.with_columns(*short, *empty)
+
+
 def parts(rows: pl.DataFrame, by: Sequence[str]) -> list[pl.DataFrame]:
     """The rows of each key, in order of their first ones; where all have one key nothing is copied."""
     ends = rows.select(pl.col(by).first().eq_missing(pl.col(by)).all()) if rows.height else None

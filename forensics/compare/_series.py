@@ -99,7 +99,7 @@ def _joined(group: list[Clock]) -> Series:
         cold = warmup(logs, jitter(logs)) if number else 0
         dropped += cold
         parts.append(clock.rows.slice(cold))
-    rows = pl.concat(parts)
+    rows = pl.concat(parts, how="vertical_relaxed")
     gaps = (rows["at"] - rows["lo"]).to_numpy()
     return Series(first, rows["pace"].to_numpy(), rows["at"].to_numpy(), float(np.median(gaps)), dropped)
 

@@ -22,7 +22,7 @@ from forensics.analyses.memory.kinds import GAPS, MEANINGS, Meaning
 from forensics.analyses.memory.reach import Reach, reach_of
 from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
 from forensics.case.series import metric_rows
-from forensics.case.steps import at, parts, rises
+from forensics.case.steps import at, kept_as_proof, parts, rises
 from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
@@ -135,7 +135,7 @@ def _one(part: pl.DataFrame, capacity: Capacity) -> Series:
     if by_step and not rises(part["at"]):
         part = part.unique("at", keep="last", maintain_order=True).sort("at", maintain_order=True)
     x = part["at"].to_numpy().astype(np.float64) if by_step else np.arange(part.height, dtype=np.float64)
-    y = part["value"].to_numpy().astype(np.float64)
+    y = part["value"].to_numpy()
     head = part.row(0, named=True)
     meaning, printed = MEANINGS[head["name"]], printed_unit(y)
     kind = _kind(meaning, y)
@@ -145,7 +145,7 @@ def _one(part: pl.DataFrame, capacity: Capacity) -> Series:
     device = _device(head["raw_name"])
     return Series(
         head["source"], head["attempt"], head["rank"], device, head["name"], head["raw_name"], meaning, kind, by_step,
-        x, y, part, form, printed, capacity=capacity.of(meaning),
+        x, y, kept_as_proof(part), form, printed, capacity=capacity.of(meaning),
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from forensics.analyses.pace.work import per_work, work_of
 from forensics.case.attempts import Cut, attempts
 from forensics.case.checkpoints import known
 from forensics.case.series import keys_of, metric_rows, standing_in
-from forensics.case.steps import first_of_each, ordered, parts
+from forensics.case.steps import first_of_each, kept_as_proof, ordered, parts, where
 from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
@@ -145,8 +145,8 @@ def _named_clocks(known: dict[tuple[str | None, str | None], PaceName], run: Run
 
 def _by_place(run: Run, own: pl.Expr) -> Iterator[tuple[_Place, pl.DataFrame]]:
     """The finite rows of some series with a step, of each source, attempt and rank."""
-    rows = ordered(metric_rows(run, own, coded=True).filter(pl.col("value_class") == "finite"))
-    for part in parts(rows.filter(pl.col("at").is_not_null()).collect(), _GROUP):
+    rows = ordered(metric_rows(run, own, coded=True, finite_at_steps=True))
+    for part in parts(rows.collect(engine="in-memory"), _GROUP):
         source, attempt, rank = part.select(_GROUP).row(0)
         yield (source, attempt, rank), part
 
@@ -170,11 +170,11 @@ def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place) -> Clock | N
     else:
         pace = pl.lit(pl.Series(value)).alias("pace")
     rows = rows.with_columns(pace, lo=pl.col("at").shift(1))
-    rows = rows.filter((pl.col("at") > pl.col("lo")) & (pl.col("pace") > 0) & pl.col("pace").is_finite())
+    rows = where(rows, (pl.col("at") > pl.col("lo")) & (pl.col("pace") > 0) & pl.col("pace").is_finite())
     if rows.height < 2:
         return None
     order = meaning.order + (100 if since_start else 0)
-    return Clock(*place, meaning.form, meaning.unit, order, rows, quantum, notes)
+    return Clock(*place, meaning.form, meaning.unit, order, kept_as_proof(rows), quantum, notes)
 
 
 def _printed_unit(values: Floats) -> float:
@@ -201,7 +201,7 @@ def _wall_clocks(run: Run) -> Iterator[Clock]:
     timed = metric_rows(run, training & standing_in(run, tops.select(*_GROUP, "raw_name")), coded=True)
     timed = ordered(timed.filter(pl.col("t_ns").is_not_null() & (pl.col("value_class") != "null")))
     tried = attempts(run).cuts
-    for part in parts(timed.filter(pl.col("at").is_not_null()).collect(), _GROUP):
+    for part in parts(timed.filter(pl.col("at").is_not_null()).collect(engine="in-memory"), _GROUP):
         source, attempt, rank = part.select(_GROUP).row(0)
         one = first_of_each(part, "at")
         tick_s = _tick_s(one["t_ns"].to_numpy())
@@ -232,7 +232,7 @@ def _differences(rows: pl.DataFrame, cuts: Sequence[Cut]) -> pl.DataFrame:
     if begins:
         tried = pl.Series(begins, dtype=pl.Int64).search_sorted(paced["seq"], "right")
         within &= tried.diff().fill_null(0) == 0
-    return paced.filter(within)
+    return where(paced, within)
 
 
 def _tick_s(times_ns: np.ndarray) -> float:

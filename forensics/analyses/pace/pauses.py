@@ -20,6 +20,7 @@ _SIGMAS, _LEAST = 4.0, log(1.25)
 _WARM_LEAST, _WARM_SHARE, _WARM_MOST = log(1.15), 0.2, 200
 _TEETH, _TEETH_SHARE, _CHANCE = 3, 0.75, log(1e-3)
 _CANDIDATES, _COMBS, _SPAN = 400, 3, 2_000_000
+_PIECE = 1 << 16  # windows of which quartiles are taken at once, as they are copied
 _SAMPLE = 4096  # records that a pattern of at most forty is looked for in
 
 
@@ -183,7 +184,8 @@ def floor_of(logs: Floats, width: int = 7, share: float = 0.25) -> Floats:
     """Give the lower quartile of seven neighbours: the level where noise only ever adds time."""
     half = width // 2
     around = np.lib.stride_tricks.sliding_window_view(np.pad(logs, half, mode="edge"), width)
-    return np.quantile(around, share, axis=1)
+    pieces = (around[first : first + _PIECE] for first in range(0, max(len(around), 1), _PIECE))
+    return np.concatenate([np.quantile(piece, share, axis=1) for piece in pieces])
 
 
 def excess(logs: Floats, found: Spikes) -> Floats:

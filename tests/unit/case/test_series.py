@@ -32,7 +32,13 @@ def written(seed: int, rows: int = 400) -> pl.DataFrame:
     found: list[dict[str, object]] = []
     for source in ("a.log", "b.log", "c.csv"):
         for seq in range(rows // 6):
-            owner = {"source": source, "seq": seq, "step": seq // 2, "line": seq + 1, "t_ns": rng.choice([None, seq])}
+            owner = {
+                "source": source,
+                "seq": seq,
+                "step": seq // 2 if seq % 9 else None,
+                "line": seq + 1,
+                "t_ns": rng.choice([None, seq]),
+            }
             owner |= {"attempt": rng.choice([None, 0, 1]), "rank": rng.choice([None, 0, 1])}
             for name in rng.sample(["loss", "lr", "eval_loss", "train/x"], 2):
                 value = rng.choice([0.5, math.nan, None])
@@ -50,6 +56,16 @@ def test_rows_of_some_series_are_those_of_a_scan(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(series, "_PIECE_ROWS", piece)
     one, where = run(), _CHOICES[asked]
     assert_frame_equal(metric_rows(one, where).collect(), one.scan("metrics").filter(where).collect(), check_exact=True)
+
+
+@pytest.mark.parametrize("asked", _CHOICES)
+def test_rows_without_a_finite_number_or_a_step_are_left_out_where_asked(asked: str) -> None:
+    one, where = run(), _CHOICES[asked]
+    stepped = pl.coalesce("gstep", "step").is_not_null()
+    wanted = one.scan("metrics").filter(where & (pl.col("value_class") == "finite") & stepped).collect()
+    assert_frame_equal(metric_rows(one, where, finite_at_steps=True).collect(), wanted, check_exact=True)
+    clean = run_of("run", {"metrics": wanted})
+    assert_frame_equal(metric_rows(clean, where, finite_at_steps=True).collect(), wanted, check_exact=True)
 
 
 def test_series_that_stand_elsewhere_are_left_out_by_their_whole_key() -> None:
