@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from forensics.formats.rows.metrics import int64
-from forensics.io.records.protobuf import BYTES, VARINT, fields, varint
+from forensics.formats.wandb._items import Names, leaves, parts
 
 #: x axes that count something else than optimizer steps.
 _OTHER_AXIS = re.compile(r"token|sample|example|image|epoch|time|hour|second|minute|flop|episode", re.IGNORECASE)
-_SUMMARIES = {1: "min", 2: "max", 3: "mean", 4: "best", 5: "last", 6: "none", 7: "copy", 8: "first"}
-_GOALS = {1: "minimize", 2: "maximize"}
+_SUMMARIES: Names = {1: "min", 2: "max", 3: "mean", 4: "best", 5: "last", 6: "none", 7: "copy", 8: "first"}
+_GOALS: Mapping[object, str] = {1: "minimize", 2: "maximize"}
 _MOST = 100_000
 
 
@@ -31,21 +32,12 @@ def definition(data: bytes, at: int, end: int) -> Definition:
     Raises:
         WireError: when the bytes are no such message.
     """
-    texts: dict[int, str] = {}
-    goal = ""
-    summary: list[str] = []
-    for number, kind, start, stop in fields(data, at, end):
-        if kind == BYTES and number in {1, 2, 4}:
-            texts[number] = data[start:stop].decode("utf-8", "replace")
-        elif kind == VARINT and number == 8:
-            goal = _GOALS.get(varint(data, start)[0], "")
-        elif kind == BYTES and number == 7:
-            summary += [_SUMMARIES[n] for n, inner, a, _ in fields(data, start, stop) if _chosen(data, n, inner, a)]
-    return Definition(texts.get(1) or texts.get(2, ""), texts.get(4, ""), goal, tuple(summary))
-
-
-def _chosen(data: bytes, number: int, kind: int, at: int) -> bool:
-    return number in _SUMMARIES and kind == VARINT and varint(data, at)[0] != 0
+    found = dict(leaves(data, at, end, {1: "name", 2: "glob", 4: "axis", 8: "goal"}))
+    summary = [
+        name for start, stop in parts(data, at, end, 7) for name, on in leaves(data, start, stop, _SUMMARIES) if on
+    ]
+    name, goal = found.get("name") or found.get("glob", ""), found.get("goal", 0)
+    return Definition(str(name), str(found.get("axis", "")), _GOALS.get(goal, ""), tuple(summary))
 
 
 @dataclass(slots=True)

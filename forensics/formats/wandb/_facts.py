@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import cast
 
 from forensics.dialects.settings.command_lines import options
@@ -13,23 +13,38 @@ from forensics.errors import InputError
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.secrets import HIDDEN, masked, without_forms
 from forensics.formats.wandb._define import Definition
-from forensics.formats.wandb._items import flat, items
+from forensics.formats.wandb._items import Leaf, Names, flat, items, leaves, parts
 from forensics.formats.wandb._marks import stamp_ns
-from forensics.io.records.protobuf import BYTES, FIXED64, VARINT, fields, signed, varint
 from forensics.io.tolerant_json import dumps, loads
 
-_RUN = {1: "run_id", 3: "project", 6: "group", 7: "job_type", 8: "display_name", 12: "sweep_id"}
-_RUN_NUMBERS = {14: "starting_step", 18: "resumed", 20: "runtime_s", 22: "forked"}
-_RUN_CONFIG, _RUN_SUMMARY, _RUN_HOST, _RUN_START, _RUN_TELEMETRY, _RUN_GIT, _RUN_BRANCH = 4, 5, 13, 17, 19, 21, 23
-_ENVIRONMENT = {1: "os", 2: "python", 4: "docker", 6: "program", 18: "gpu_type", 25: "cuda_version"}
-_ARGUMENTS, _COUNTS = 5, {16: "cpu_count", 17: "cpu_count_logical", 19: "gpu_count"}
-_GIT, _HOST, _MEMORY, _GPUS, _SLURM = 9, 12, 21, 24, 27
+#: Family and key of the facts of a message, by the numbers of its fields; a remote may hold a name or a password.
+_GIT: Names = {2: "versions git_commit"}
+_TELEMETRY: Names = {4: "versions python", 5: "versions wandb", 6: "versions transformers"}
+_HEADER: Names = {1: {1: "versions wandb"}}
+_BRANCH: Names = {
+    1: "env wandb.branch_point.run",
+    2: "env wandb.branch_point.value",
+    3: "env wandb.branch_point.metric",
+}
+_RUN: Names = {
+    1: "env wandb.run_id", 3: "env wandb.project", 6: "env wandb.group", 7: "env wandb.job_type",
+    8: "env wandb.display_name", 12: "env wandb.sweep_id", 13: "host host", 19: _TELEMETRY, 21: _GIT, 23: _BRANCH,
+}  # fmt: skip
+_RUN_NUMBERS: Names = {14: "starting_step", 18: "resumed", 20: "runtime_s", 22: "forked"}
+_RUN_CONFIG, _RUN_SUMMARY, _RUN_START = 4, 5, 17
+_ENVIRONMENT: Names = {
+    1: "env os", 2: "env python", 4: "env docker", 6: "env program", 9: _GIT, 12: "host host", 16: "env cpu_count",
+    17: "env cpu_count_logical", 18: "env gpu_type", 19: "env gpu_count", 21: {1: "host memory_bytes"},
+    25: "env cuda_version",
+}  # fmt: skip
+_ARGUMENTS, _GPUS, _SLURM = 5, 24, 27
+_GPU: Names = {1: "name", 2: "memory_bytes", 4: "architecture"}
+_MOST_PARTS = 1000
 SLURM_KEYS = re.compile(
     r"(?i)(?:slurm_)?(?:job_?id|job_?name|node_?list|n?nodes|num_nodes|ntasks|partition|restart_count)\Z"
 )
 _SECRET = re.compile(r"(?i)(--?[\w.-]*(?:key|token|secret|passw)[\w.-]*)(=.*)?\Z", re.DOTALL)
 _MOST, _CHARS = 20_000, 10_000
-_FLOAT64 = struct.Struct("<d")
 #: Keys that a config or summary record deletes.
 _REMOVE = 2
 
@@ -93,69 +108,42 @@ class Facts:
 
     def run(self, data: bytes, at: int, end: int) -> tuple[int, str]:
         """Note a run record, its settings included; give the first step and `resumed`, `forked` or nothing."""
-        numbers = dict.fromkeys(_RUN_NUMBERS.values(), 0)
-        for number, kind, start, stop in fields(data, at, end):
-            if kind == VARINT and number in _RUN_NUMBERS:
-                numbers[_RUN_NUMBERS[number]] = signed(varint(data, start)[0])
-            elif kind == BYTES and number in _RUN:
-                self.put("env", f"wandb.{_RUN[number]}", _text(data, start, stop))
-            elif kind == BYTES:
-                self._run_part(number, data, start, stop)
+        numbers = dict.fromkeys(_RUN_NUMBERS.values(), 0) | dict(leaves(data, at, end, _RUN_NUMBERS))
+        self._found(leaves(data, at, end, _RUN))
+        for start, stop in parts(data, at, end, _RUN_CONFIG):
+            self.config(data, start, stop)
+        for start, stop in parts(data, at, end, _RUN_SUMMARY):
+            self.summary(data, start, stop)
+        for start, stop in parts(data, at, end, _RUN_START):
+            if began_ns := stamp_ns(data, start, stop):
+                self.put("env", "wandb.start_time_ns", began_ns)
         for key, value in numbers.items():
             if value:
                 self.put("env", f"wandb.{key}", value != 0 if key in {"resumed", "forked"} else value)
-        goes_on = numbers["resumed"] or numbers["starting_step"]
-        return numbers["starting_step"], "forked" if numbers["forked"] else "resumed" if goes_on else ""
+        step = numbers["starting_step"]
+        goes_on = numbers["resumed"] or step
+        how = "forked" if numbers["forked"] else "resumed" if goes_on else ""
+        return step if isinstance(step, int) else 0, how
 
-    def _run_part(self, number: int, data: bytes, start: int, stop: int) -> None:
-        if number == _RUN_CONFIG:
-            self.config(data, start, stop)
-        elif number == _RUN_SUMMARY:
-            self.summary(data, start, stop)
-        elif number == _RUN_HOST:
-            self.put("host", "host", _text(data, start, stop))
-        elif number == _RUN_START and (began_ns := stamp_ns(data, start, stop)):
-            self.put("env", "wandb.start_time_ns", began_ns)
-        elif number == _RUN_TELEMETRY:
-            self.telemetry(data, start, stop)
-        elif number == _RUN_GIT:
-            self._git(data, start, stop)
-        elif number == _RUN_BRANCH:
-            self._branch(data, start, stop)
-
-    def _branch(self, data: bytes, at: int, end: int) -> None:
-        for number, kind, start, stop in fields(data, at, end):
-            if kind == BYTES and number in {1, 3}:
-                self.put("env", f"wandb.branch_point.{'run' if number == 1 else 'metric'}", _text(data, start, stop))
-            elif kind == FIXED64 and number == 2:
-                self.put("env", "wandb.branch_point.value", _float64(data, start))
-
-    def _git(self, data: bytes, at: int, end: int) -> None:
-        for number, kind, start, stop in fields(data, at, end):
-            if number == 2 and kind == BYTES:  # the remote may hold a name or a password
-                self.put("versions", "git_commit", _text(data, start, stop))
+    def _found(self, told: Iterable[tuple[str, Leaf]]) -> None:
+        """Note what stands under the names of a table."""
+        for name, value in told:
+            family, _, key = name.partition(" ")
+            if name == "versions wandb":
+                self._writer(value)
+            elif value != "":
+                self.put(family, key, _base_name(str(value)) if key == "program" else value)
 
     def environment(self, data: bytes, at: int, end: int) -> None:
         """Note an environment record, without user, mail and folders."""
-        arguments: list[str] = []
-        gpus: list[dict[str, object]] = []
-        for number, kind, start, stop in fields(data, at, end):
-            if kind == VARINT and number in _COUNTS:
-                self.put("env", _COUNTS[number], varint(data, start)[0])
-            elif kind != BYTES:
-                continue
-            elif number in _ENVIRONMENT:
-                text = _text(data, start, stop)
-                self.put("env", _ENVIRONMENT[number], _base_name(text) if number == 6 else text)
-            elif number == _ARGUMENTS and len(arguments) < 1000:
-                arguments.append(_text(data, start, stop))
-            elif number == _GPUS and len(gpus) < 1000:
-                gpus.append(_gpu(data, start, stop))
-            else:
-                self._environment_part(number, data, start, stop)
-        if arguments:
-            self.arguments(arguments)
-        if gpus:
+        self._found(leaves(data, at, end, _ENVIRONMENT))
+        for start, stop in parts(data, at, end, _SLURM):
+            cells = dict(leaves(data, start, stop, {1: "key", 2: "value"}))
+            if SLURM_KEYS.match(key := str(cells.get("key", ""))):
+                self.put("host", f"slurm.{key.lower()}", cells.get("value", ""))
+        if words := [str(word) for _, word in islice(leaves(data, at, end, {_ARGUMENTS: "word"}), _MOST_PARTS)]:
+            self.arguments(words)
+        if gpus := [dict(leaves(data, *one, _GPU)) for one in islice(parts(data, at, end, _GPUS), _MOST_PARTS)]:
             self.put("host", "gpus", gpus)
 
     def arguments(self, words: list[str]) -> None:
@@ -165,40 +153,13 @@ class Facts:
             if ("config", option.key) not in self.known:
                 self.put("config", option.key, masked(option.key, option.value))
 
-    def _environment_part(self, number: int, data: bytes, start: int, stop: int) -> None:
-        if number == _HOST:
-            self.put("host", "host", _text(data, start, stop))
-        elif number == _GIT:
-            self._git(data, start, stop)
-        elif number == _MEMORY:
-            for inner, kind, at, _ in fields(data, start, stop):
-                if inner == 1 and kind == VARINT:
-                    self.put("host", "memory_bytes", varint(data, at)[0])
-        elif number == _SLURM:
-            cells = dict[int, str]()
-            for inner, kind, at, end in fields(data, start, stop):
-                if kind == BYTES and inner in {1, 2}:
-                    cells[inner] = _text(data, at, end)
-            if SLURM_KEYS.match(cells.get(1, "")):
-                self.put("host", f"slurm.{cells[1].lower()}", cells.get(2, ""))
-
     def telemetry(self, data: bytes, at: int, end: int) -> None:
         """Note the versions of a telemetry record."""
-        for number, kind, start, stop in fields(data, at, end):
-            if kind != BYTES:
-                continue
-            if number == 5:
-                self._writer(_text(data, start, stop))
-            elif number in {4, 6} and stop > start:
-                self.put("versions", "python" if number == 4 else "transformers", _text(data, start, stop))
+        self._found(leaves(data, at, end, _TELEMETRY))
 
     def header(self, data: bytes, at: int, end: int) -> None:
         """Note the version of the writer."""
-        for number, kind, start, stop in fields(data, at, end):
-            if number == 1 and kind == BYTES:
-                for inner, inner_kind, a, b in fields(data, start, stop):
-                    if inner == 1 and inner_kind == BYTES:
-                        self._writer(_text(data, a, b))
+        self._found(leaves(data, at, end, _HEADER))
 
     def define(self, what: Definition) -> None:
         """Note what a metric is drawn against and how it is summed up."""
@@ -214,8 +175,8 @@ class Facts:
         """Hand everything to the sink."""
         self._summed_up()
         if self.known:
-            families, keys, values = zip(*_rows(self.known), strict=True)
-            out.rows("facts", {"key": keys, "value": values, "family": families})
+            families, keys = zip(*self.known, strict=True)
+            out.rows("facts", {"key": keys, "value": [*self.known.values()], "family": families})
 
 
 def without_secrets(arguments: list[str]) -> list[str]:
@@ -232,30 +193,5 @@ def without_secrets(arguments: list[str]) -> list[str]:
     return kept
 
 
-def _gpu(data: bytes, at: int, end: int) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for number, kind, start, stop in fields(data, at, end):
-        if number == 1 and kind == BYTES:
-            found["name"] = _text(data, start, stop)
-        elif number == 2 and kind == VARINT:
-            found["memory_bytes"] = varint(data, start)[0]
-        elif number == 4 and kind == BYTES:
-            found["architecture"] = _text(data, start, stop)
-    return found
-
-
-def _rows(known: dict[tuple[str, str], str]) -> Iterator[tuple[str, str, str]]:
-    for (family, key), value in known.items():
-        yield family, key, value
-
-
 def _base_name(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1]
-
-
-def _text(data: bytes, at: int, end: int) -> str:
-    return data[at:end].decode("utf-8", "replace")
-
-
-def _float64(data: bytes, at: int) -> float:
-    return float(_FLOAT64.unpack_from(data, at)[0])

@@ -9,10 +9,10 @@ from forensics.dialects.spec import Name
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.metrics import int64, nanoseconds
 from forensics.formats.wandb._define import StepAxes
-from forensics.formats.wandb._items import items, numbers_of, plain_number
+from forensics.formats.wandb._items import items, leaves, numbers_of, parts, plain_number
 from forensics.formats.wandb._points import Place, Points
 from forensics.io.limits import DEFAULT, Limits
-from forensics.io.records.protobuf import BYTES, VARINT, WireError, fields, signed, varint
+from forensics.io.records.protobuf import WireError
 
 #: Rows that are decoded at once: few enough to stay in the cache, many enough to pay for the calls.
 BATCH_RECORDS, BATCH_BYTES, FEWEST_RECORDS = 2048, 4 << 20, 64
@@ -137,10 +137,7 @@ def row_step(data: bytes, at: int, end: int) -> int | None:
     Raises:
         WireError: when the bytes are no such message.
     """
-    for number, kind, start, stop in fields(data, at, end):
-        if number == 2 and kind == BYTES:
-            for inner, inner_kind, a, _ in fields(data, start, stop):
-                if inner == 1 and inner_kind == VARINT:
-                    return signed(varint(data, a)[0])
-            return 0
+    for start, stop in parts(data, at, end, 2):
+        step = dict(leaves(data, start, stop, {1: "step"})).get("step", 0)
+        return step if isinstance(step, int) else None
     return None

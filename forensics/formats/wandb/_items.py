@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import cast
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Union, cast
 
 from forensics.errors import InputError
 from forensics.formats.rows.json_records import number
-from forensics.io.records.protobuf import BYTES, WireError, fields
+from forensics.io.records.protobuf import BYTES, FIXED64, VARINT, fields, signed, varint
 from forensics.io.tolerant_json import loads
 
 _KEY, _NESTED_KEY, _VALUE = 1, 2, 16
@@ -17,6 +18,39 @@ _VALUE_TAG = b"\x82\x01"
 _NESTING = 4
 #: Of one nested value: cells, and characters of their joined names (names of 400 characters reach both at once).
 _NESTED_CELLS, _NESTED_CHARS = 10_000, 4 << 20
+
+#: Names of the fields of a message by their numbers, those of messages within it as tables of their own.
+Names = Mapping[int, Union[str, "Names"]]
+Leaf = str | int | float
+_FLOAT64 = struct.Struct("<d")
+
+
+def leaves(data: bytes, at: int, end: int, names: Names) -> Iterator[tuple[str, Leaf]]:
+    """Name and value of the fields between two offsets that have a name, as they come: text, integer or double.
+
+    Raises:
+        WireError: when the bytes are no such message.
+    """
+    for number_, kind, start, stop in fields(data, at, end):
+        name = names.get(number_)
+        if isinstance(name, str):
+            if kind == BYTES:
+                yield name, data[start:stop].decode("utf-8", "replace")
+            elif kind == VARINT:
+                yield name, signed(varint(data, start)[0])
+            elif kind == FIXED64:
+                yield name, _FLOAT64.unpack_from(data, start)[0]
+        elif name is not None and kind == BYTES:
+            yield from leaves(data, start, stop, name)
+
+
+def parts(data: bytes, at: int, end: int, number_: int) -> Iterator[tuple[int, int]]:
+    """Where each message under one field begins and ends.
+
+    Raises:
+        WireError: when the bytes are no such message.
+    """
+    return ((start, stop) for n, kind, start, stop in fields(data, at, end) if n == number_ and kind == BYTES)
 
 
 def items(data: bytes, at: int, end: int, field: int = 1) -> Iterator[tuple[bytes, bytes]]:
@@ -87,21 +121,18 @@ def numbers_of(name: str, value: bytes) -> Iterator[tuple[str, float | None]]:
 def flat(name: str, document: object) -> Iterator[tuple[str, object]]:
     """Leaves of a document with dotted names; an object with `_type` is a media value and has none."""
     cells, chars = _NESTED_CELLS, _NESTED_CHARS
-    for key, cell in _leaves(name, document, 0):
+    for key, cell in _nested(name, document, 0):
         cells, chars = cells - 1, chars - len(key)
         if cells < 0 or chars < 0:
             return
         yield key, cell
 
 
-def _leaves(name: str, document: object, depth: int) -> Iterator[tuple[str, object]]:
+def _nested(name: str, document: object, depth: int) -> Iterator[tuple[str, object]]:
     if isinstance(document, dict) and depth < _NESTING:
         if "_type" in document:
             return
         for key, cell in cast("dict[str, object]", document).items():
-            yield from _leaves(f"{name}.{key}", cell, depth + 1)
+            yield from _nested(f"{name}.{key}", cell, depth + 1)
     else:
         yield name, document
-
-
-__all__ = ["WireError", "flat", "items", "numbers_of", "plain_number"]

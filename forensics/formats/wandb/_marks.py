@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forensics.formats.rows.out import Out
-from forensics.io.records.protobuf import BYTES, VARINT, fields, signed, varint
+from forensics.formats.wandb._items import leaves
 from forensics.io.tolerant_json import dumps
 
 _LEVELS = {"INFO": "info", "WARN": "warning", "ERROR": "error"}
@@ -58,13 +58,9 @@ class Marks:
 
     def alert(self, data: bytes, at: int, end: int, *, byte: int, t_ns: int | None) -> None:
         """Repeat an alert that the program raised."""
-        texts = {
-            number: data[start:stop].decode("utf-8", "replace")
-            for number, kind, start, stop in fields(data, at, end)
-            if kind == BYTES and number in {1, 2, 3}
-        }
-        said = ": ".join(part for part in (texts.get(1), texts.get(2)) if part)
-        level = _LEVELS.get(texts.get(3, "").upper(), "info")
+        texts = {name: str(value) for name, value in leaves(data, at, end, {1: "title", 2: "text", 3: "level"})}
+        said = ": ".join(part for part in (texts.get("title"), texts.get("text")) if part)
+        level = _LEVELS.get(texts.get("level", "").upper(), "info")
         self.put(byte, t_ns, code="wandb.alert", level=level, text=said, attrs=dict(_CONTEXT))
 
 
@@ -74,11 +70,8 @@ def exit_code(data: bytes, at: int, end: int) -> int:
     Raises:
         WireError: when the bytes are no such message.
     """
-    code = 0
-    for number, kind, start, _ in fields(data, at, end):
-        if number == 1 and kind == VARINT:
-            code = signed(varint(data, start)[0])
-    return code
+    code = dict(leaves(data, at, end, {1: "code"})).get("code", 0)
+    return code if isinstance(code, int) else 0
 
 
 def stamp_ns(data: bytes, at: int, end: int) -> int:
@@ -87,10 +80,8 @@ def stamp_ns(data: bytes, at: int, end: int) -> int:
     Raises:
         WireError: when the bytes are no such message.
     """
-    seconds = nanos = 0
-    for number, kind, start, _ in fields(data, at, end):
-        if kind == VARINT and number == 1:
-            seconds = signed(varint(data, start)[0])
-        elif kind == VARINT and number == 2:
-            nanos = signed(varint(data, start)[0])
+    found = dict(leaves(data, at, end, {1: "seconds", 2: "nanos"}))
+    seconds, nanos = found.get("seconds", 0), found.get("nanos", 0)
+    if not isinstance(seconds, int) or not isinstance(nanos, int):
+        return 0
     return seconds * 1_000_000_000 + nanos if 0 < seconds < 9_200_000_000 and 0 <= nanos < 1_000_000_000 else 0

@@ -20,7 +20,7 @@ from forensics.formats.wandb._console import Console, bounds
 from forensics.formats.wandb._define import definition
 from forensics.formats.wandb._facts import Facts
 from forensics.formats.wandb._history import History, Row
-from forensics.formats.wandb._items import items, plain_number
+from forensics.formats.wandb._items import items, leaves, parts, plain_number
 from forensics.formats.wandb._marks import Marks, exit_code, stamp_ns
 from forensics.formats.wandb._points import Place, Points
 from forensics.formats.wandb._summaries import Summaries
@@ -30,7 +30,7 @@ from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.records import leveldb_log
 from forensics.io.records.leveldb_log import Batch, Damage, Record
-from forensics.io.records.protobuf import BYTES, VARINT, WireError, fields, varint
+from forensics.io.records.protobuf import BYTES, WireError, fields
 from forensics.registry import Sniff, ingester
 
 _MAGIC = b":W&B"
@@ -170,10 +170,8 @@ def _record(record: Record, state: _State) -> None:
 
 
 def _stats(record: Record, at: int, end: int, state: _State) -> None:
-    data, t_ns = record.payload, 0
-    for number, kind, start, stop in fields(data, at, end):
-        if number == 2 and kind == BYTES:
-            t_ns = stamp_ns(data, start, stop)
+    data = record.payload
+    t_ns = max((stamp_ns(data, *stamp) for stamp in parts(data, at, end, 2)), default=0)
     points: list[tuple[str, float, Name]] = []
     for key, value in items(data, at, end, 3):
         number = plain_number(value)
@@ -191,15 +189,11 @@ def _metric(record: Record, at: int, end: int, state: _State) -> None:
 
 
 def _console(record: Record, at: int, end: int, state: _State, *, kind_of: int) -> None:
-    data, stream, t_ns, line = record.payload, 0, 0, None
-    for number, kind, start, stop in fields(data, at, end):
-        if number == 1 and kind == VARINT:
-            stream = varint(data, start)[0]
-        elif number == 2 and kind == BYTES:
-            t_ns = stamp_ns(data, start, stop)
-        elif number == 3 and kind == BYTES:
-            line = start, stop
-    if line is None or stream not in _STREAMS:
+    data = record.payload
+    stream = dict(leaves(data, at, end, {1: "stream"})).get("stream", 0)
+    t_ns = max((stamp_ns(data, *stamp) for stamp in parts(data, at, end, 2)), default=0)
+    line = next(parts(data, at, end, 3), None)
+    if line is None or not isinstance(stream, int) or stream not in _STREAMS:
         return
     state.console_ns = t_ns or state.console_ns
     console = state.consoles.get((kind_of, stream))
