@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from forensics.model import Report
 from forensics.report import _many
+from forensics.report.payload import Payload
 from forensics.report.phrases import utc
-
-Payload = dict[str, Any]
 
 
 def fleet_payload(reports: Sequence[Report]) -> Payload:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from enum import Enum
 from importlib import metadata
-from typing import Any
+from operator import attrgetter
+from typing import Any, cast
 
 from forensics.action import Action
-from forensics.model import Coverage, Evidence, FileCoverage, Finding, Issue, Onset, Report, Verdict
+from forensics.model import Coverage, Evidence, Finding, Issue, Onset, Report, SeenBefore, Verdict
 from forensics.report.phrases import utc
 
 REPORT_SCHEMA = "forensics.report/1"
@@ -31,6 +33,28 @@ def document(reports: Sequence[Report]) -> Payload:
     return {"schema": REPORT_SCHEMA, "tool": tool(), "runs": [report_payload(r) for r in reports]}
 
 
+def named(value: object, names: str) -> Payload:
+    """Give fields of a value under the names of the contract, in their order.
+
+    A word is `name`, or `name=path` where the code has it elsewhere; `name?` gives None for what is empty.
+    """
+    found: Payload = {}
+    for word in names.split():
+        name, _, path = word.partition("=")
+        held = plain(attrgetter(path or name.rstrip("?"))(value))
+        found[name.rstrip("?")] = (held or None) if "?" in name else held
+    return found
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any value
+    """Give what JSON knows: the value of an enum, a list for a tuple, the fields of a data class."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, (tuple, list)):
+        return [plain(one) for one in cast("Sequence[object]", value)]
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+
+
 def report_payload(report: Report) -> Payload:
     """Give everything of one run."""
     return {
@@ -38,61 +62,43 @@ def report_payload(report: Report) -> Payload:
         "verdict": verdict_payload(report.verdict),
         "findings": [finding_payload(f) for f in report.findings],
         **read_payload(report.coverage, report.issues),
-        "suppressed": report.suppressed,
-        "plugins": list(report.plugins),
+        **named(report, "suppressed plugins"),
     }
 
 
 def read_payload(coverage: Coverage, issues: Sequence[Issue]) -> Payload:
     """Give `coverage` and `issues`, which every document has."""
-    return {"coverage": coverage_payload(coverage), "issues": [issue_payload(i) for i in issues]}
+    return {
+        "coverage": coverage_payload(coverage),
+        "issues": [named(one, "source code message byte line count") for one in issues],
+    }
 
 
 def verdict_payload(verdict: Verdict) -> Payload:
     """Give the answer."""
     return {
-        "outcome": verdict.outcome.value,
-        "shape": verdict.shape.value if verdict.shape else None,
-        "headline": verdict.headline,
+        **named(verdict, "outcome shape headline"),
         "onset": onset_payload(verdict.onset),
         "culprits": sorted(verdict.culprits),
-        "cause": verdict.cause or None,
-        "confidence": verdict.confidence.value,
-        "onset_confidence": verdict.onset_confidence.value if verdict.onset_confidence else None,
-        "cause_confidence": verdict.cause_confidence.value if verdict.cause_confidence else None,
-        "lead": verdict.lead,
-        "chain": list(verdict.chain),
-        "chain_findings": list(verdict.chain_findings),
-        "runner_up": verdict.runner_up,
+        **named(verdict, "cause? confidence onset_confidence cause_confidence lead chain chain_findings runner_up"),
         "against": [evidence_payload(e) for e in verdict.against],
-        "checkpoint": {"step": verdict.checkpoint.step, "path": verdict.checkpoint.path}
-        if verdict.checkpoint
-        else None,
+        "checkpoint": named(verdict.checkpoint, "step path") if verdict.checkpoint else None,
         "actions": [action_payload(a) for a in verdict.actions],
-        "missing": [dataclasses.asdict(gap) for gap in verdict.missing],
-        "playbook": [dataclasses.asdict(check) for check in verdict.playbook],
-        "restart": dataclasses.asdict(verdict.restart) if verdict.restart else None,
-        "seen_before": {
-            "count": verdict.seen_before.count,
-            "first": utc(verdict.seen_before.first_ns),
-            "last": utc(verdict.seen_before.last_ns),
-        }
-        if verdict.seen_before is not None
-        else None,
-        "identity": {"root": verdict.identity.root, "entity": verdict.identity.entity} if verdict.identity else None,
+        **named(verdict, "missing playbook restart"),
+        "seen_before": seen_payload(verdict.seen_before) if verdict.seen_before is not None else None,
+        "identity": named(verdict.identity, "root entity") if verdict.identity else None,
     }
+
+
+def seen_payload(seen: SeenBefore) -> Payload:
+    """Give how often the failure was there before, and when."""
+    return {"count": seen.count, "first": utc(seen.first_ns), "last": utc(seen.last_ns)}
 
 
 def action_payload(action: Action) -> Payload:
     """Give one thing to do, with the setting that it changes as the run has it."""
-    now = action.setting
-    return {
-        "text": action.text,
-        "command": action.command,
-        "setting": {"key": now.key, "value": now.value, "place": now.place} if now is not None else None,
-        "value": action.value,
-        "source": action.source,
-    }
+    now = named(action.setting, "key value place") if action.setting is not None else None
+    return {**named(action, "text command"), "setting": now, **named(action, "value source")}
 
 
 def onset_payload(onset: Onset) -> Payload:
@@ -103,76 +109,30 @@ def onset_payload(onset: Onset) -> Payload:
 def finding_payload(finding: Finding) -> Payload:
     """Give one claim."""
     return {
-        "rule": finding.rule,
-        "shape": finding.shape.value,
-        "severity": finding.severity.value,
-        "confidence": finding.confidence.value,
-        "causal": finding.causal.value,
-        "title": finding.title,
-        "because": finding.because,
+        **named(finding, "rule shape severity confidence causal title because"),
         "onset": onset_payload(finding.onset),
         "culprits": sorted(finding.culprits),
         "cause": finding.cause or None,
         "evidence": [evidence_payload(e) for e in finding.evidence],
         "numbers": dict(sorted(finding.numbers.items())),
-        "likely": list(finding.likely),
-        "next": list(finding.next),
-        "fingerprint": finding.fingerprint,
+        **named(finding, "likely next fingerprint"),
     }
 
 
 def evidence_payload(evidence: Evidence) -> Payload:
     """Give one thing to look up."""
-    at = evidence.locator
+    at = "line=locator.line byte=locator.byte record=locator.record path=locator.path"
     return {
-        "source": evidence.source,
-        "place": evidence.place,
-        "line": at.line,
-        "byte": at.byte,
-        "record": at.record,
-        "path": at.path,
-        "quote": evidence.quote,
-        "step": evidence.step,
-        "rank": evidence.rank,
+        **named(evidence, f"source place {at} quote step rank"),
         "time": utc(evidence.t_ns),
-        "name": evidence.name,
-        "value": evidence.value,
-        "role": evidence.role.value,
+        **named(evidence, "name value role"),
     }
 
 
 def coverage_payload(coverage: Coverage) -> Payload:
     """Give the account of bytes, what was absent, and the names that were read and not recognised."""
+    file = "source status format? ingester? size_bytes read_bytes skipped_bytes records reason?"
     return {
-        "files": [_file(f) for f in coverage.files],
-        "absent": list(coverage.absent),
-        "unrecognised": list(coverage.unrecognised),
-        "signals": [dataclasses.asdict(signal) for signal in coverage.signals],
-        "lost_bytes": coverage.lost_bytes,
-    }
-
-
-def _file(file: FileCoverage) -> Payload:
-    return {
-        "source": file.source,
-        "status": file.status.value,
-        "format": file.format or None,
-        "ingester": file.ingester or None,
-        "size_bytes": file.size_bytes,
-        "read_bytes": file.read_bytes,
-        "skipped_bytes": file.skipped_bytes,
-        "records": file.records,
-        "reason": file.reason or None,
-    }
-
-
-def issue_payload(issue: Issue) -> Payload:
-    """Give one loss."""
-    return {
-        "source": issue.source,
-        "code": issue.code,
-        "message": issue.message,
-        "byte": issue.byte,
-        "line": issue.line,
-        "count": issue.count,
+        "files": [named(f, file) for f in coverage.files],
+        **named(coverage, "absent unrecognised signals lost_bytes"),
     }

@@ -5,118 +5,66 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from forensics.report.payload import Payload
+from forensics.report.payload import Payload, named
 
 if TYPE_CHECKING:
-    from forensics.compare.kernel_profile import Kernel, KernelProfile, RankProfile, Step
-    from forensics.compare.kernels import Change, KernelDiff
+    from forensics.compare.kernel_profile import Kernel, KernelProfile, RankProfile
+    from forensics.compare.kernels import KernelDiff
 
 _NS = 1_000_000_000
+_RANK = "rank source span_ns busy_ns idle_ns compute_ns comm_ns memory_ns overlap_ns exposed_comm_ns=exposed_ns"
+_STEP = "step dur_ns busy_ns compute_ns comm_ns exposed_comm_ns=exposed_ns memory_ns"
+_CHANGE = "name state base_ns cand_ns change_ns base_count cand_count"
 
 
 def profile_payload(profile: KernelProfile, top: int) -> Payload:
     """Give `ranks` and `waits` of one run."""
     return {
         "ranks": [rank_payload(rank, top) for rank in profile.ranks],
-        "waits": [
-            {
-                "rank": w.rank,
-                "collectives": w.collectives,
-                "wait_s": w.wait_ns / _NS,
-                "last": w.last,
-                "chance": w.chance,
-            }
-            for w in profile.waits
-        ],
+        "waits": [_seconds(w, "rank collectives wait_ns last chance") for w in profile.waits],
     }
 
 
 def rank_payload(rank: RankProfile, top: int) -> Payload:
     """Give one trace."""
     return {
-        "rank": rank.rank,
-        "source": rank.source,
-        "span_s": rank.span_ns / _NS,
-        "busy_s": rank.busy_ns / _NS,
-        "idle_s": rank.idle_ns / _NS,
-        "compute_s": rank.compute_ns / _NS,
-        "comm_s": rank.comm_ns / _NS,
-        "memory_s": rank.memory_ns / _NS,
-        "overlap_s": rank.overlap_ns / _NS,
-        "exposed_comm_s": rank.exposed_ns / _NS,
-        "overlap_share": rank.overlap_share,
-        "count": rank.count,
-        "categories": [
-            {"name": c.name, "time_s": c.time_ns / _NS, "share": c.share, "count": c.count} for c in rank.categories
-        ],
-        "steps": [_step(step) for step in rank.steps],
+        **_seconds(rank, f"{_RANK} overlap_share count"),
+        "categories": [_seconds(c, "name time_ns share count") for c in rank.categories],
+        "steps": [_seconds(step, _STEP) for step in rank.steps],
         "top": _kernels(rank.top[: top or None]),
-        "idle": [
-            {"cause": i.cause, "time_s": i.time_ns / _NS, "gaps": i.gaps, "longest_s": i.longest_ns / _NS}
-            for i in rank.idle
-        ],
+        "idle": [_seconds(i, "cause time_ns gaps longest_ns") for i in rank.idle],
         "before_window": _group(rank.before_window, top),
         "no_launch": _group(rank.no_launch, top),
-        "data_loader": _loader(rank),
+        "data_loader": None if rank.loader is None else _seconds(rank.loader, "calls wait_ns share in_process"),
     }
 
 
 def diff_payload(diff: KernelDiff, top: int) -> Payload:
     """Give the comparison: the base's ranks, and what changed."""
-    base = profile_payload(diff.base, top)
     return {
-        "base": {"run": diff.base.name, **base},
+        "base": {"run": diff.base.name, **profile_payload(diff.base, top)},
         "diff": {
-            "per": diff.per,
-            "base_units": diff.base_units,
-            "cand_units": diff.cand_units,
-            "categories": [_change(c) for c in diff.categories],
-            "idle": [_change(c) for c in diff.idle],
-            "kernels": [{**_change(k), "category": k.category} for k in diff.kernels[: top or None]],
+            **named(diff, "per base_units cand_units"),
+            "categories": [_seconds(c, _CHANGE) for c in diff.categories],
+            "idle": [_seconds(c, _CHANGE) for c in diff.idle],
+            "kernels": [_seconds(k, f"{_CHANGE} category") for k in diff.kernels[: top or None]],
         },
     }
 
 
-def _step(step: Step) -> Payload:
+def _seconds(value: object, names: str) -> Payload:
+    """Fields of a value; those whose names end in `_ns` are given in seconds, and named so."""
+    found = named(value, names)
     return {
-        "step": step.step,
-        "dur_s": step.dur_ns / _NS,
-        "busy_s": step.busy_ns / _NS,
-        "compute_s": step.compute_ns / _NS,
-        "comm_s": step.comm_ns / _NS,
-        "exposed_comm_s": step.exposed_ns / _NS,
-        "memory_s": step.memory_ns / _NS,
+        f"{name[:-3]}_s" if name.endswith("_ns") else name: held / _NS if name.endswith("_ns") else held
+        for name, held in found.items()
     }
 
 
 def _kernels(found: Sequence[Kernel]) -> list[Payload]:
-    return [{"name": k.name, "category": k.category, "time_s": k.time_ns / _NS, "count": k.count} for k in found]
+    return [_seconds(k, "name category time_ns count") for k in found]
 
 
 def _group(found: Sequence[Kernel], top: int) -> Payload:
     time = sum(k.time_ns for k in found)
     return {"count": sum(k.count for k in found), "time_s": time / _NS, "top": _kernels(found[: top or None])}
-
-
-def _loader(rank: RankProfile) -> Payload | None:
-    found = rank.loader
-    if found is None:
-        return None
-    return {
-        "calls": found.calls,
-        "wait_s": found.wait_ns / _NS,
-        "share": found.share,
-        "in_process": found.in_process,
-    }
-
-
-def _change(change: Change) -> Payload:
-    return {
-        "name": change.name,
-        "state": change.state,
-        "base_s": change.base_ns / _NS,
-        "cand_s": change.cand_ns / _NS,
-        "change_s": change.change_ns / _NS,
-        "base_count": change.base_count,
-        "cand_count": change.cand_count,
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from forensics.report.payload import Payload
+from forensics.report.payload import Payload, named
 from forensics.report.phrases import utc
 
 if TYPE_CHECKING:
@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from forensics.analyses.memory.ranks import Imbalance
     from forensics.analyses.memory.series import Series
     from forensics.analyses.memory.verdict import Reading
-    from forensics.analyses.snapshots.per_device import Growth, Leak, Share, Snapshot
+    from forensics.analyses.snapshots.per_device import Snapshot
     from forensics.diagnosis.memory import Diff, Memory
+
+_LEAK = "stack site bytes count per_step period confidence"
+_SHARE = "stack bytes count category confidence before"
+_GROWTH = "stack site bytes count per_step"
 
 
 def body(memory: Memory) -> Payload:
@@ -30,35 +34,17 @@ def body(memory: Memory) -> Payload:
 def _series(one: Series, reading: Reading) -> Payload:
     form = one.form
     return {
-        "rank": one.rank,
-        "device": one.device,
-        "attempt": one.attempt,
-        "source": one.source,
-        "metric": one.name,
-        "raw_name": one.raw_name,
-        "kind": one.kind,
-        "unit": one.meaning.unit,
-        "shape": form.kind,
-        "by_step": one.by_step,
-        "samples": form.samples,
-        "warmup": form.warmup,
-        "level": form.level,
+        **named(one, "rank device attempt source metric=name raw_name kind unit=meaning.unit shape=form.kind by_step"),
+        **named(form, "samples warmup level"),
         "last": float(one.y[-1]),
-        "peak": one.peak,
-        "capacity": one.capacity,
-        "share": one.share,
-        "printed": one.printed,
-        "rise": form.rise,
+        **named(one, "peak capacity share printed rise=form.rise"),
         "onset_step": one.step(form.onset) if form.grows or form.kind in {"level_shift", "spike"} else None,
         "growth_per_step": form.per_step if form.grows else None,
-        "period": form.period,
-        "height": form.height,
-        "steps": [{"step": s.x, "height": s.height} for s in form.steps],
+        **named(form, "period height"),
+        "steps": [named(s, "step=x height") for s in form.steps],
         "gap_shape": one.gap.kind if one.gap is not None else None,
         "gap": [one.gap_first, one.gap_last] if one.gap_first is not None else None,
-        "reading": reading.words,
-        "why": reading.why,
-        "rule_of_thumb": reading.thumb,
+        **named(reading, "reading=words why rule_of_thumb=thumb"),
         "note": form.note or None,
         "oom_step": None if one.reach is None else [one.reach.low, one.reach.high],
         "oom_step_at_the_latest": one.reach is not None and one.reach.at_the_latest,
@@ -66,102 +52,32 @@ def _series(one: Series, reading: Reading) -> Payload:
 
 
 def _ranks(row: Imbalance) -> Payload:
-    return {
-        "metric": row.name,
-        "levels": [{"rank": rank, "peak": level} for rank, level in row.levels.items()],
-        "highest": row.top.rank,
-        "median": row.median,
-        "ratio": row.ratio,
-    }
+    levels = [{"rank": rank, "peak": level} for rank, level in row.levels.items()]
+    return {"metric": row.name, "levels": levels, **named(row, "highest=top.rank median ratio")}
 
 
 def _snapshot(one: Snapshot) -> Payload:
     return {
-        "path": one.source,
-        "device": one.device,
-        "rank": one.rank,
-        "quality": one.quality,
-        "notes": list(one.notes),
-        "events": one.events,
-        "peak_bytes": one.peak_bytes,
-        "reserved_bytes": one.reserved_bytes,
-        "allocated_bytes": one.allocated_bytes,
-        "gap_bytes": one.gap_bytes,
-        "unreleasable_bytes": one.unreleasable_bytes,
-        "fragmentation": one.fragmentation,
-        "expandable": one.expandable,
-        "leaks": [_leak(leak) for leak in one.leaks],
-        "peak_by_stack": [_share(share) for share in one.peak_by_stack],
-    }
-
-
-def _leak(leak: Leak) -> Payload:
-    return {
-        "stack": list(leak.stack),
-        "site": leak.site,
-        "bytes": leak.bytes,
-        "count": leak.count,
-        "per_step": leak.per_step,
-        "period": leak.period,
-        "confidence": leak.confidence.value,
-    }
-
-
-def _share(share: Share) -> Payload:
-    return {
-        "stack": list(share.stack),
-        "bytes": share.bytes,
-        "count": share.count,
-        "category": share.category,
-        "confidence": share.confidence.value,
-        "before": share.before,
+        **named(one, "path=source device rank quality notes events peak_bytes reserved_bytes allocated_bytes"),
+        **named(one, "gap_bytes unreleasable_bytes fragmentation expandable"),
+        "leaks": [named(leak, _LEAK) for leak in one.leaks],
+        "peak_by_stack": [named(share, _SHARE) for share in one.peak_by_stack],
     }
 
 
 def _message(one: OomMessage) -> Payload:
-    size = one.sizes
     return {
-        "source": one.source,
-        "line": one.locator.line,
-        "rank": one.rank,
-        "step": one.step,
+        **named(one, "source line=locator.line rank step"),
         "time": utc(one.t_ns),
-        "where": one.where,
-        "phase": one.phase,
-        "reading": one.reading,
-        "survived": one.survived or None,
-        "copies": one.copies,
-        "device": size.device,
-        "tried_bytes": size.tried,
-        "free_bytes": size.free,
-        "capacity_bytes": size.capacity,
-        "allocated_bytes": size.allocated,
-        "reserved_unallocated_bytes": size.unallocated,
-        "private_bytes": size.private,
-        "allowed_bytes": size.allowed,
-        "process_bytes": size.own,
-        "others_bytes": size.others,
-        "outside_bytes": size.outside,
-        "rss_bytes": size.rss,
+        **named(one, "where phase reading survived? copies"),
+        **named(one.sizes, "device tried_bytes=tried free_bytes=free capacity_bytes=capacity"),
+        **named(one.sizes, "allocated_bytes=allocated reserved_unallocated_bytes=unallocated private_bytes=private"),
+        **named(one.sizes, "allowed_bytes=allowed process_bytes=own others_bytes=others outside_bytes=outside"),
+        "rss_bytes": one.sizes.rss,
         "quote": one.quote,
     }
 
 
 def _diff(diff: Diff) -> Payload:
-    return {
-        "base": diff.base,
-        "series": [
-            {"metric": c.metric, "rank": c.rank, "unit": c.unit, "base": c.base, "cand": c.cand} for c in diff.series
-        ],
-        "grown": [_growth(g) for g in diff.grown],
-    }
-
-
-def _growth(growth: Growth) -> Payload:
-    return {
-        "stack": list(growth.stack),
-        "site": growth.site,
-        "bytes": growth.bytes,
-        "count": growth.count,
-        "per_step": growth.per_step,
-    }
+    series = [named(c, "metric rank unit base cand") for c in diff.series]
+    return {"base": diff.base, "series": series, "grown": [named(g, _GROWTH) for g in diff.grown]}

@@ -13,7 +13,7 @@ from forensics.dialects.spec import Dialect
 from forensics.knowledge.ranges import Range, ranges
 from forensics.registry import Ingester, Registry, Rule
 from forensics.report.json_v1 import encoded
-from forensics.report.payload import Payload, tool
+from forensics.report.payload import Payload, named, tool
 from forensics.report.style import PLAIN, Style
 
 FORMATS = ("text", "json", "markdown")
@@ -146,24 +146,18 @@ def formats(found: Registry, form: str, style: Style = PLAIN) -> Iterator[str]:
 
 def _rule(rule: Rule) -> Payload:
     return {
-        "id": rule.id,
-        "name": rule.slug,
-        "shape": rule.shape.value,
+        **named(rule, "id name=slug shape"),
         "title": sentence(rule.doc),
-        "needs": list(rule.needs),
-        "origin": rule.origin,
+        **named(rule, "needs origin"),
         "thresholds": [{"name": n, "type": t, "default": _plain(d)} for n, t, d in thresholds(rule)],
     }
 
 
 def _ingester(ingester: Ingester) -> Payload:
     return {
-        "name": ingester.name,
-        "version": ingester.version,
+        **named(ingester, "name version"),
         "title": sentence(ingester.doc),
-        "files": list(ingester.sniff.glob),
-        "emits": list(ingester.emits),
-        "origin": ingester.origin,
+        **named(ingester, "files=sniff.glob emits origin"),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from forensics.compare.model import Diff, Section
@@ -13,7 +13,7 @@ from forensics.report._layout import Layout
 from forensics.report.pages._diff_junit import junit
 from forensics.report.pages._diff_markdown import markdown
 from forensics.report.pages.diff_github import github
-from forensics.report.payload import Payload, evidence_payload
+from forensics.report.payload import Payload, evidence_payload, named
 from forensics.report.style import LABEL_CHARS, Paint, Style
 
 _PAINTS: dict[str, Paint] = {
@@ -22,6 +22,9 @@ _PAINTS: dict[str, Paint] = {
     "no_change": "green",
     "inconclusive": "yellow",
 }
+
+
+_DECIDING = "metric change interval min_detectable base cand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +42,7 @@ def _fields(page: Page) -> Payload:
     return {
         "verdict": diff.answer.value,
         "headline": next((s.headline for s in (first, *diff.sections) if s is not None), "nothing could be compared"),
-        "metric": first.metric if first else None,
-        "change": first.change if first else None,
-        "interval": list(first.interval) if first and first.interval else None,
-        "min_detectable": first.min_detectable if first else None,
-        "base": asdict(first.base) if first and first.base else None,
-        "cand": asdict(first.cand) if first and first.cand else None,
+        **(named(first, _DECIDING) if first else dict.fromkeys(_DECIDING.split())),
         "bases": list(diff.bases),
         "candidate": diff.cand,
         "sections": {section.name: _section(section) for section in diff.sections},
@@ -53,9 +51,7 @@ def _fields(page: Page) -> Payload:
 
 def _section(section: Section) -> Payload:
     return {
-        "title": section.title,
-        "verdict": section.answer.value if section.answer else None,
-        "headline": section.headline,
+        **named(section, "title verdict=answer headline"),
         "facts": [{"label": label, "text": text} for label, text in section.facts],
         "notes": list(section.notes),
         "numbers": dict(sorted(section.numbers.items())),

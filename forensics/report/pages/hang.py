@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from forensics.case.rank_spans import ranks_do, ranks_text, spans
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, Issue, Shape, Verdict
 from forensics.report._layout import Layout, markdown_facts, proof
-from forensics.report.payload import Payload, evidence_payload
+from forensics.report.payload import Payload, evidence_payload, named
 from forensics.report.style import LABEL_CHARS, Paint, Style
 
 if TYPE_CHECKING:
@@ -47,22 +46,15 @@ def _fields(page: Page) -> Payload:
     return {
         "run": page.run,
         "hang": hangs,
-        "shape": page.verdict.shape.value if page.verdict.shape else None,
-        "headline": page.verdict.headline,
+        **named(page.verdict, "shape headline"),
         "culprits": sorted(page.verdict.culprits) if hangs else [],
         "cause": (page.verdict.cause or None) if hangs else None,
         "confidence": page.verdict.confidence.value,
         "undecidable_between": list(tied),
-        "last_common": dataclasses.asdict(found.last_common) if found.last_common else None,
-        "waits": [dataclasses.asdict(w) for w in found.waits],
-        "per_rank": [dataclasses.asdict(r) for r in found.per_rank],
-        "stacks": [dataclasses.asdict(n) for n in found.stacks],
+        **named(found, "last_common waits per_rank stacks"),
         "clock_offsets_s": dict(found.clocks),
         "collect_next": list(found.collect),
-        "clues": [
-            {"kind": c.kind, "ranks": list(c.ranks), "cause": c.cause, "weight": c.weight, "why": c.why}
-            for c in (found.decision.clues if found.decision else ())
-        ],
+        "clues": [named(c, "kind ranks cause weight why") for c in (found.decision.clues if found.decision else ())],
         "evidence": [evidence_payload(e) for e in found.evidence],
     }
 

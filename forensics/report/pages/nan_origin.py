@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from forensics.io.safe_text import for_markdown, markdown_block, printable
 from forensics.model import Coverage, Issue, Shape, Verdict
 from forensics.report._layout import Layout, markdown_facts, proof, whole
-from forensics.report.payload import Payload, evidence_payload
+from forensics.report.payload import Payload, evidence_payload, named, plain
 from forensics.report.style import Paint, Style
 
 if TYPE_CHECKING:
@@ -49,16 +48,9 @@ def _fields(page: Page) -> Payload:
     found = page.origin
     return {
         "run": page.run,
-        "kind": found.kind,
-        "first_bad_step": found.first_bad_step,
-        "first_bad_metric": found.first_bad_metric,
-        "last_clean_step": found.last_clean_step,
-        "last_clean_checkpoint": dataclasses.asdict(found.last_clean_checkpoint)
-        if found.last_clean_checkpoint
-        else None,
-        "precursor": dataclasses.asdict(found.precursor) if found.precursor else None,
+        **named(found, "kind first_bad_step first_bad_metric last_clean_step last_clean_checkpoint precursor"),
         "restart": page.restart or found.restart,
-        "checkpoints": [dataclasses.asdict(c) for c in found.checkpoints],
+        "checkpoints": plain(found.checkpoints),
         "evidence": [evidence_payload(e) for e in found.evidence],
     }
 
