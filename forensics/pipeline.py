@@ -106,12 +106,13 @@ class _Told:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the reading is: files and bytes that are done, of all."""
+    """How far the reading is: files and bytes that are done, of all; of many runs, `unit` is what is counted."""
 
     files: int
     of_files: int
     size_bytes: int
     of_bytes: int
+    unit: str = "files"
 
 
 def ingest_run(

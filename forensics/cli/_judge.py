@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from forensics import config, pipeline, registry
 from forensics.case.runs import parts, split
+from forensics.cli._progress import watched
 from forensics.cli._reading import Reading, folders
+from forensics.errors import PlaceError, UsageError
+from forensics.fleet import Fleet, fleet_of
 from forensics.history.past import Past, past_of, seen_before
 from forensics.history.shelf import History, history, kept
 from forensics.io.places.named import place_of
+from forensics.io.places.place import Place
 from forensics.model import Report
+from forensics.report.phrases import plural
 from forensics.store.run import Run
+
+#: So many files beside the runs are named.
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +53,77 @@ def judged(asked: Asked) -> tuple[config.Config, list[Report]]:
     options = {"fail-on": asked.fail_on, "ignore": list(asked.ignore) or None}
     settings = config.load(cwd=Path.cwd(), runs=folders(map(place_of, asked.runs)), options=options)
     settings = settings.checked(registry.load("rules").rules)
-    reports: list[Report] = []
-    told = list(settings.notes)
     past = history(asked.history) if asked.history is not None else History()
+    judge = _Judge(asked, settings, tuple(asked.reading.one(base) for base in asked.baselines), past)
     if past.unusable:
-        told.append(f"{asked.history}: {past.unusable} of its files or lines were not used: they are damaged")
-    added: list[Past] = []
-    for named in asked.runs:
-        place = asked.reading.run(named)
-        runs = split(place)
-        if len(runs) > 1:
-            told.append(f"{len(runs)} runs in {place.name}: {parts(place)[0].why}")
-        for run in runs:
-            report = _report(run, asked, settings)
-            if asked.history is not None:
-                added.append(now := past_of(run, report, time.time_ns()))
-                report = replace(report, verdict=replace(report.verdict, seen_before=seen_before(past.past, now)))
-            reports.append(report)
+        judge.told.append(f"{asked.history}: {past.unusable} of its files or lines were not used: they are damaged")
+    reports = [report for named in asked.runs for report in judge.reports(place_of(named))]
     if asked.history is not None:
-        kept(asked.history, added)
-    return replace(settings, notes=asked.reading.shown(tuple(told))), reports
+        kept(asked.history, judge.added)
+    return replace(settings, notes=asked.reading.shown((*settings.notes, *judge.told))), reports
 
 
-def _report(run: Run, asked: Asked, settings: config.Config) -> Report:
-    runs = [run, *(asked.reading.one(base) for base in asked.baselines)]
-    if len(runs) > 1:
-        from forensics.compare.baseline import against  # noqa: PLC0415 - its statistics take time to load
+@dataclass(slots=True)
+class _Judge:
+    """Judges places by some settings, against the runs `bases`, and looks failures up in the `past`.
 
-        run = against(*runs)
-    report = pipeline.report_of(run, settings)
-    if asked.figures:
-        report = pipeline.with_figures(run, report)
-    return asked.reading.shown(report, *runs)
+    `told` is how runs were told apart, `added` what a history gains.
+    """
+
+    asked: Asked
+    settings: config.Config
+    bases: tuple[Run, ...]
+    past: History
+    told: list[str] = field(default_factory=list[str])
+    added: list[Past] = field(default_factory=list[Past])
+
+    def reports(self, place: Place) -> Iterator[Report]:
+        many = fleet_of(place)
+        if many is not None:
+            yield from self._of_fleet(place, many)
+            return
+        read = self.asked.reading.run(place)
+        runs = split(read)
+        if len(runs) > 1:
+            self.told.append(f"{len(runs)} runs in {place.name}: {parts(read)[0].why}")
+        for run in runs:
+            yield self._report(run)
+
+    def _of_fleet(self, place: Place, many: Fleet) -> Iterator[Report]:
+        """Read and judge run by run, each let go before the next; one that cannot be read costs itself."""
+        members = many.members
+        self.told.append(f"{len(members):,} runs in {place.name}: {many.why}")
+        if many.beside:
+            beside = plural(len(many.beside), "file")
+            self.told.append(
+                f"{beside} beside the runs of {place.name} are not read: {', '.join(many.beside[:_NAMED])}"
+            )
+        reading = replace(self.asked.reading, quiet=True)
+        of_bytes, done_bytes = sum(member.size_bytes for member in members), 0
+        with watched(quiet=self.asked.quiet) as tell:
+            for number, member in enumerate(members):
+                if tell is not None:
+                    tell(pipeline.Progress(number, len(members), done_bytes, of_bytes, "runs"))
+                try:
+                    for run in split(reading.run(member.place)):
+                        yield self._report(run)
+                except PlaceError:
+                    raise
+                except UsageError as error:  # it is gone since the runs were listed
+                    self.told.append(f"a run could not be read: {error.message}")
+                done_bytes += member.size_bytes
+
+    def _report(self, run: Run) -> Report:
+        if self.bases:
+            from forensics.compare.baseline import against  # noqa: PLC0415 - its statistics take time to load
+
+            run = against(run, *self.bases)
+        report = pipeline.report_of(run, self.settings)
+        if self.asked.history is not None:
+            now = past_of(run, report, time.time_ns())
+            self.added.append(now)
+            seen = seen_before(self.past.alike(now.root), now)
+            report = replace(report, verdict=replace(report.verdict, seen_before=seen))
+        if self.asked.figures:
+            report = pipeline.with_figures(run, report)
+        return self.asked.reading.shown(report, run, *self.bases)

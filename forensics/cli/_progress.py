@@ -60,7 +60,7 @@ class _Line:
 
 def said(progress: Progress, elapsed_s: float) -> str:
     """Give `3 of 12 files, 412 of 1,020 MB, 85 MB/s, 7 s left`; before the first file ends, the time so far."""
-    files = f"{progress.files:,} of {progress.of_files:,} files"
+    files = f"{progress.files:,} of {progress.of_files:,} {progress.unit}"
     line = f"reading: {files}, {_mb(progress.size_bytes)} of {_mb(progress.of_bytes)} MB"
     if not progress.size_bytes or elapsed_s <= 0:
         return f"{line}, {elapsed_s:.0f} s"

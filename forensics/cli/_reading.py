@@ -27,7 +27,7 @@ class Reading:
     redact: bool = False
     quiet: bool = False
 
-    def run(self, source: str, *, device_only: bool = False) -> Run:
+    def run(self, source: str | Place, *, device_only: bool = False) -> Run:
         """Read a run directory, a file or what a bucket holds; the text `-` reads a log on standard input.
 
         With `device_only`, of a profiler trace only what tells of the device's time, unless a store is to be built.
@@ -46,7 +46,7 @@ class Reading:
             run = pipeline.ingest_run(place, store=self.store, limits=limits, progress=seen)
         return _configured(run, place)
 
-    def one(self, source: str) -> Run:
+    def one(self, source: str | Place) -> Run:
         """Read the one run of a place, as `run` does.
 
         Raises:

@@ -7,9 +7,10 @@ Two that write the same write one file; nobody waits for anybody, and nothing is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from forensics.errors import InputError, PlaceError, UsageError
@@ -30,6 +31,11 @@ class History:
 
     past: tuple[Past, ...] = ()
     unusable: int = 0
+    _by_root: Mapping[str, tuple[Past, ...]] = field(default_factory=dict[str, tuple[Past, ...]])
+
+    def alike(self, root: str) -> tuple[Past, ...]:
+        """Give the diagnoses of one root, in their order."""
+        return self._by_root.get(root, ())
 
 
 def kept(folder: Path, past: Sequence[Past]) -> None:
@@ -63,7 +69,11 @@ def history(folder: Path) -> History:
         lines = [past_in(line) for line in data.splitlines()] if data is not None else [None]
         found += [one for one in lines if one is not None]
         unusable += lines.count(None)
-    return History(tuple(sorted(found, key=lambda one: (one.ended_ns, one.run, one.judged_ns))), unusable)
+    past = sorted(found, key=lambda one: (one.ended_ns, one.run, one.judged_ns))
+    by_root: dict[str, tuple[Past, ...]] = {}
+    for root, own in groupby(sorted(past, key=lambda one: one.root), key=lambda one: one.root):
+        by_root[root] = tuple(own)
+    return History(tuple(past), unusable, by_root)
 
 
 def _files(folder: Path) -> Iterator[Path]:

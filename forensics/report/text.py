@@ -67,6 +67,10 @@ _ROOMS = (
 )  # fmt: skip
 
 
+#: So many runs of one failure are listed unasked: two screens hold ten failures.
+_MOST_RUNS = 8
+
+
 def render_many(reports: Sequence[Report], style: Style = PLAIN) -> Iterator[str]:
     """Write the count of each shape, one headline for each group, and below it one line for each run."""
     yield style.paint(_many.tally(reports), "bold")
@@ -82,9 +86,12 @@ def render_many(reports: Sequence[Report], style: Style = PLAIN) -> Iterator[str
             yield from style.field("", printable(group.headline), "bold", most=2)
         if group.seen.runs:
             yield from style.field("seen", group.seen.words, most=2)
-        for report in group.reports:
+        shown = group.reports if style.verbose else group.reports[:_MOST_RUNS]
+        for report in shown:
             where = say.onset(report.verdict.onset)
             yield f"  {printable(report.run)}" + (f"  {where}" if where else "")
+        if more := len(group.reports) - len(shown):
+            yield f"  and {say.plural(more, 'run')} more: -v shows them"
 
 
 def _shapes(reports: Sequence[Report], style: Style) -> Iterator[str]:

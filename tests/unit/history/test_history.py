@@ -30,6 +30,8 @@ def test_what_is_added_is_found_again_in_the_order_of_time(tmp_path: Path) -> No
     found = history(place)
     assert [one.run for one in found.past] == ["c", "d", "b"]
     assert found.past[2] == run_of("b", 3)
+    assert [one.run for one in found.alike("r1")] == ["c", "d", "b"]
+    assert found.alike("r2") == ()
     assert found.unusable == 0
 
 
