@@ -10,6 +10,9 @@ import polars as pl
 #: What makes a series: the same printed name, by one rank, in one attempt, in one source.
 SERIES = ("source", "attempt", "rank", "raw_name")
 
+#: Rows of which it is worth making columns shorter: that costs 0.2 ms whatever they hold.
+_MANY = 10_000
+
 
 def of_training() -> pl.Expr:
     """Rows that training itself logged, and no evaluation."""
@@ -77,6 +80,8 @@ def where(rows: pl.DataFrame, wanted: pl.Expr) -> pl.DataFrame:
 
 def kept_as_proof(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows that are held as long as the run is: places and steps as short as they fit, and no column of nulls."""
+    if rows.height < _MANY:
+        return rows
     short = [rows[name].shrink_dtype() for name in ("line", "byte", "step")]
     none = (name for name in ("gstep", "epoch") if rows[name].null_count() == rows.height)
     empty = (pl.Series(name, [None], dtype=pl.Null).new_from_index(0, rows.height) for name in none)

@@ -90,7 +90,13 @@ class Packed:
 
     def value(self, name: str, row: int) -> Any:  # noqa: ANN401 - a value of a table
         """Give one cell."""
-        return self.gather(name, np.array([row], np.uint32))[0]
+        if name in self.alone:
+            return self.alone[name]
+        if name in self.names.columns:
+            return self.names[name][int(self.own[_CODE][row])]
+        if name in self.records.columns:
+            return self.records[name][int(self.own[RECORD][row]) if RECORD in self.own.columns else row]
+        return self.own[name][row]
 
     def shared(self, name: str) -> pl.Series:
         """Give one of `SHARED`, a value for each record, with a type as short as it is held."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from forensics.case import steps
 from forensics.case.steps import first_of_each, kept_as_proof, rises, where
 
 
@@ -35,7 +36,8 @@ def test_rows_that_are_wanted_are_those_of_a_filter(numbers: list[int | None]) -
     assert where(rows, pl.col("n") > 0)["n"].to_list() == [n for n in numbers if n]
 
 
-def test_rows_kept_as_proof_say_what_they_said() -> None:
+def test_rows_kept_as_proof_say_what_they_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "_MANY", 2)
     rows = pl.DataFrame(
         {"line": [7, 300], "byte": [1, 2], "step": [None, 70_000], "gstep": [None, 2], "epoch": [None] * 2}
     )
@@ -43,3 +45,4 @@ def test_rows_kept_as_proof_say_what_they_said() -> None:
     kept = kept_as_proof(rows)
     assert kept.rows() == rows.rows()
     assert [kept.schema[name] for name in ("line", "gstep", "epoch")] == [pl.Int16, pl.Int64, pl.Null]
+    assert kept_as_proof(rows.head(1)).schema == rows.schema

@@ -55,6 +55,8 @@ def test_some_rows_of_some_columns_are_those_of_the_table(parts: list[list[objec
         check_exact=True,
     )
     assert_series_equal(packed.gather(name, rows), wanted[name], check_exact=True)
+    cells = [packed.value(name, int(row)) for row in rows]
+    assert_series_equal(pl.Series(name, cells, dtype=wanted[name].dtype), wanted[name], check_exact=True)
 
 
 def test_a_usual_row_takes_twenty_bytes_and_one_without_a_record_of_its_own_forty() -> None:
