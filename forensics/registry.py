@@ -233,13 +233,16 @@ def _loaded_entries(kind: Kind) -> Iterator[tuple[str, ModuleType | Exception]]:
 def values(package: str, name: str, kind: type[T]) -> tuple[T, ...]:
     """Give the value `name` of every module of a package that is not private, in the order of the modules' names.
 
+    A tuple gives each of its values.
+
     This is the walk for parts of one layer (figures, sections of the page): one new file is one new part.
     """
     root = importlib.import_module(package)
     names = sorted(m.name for m in pkgutil.iter_modules(root.__path__) if not m.name.startswith("_"))
     modules = [importlib.import_module(f"{package}.{one}") for one in names]
     found = [getattr(module, name) for module in modules if hasattr(module, name)]
-    return tuple(value for value in found if isinstance(value, kind))
+    each = (one for held in found for one in (cast("tuple[object, ...]", held) if isinstance(held, tuple) else (held,)))
+    return tuple(one for one in each if isinstance(one, kind))
 
 
 def _plugins(module: ModuleType) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""What a part of a run's page is, and the walk over `_sections/` that finds the parts: one new file is one new part."""
+"""What a part of a run's page is, and the walk over `_sections/` that finds the parts: one new file is new parts."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Section:
 @cache
 def sections() -> tuple[Section, ...]:
     """Every part there is, in the order in which they are read."""
-    return tuple(sorted(values("forensics.report.html._sections", "SECTION", Section), key=lambda s: s.order))
+    return tuple(sorted(values("forensics.report.html._sections", "SECTIONS", Section), key=lambda s: s.order))
 
 
 def laid_out(shown: Shown, *, brief: bool = False) -> Markup:

@@ -18,8 +18,7 @@ from forensics.report.html._drawing import drawing_of
 from forensics.report.html._elements import Markup, join, style_sheet, tag
 from forensics.report.html._figures import data_table
 from forensics.report.html._section import Shown, laid_out
-from forensics.report.html._sections.deciding import deciding
-from forensics.report.html._sections.timeline import timeline
+from forensics.report.html._sections.figures import deciding, timeline
 
 _CLASS = "forensics-report"
 

@@ -20,8 +20,8 @@ def modules(package: ModuleType) -> set[str]:
     return {p.stem for p in Path(str(package.__file__)).parent.glob("*.py") if not p.stem.startswith("_")}
 
 
-def test_every_file_of_the_folders_is_one_part() -> None:
-    assert len(_section.sections()) == len(modules(_sections))
+def test_every_file_of_the_folders_is_a_part() -> None:
+    assert {s.make.__module__.rpartition(".")[2] for s in _section.sections()} == modules(_sections)
     assert len(_drawing.drawings()) == len(modules(_drawings))
     assert len(figure_kinds.kinds()) == len(modules(figures) - {"kind"})
 
@@ -40,7 +40,7 @@ def test_a_section_that_is_put_into_the_folder_stands_on_the_page(
         '"""A greeting."""\n'
         "from forensics.report.html._elements import tag\n"
         "from forensics.report.html._section import Section\n"
-        'SECTION = Section(15, lambda shown: tag("p", "hello " + shown.report.run), column="answer")\n'
+        'SECTIONS = (Section(15, lambda shown: tag("p", "hello " + shown.report.run), column="answer"),)\n'
     )
     monkeypatch.setattr(_sections, "__path__", [*_sections.__path__, str(tmp_path)])
     _section.sections.cache_clear()

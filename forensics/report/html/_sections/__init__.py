@@ -1,1 +1,1 @@
-"""The parts of a run's page: one file each, with a value `SECTION`, found by a walk."""
+"""The parts of a run's page: files with a value `SECTIONS`, found by a walk."""

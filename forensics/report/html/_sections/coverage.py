@@ -32,38 +32,24 @@ def coverage(shown: Shown) -> Markup:
         for i in report.issues[:_ISSUES]
     ]
     absent, count = ", ".join(report.coverage.absent), len(report.coverage.absent)
-    return join(
-        tag("h2", "What was read"),
-        tag("p", say.seen(report.coverage), f"; {say.plural(report.coverage.lost_bytes, 'byte')} lost."),
-        *(
-            [tag("details", tag("summary", say.plural(count, "signal"), " not recorded"), tag("p", f"{absent}."))]
-            if absent
-            else []
-        ),
-        *([tag("p", f"{unknown}.")] if (unknown := say.unrecognised(report.coverage)) else []),
-        *(
-            [
-                tag(
-                    "details",
-                    tag("summary", "Every file"),
-                    data_table(head, rows, f"Files of {report.run}"),
-                    *more(len(files) - _FILES, "file"),
-                )
-            ]
-            if rows
-            else []
-        ),
-        *(
-            [
-                tag("h3", "What could not be read"),
-                data_table(("place", "code", "times", "message"), issues, f"Issues of {report.run}"),
-            ]
-            if issues
-            else []
-        ),
-        *more(len(report.issues) - _ISSUES, "issue"),
-        *([tag("p", "Broken plugins: ", "; ".join(report.plugins))] if report.plugins else []),
-    )
+    seen = say.seen(report.coverage)
+    parts = [tag("h2", "What was read"), tag("p", seen, f"; {say.plural(report.coverage.lost_bytes, 'byte')} lost.")]
+    if absent:
+        parts.append(
+            tag("details", tag("summary", say.plural(count, "signal"), " not recorded"), tag("p", f"{absent}."))
+        )
+    if unknown := say.unrecognised(report.coverage):
+        parts.append(tag("p", f"{unknown}."))
+    if rows:
+        table = data_table(head, rows, f"Files of {report.run}")
+        parts.append(tag("details", tag("summary", "Every file"), table, *more(len(files) - _FILES, "file")))
+    if issues:
+        places = data_table(("place", "code", "times", "message"), issues, f"Issues of {report.run}")
+        parts += [tag("h3", "What could not be read"), places]
+    parts += more(len(report.issues) - _ISSUES, "issue")
+    if report.plugins:
+        parts.append(tag("p", "Broken plugins: ", "; ".join(report.plugins)))
+    return join(*parts)
 
 
-SECTION = Section(100, coverage)
+SECTIONS = (Section(100, coverage),)

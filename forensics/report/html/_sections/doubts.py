@@ -1,13 +1,17 @@
-"""What else it may be, what speaks against it, what was seen and what was not, and what to ask next."""
+"""What speaks against the answer, what the run did not record, and the checklist for this failure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forensics.action import Check, Gap
 from forensics.model import Report
 from forensics.report import phrases as say
 from forensics.report.html._elements import Markup, join, tag
 from forensics.report.html._section import Section, Shown
+from forensics.report.html._words import command
+
+_SIGNS = {"done": "✓ done", "missing": "? not recorded", "next": "→ to do"}
 
 
 def doubts(shown: Shown) -> Markup:
@@ -31,4 +35,45 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "not seen", "; ".join(unseen)
 
 
-SECTION = Section(60, doubts, brief=True, column="doubts")
+def missing(shown: Shown) -> Markup:
+    """Give the signal that is missed most, the others folded."""
+    gaps = [_gap(gap) for gap in shown.report.verdict.missing]
+    if not gaps:
+        return join()
+    more = tag("summary", f"and {say.plural(len(gaps) - 1, 'more signal')}")
+    folded = tag("details", more, tag("ul", gaps[1:])) if gaps[1:] else join()
+    return join(tag("h2", "Record next time"), tag("ul", gaps[:1]), folded)
+
+
+def _gap(gap: Gap) -> Markup:
+    return tag("li", say.record(gap), command(gap.command))
+
+
+def playbook(shown: Shown) -> Markup:
+    """Give every check with its state, folded."""
+    checks = shown.report.verdict.playbook
+    if not checks:
+        return join()
+    counts = [(sum(c.state == state for c in checks), state) for state in _SIGNS]
+    said = ", ".join(f"{count} {_SIGNS[state].partition(' ')[2]}" for count, state in counts if count)
+    listed = tag("ul", [_check(check) for check in checks], class_="checks")
+    return join(tag("h2", "Checklist"), tag("details", tag("summary", said), listed))
+
+
+def _check(check: Check) -> Markup:
+    answer = check.evidence or (", ".join(check.signals) if check.state == "missing" else "")
+    after = [tag("span", f" {answer}", class_="soft")] if answer else []
+    return tag(
+        "li",
+        tag("b", _SIGNS[check.state], class_=check.state),
+        f" {check.text}",
+        *after,
+        command(check.command if check.state == "next" else None),
+    )
+
+
+SECTIONS = (
+    Section(60, doubts, brief=True, column="doubts"),
+    Section(62, missing, column="doubts"),
+    Section(64, playbook, column="doubts"),
+)

@@ -1,0 +1,89 @@
+"""The answer: the outcome and what was lost, where it started, what mends it, whether to start again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.identity import spoken
+from forensics.model import Evidence, Outcome, Report, Verdict
+from forensics.report import phrases as say
+from forensics.report._losses import words
+from forensics.report.html._elements import Markup, join, tag
+from forensics.report.html._section import Section, Shown
+from forensics.report.html._words import command, outcome, words_of
+
+#: A longer line begins at its own words, after what a logger prints, and is cut: it stands whole below.
+_LONG, _MOST = 90, 120
+
+
+def verdict(shown: Shown) -> Markup:
+    """Give the outcome, the run and the headline."""
+    report = shown.report
+    said = words(report.coverage)
+    gap = tag("p", tag("strong", "Lost: "), said) if said else ""
+    head = tag("p", outcome(report.verdict), " ", tag("span", report.run, class_="run"))
+    return join(head, tag(shown.level, report.verdict.headline), gap)
+
+
+def facts(shown: Shown) -> Markup:
+    """Give onset, culprits, cause and the first evidence."""
+    listed = [join(tag("dt", label), tag("dd", value)) for label, value in _told(shown.report)]
+    return tag("dl", listed) if listed else join()
+
+
+def _told(report: Report) -> Iterator[tuple[str, Markup | str]]:
+    verdict = report.verdict
+    if where := say.onset(verdict.onset):
+        yield "onset", where
+    if verdict.culprits:
+        yield "culprits", say.ranks(verdict.culprits)
+    if verdict.cause or verdict.outcome in {Outcome.FAILED, Outcome.SUSPECT}:
+        yield "cause", say.cause(verdict)
+    lead = say.lead(report)
+    if lead is not None and verdict.lead is None:  # nothing was found wrong: this is only worth a look
+        yield "note", f"{lead.title} ({lead.evidence[0].place})"
+    elif lead is not None:
+        yield "evidence", _first(lead.evidence[0])
+
+
+def _first(evidence: Evidence) -> Markup:
+    said = words_of(evidence)
+    if len(said) > _LONG:
+        said = spoken(said) or said
+    said = said if len(said) <= _MOST else said[: _MOST - 1] + "…"
+    return join(tag("code", evidence.place), " ", tag("span", said, class_="quote"))
+
+
+def fix(shown: Shown) -> Markup:
+    """Give the actions, each with its command."""
+    actions = shown.report.verdict.actions
+    items = [tag("li", say.fix(a), command(a.command)) for a in actions]
+    return tag("div", tag("h2", "Fix"), tag("ol", items), class_="fix") if items else join()
+
+
+def restart(shown: Shown) -> Markup:
+    """Give the decision with its reason and command, and the next check."""
+    listed = [join(tag("dt", label), tag("dd", *parts)) for label, parts in _onward(shown.report.verdict)]
+    return tag("dl", listed) if listed else join()
+
+
+def _onward(verdict: Verdict) -> Iterator[tuple[str, list[Markup | str]]]:
+    if words := say.restart(verdict):
+        options = command(verdict.restart.command) if verdict.restart is not None else []
+        yield "restart", [tag("b", words), *_why(say.why_restart(verdict)), *options]
+    elif verdict.checkpoint is not None:
+        yield "checkpoint", [say.checkpoint(verdict.checkpoint)]
+    if (check := say.open_check(verdict)) is not None:
+        yield "next", [check.text, *command(check.command)]
+
+
+def _why(reason: str) -> list[Markup]:
+    return [tag("span", f" {reason}", class_="soft")] if reason else []
+
+
+SECTIONS = (
+    Section(10, verdict, brief=True, column="head"),
+    Section(20, facts, brief=True, column="answer"),
+    Section(30, fix, brief=True, column="answer"),
+    Section(35, restart, brief=True, column="answer"),
+)
