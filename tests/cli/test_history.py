@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from importlib.resources import files
 from pathlib import Path
@@ -19,11 +20,12 @@ SCHEMA = json.loads((files("forensics.report") / "_schema/history-1.schema.json"
 def test_the_second_run_with_a_failure_says_that_it_was_there_before(call: Call, tmp_path: Path) -> None:
     second, past = tmp_path / "second", tmp_path / "past"
     shutil.copytree(BAD_SAMPLE, second)
+    for path in second.rglob("*.log"):
+        os.utime(path, ns=(1, 1))  # a copy with its times is the same run under another name
     first = call("triage", BAD_SAMPLE, "--history", past)
     assert "the same failure" not in first.out
-    assert (
-        "before      the same failure ended 1 other run on 2026-05-01" in call("triage", second, "--history", past).out
-    )
+    told = call("triage", second, "--history", past).out
+    assert "before      the same failure ended 1 other run on 2026-05-01" in told
     again = call("triage", second, "--history", past, "-f", "json").document["verdict"]["seen_before"]
     assert (again["count"], again["first"][:10], again["last"][:10]) == (1, "2026-05-01", "2026-05-01")
     assert call("triage", second, "-f", "json").document["verdict"]["seen_before"] is None
