@@ -33,9 +33,9 @@ def common_cause(run: Run, curve: Curve, spikes: Sequence[Spike], limits: Common
     places = np.array([spike.index for spike in spikes])
     again = same_place(curve.epochs, places)
     if len(again) >= 2 and 2 * len(again) > len(places):
-        return "bad_sample", f"{len(again)} of {len(places)} stand at the same place of their epochs"
+        return "bad_sample", f"{len(again)} of {len(places)} are at the same place of their epochs"
     if len(places) >= limits.many and _at_the_peak(run, curve, places, limits):
-        return "spikes_at_peak_rate", "they stand where the learning rate is near its peak"
+        return "spikes_at_peak_rate", "they are where the learning rate is near its peak"
     return "", _batch(run)
 
 

@@ -17,7 +17,7 @@ from forensics.report.html._words import outcome
 MOST_WHOLE = 12
 _SOME = (
     f"{MOST_WHOLE} runs are shown whole, at least one of each failure where there is room; of the others the verdict "
-    "and its evidence stand below, and forensics report RUN draws them."
+    "and its evidence are below, and forensics report RUN draws them."
 )
 
 

@@ -159,7 +159,7 @@ def _likely(found: Diagnosed) -> tuple[str, ...]:
 def _first_action(found: Diagnosed) -> str:
     fall = found.fall
     again = "the fallen checkpoint" if fall.step is None else f"the checkpoint of step {fall.step}"
-    before = "the evaluation before" if fall.step_before in (None, fall.step) else f"that of step {fall.step_before}"
+    before = "the evaluation before" if fall.step_before in (None, fall.step) else f"the one of step {fall.step_before}"
     if found.changed:
         advice = _ADVICE.get(found.changed[0].family, "evaluate {again} with the setting of before: {what}")
         own = [one for one in found.changed if one.family == found.changed[0].family]

@@ -72,7 +72,7 @@ def earlier_run(run: Run) -> Iterator[Finding]:
         severity=Severity.INFO,
         confidence=Confidence.HIGH,
         title=f"an earlier attempt ended{when(onset)}{more}{again and f'; {again}'}: {short(said(first))}",
-        because="another process went on after it; the verdict is that of the last attempt",
+        because="another process went on after it; the verdict is about the last attempt",
         evidence=evidence_of(ends),
         onset=onset,
         culprits=ranks_of(ends),

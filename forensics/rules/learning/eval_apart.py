@@ -100,7 +100,7 @@ def _levels(training: Curve, evals: Curve) -> Floats | None:
 def _finding(evals: Curve, levels: Floats, side: str, cause: str) -> Finding:
     gap, level = float(np.median(evals.values - levels)), float(np.median(levels))
     return eval_apart.finding(
-        f"{evals.raw_name} lies {number(round(abs(gap), 3))} {side} the training loss from the first evaluation on",
+        f"{evals.raw_name} is {number(round(abs(gap), 3))} {side} the training loss from the first evaluation on",
         f"{number(float(evals.values[0]))} beside {number(float(levels[0]))} at first,"
         f" {number(float(evals.values[-1]))} beside {number(float(levels[-1]))} at last"
         + (": overfitting would grow" if side == "above" else ""),

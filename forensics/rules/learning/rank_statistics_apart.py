@@ -119,7 +119,7 @@ def rank_statistics_apart(run: Run, cfg: Statistics) -> Findings:
     if step is None:
         step = last_step(run, row["source"], row["line"] or row["byte"] or 0, row["t_ns"], rank)
     yield rank_statistics_apart.finding(
-        f"the mean of {row['name']} on rank {rank} leaves that of the other ranks from {at_step(step)} on",
+        f"the mean of {row['name']} on rank {rank} leaves the mean of the other ranks from {at_step(step)} on",
         f"it ends {number(sigmas)} deviations away from their median",
         proof(event_evidence(row)),
         Onset(step=step, t_ns=row["t_ns"], rank=rank),

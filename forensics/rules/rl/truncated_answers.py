@@ -63,7 +63,7 @@ def truncated_answers(run: Run, cfg: Persistence) -> Findings:
         if biased is not None:
             ended = biased[1].finite.row(-1, named=True)
             others = [metric_evidence(ended, EvidenceRole.RELATED)]
-            note = f"the mean length is {biased[0]:.2g} times that of answers that end"
+            note = f"the mean length is {biased[0]:.2g} times the mean of answers that end"
             told = replace(hit, row=range_of("terminated_length"))
             yield finding_of(told, Severity.WARNING, cause="truncation_bias", note=note, others=others)
         else:

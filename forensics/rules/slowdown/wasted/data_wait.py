@@ -55,7 +55,7 @@ def data_wait(run: Run, cfg: DataWait) -> Findings:
         return
     yield data_wait.finding(
         f"the wait for data is {100 * one.share:.0f} % of each step (median {one.amount:.3g} s of {one.whole:.3g} s)",
-        f"both times stand in {one.records} records; the device has nothing to do until the batch is there",
+        f"{one.records} records hold both times; the device has nothing to do until the batch is there",
         proof(one.first, one.last),
         Onset(step=one.first["at"], t_ns=one.first["t_ns"], rank=one.first["rank"]),
         severity="warning" if one.share >= cfg.much else "info",
