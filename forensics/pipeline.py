@@ -16,7 +16,7 @@ from forensics.diagnosis.actions import actions, advised
 from forensics.diagnosis.playbook import missing, playbook
 from forensics.diagnosis.restart import restart_of
 from forensics.diagnosis.verdict import decide
-from forensics.errors import ForensicsError, PlaceError
+from forensics.errors import ForensicsError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.places.named import Where, place_of
@@ -67,14 +67,14 @@ class _Gathered:
     def add(
         self,
         tables: Iterable[tuple[str, Given]],
-        file: FileCoverage,
+        files: Iterable[FileCoverage],
         issues: Iterable[Issue],
     ) -> None:
         for table, frame in tables:
             if table not in self.tables:
                 self.tables[table] = Rows(table)
             self.tables[table].add(frame)
-        self.files.append(file)
+        self.files.extend(files)
         self.issues.extend(issues)
 
     def run(self, name: str, sources: Iterable[Source]) -> Run:
@@ -139,18 +139,13 @@ def ingest_run(
     told = _Told(progress, len(found.sources), sum(s.size_bytes for s in found.sources))
     told.start()
     if store is not None or sum(held_bytes(s, ingesters, limits) for s in found.sources) > IN_MEMORY_BYTES:
-        shelves = store if store is not None else disk.default_place()
         job = disk.Job(place, found.sources, ingesters, limits, told.done)
-        try:
-            for tables, file, issues in disk.ingest_to_disk(job, shelves):
-                gathered.add(tables.items(), file, issues)
-        except OSError as error:
-            refused = f"the store in {shelves}"
-            raise PlaceError(refused, error) from error
+        stored = disk.ingest_to_disk(job, store if store is not None else disk.default_place())
+        gathered.add(stored.tables, stored.files, stored.issues)
         return gathered.run(place.name, (*found.sources, *found.empty))
     for source in found.sources:
         sink, file = fill(open_source(place, source, limits), source, ingesters, limits)
-        gathered.add(sink.handed_over(), file, sink.issues)
+        gathered.add(sink.handed_over(), (file,), sink.issues)
         told.done(source)
     return gathered.run(place.name, (*found.sources, *found.empty))
 
@@ -174,7 +169,7 @@ def _ingest_opened(opened: Opened, limits: Limits) -> Run:
     ingesters = registry.load("ingesters").ingesters
     sink, file = fill(contextlib.nullcontext(opened), opened.source, ingesters, limits)
     gathered = _Gathered()
-    gathered.add(sink.handed_over(), file, sink.issues)
+    gathered.add(sink.handed_over(), (file,), sink.issues)
     return gathered.run(opened.source.path, [opened.source])
 
 

@@ -1,16 +1,18 @@
-"""The store on disk: `<place>/<run-key>/gen-<hash>/`, Parquet parts per source and a manifest, published by one rename.
+"""The store on disk: `<place>/<run-key>/gen-<hash>/`, Parquet files of each table and a manifest.
 
 A store saves time and decides nothing: ingesting again reads only the files whose content (SHA-256) or ingester
-changed, and the parts of the others are used after a check (`parts.py`). What does not hold is read again from the
-run, and an issue says so. A source that fails, fails alone.
+changed, and the rows of the others are used after a check (`parts.py`). What does not hold is read again from the run,
+and an issue says so. Reading is planned here and done by units of work, wherever they run; what each of them published
+stays, so that whoever comes after one that was killed goes on where it ended.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,19 +22,21 @@ from forensics.errors import InputError, PlaceError
 from forensics.io.limits import Limits
 from forensics.io.places.named import Where, place_of
 from forensics.io.places.place import Place
-from forensics.io.reading import Opened, open_source
-from forensics.model import FileCoverage, FileStatus, Issue, Source
+from forensics.model import UNREADABLE, FileCoverage, Issue, Source
 from forensics.registry import Ingester
-from forensics.store import manifest, parts, shelf
-from forensics.store.fill import fill, lasting
+from forensics.store import compact, manifest, parts, shelf, stamps, unit
 from forensics.store.manifest import Entry
-from forensics.store.schema import VERSION
-from forensics.store.shelf import AGES, Ages
+from forensics.store.parts import Piece
+from forensics.store.shelf import AGES, Ages, Held
+from forensics.store.unit import Asked, Item, Record
 
 #: Code of the issue that says that something of the store was not believed.
 UNUSABLE = "store-part-unusable"
+#: Code of the issue that says that the process which read a file died of it.
+DIED = "reader-died"
 _KEY_DIGITS = 16
-_HEAD_BYTES = 64
+#: So often a store that others damage or clear while it is used is looked at anew.
+_ROUNDS = 4
 
 
 def default_place() -> Path:
@@ -48,6 +52,24 @@ def run_key(where: Where, *, device_only: bool = False) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """An item of which no engine could give a record, and why."""
+
+    item: Item
+    why: str
+
+
+Outcome = tuple[Item, Record] | Lost
+#: Does every item, in any order, in any process.
+Map = Callable[[Callable[[Item], Record], Sequence[Item]], Iterator[Outcome]]
+
+
+def one_by_one(function: Callable[[Item], Record], items: Sequence[Item]) -> Iterator[Outcome]:
+    """Do every item in this process."""
+    return ((item, function(item)) for item in items)
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """What to read and with what: its `place`, its sources, the ingesters, the bounds; `done` is told each."""
 
@@ -56,185 +78,229 @@ class Job:
     ingesters: Sequence[Ingester]
     limits: Limits
     done: Callable[[Source], None] | None = None
-
-    @property
-    def versions(self) -> str:
-        """What decides, beside the content, whether an old part may be used again."""
-        names = ",".join(f"{i.name}={i.version}" for i in self.ingesters)
-        return f"{names},schema={VERSION}" + (",device_only" if self.limits.device_only else "")
+    engine: Map = one_by_one
 
 
-def ingest_to_disk(
-    job: Job, place: Path, ages: Ages = AGES
-) -> Iterator[tuple[dict[str, pl.LazyFrame], FileCoverage, tuple[Issue, ...]]]:
-    """Bring the store of the run under `place` up to date, then give each source's tables, coverage and issues.
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A run in the store: its tables, file by file and lazily, and the account of its sources, in their order."""
+
+    tables: tuple[tuple[str, pl.LazyFrame], ...]
+    files: tuple[FileCoverage, ...]
+    issues: tuple[Issue, ...]
+
+
+def ingest_to_disk(job: Job, place: Path, ages: Ages = AGES) -> Stored:
+    """Bring the store of the run under `place` up to date, and give what it holds.
 
     Raises:
         PlaceError: when the place cannot be written to.
     """
+    home = place / run_key(job.place, device_only=job.limits.device_only)
     try:
-        folder, read = _up_to_date(job, place / run_key(job.place, device_only=job.limits.device_only), ages)
+        shelf.make_home(home)
+        found = _Plan(job, home)
+        held = found.published()
+        shelf.sweep(home, held.name, ages)
     except OSError as error:  # what a source raises became its issue: this is the store's
         named = f"the store {os.fspath(place)!r}"
         raise PlaceError(named, error) from error
-    for index, one in enumerate(read):
-        yield parts.scanned(folder, index, one.entry), one.entry.coverage, (*one.entry.issues, *one.notes)
+    entries = held.manifest.sources
+    issues = (*found.notes, *(issue for entry in entries for issue in entry.issues))
+    return Stored(
+        tuple(parts.scanned(home / held.name, held.manifest)), tuple(entry.coverage for entry in entries), issues
+    )
+
+
+def ingest_to_packs(job: Job, place: Path) -> tuple[tuple[FileCoverage, ...], tuple[Issue, ...]]:
+    """Read some sources of a run into packs under `place`, where whoever reads the run as a whole finds them.
+
+    Gives the account of these sources.
+
+    Raises:
+        PlaceError: when the place cannot be written to.
+    """
+    home = place / run_key(job.place, device_only=job.limits.device_only)
+    try:
+        shelf.make_home(home)
+        plan = _Plan(job, home)
+        plan.read()
+    except OSError as error:
+        named = f"the store {os.fspath(place)!r}"
+        raise PlaceError(named, error) from error
+    entries = [plan.found[source.path].entry for source in job.sources]
+    issues = (*plan.notes, *(issue for entry in entries for issue in entry.issues))
+    return tuple(entry.coverage for entry in entries), issues
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What the current generation of a run holds: entries by source, each with its place in the manifest."""
-
-    home: Path
-    generation: str = ""
-    entries: Mapping[str, tuple[int, Entry]] = field(default_factory=dict[str, tuple[int, Entry]])
-    notes: tuple[Issue, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """One source of the new generation; `old_index` is its place in the current one, where its parts lie there."""
+class _Found:
+    """The entry of a source, where its rows lie, and its stamp."""
 
     entry: Entry
-    old_index: int | None = None
-    notes: tuple[Issue, ...] = ()
+    folder: str = ""
+    pieces: Sequence[Piece] = ()
+    stamp: str = ""
 
 
-def _up_to_date(job: Job, home: Path, ages: Ages) -> tuple[Path, list[_Read]]:
-    shelf.make_home(home)
-    known = _known(home)
-    work = shelf.begun(home)
-    try:
-        read: list[_Read] = []
-        for index, source in enumerate(job.sources):
-            read.append(_one(job, known, source, work / manifest.folder_of(index)))
-            if job.done is not None:
-                job.done(source)
-        if known.generation and [one.old_index for one in read] == list(range(len(known.entries))):
-            folder = home / known.generation
-        else:
-            folders = [work / manifest.folder_of(index) for index in range(len(read))]
-            read = [_placed(job, known, *one) for one in zip(job.sources, read, folders, strict=True)]
-            folder = shelf.publish(home, work, [one.entry for one in read])
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    shelf.sweep(home, folder.name, ages)
-    return folder, [replace(one, notes=(*known.notes, *one.notes)) if i == 0 else one for i, one in enumerate(read)]
+@dataclass
+class _Plan:
+    """What is known of each source, from the current generation, from packs, and from what was read now."""
 
+    job: Job
+    home: Path
+    current: Held | None = None
+    notes: list[Issue] = field(default_factory=list[Issue])
+    found: dict[str, _Found] = field(default_factory=dict[str, _Found])
+    told: set[str] = field(default_factory=set[str])
 
-def _known(home: Path) -> _Known:
-    try:
-        current = shelf.current(home)
-    except InputError as error:
-        return _Known(home, notes=(_unusable("store", error),))
-    if current is None or (current.manifest.schema, current.manifest.tool) != (VERSION, manifest.tool_version()):
-        return _Known(home)
-    return _Known(home, current.folder.name, {e.source: (i, e) for i, e in enumerate(current.manifest.sources)})
+    def published(self) -> Held:
+        """Read what is missing, and give the generation that holds the run."""
+        for _ in range(_ROUNDS):
+            self.read()
+            try:
+                return self._generation()
+            except InputError as error:  # somebody damaged or cleared a folder after it was checked
+                self.found.clear()
+                self._doubt("store", error)
+        place = f"the store {os.fspath(self.home)!r}"
+        raise PlaceError(place, OSError("files of it change while it is used"))
 
+    def read(self) -> None:
+        """Find what the store holds of the sources, and read the others."""
+        self.current = self._current()
+        asked = self._matched(self._folders(), self.job.sources)
+        for _ in range(_ROUNDS):
+            if not asked:
+                return
+            asked = self._mapped(asked)
+        place = f"the store {os.fspath(self.home)!r}"
+        raise PlaceError(place, OSError("what was just written cannot be read"))
 
-def _one(job: Job, known: _Known, source: Source, folder: Path) -> _Read:
-    """Take what the store holds of a source that did not change, or read it into `folder`."""
-    digest = _digest(job, source)
-    index, old = known.entries.get(source.path, (0, None))
-    notes: tuple[Issue, ...] = ()
-    is_unchanged = old is not None and digest and (old.sha256, old.versions) == (digest, job.versions)
-    if old is not None and is_unchanged and _is_as_found(job, source):  # else the hash is not of what was found
+    def _doubt(self, source: str, error: InputError) -> None:
+        message = f"the store was not believed, and the run was read again: {error.message}"
+        self.notes.append(Issue(source, UNUSABLE, message))
+
+    def _current(self) -> Held | None:
         try:
-            _check(job, source, old)
-            parts.check(known.home, known.generation, index, old)
-            return _Read(old, index)
+            held = shelf.current(self.home)
         except InputError as error:
-            notes = (_unusable(source.path, error),)
-    entry = _read(job, source, folder, digest)
-    if not (_is_as_found(job, source) and lasting(entry.issues)):  # the rows may not be those of what was hashed
-        return _Read(replace(entry, sha256=""), notes=notes)
-    return _Read(entry, notes=notes)
+            self._doubt("store", error)
+            return None
+        return held if held is not None and manifest.is_ours(held.manifest) else None
 
+    def _folders(self) -> Iterator[Held]:
+        """The current generation, and the packs, which are looked at only where it does not hold all."""
+        if self.current is not None:
+            yield self.current
+        for held in shelf.packs(self.home):
+            if manifest.is_ours(held.manifest):
+                yield held
 
-def _check(job: Job, source: Source, old: Entry) -> None:
-    """Check what an entry says beside its parts against what is known without it."""
-    if old.coverage.size_bytes != source.size_bytes or len(old.issues) > job.limits.issues:
-        raise InputError("what it says of the file is not so")
-    if old.coverage.ingester not in ("", *(one.name for one in job.ingesters)):
-        raise InputError("it was read by nobody known")
+    def _matched(self, folders: Iterable[Held], sources: Sequence[Source]) -> list[Asked]:
+        """Take what folders hold of unchanged sources; give those that are to be read, or at least to be hashed."""
+        left = {source.path: source for source in sources}
+        now = {p: stamps.stamp_of(self.job.place, one, self.job.ingesters) for p, one in left.items()}
+        for held in folders:
+            for path, one in self._usable(held, left).items():
+                if not one.stamp or one.stamp != now[path]:
+                    self.found.setdefault(path, one)
+                elif self._is_taken(left[path], one):
+                    del left[path]
+            if not left:
+                break
+        return [Asked(one, self.found[path].entry.sha256 if path in self.found else "") for path, one in left.items()]
 
+    def _usable(self, held: Held, wanted: Mapping[str, Source]) -> dict[str, _Found]:
+        """What a folder holds of the wanted sources, after a check of its files."""
+        job = self.job
+        said = stamps.read(self.home, held.name)
+        found: dict[str, _Found] = {}
+        for entry, own in zip(held.manifest.sources, held.pieces(), strict=True):
+            source = wanted.get(entry.source)
+            if source and entry.sha256 and entry.versions == unit.versions(job.ingesters, job.limits, source):
+                found[entry.source] = _Found(entry, held.name, own, said.get(entry.source, ""))
+        bad = shelf.damaged(self.home, held, found.keys())
+        for path, error in itertools.islice(bad.items(), 1):
+            self._doubt(path, error)
+        if found:
+            shelf.touch(self.home / held.name)
+        return {path: one for path, one in found.items() if path not in bad}
 
-def _placed(job: Job, known: _Known, source: Source, one: _Read, folder: Path) -> _Read:
-    """Give the parts of an old entry their place in the new generation; if they are gone by now, read the source."""
-    if one.old_index is None:
-        return one
-    try:
-        parts.link(known.home, [f"{known.generation}/{file}" for file, _ in one.entry.files(one.old_index)], folder)
-    except InputError as error:
-        shutil.rmtree(folder)
-        again = _one(job, _Known(known.home), source, folder)
-        return replace(again, notes=(_unusable(source.path, error),))
-    return one
+    def _is_taken(self, source: Source, one: _Found) -> bool:
+        """Take an entry of unchanged content, unless it says what is known to be otherwise."""
+        entry = one.entry
+        if entry.coverage.size_bytes != source.size_bytes or len(entry.issues) > self.job.limits.issues:
+            self._doubt(source.path, InputError("what it says of the file is not so"))
+        elif entry.coverage.ingester not in ("", *(reader.name for reader in self.job.ingesters)):
+            self._doubt(source.path, InputError("it was read by nobody known"))
+        else:
+            self._take(source, one)
+            return True
+        return False
 
+    def _take(self, source: Source, one: _Found) -> None:
+        self.found[source.path] = one
+        if self.job.done is not None and source.path not in self.told:
+            self.told.add(source.path)
+            self.job.done(source)
 
-def _unusable(source: str, error: InputError) -> Issue:
-    return Issue(source, UNUSABLE, f"the store was not believed, and the run was read again: {error.message}")
+    def _mapped(self, asked: Sequence[Asked]) -> list[Asked]:
+        """Let every source be read; give those whose rows could not be taken over."""
+        again: list[Asked] = []
+        items = unit.items(unit.address(self.job.place), self.home, asked, self.job.limits)
+        for outcome in self.job.engine(unit.read, items):
+            if isinstance(outcome, Lost):
+                for one in outcome.item.asked:
+                    self._take(one.source, _Found(self._lost(one.source, outcome.why)))
+            else:
+                again += self._recorded(*outcome)
+        return again
 
+    def _lost(self, source: Source, why: str) -> Entry:
+        known = unit.versions(self.job.ingesters, self.job.limits, source)
+        return unit.lost(source, known, f"{UNREADABLE}: {why}", Issue(source.path, DIED, why))
 
-def _is_as_found(job: Job, source: Source) -> bool:
-    """Whether nobody has written to a file, nor replaced it, since the run was looked through."""
-    seen = job.place.seen(source.disk_path or source.path)
-    return seen is not None and (seen.mtime_ns, seen.size_bytes) == (source.mtime_ns, source.size_bytes)
+    def _recorded(self, item: Item, record: Record) -> list[Asked]:
+        """Take over what became of an item; give the sources for which that failed."""
+        left = {one.source.path: one.source for one in item.asked}
+        for path, stamp in record.unchanged.items():
+            if path in left and self._is_taken(left[path], replace(self.found[path], stamp=stamp)):
+                del left[path]
+        if record.pack and left:
+            try:
+                self._from_pack(record.pack, left)
+            except InputError as error:
+                self._doubt(next(iter(left)), error)
+        return [Asked(source) for source in left.values()]
 
+    def _from_pack(self, name: str, left: dict[str, Source]) -> None:
+        held = shelf.opened(self.home, name)
+        said = stamps.read(self.home, name)
+        bad = shelf.damaged(self.home, held, left.keys())
+        for entry, own in zip(held.manifest.sources, held.pieces(), strict=True):
+            if entry.source in left and entry.source not in bad:
+                self._take(left.pop(entry.source), _Found(entry, name, own, said.get(entry.source, "")))
+        for path, error in itertools.islice(bad.items(), 1):
+            self._doubt(path, error)
 
-def _digest(job: Job, source: Source) -> str:
-    """SHA-256 of a file, and of those that are read with it; nothing when one cannot be read to its end."""
-    try:
-        with open_source(job.place, source, job.limits) as opened:
-            found = [_hashed(one, job.limits.block_bytes) for one in (opened, *_read_with(opened, job.ingesters))]
-    except (OSError, ValueError, InputError):
-        return ""
-    if not all(found):
-        return ""
-    return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
+    def _generation(self) -> Held:
+        """Publish what was found as the current generation, unless that holds it already."""
+        every = [self.found[source.path] for source in self.job.sources]
+        seen = {one.entry.source: one.stamp for one in every if one.stamp}
+        held = self.current
+        if held is None or [(held.name, e) for e in held.manifest.sources] != [(o.folder, o.entry) for o in every]:
+            held = self._put_together(every)
+        if stamps.read(self.home, held.name) != seen:
+            stamps.write(self.home / held.name, seen)
+        return held
 
-
-def _hashed(opened: Opened, block_bytes: int) -> str:
-    """SHA-256 of one file, with the extent of a hole in place of its zeros; nothing when it ends before its size.
-
-    Where the place tells contents apart by itself, as object storage does, it is that of what it says.
-    """
-    if opened.content_id:
-        return hashlib.sha256(f"{opened.content_id} {opened.size_bytes}".encode()).hexdigest()
-    data, holes = hashlib.sha256(), hashlib.sha256()
-    at, found_holes = 0, False
-    while at < opened.size_bytes:
-        if (data_at := opened.next_data(at)) > at:
-            holes.update(b"%d-%d;" % (at, data_at))
-            at, found_holes = data_at, True
-            continue
-        if not (block := opened.span(at, block_bytes)):
-            return ""
-        data.update(block)
-        at += len(block)
-    return hashlib.sha256(data.digest() + holes.digest()).hexdigest() if found_holes else data.hexdigest()
-
-
-def _read_with(opened: Opened, ingesters: Sequence[Ingester]) -> Iterator[Opened]:
-    """The files beside a source that a reader which knows its first bytes reads with it."""
-    head = opened.head(_HEAD_BYTES)
-    known = [one for one in ingesters if one.beside and any(head.startswith(magic) for magic in one.sniff.magic)]
-    for end, other in sorted({pair for one in known for pair in one.beside}):
-        if (beside := opened.beside(end, other)) is not None:
-            yield beside
-
-
-def _read(job: Job, source: Source, folder: Path, digest: str) -> Entry:
-    """Read one source into parts below `folder`; what fails beside its ingester is its loss, and of no other."""
-    folder.mkdir()
-    try:
-        sink, coverage = fill(open_source(job.place, source, job.limits), source, job.ingesters, job.limits, folder)
-        sink.flush()
-    except (OSError, PlaceError):  # of the store: what a source raises is an issue already
-        raise
-    except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001 - one file must not end the run
-        why = f"{type(error).__name__}: {str(error)[:300]}"
-        lost = FileCoverage(source.path, source.size_bytes, 0, source.size_bytes, FileStatus.SKIPPED, reason="not read")
-        return Entry(source.path, "", job.versions, (), lost, (Issue(source.path, "ingester-failed", why),))
-    written = tuple(parts.of_file(path, table, rows) for table, path, rows in sink.parts)
-    return Entry(source.path, digest, job.versions, written, coverage, tuple(sink.issues))
+    def _put_together(self, every: Sequence[_Found]) -> Held:
+        work = shelf.begun(self.home)
+        try:
+            made = compact.compacted(self.home, work, [one.pieces for one in every], self.job.limits.part_rows)
+            held = shelf.publish(self.home, work, [one.entry for one in every], made, manifest.GENERATION)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        shelf.point(self.home, held.name)
+        return held

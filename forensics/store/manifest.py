@@ -1,7 +1,8 @@
-"""The manifest of a generation of the store: which source gave which parts, with a checksum of each.
+"""The manifest of a folder of the store: which source gave how many rows of which table, and which files hold them.
 
-A manifest names no file: where a part lies follows from the place of its source in the manifest and from its table.
-What is read from a store is checked like any input, for types, bounds and sense; its name is the hash of its content.
+The rows of a table lie in its files in the order of the sources, so neither names the other, and a manifest names no
+path: where a file lies follows from its table and its place among those of the table. What is read from a store is
+checked like any input, for types, bounds and sense; the name of a folder is the hash of its manifest.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
@@ -18,10 +19,11 @@ from forensics.model import FileCoverage, FileStatus, Issue
 from forensics.store.schema import TABLES, VERSION
 
 NAME = "manifest.json"
-#: An entry of two parts takes 1,353 bytes, so this is a run of 198,000 files; decoded, it is 1.4 times as large.
+#: An entry takes 500 to 700 bytes, so this is a run of 400,000 files; decoded, it is 1.4 times as large.
 MOST_BYTES = 256 << 20
 _HASH_DIGITS = 32
-_GENERATION = re.compile(rf"gen-[0-9a-f]{{{_HASH_DIGITS}}}")
+GENERATION, PACK = "gen", "pack"
+_FOLDER = re.compile(rf"(?:{GENERATION}|{PACK})-[0-9a-f]{{{_HASH_DIGITS}}}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MOST = (1 << 63) - 1
 
@@ -37,37 +39,46 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """How many rows of a table a source gave."""
+
+    table: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One source: its content, who read it, what it gave and what was lost; without `sha256` it is never used again."""
 
     source: str
     sha256: str
     versions: str
-    parts: tuple[Part, ...]
+    shares: tuple[Share, ...]
     coverage: FileCoverage
     issues: tuple[Issue, ...]
-
-    def files(self, index: int) -> Iterator[tuple[str, Part]]:
-        """Where in a generation each part lies, when this entry is the one at `index` of its manifest."""
-        seen: Counter[str] = Counter()
-        for part in self.parts:
-            yield f"{folder_of(index)}/{part.table}-{seen[part.table]:04d}.parquet", part
-            seen[part.table] += 1
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All sources of a run; `copy` tells generations of the same content apart, where an older one was damaged."""
+    """What a folder holds; `copy` tells folders of the same content apart, where an older one was damaged."""
 
     schema: int
     tool: str
     copy: int
     sources: tuple[Entry, ...]
+    parts: tuple[Part, ...]
+
+    def files(self) -> Iterator[tuple[str, Part]]:
+        """The name of each part's file."""
+        seen: Counter[str] = Counter()
+        for part in self.parts:
+            yield file_name(part.table, seen[part.table]), part
+            seen[part.table] += 1
 
 
-def folder_of(index: int) -> str:
-    """Name the folder of a source by its place in the manifest."""
-    return f"s{index:06d}"
+def file_name(table: str, number: int) -> str:
+    """Name a file of a table by its place among them."""
+    return f"{table}-{number:04d}.parquet"
 
 
 def tool_version() -> str:
@@ -78,21 +89,31 @@ def tool_version() -> str:
         return "0+unknown"
 
 
-def encoded(entries: Sequence[Entry], copy: int) -> bytes:
+def manifest_of(entries: Sequence[Entry], parts: Sequence[Part], copy: int = 0) -> Manifest:
+    """Give the manifest of a folder that this version writes."""
+    return Manifest(VERSION, tool_version(), copy, tuple(entries), tuple(parts))
+
+
+def is_ours(found: Manifest) -> bool:
+    """Whether a manifest was written by this version."""
+    return (found.schema, found.tool) == (VERSION, tool_version())
+
+
+def encoded(manifest: Manifest) -> bytes:
     """Write a manifest as JSON."""
     import msgspec  # noqa: PLC0415 - only a run with a store needs it
 
-    return msgspec.json.format(msgspec.json.encode(Manifest(VERSION, tool_version(), copy, tuple(entries))), indent=1)
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1)
 
 
-def name_of(data: bytes) -> str:
-    """Name the generation that has this manifest."""
-    return f"gen-{hashlib.sha256(data).hexdigest()[:_HASH_DIGITS]}"
+def name_of(data: bytes, kind: str = GENERATION) -> str:
+    """Name the folder that has this manifest."""
+    return f"{kind}-{hashlib.sha256(data).hexdigest()[:_HASH_DIGITS]}"
 
 
-def is_generation(name: str) -> bool:
-    """Whether a text is the name of a generation, and so no path."""
-    return _GENERATION.fullmatch(name) is not None
+def is_folder(name: str, kind: str = GENERATION) -> bool:
+    """Whether a text is the name of a folder of this kind, and so no path."""
+    return name.startswith(f"{kind}-") and _FOLDER.fullmatch(name) is not None
 
 
 def decoded(data: bytes) -> Manifest:
@@ -114,6 +135,10 @@ def decoded(data: bytes) -> Manifest:
         if (odd := _odd(entry)) is not None:
             why = f"its manifest makes no sense: {odd} of {entry.source!r}"
             raise InputError(why)
+    if not all(_is_of_rows(part) and _counts(part.size_bytes) for part in found.parts):
+        raise InputError("its manifest makes no sense: a part")
+    if _rows_of(found.parts) != _rows_of(share for entry in found.sources for share in entry.shares):
+        raise InputError("its manifest makes no sense: its sources gave other rows than its parts hold")
     return found
 
 
@@ -128,13 +153,23 @@ def _odd(entry: Entry) -> str | None:
         return "the account of bytes"
     if file.status not in statuses or file.source != entry.source:
         return "the coverage"
-    for part in entry.parts:
-        if part.table not in TABLES or part.rows == 0 or not (_counts(part.rows) and _counts(part.size_bytes)):
-            return "a part"
+    if not all(map(_is_of_rows, entry.shares)) or len({s.table for s in entry.shares}) < len(entry.shares):
+        return "the rows"
     for issue in entry.issues:
         if issue.source != entry.source or not all(map(_counts, (issue.byte, issue.line or 0, issue.count))):
             return "an issue"
     return None
+
+
+def _is_of_rows(one: Part | Share) -> bool:
+    return one.table in TABLES and one.rows > 0 and _counts(one.rows)
+
+
+def _rows_of(counted: Iterable[Part | Share]) -> Counter[str]:
+    rows: Counter[str] = Counter()
+    for one in counted:
+        rows[one.table] += one.rows
+    return rows
 
 
 def _counts(number: int) -> bool:

@@ -1,4 +1,4 @@
-"""Parts of the store, believed only after a check: a regular file in its place, whole, with the rows it should have."""
+"""Files of the store, believed only after a check: a regular file in its place, whole, with the rows it should have."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import hashlib
 import io
 import os
 import shutil
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
 
 from forensics.errors import InputError
 from forensics.io.opening import inside, open_regular
-from forensics.store.manifest import Entry, Part
+from forensics.store.manifest import Manifest, Part
 from forensics.store.schema import TABLES, value_class
+from forensics.store.sink import write_part
 
 #: Columns that every reader fills; rules count on them.
 _FILLED = {
@@ -54,38 +57,99 @@ def content(home: Path, relative: str, most_bytes: int) -> bytes:
         os.close(fd)
 
 
-def check(home: Path, generation: str, index: int, entry: Entry) -> None:
-    """Check every part of an entry.
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows of one source in one file: `rows` of them from row `first` on."""
+
+    folder: str
+    file: str
+    part: Part
+    first: int
+    rows: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the file holds nothing else."""
+        return self.rows == self.part.rows
+
+
+def pieces(folder: str, manifest: Manifest) -> list[list[Piece]]:
+    """Where the rows of each source lie, in the order of the sources; a table's rows in the order of its files."""
+    found: list[list[Piece]] = [[] for _ in manifest.sources]
+    waiting: dict[str, deque[Piece]] = {}
+    for file, part in manifest.files():
+        waiting.setdefault(part.table, deque()).append(Piece(folder, file, part, 0, part.rows))
+    for own, entry in zip(found, manifest.sources, strict=True):
+        for share in entry.shares:
+            left = share.rows
+            while left:
+                free = waiting[share.table].popleft()
+                taken = replace(free, rows=min(left, free.rows))
+                if taken.rows < free.rows:
+                    rest = replace(free, first=free.first + taken.rows, rows=free.rows - taken.rows)
+                    waiting[share.table].appendleft(rest)
+                own.append(taken)
+                left -= taken.rows
+    return found
+
+
+def check(home: Path, held: Sequence[tuple[str, Piece]]) -> None:
+    """Check the file that holds these pieces, each with its source, which are all of its rows.
 
     Raises:
-        InputError: for the first that cannot be used.
+        InputError: when it cannot be used.
     """
-    for relative, part in entry.files(index):
-        data = content(home, f"{generation}/{relative}", min(part.size_bytes, _MOST_BYTES))
-        if len(data) != part.size_bytes or hashlib.sha256(data).hexdigest() != part.sha256:
-            why = f"{part.table}: its checksum does not hold"
-            raise InputError(why)
-        _check_rows(data, part, entry.source)
+    piece = held[0][1]
+    _check_rows(whole(home, piece), piece.part, held)
 
 
-def _check_rows(data: bytes, part: Part, source: str) -> None:
+def whole(home: Path, piece: Piece) -> bytes:
+    """Read the file of a piece.
+
+    Raises:
+        InputError: when it is not what its manifest says.
+    """
+    part = piece.part
+    data = content(home, f"{piece.folder}/{piece.file}", min(part.size_bytes, _MOST_BYTES))
+    if len(data) != part.size_bytes or hashlib.sha256(data).hexdigest() != part.sha256:
+        why = f"{part.table}: its checksum does not hold"
+        raise InputError(why)
+    return data
+
+
+def rows_of(home: Path, piece: Piece, data: bytes | None = None) -> pl.DataFrame:
+    """Give the rows of a piece; `data` is its file, where that was read before.
+
+    Raises:
+        InputError: when the file is not what its manifest says.
+    """
+    return pl.read_parquet(io.BytesIO(whole(home, piece) if data is None else data)).slice(piece.first, piece.rows)
+
+
+def _check_rows(data: bytes, part: Part, held: Sequence[tuple[str, Piece]]) -> None:
     """Look at every value once: a damaged page is found here and not by a rule."""
     columns = dict(TABLES[part.table])
     try:
         is_of_table = pl.read_parquet_schema(io.BytesIO(data)) == columns
         frame = pl.read_parquet(io.BytesIO(data)) if is_of_table else pl.DataFrame(schema=columns)
-        is_of_source = frame.height == part.rows and frame.filter(_odd(part.table, source)).is_empty()
+        is_of_sources = frame.height == part.rows and frame.filter(_odd(part.table, _sources(held))).is_empty()
     except (Exception, pl.exceptions.PanicException) as error:  # what polars raises for a page is not one kind
         why = f"{part.table}: it is no Parquet: {type(error).__name__}"
         raise InputError(why) from error
-    if not is_of_table or not is_of_source:
+    if not is_of_table or not is_of_sources:
         why = f"{part.table}: it has other {'rows' if is_of_table else 'columns'}"
         raise InputError(why)
 
 
-def _odd(table: str, source: str) -> pl.Expr:
-    """Rows that no reader of this source can have given."""
-    odd = pl.col("source").ne_missing(source)
+def _sources(held: Sequence[tuple[str, Piece]]) -> pl.Series:
+    """The source of each row."""
+    runs = pl.DataFrame({"source": [name for name, _ in held], "rows": [piece.rows for _, piece in held]})
+    return runs.select(pl.col("source").repeat_by("rows").explode())["source"]
+
+
+def _odd(table: str, sources: pl.Series) -> pl.Expr:
+    """Rows that no reader of these sources can have given."""
+    odd = pl.col("source").ne_missing(sources)
     for column in _FILLED.get(table, ()):
         odd |= pl.col(column).is_null()
     if table == "metrics":
@@ -93,33 +157,38 @@ def _odd(table: str, source: str) -> pl.Expr:
     return odd
 
 
-def link(home: Path, files: Iterable[str], folder: Path) -> None:
-    """Give files of the store a second name in `folder`, or a copy.
+def link(home: Path, relative: str, target: Path) -> None:
+    """Give a file of the store a second name, or a copy.
 
     Raises:
-        InputError: when one is gone.
+        InputError: when it is gone.
         OSError: when the place cannot be written to.
     """
-    folder.mkdir()
-    for relative in files:
-        target = folder / relative.rsplit("/", 1)[-1]
-        try:
-            os.link(home / relative, target, follow_symlinks=False)
-        except OSError:  # another file system, or another owner
-            fd, _ = open_regular(inside(home, relative))
-            with os.fdopen(fd, "rb") as source, target.open("xb") as copy:
-                shutil.copyfileobj(source, copy)
+    try:
+        os.link(home / relative, target, follow_symlinks=False)
+    except OSError:  # another file system, or another owner
+        fd, _ = open_regular(inside(home, relative))
+        with os.fdopen(fd, "rb") as source, target.open("xb") as copy:
+            shutil.copyfileobj(source, copy)
+
+
+def written(frame: pl.DataFrame, path: Path, table: str) -> Part:
+    """Write rows of a table as a file, and describe it.
+
+    Raises:
+        PlaceError: when the place cannot be written to.
+    """
+    write_part(frame, path)
+    return of_file(path, table, frame.height)
 
 
 def of_file(path: Path, table: str, rows: int) -> Part:
-    """Describe a part that was just written."""
+    """Describe a file that was just written."""
     with path.open("rb") as file:
         return Part(table, rows, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
 
-def scanned(folder: Path, index: int, entry: Entry) -> dict[str, pl.LazyFrame]:
-    """Give the tables of an entry, lazily."""
-    by_table: dict[str, list[pl.LazyFrame]] = {}
-    for relative, part in entry.files(index):
-        by_table.setdefault(part.table, []).append(pl.scan_parquet(folder / relative, glob=False))
-    return {table: pl.concat(frames) for table, frames in by_table.items()}
+def scanned(folder: Path, manifest: Manifest) -> Iterator[tuple[str, pl.LazyFrame]]:
+    """Give the tables of a folder lazily, a file at a time."""
+    for file, part in manifest.files():
+        yield part.table, pl.scan_parquet(folder / file, glob=False)

@@ -1,8 +1,9 @@
-"""Generations of one run's tables, side by side: published by a rename, never changed, and removed by age alone.
+"""Folders of one run's tables, side by side: published by a rename, never changed, and removed by age alone.
 
-Any number of processes and machines may use one store; there is no lock. A generation is named by the hash of its
-manifest, so the same content has one name, and whoever comes second keeps the first. `CURRENT` is replaced by a
-rename. Nobody removes what another may be reading: only what nobody has used for a long time.
+A pack holds what one process read of some sources; a generation holds the whole run, put together from packs and from
+the generation before it. Any number of processes and machines may use one store; there is no lock. A folder is named
+by the hash of its manifest, so the same content has one name, and whoever comes second keeps the first. `CURRENT` is
+replaced by a rename. Nobody removes what another may be reading: only what nobody has used for a long time.
 """
 
 from __future__ import annotations
@@ -13,20 +14,22 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from forensics.errors import InputError
 from forensics.store import manifest, parts
-from forensics.store.manifest import Entry, Manifest
+from forensics.store.manifest import Entry, Manifest, Part
+from forensics.store.parts import Piece
 
 CURRENT = "CURRENT"
 _WORK = ".building-"
 _STALE = ".stale-"
 _POINTER = f".{CURRENT}-"
 _TRIES = 100
+_KINDS = (manifest.GENERATION, manifest.PACK)
 _TAKEN = {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}
 
 
@@ -34,8 +37,8 @@ _TAKEN = {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}
 class Ages:
     """Seconds without use after which something is removed.
 
-    `generation_s`: an old generation; 7 days, as no run is read for so long. `work_s`: what a killed process left; a
-    day, as a folder is touched whenever the next source is read.
+    `generation_s`: a pack, or an old generation; 7 days, as no run is read for so long. `work_s`: what a killed process
+    left; a day, as a folder is touched whenever the next source is read.
     """
 
     generation_s: float = 7 * 86_400
@@ -46,11 +49,15 @@ AGES = Ages()
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
-    """One generation: its folder, and its manifest."""
+class Held:
+    """One folder of the store: its name, and its manifest."""
 
-    folder: Path
+    name: str
     manifest: Manifest
+
+    def pieces(self) -> list[list[Piece]]:
+        """Where the rows of each source lie, in the order of the sources."""
+        return parts.pieces(self.name, self.manifest)
 
 
 def make_home(home: Path) -> None:
@@ -69,7 +76,7 @@ def make_home(home: Path) -> None:
     raise FileExistsError(errno.EEXIST, "is taken", os.fspath(home))
 
 
-def current(home: Path) -> Generation | None:
+def current(home: Path) -> Held | None:
     """Give the generation that is to be read; None where nothing was published yet.
 
     Raises:
@@ -78,16 +85,44 @@ def current(home: Path) -> Generation | None:
     if not os.path.lexists(home / CURRENT):
         return None
     name = parts.content(home, CURRENT, len(manifest.name_of(b""))).decode("ascii", "replace")
-    if not manifest.is_generation(name):
+    if not manifest.is_folder(name):
         raise InputError("its pointer names no generation")
-    with suppress(
-        OSError
-    ):  # before it is looked at, so that it is young when somebody removes the old; not our own: no
-        os.utime(home / name, follow_symlinks=False)
+    return opened(home, name)
+
+
+def opened(home: Path, name: str) -> Held:
+    """Give a folder whose name was found in the store, or was told by who published it.
+
+    Raises:
+        InputError: when it cannot be used.
+    """
+    touch(home / name)  # before it is looked at, so that it is young when somebody removes the old
+    return _seen(home, name)
+
+
+def _seen(home: Path, name: str) -> Held:
+    kind = name.partition("-")[0]
+    if not manifest.is_folder(name, kind):
+        raise InputError("is no folder of a store")
     data = parts.content(home, f"{name}/{manifest.NAME}", manifest.MOST_BYTES)
-    if manifest.name_of(data) != name:
+    if manifest.name_of(data, kind) != name:
         raise InputError("its manifest has another checksum")
-    return Generation(home / name, manifest.decoded(data))
+    return Held(name, manifest.decoded(data))
+
+
+def packs(home: Path) -> Iterator[Held]:
+    """Give every pack that can be used; one that was damaged holds nothing."""
+    with suppress(OSError):
+        for name in sorted(entry.name for entry in os.scandir(home)):
+            if manifest.is_folder(name, manifest.PACK):
+                with suppress(InputError):
+                    yield _seen(home, name)
+
+
+def touch(folder: Path) -> None:
+    """Make a folder young."""
+    with suppress(OSError):  # it may not be our own
+        os.utime(folder, follow_symlinks=False)
 
 
 def begun(home: Path) -> Path:
@@ -97,27 +132,27 @@ def begun(home: Path) -> Path:
     return work
 
 
-def publish(home: Path, work: Path, entries: Sequence[Entry]) -> Path:
-    """Make `work` the current generation; where its content is there already, and sound, that one stays.
+def publish(home: Path, work: Path, entries: Sequence[Entry], written: Sequence[Part], kind: str) -> Held:
+    """Give `work` its name; where its content is there already, and sound, that one stays.
 
     Raises:
         OSError: when the place cannot be written to.
     """
     for copy in range(_TRIES):
-        data = manifest.encoded(entries, copy)
-        final = home / manifest.name_of(data)
+        content = manifest.manifest_of(entries, written, copy)
+        data = manifest.encoded(content)
+        final = home / manifest.name_of(data, kind)
         (work / manifest.NAME).write_bytes(data)
         try:
             work.rename(final)
         except OSError as error:
             if error.errno not in _TAKEN:
                 raise
-            if not _is_sound(home, final.name, data, entries):
+            if not _is_sound(home, final.name, data):
                 continue
             shutil.rmtree(work, ignore_errors=True)
-        _point(home, final.name)
-        return final
-    raise FileExistsError(errno.EEXIST, "every name is taken by a damaged generation", os.fspath(home))
+        return Held(final.name, content)
+    raise FileExistsError(errno.EEXIST, "every name is taken by a damaged folder", os.fspath(home))
 
 
 def sweep(home: Path, keep: str, ages: Ages = AGES) -> None:
@@ -128,7 +163,7 @@ def sweep(home: Path, keep: str, ages: Ages = AGES) -> None:
         for found in list(os.scandir(home)):
             if found.name.startswith((_WORK, _STALE, _POINTER)):
                 most = ages.work_s
-            elif manifest.is_generation(found.name) and found.name not in used:
+            elif any(manifest.is_folder(found.name, kind) for kind in _KINDS) and found.name not in used:
                 most = ages.generation_s
             else:
                 continue
@@ -137,20 +172,35 @@ def sweep(home: Path, keep: str, ages: Ages = AGES) -> None:
                     _remove(home, Path(found.path))
 
 
-def _is_sound(home: Path, name: str, data: bytes, entries: Sequence[Entry]) -> bool:
-    with suppress(OSError):
-        os.utime(home / name, follow_symlinks=False)
+def damaged(home: Path, held: Held, wanted: Container[str]) -> dict[str, InputError]:
+    """Check the files in which rows of the wanted sources lie; give the sources whose rows cannot be used, and why."""
+    files: dict[str, list[tuple[str, Piece]]] = {}
+    for entry, own in zip(held.manifest.sources, held.pieces(), strict=True):
+        for piece in own:
+            files.setdefault(piece.file, []).append((entry.source, piece))
+    found: dict[str, InputError] = {}
+    for several in files.values():
+        if any(source in wanted for source, _ in several):
+            try:
+                parts.check(home, several)
+            except InputError as error:
+                found |= dict.fromkeys((source for source, _ in several if source in wanted), error)
+    return found
+
+
+def _is_sound(home: Path, name: str, data: bytes) -> bool:
+    touch(home / name)
     try:
         if parts.content(home, f"{name}/{manifest.NAME}", manifest.MOST_BYTES) != data:
             return False
-        for index, entry in enumerate(entries):
-            parts.check(home, name, index, entry)
     except InputError:
         return False
-    return True
+    held = Held(name, manifest.decoded(data))
+    return not damaged(home, held, {entry.source for entry in held.manifest.sources})
 
 
-def _point(home: Path, name: str) -> None:
+def point(home: Path, name: str) -> None:
+    """Make a generation the current one."""
     pointer = home / f"{_POINTER}{secrets.token_hex(8)}"
     with pointer.open("x", encoding="ascii") as file:
         file.write(name)

@@ -235,13 +235,6 @@ class SourceSink:
         for table in list(self._frames):
             yield from ((table, frame) for frame in self._frames.pop(table))
 
-    def flush(self) -> None:
-        """Write all that is buffered to parts; needs a folder."""
-        for table in self.waiting:
-            self.settle(table)
-        for table in list(self._frames):
-            self._flush(table)
-
     def _flush(self, table: str) -> None:
         frames = self._frames.pop(table, [])
         self._buffered[table] = 0
@@ -250,14 +243,23 @@ class SourceSink:
         number = sum(1 for name, _, _ in self.parts if name == table)
         path = self.folder / f"{table}-{number:04d}.parquet"
         frame = pl.concat(one for one in settled(table, frames) if isinstance(one, pl.DataFrame))
-        try:
-            frame.write_parquet(path, compression="zstd", compression_level=COMPRESSION_LEVEL, statistics=False)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            if errno_of(error) is None:
-                raise
-            place = f"the store in {self.folder}"
-            raise PlaceError(place, error) from error
+        write_part(frame, path)
         self.parts.append((table, path, frame.height))
+
+
+def write_part(frame: pl.DataFrame, path: Path) -> None:
+    """Write rows of a table as a file of the store.
+
+    Raises:
+        PlaceError: when the place cannot be written to.
+    """
+    try:
+        frame.write_parquet(path, compression="zstd", compression_level=COMPRESSION_LEVEL, statistics=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        if errno_of(error) is None:
+            raise
+        place = f"the store in {path.parent}"
+        raise PlaceError(place, error) from error
 
 
 def _first(columns: Mapping[str, Sequence[Any]] | pl.DataFrame, rows: int) -> Mapping[str, Any] | pl.DataFrame:

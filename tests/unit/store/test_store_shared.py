@@ -13,6 +13,7 @@ import time
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -21,10 +22,11 @@ from forensics import registry
 from forensics.errors import InputError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
+from forensics.io.places.local import Local
 from forensics.io.reading import Opened
 from forensics.model import FileStatus, Source
 from forensics.pipeline import ingest_run
-from forensics.store import disk, fill, manifest, parts, shelf
+from forensics.store import compact, disk, fill, manifest, shelf, unit
 from forensics.store.gather import issues_of, stored_coverage
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
@@ -80,7 +82,7 @@ def home_of(place: Path, run: Path) -> Path:
 def ingested(run: Path, place: Path, ages: shelf.Ages) -> None:
     found = discover(run)
     job = disk.Job(found.place, found.sources, registry.load("ingesters").ingesters, DEFAULT)
-    list(disk.ingest_to_disk(job, place, ages))
+    disk.ingest_to_disk(job, place, ages)
 
 
 def said(log: Path, what: str) -> None:
@@ -120,7 +122,7 @@ def test_a_file_replaced_after_discovery_by_what_the_store_holds_is_no_fault_of_
     put(run, 3)
     ingested(run, place, shelf.AGES)
     job = disk.Job(found.place, found.sources, registry.load("ingesters").ingesters, DEFAULT)
-    issues = [issue for _, _, several in disk.ingest_to_disk(job, place) for issue in several]
+    issues = disk.ingest_to_disk(job, place).issues
     assert disk.UNUSABLE not in {issue.code for issue in issues}
 
 
@@ -179,7 +181,7 @@ def test_content_that_comes_back_has_the_generation_that_it_had(run: Path, place
     home = home_of(place, run)
     ingest_run(run, store=place)
     first = (home / "CURRENT").read_text()
-    part = next((home / first).glob("*/metrics-*.parquet"))
+    part = next((home / first).glob("metrics-*.parquet"))
     seen = part.stat()
     put(run, 1)
     ingest_run(run, store=place)
@@ -236,7 +238,7 @@ def test_what_is_as_it_was_is_not_read_nor_published_again(
     ingest_run(run, store=place)
     home = home_of(place, run)
     before = sorted((p, p.lstat().st_ino) for p in home.rglob("*"))
-    monkeypatch.setattr(disk, "_read", None)
+    monkeypatch.setattr(unit, "fill", None)
     assert variant_of(ingest_run(run, store=place)) == 0
     assert sorted((p, p.lstat().st_ino) for p in home.rglob("*")) == before
 
@@ -252,7 +254,7 @@ def test_a_source_more_moves_the_parts_of_the_others(
     read: list[str] = []
     once = fill.fill
     monkeypatch.setattr(
-        disk, "fill", lambda opening, source, *rest: (read.append(source.path), once(opening, source, *rest))[1]
+        unit, "fill", lambda opening, source, *rest: (read.append(source.path), once(opening, source, *rest))[1]
     )
     kept = ingest_run(run, store=place)
     assert read == ["a.jsonl"]
@@ -265,30 +267,29 @@ def _no_links(*_: object, **__: object) -> None:
     raise PermissionError
 
 
-def test_a_part_that_goes_while_it_is_moved_is_read_from_the_run(
+def test_a_file_that_goes_while_it_is_moved_is_read_from_the_run(
     run: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ingest_run(run, store=place)
     (run / "a.jsonl").write_text(content(1))
+    once = compact.compacted
 
-    def gone(*_: object) -> None:
-        raise InputError("gone")
+    def gone(home: Path, work: Path, *rest: Any) -> object:
+        monkeypatch.undo()
+        for folder in home.glob("*-*"):
+            shutil.rmtree(folder)
+        work.mkdir()
+        return once(home, work, *rest)
 
-    def gone_in_part(_: Path, __: object, folder: Path) -> None:
-        folder.mkdir()
-        (folder / "half").touch()
-        gone()
-
-    monkeypatch.setattr(parts, "link", gone_in_part)
+    monkeypatch.setattr(compact, "compacted", gone)
     found = ingest_run(run, store=place)
-    assert {i.code for i in issues_of(found)} == {disk.UNUSABLE}
+    assert disk.UNUSABLE in {i.code for i in issues_of(found)}
     assert found.collect("metrics").equals(ingest_run(run).collect("metrics"), null_equal=True)
 
 
 def digest_of(folder: Path, name: str, limits: Limits = DEFAULT) -> str:
     found = discover(folder)
-    job = disk.Job(found.place, found.sources, (), limits)
-    return disk._digest(job, next(s for s in found.sources if s.path == name))
+    return unit.digest_of(found.place, next(s for s in found.sources if s.path == name), (), limits)
 
 
 def test_a_hole_of_fifty_gigabytes_is_hashed_by_its_extent(tmp_path: Path) -> None:
@@ -333,7 +334,7 @@ def test_a_file_that_cannot_be_hashed_is_read_and_not_used_again(
     run: Path, place: Path, spans: dict[str, object], fault: object
 ) -> None:
     spans["is"] = fault
-    assert disk._digest(disk.Job(run, (), (), DEFAULT), Source("train.log", 54)) == ""
+    assert unit.digest_of(Local(run), Source("train.log", 54), ()) == ""
     assert variant_of(ingest_run(run, store=place)) == 0
     current = shelf.current(home_of(place, run))
     assert current is not None
@@ -354,7 +355,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_used_again(
             file.write("more\n") if source.path == "train.log" else None
         return answer
 
-    monkeypatch.setattr(disk, "fill", grows)
+    monkeypatch.setattr(unit, "fill", grows)
     ingest_run(run, store=place)
     current = shelf.current(home_of(place, run))
     assert current is not None
@@ -372,7 +373,7 @@ def test_a_source_that_fails_fails_alone(run: Path, place: Path, monkeypatch: py
             raise pl.exceptions.PanicException("a bug")
         return once(opening, source, *rest)  # type: ignore[arg-type] # passed on as it came
 
-    monkeypatch.setattr(disk, "fill", fails)
+    monkeypatch.setattr(unit, "fill", fails)
     found = ingest_run(run, store=place)
     assert found.collect("metrics").height == 59
     assert [(f.source, f.status) for f in stored_coverage(found).files if f.status is not FileStatus.READ] == [
@@ -390,5 +391,6 @@ def test_the_name_of_a_generation_is_the_hash_of_its_manifest(run: Path, place: 
     home = home_of(place, run)
     name = (home / "CURRENT").read_text()
     assert manifest.name_of((home / name / manifest.NAME).read_bytes()) == name
-    assert manifest.is_generation(name)
-    assert not any(map(manifest.is_generation, (name + "\n", name[:-1], "../" + name, name.upper())))
+    assert manifest.is_folder(name)
+    assert not any(map(manifest.is_folder, (name + "\n", name[:-1], "../" + name, name.upper())))
+    assert not manifest.is_folder(name, manifest.PACK)

@@ -57,7 +57,7 @@ class Store:
 
     @property
     def part(self) -> Path:
-        return self.generation / "s000000" / "metrics-0000.parquet"
+        return self.generation / "metrics-0000.parquet"
 
     def tree(self) -> dict[str, str]:
         """Everything that is no store."""
@@ -67,10 +67,10 @@ class Store:
             for path in sorted(top.rglob("*"))
         }
 
-    def forged(self, change: Callable[[list[Entry]], object]) -> None:
+    def forged(self, change: Callable[[list[Entry]], object], what: str = "sources") -> None:
         """Change the manifest, and make every name and checksum of manifests fit."""
         document = json.loads((self.generation / "manifest.json").read_bytes())
-        change(document["sources"])
+        change(document[what])
         self.published(json.dumps(document).encode())
 
     def published(self, data: bytes) -> None:
@@ -79,22 +79,19 @@ class Store:
         (new / "manifest.json").write_bytes(data)
         self.pointer.write_text(new.name)
 
-    def forged_part(self, content: bytes | pl.DataFrame, rows: int | None = None) -> None:
+    def forged_part(self, content: bytes | pl.DataFrame) -> None:
         """Replace the rows of the metrics, and make every checksum fit."""
         path = self.part
         if isinstance(content, pl.DataFrame):
             content.write_parquet(path)
-            rows = content.height if rows is None else rows
         else:
             path.write_bytes(content)
         data = path.read_bytes()
 
-        def change(entries: list[Entry]) -> None:
-            part = first(entries)["parts"][0]
-            part.update(sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data))
-            part.update({} if rows is None else {"rows": rows})
+        def change(files: list[Entry]) -> None:
+            of_metrics(files).update(sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data))
 
-        self.forged(change)
+        self.forged(change, "parts")
 
     def metrics(self) -> pl.DataFrame:
         return pl.read_parquet(self.part)
@@ -156,12 +153,28 @@ def made_folder(path: Path) -> None:
 
 
 def first(entries: list[Entry]) -> Entry:
-    assert (entries[0]["source"], entries[0]["parts"][0]["table"]) == ("metrics.jsonl", "metrics")
+    assert (entries[0]["source"], entries[0]["shares"]) == ("metrics.jsonl", [{"table": "metrics", "rows": 160}])
     return entries[0]
 
 
+def of_metrics(files: list[Entry]) -> Entry:
+    return next(file for file in files if file["table"] == "metrics")
+
+
 def of_part(**change: object) -> Callable[[Store], None]:
-    return lambda store: store.forged(lambda entries: first(entries)["parts"][0].update(change))
+    return lambda store: store.forged(lambda files: of_metrics(files).update(change), "parts")
+
+
+def of_share(**change: object) -> Callable[[Store], None]:
+    return lambda store: store.forged(lambda entries: first(entries)["shares"][0].update(change))
+
+
+def of_both(rows: int) -> Callable[[Store], None]:
+    def change(store: Store) -> None:
+        of_share(rows=160 + rows - 161)(store)
+        of_part(rows=rows)(store)
+
+    return change
 
 
 def of_coverage(**change: object) -> Callable[[Store], None]:
@@ -195,8 +208,6 @@ TAMPERINGS: dict[str, tuple[Callable[[Store], object], str]] = {
     "a part is a folder": (lambda s: made_folder(s.part), "is a folder"),
     "a part is gone": (lambda s: s.part.unlink(), "cannot be opened"),
     "a part is of 3 GB": (lambda s: grown(s.part), "may have"),
-    "a folder of parts is a link": (lambda s: s.replaced(s.part.parent, s.outside / "parts"), "is a link"),
-    "a folder of parts is gone": (lambda s: shutil.rmtree(s.part.parent), "cannot be opened"),
     "a generation is a link": (lambda s: s.replaced(s.generation, s.outside / "generation"), "is a link"),
     "a generation is gone": (lambda s: shutil.rmtree(s.generation), "cannot be opened"),
     "the manifest is a link": (lambda s: s.replaced(s.generation / "manifest.json", s.outside / "m"), "be opened"),
@@ -216,22 +227,26 @@ TAMPERINGS: dict[str, tuple[Callable[[Store], object], str]] = {
     "the manifest is no JSON": (lambda s: s.published(b"\xff{"), "cannot be read"),
     "the manifest is brackets": (lambda s: s.published(b"[" * 1_000_000), "cannot be read"),
     "the manifest is objects": (lambda s: s.published(b'{"sources":' * 100_000), "cannot be read"),
-    "a table is a path": (of_part(table="../../../outside/x"), "a part of"),
-    "a table is unknown": (of_part(table="passwords"), "a part of"),
-    "a table is another": (of_part(table="events"), "cannot be opened"),
+    "a table is a path": (of_part(table="../../../outside/x"), "sense: a part"),
+    "a table is unknown": (of_part(table="passwords"), "sense: a part"),
+    "a table is another": (of_part(table="events"), "gave other rows than its parts hold"),
     "a table is a list": (of_part(table=["metrics"]), "cannot be read"),
-    "a part has no rows": (of_part(rows=0), "a part of"),
-    "a part has fewer rows than none": (of_part(rows=-1), "a part of"),
+    "a part has no rows": (of_part(rows=0), "sense: a part"),
+    "a part has fewer rows than none": (of_part(rows=-1), "sense: a part"),
     "a part has 1.5 rows": (of_part(rows=1.5), "cannot be read"),
-    "a part has more rows than there are": (of_part(rows=161), "metrics: it has other rows"),
-    "a part has 2 to the 80 rows": (of_part(rows=1 << 80), "a part of"),
+    "a part has more rows than its sources gave": (of_part(rows=162), "gave other rows than its parts hold"),
+    "a part has more rows than there are": (of_both(rows=162), "metrics: it has other rows"),
+    "a part has 2 to the 80 rows": (of_part(rows=1 << 80), "sense: a part"),
+    "a source gave rows of an unknown table": (of_share(table="passwords"), "the rows of"),
+    "a source gave no rows": (of_share(rows=0), "the rows of"),
+    "a source gave rows of the next one": (of_share(rows=161), "gave other rows than its parts hold"),
     "a part has another size": (of_part(size_bytes=1 << 62), "its checksum does not hold"),
     "a checksum is a path": (of_entry(sha256="../../outside/bait"), "the checksum of"),
     "a source is a path": (of_entry(source="../outside/bait"), "the coverage of"),
     "a source is null": (of_entry(source=None), "cannot be read"),
     "a source is there twice": (lambda s: s.forged(lambda e: e.append(e[0])), "twice"),
-    "parts are null": (of_entry(parts=None), "cannot be read"),
-    "parts are a number": (of_entry(parts=1e308), "cannot be read"),
+    "shares are null": (of_entry(shares=None), "cannot be read"),
+    "shares are a number": (of_entry(shares=1e308), "cannot be read"),
     "more bytes were read than there are": (of_coverage(read_bytes=1 << 70), "the account of bytes"),
     "fewer bytes were read than none": (of_coverage(read_bytes=-1, skipped_bytes=1), "the account of bytes"),
     "the file had another size": (of_coverage(size_bytes=5, read_bytes=5), "is not so"),
@@ -259,7 +274,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Store], object], str]] = {
         "it has other columns",
     ),
     "a column has another place": (lambda s: s.forged_part(s.metrics().select(sorted(TABLES["metrics"]))), "columns"),
-    "a part has fewer rows": (lambda s: s.forged_part(s.metrics().head(3), rows=160), "it has other rows"),
+    "a part has fewer rows": (lambda s: s.forged_part(s.metrics().head(3)), "it has other rows"),
     "rows are of another source": (
         lambda s: s.forged_part(s.metrics().with_columns(source=pl.lit("train.log"))),
         "it has other rows",
