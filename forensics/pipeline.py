@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -16,12 +17,13 @@ from forensics.diagnosis.actions import actions, advised
 from forensics.diagnosis.playbook import missing, playbook
 from forensics.diagnosis.restart import restart_of
 from forensics.diagnosis.verdict import decide
-from forensics.errors import ForensicsError
+from forensics.errors import ForensicsError, PlaceError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.places.named import Where, place_of
 from forensics.io.reading import Opened, open_source, opened_bytes, opened_stream
 from forensics.model import FileCoverage, Finding, Issue, Report, Severity, Shape, Source
+from forensics.scale.choice import ALONE, Spread
 from forensics.store import disk
 from forensics.store.fill import fill, held_bytes
 from forensics.store.gather import Given, Rows, issues_frame, issues_of, run_from, sources_frame
@@ -121,12 +123,14 @@ def ingest_run(
     store: Path | None = None,
     limits: Limits = DEFAULT,
     progress: Callable[[Progress], None] | None = None,
+    spread: Spread = ALONE,
 ) -> Run:
     """Read a run directory, what a bucket holds, or one file, into tables.
 
     `progress` is told before the first file and after each.
     With `store`, or for a run above `IN_MEMORY_BYTES`, the tables lie on disk and only files whose content changed are
-    read again; otherwise they stay in memory. Files count as their readers say that they grow.
+    read again; otherwise they stay in memory. Files count as their readers say that they grow. `spread` says where
+    files are read, which changes nothing of the tables.
 
     Raises:
         UsageError: when the place does not exist.
@@ -138,16 +142,30 @@ def ingest_run(
     ingesters = registry.load("ingesters").ingesters
     told = _Told(progress, len(found.sources), sum(s.size_bytes for s in found.sources))
     told.start()
-    if store is not None or sum(held_bytes(s, ingesters, limits) for s in found.sources) > IN_MEMORY_BYTES:
-        job = disk.Job(place, found.sources, ingesters, limits, told.done)
-        stored = disk.ingest_to_disk(job, store if store is not None else disk.default_place())
-        gathered.add(stored.tables, stored.files, stored.issues)
+    is_large = store is not None or sum(held_bytes(s, ingesters, limits) for s in found.sources) > IN_MEMORY_BYTES
+    if is_large or spread.is_wide(found.sources):
+        job = disk.Job(place, found.sources, ingesters, limits, told.done, spread.map(found.sources))
+        with contextlib.nullcontext(store or disk.default_place()) if is_large else _spool() as shelves:
+            stored = disk.ingest_to_disk(job, Path(shelves))
+            tables = stored.tables if is_large else ((table, frame.collect()) for table, frame in stored.tables)
+            gathered.add(tables, stored.files, stored.issues)
         return gathered.run(place.name, (*found.sources, *found.empty))
     for source in found.sources:
         sink, file = fill(open_source(place, source, limits), source, ingesters, limits)
         gathered.add(sink.handed_over(), (file,), sink.issues)
         told.done(source)
     return gathered.run(place.name, (*found.sources, *found.empty))
+
+
+@contextlib.contextmanager
+def _spool() -> Generator[str]:
+    """Give a folder in which processes leave the rows of a run that is then held in memory."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="forensics-", ignore_cleanup_errors=True) as place:
+            yield place
+    except OSError as error:
+        named = f"the temporary folder {tempfile.gettempdir()}"
+        raise PlaceError(named, error) from error
 
 
 def ingest_bytes(name: str, data: bytes, *, limits: Limits = DEFAULT) -> Run:

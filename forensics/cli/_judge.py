@@ -32,17 +32,10 @@ class Asked:
     runs: tuple[str, ...]
     fail_on: str | None = None
     ignore: tuple[str, ...] = ()
-    store: Path | None = None
+    reading: Reading = field(default_factory=Reading)
     figures: bool = False
-    redact: bool = False
-    quiet: bool = False
     baselines: tuple[str, ...] = ()
     history: Path | None = None
-
-    @property
-    def reading(self) -> Reading:
-        """How runs are read, and how what they say is shown."""
-        return Reading(self.store, self.redact, self.quiet)
 
 
 def judged(asked: Asked) -> tuple[config.Config, list[Report]]:

@@ -66,6 +66,14 @@ HistoryOption = Annotated[
         help="Add each diagnosis to the history in DIR, and say how often the same failure was there before.",
     ),
 ]
+JobsOption = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", metavar="N", min=1, help="Read with N processes; without it, as many as pay."),
+]
+EngineOption = Annotated[
+    str, typer.Option("--engine", metavar="ENGINE", help="Read on this machine (local) or on a Ray cluster (ray).")
+]
+ENGINES = ("local", "ray")
 
 _AUTO = ("auto", "always", "never")
 

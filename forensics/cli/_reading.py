@@ -21,11 +21,16 @@ _STDIN = "-"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Where the tables are kept, whether names are hidden, and whether progress is shown where somebody watches."""
+    """Where the tables are kept, whether names are hidden, whether progress is shown, and where files are read.
+
+    `jobs` is the number of processes, None for as many as pay; `engine` says on which machines they are.
+    """
 
     store: Path | None = None
     redact: bool = False
     quiet: bool = False
+    jobs: int | None = None
+    engine: str = "local"
 
     def run(self, source: str | Place, *, device_only: bool = False) -> Run:
         """Read a run directory, a file or what a bucket holds; the text `-` reads a log on standard input.
@@ -37,13 +42,15 @@ class Reading:
         """
         from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
         from forensics.cli._progress import watched  # noqa: PLC0415 - same
+        from forensics.scale.choice import Spread  # noqa: PLC0415 - same
 
         limits = replace(DEFAULT, device_only=device_only and self.store is None)
         if source == _STDIN:
             return _configured(pipeline.ingest_stream("stdin", sys.stdin.buffer, limits=limits))
         with watched(quiet=self.quiet) as seen:
             place = place_of(source)
-            run = pipeline.ingest_run(place, store=self.store, limits=limits, progress=seen)
+            spread = Spread(self.jobs, self.engine)
+            run = pipeline.ingest_run(place, store=self.store, limits=limits, progress=seen, spread=spread)
         return _configured(run, place)
 
     def one(self, source: str | Place) -> Run:

@@ -49,13 +49,15 @@ class Shared:
     strict: opt.StrictOption = False
     redact: opt.RedactOption = False
     quiet: opt.QuietOption = False
+    jobs: opt.JobsOption = None
+    engine: opt.EngineOption = "local"
     color: opt.ColorOption = "auto"
     verbose: opt.VerboseOption = False
 
     @property
     def reading(self) -> Reading:
         """How runs are read, and how what they say is shown."""
-        return Reading(self.store, self.redact, self.quiet)
+        return Reading(self.store, self.redact, self.quiet, self.jobs, opt.one_of("--engine", self.engine, opt.ENGINES))
 
     @property
     def output(self) -> opt.Output:

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[2] / "forensics"
 LAYERS = (
     ("forensics.cli", "forensics.__main__", "forensics.api"),
     ("forensics.report", "forensics.export"),
-    ("forensics.fleet", "forensics.pipeline", "forensics.config", "forensics.history"),
+    ("forensics.fleet", "forensics.history", "forensics.pipeline", "forensics.config", "forensics.scale"),
     ("forensics.diagnosis", "forensics.compare", "forensics.figures"),
     ("forensics.rules",),
     ("forensics.analyses",),

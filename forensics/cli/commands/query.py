@@ -29,7 +29,7 @@ EngineOption = Annotated[str, typer.Option("--engine", metavar="ENGINE", help="p
 _TEXT_ROWS = 50
 
 
-@reads_runs("text", "csv", "json", "jsonl", without=("verbose",))
+@reads_runs("text", "csv", "json", "jsonl", without=("verbose", "engine"))
 def command(
     run: RunArgument,
     sql: SqlArgument = None,

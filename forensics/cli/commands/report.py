@@ -15,6 +15,7 @@ import typer
 from forensics.cli import _options as opt
 from forensics.cli._answer import Answer, lines
 from forensics.cli._exit import Gate
+from forensics.cli._reading import Reading
 
 RunsArgument = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
 
@@ -45,6 +46,8 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     baseline: BaselineOption = None,
     redact: opt.RedactOption = False,
     quiet: opt.QuietOption = False,
+    jobs: opt.JobsOption = None,
+    engine: opt.EngineOption = "local",
 ) -> Answer:
     """Judge each run and lay out the page."""
     from forensics.cli._judge import Asked, judged  # noqa: PLC0415 - polars is not on the path of --help
@@ -52,9 +55,8 @@ def command(  # noqa: PLR0913 - each is an option of the command line
 
     opt.Output("html", out, force).checked(("html",))
     ignored = tuple(ignore or ())
-    asked = Asked(
-        tuple(runs), fail_on, ignored, store, figures=True, redact=redact, quiet=quiet, baselines=tuple(baseline or ())
-    )
+    reading = Reading(store, redact, quiet, jobs, opt.one_of("--engine", engine, opt.ENGINES))
+    asked = Asked(tuple(runs), fail_on, ignored, reading, figures=True, baselines=tuple(baseline or ()))
     settings, reports = judged(asked)
     gate = Gate(settings.fail_on, exit_zero, strict)
     return Answer(lines(render_many(reports, live=interactive)), gate.of_reports(reports), out, force, settings.notes)

@@ -17,6 +17,7 @@ import typer
 from forensics.cli import _options as opt
 from forensics.cli._answer import Answer, lines
 from forensics.cli._exit import Gate
+from forensics.cli._reading import Reading
 
 if TYPE_CHECKING:
     from forensics.model import Report
@@ -51,6 +52,8 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     history: opt.HistoryOption = None,
     redact: opt.RedactOption = False,
     quiet: opt.QuietOption = False,
+    jobs: opt.JobsOption = None,
+    engine: opt.EngineOption = "local",
     color: opt.ColorOption = "auto",
     verbose: opt.VerboseOption = False,
     checklist: opt.ChecklistOption = False,
@@ -66,10 +69,8 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     opt.Output("html", html, force).checked(("html",))
     drawn = html is not None or form.drawn
     ignored = tuple(ignore or ())
-    asked = Asked(
-        tuple(runs), fail_on, ignored, store, drawn, redact=redact, quiet=quiet, baselines=tuple(baseline or ()),
-        history=history,
-    )  # fmt: skip
+    reading = Reading(store, redact, quiet, jobs, opt.one_of("--engine", engine, opt.ENGINES))
+    asked = Asked(tuple(runs), fail_on, ignored, reading, drawn, tuple(baseline or ()), history)
     settings, reports = judged(asked)
     gate = Gate(settings.fail_on, exit_zero, strict)
     also = () if html is None else ((html, _page(reports)),)

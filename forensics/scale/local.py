@@ -1,0 +1,172 @@
+"""The engine of one machine: a pool of processes that are started, never forked, and may die.
+
+A process does one item at a time, so it is known which item it died of. Such an item is tried once more when all others
+are done, a source at a time and with nothing beside it; what ends its process again is lost, and said so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import BinaryIO, cast, get_type_hints
+
+from forensics.errors import PlaceError
+from forensics.scale import wire
+from forensics.scale.worker import Reply, name_of
+from forensics.store.disk import Lost, Outcome
+from forensics.store.unit import Item, Record
+
+_START = (
+    "import json, sys\nsys.path[:] = json.loads(sys.argv[1])\n"
+    "from forensics.scale.worker import main\nmain(sys.argv[2])"
+)
+#: Numeric libraries start a thread for each core; here a core has its process.
+_ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """So many processes on this machine."""
+
+    jobs: int
+
+    def map_unordered(self, function: Callable[[Item], Record], items: Sequence[Item]) -> Iterator[Outcome]:
+        """Do every item; where no process can be started, in this one.
+
+        Raises:
+            PlaceError: when the machine refuses the place that an item writes to.
+        """
+        died: list[tuple[Item, str]] = []
+        for item, record, how in _done(function, items, self.jobs):
+            if record is not None:
+                yield item, record
+            else:
+                died.append((item, how))
+        again = [one for item, _ in died for one in item.alone()]
+        for item, record, how in _done(function, again, 1):
+            yield (item, record) if record is not None else Lost(item, f"the process that reads it {how}, twice")
+
+
+class _NoProcessError(Exception):
+    """A process ended before it could be asked."""
+
+
+@dataclass(eq=False, slots=True)
+class _Process:
+    """One process, and the item that it is at."""
+
+    program: subprocess.Popen[bytes]
+    item: Item | None = None
+
+    @property
+    def answers(self) -> BinaryIO:
+        return cast("BinaryIO", self.program.stdout)
+
+    def ask(self, item: Item) -> bool:
+        """Hand over an item; false when the process has gone."""
+        self.item = item
+        try:
+            wire.send(cast("BinaryIO", self.program.stdin), wire.packed(item))
+        except OSError:
+            return False
+        return True
+
+    def ended(self) -> str:
+        """Say how the process ended."""
+        code = self.program.wait()
+        if code >= 0:
+            return f"ended with exit code {code}"
+        return f"was ended by {signal.Signals(-code).name}"
+
+    def close(self) -> None:
+        self.program.kill()
+        self.program.wait()
+        for stream in (self.program.stdin, self.program.stdout):
+            with suppress(OSError):
+                cast("BinaryIO", stream).close()
+
+
+def _started(function: Callable[[Item], Record]) -> _Process:
+    path = json.dumps([os.path.abspath(one) for one in sys.path])  # noqa: PTH100 - an empty one is the working folder
+    flags = ("-I",) if sys.flags.isolated else ("-P",)
+    command = [sys.executable, *flags, "-c", _START, path, name_of(function)]
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    return _Process(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null, env=os.environ | _ONE_THREAD))  # noqa: S603
+
+
+@dataclass(slots=True)
+class _Crew:
+    """The processes at work, and what is left to do."""
+
+    function: Callable[[Item], Record]
+    kind: type[Record]
+    left: deque[Item]
+    ready: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    working: list[_Process] = field(default_factory=list[_Process])
+
+    def hire(self) -> None:
+        one = _started(self.function)
+        self.working.append(one)
+        self.ready.register(one.answers, selectors.EVENT_READ, one)
+
+    def dismiss(self, one: _Process) -> None:
+        self.working.remove(one)
+        self.ready.unregister(one.answers)
+        one.close()
+
+    def answers(self) -> Iterator[tuple[Item, Record | None, str]]:
+        """Whatever comes first: a record, or the item that a process died of and how."""
+        while self.working:
+            for key, _ in self.ready.select():
+                one: _Process = key.data
+                data = wire.received(one.answers)
+                item, one.item = one.item, None
+                if data is None and item is None:
+                    raise _NoProcessError
+                if data is None and item is not None:
+                    yield item, None, one.ended()
+                    self.dismiss(one)
+                    if self.left:
+                        self.hire()
+                    continue
+                if item is not None and data is not None:
+                    yield item, _record(data, self.kind), ""
+                if not self.left:
+                    self.dismiss(one)
+                else:
+                    one.ask(self.left.popleft())  # one that has gone is seen by its answer, which ends
+
+
+def _done(
+    function: Callable[[Item], Record], items: Iterable[Item], jobs: int
+) -> Iterator[tuple[Item, Record | None, str]]:
+    left = deque(items)
+    if not left:
+        return
+    crew = _Crew(function, get_type_hints(function)["return"], left)
+    try:
+        for _ in range(min(jobs, len(left))):
+            crew.hire()
+        yield from crew.answers()
+    except (_NoProcessError, OSError):
+        asked = [one.item for one in crew.working if one.item is not None]
+        yield from ((item, function(item), "") for item in (*asked, *left))
+    finally:
+        while crew.working:
+            crew.dismiss(crew.working[0])
+        crew.ready.close()
+
+
+def _record(data: bytes, kind: type[Record]) -> Record:
+    reply = wire.unpacked(data, Reply)
+    if reply.place:
+        raise PlaceError(reply.place, OSError(reply.errno, reply.words))
+    return wire.unpacked(reply.record.encode("ascii"), kind)

@@ -1,0 +1,44 @@
+"""Items and records as bytes between processes: JSON, checked against the types of the function that they are for.
+
+Nothing is unpickled. Names of files that are no valid Unicode pass as they are, with lone surrogates.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import struct
+from typing import Any, BinaryIO, TypeVar
+
+T = TypeVar("T")
+_LENGTH = struct.Struct(">I")
+#: An item of 32 sources takes 10 kB; what is far above was not sent by us.
+_MOST_BYTES = 256 << 20
+
+
+def packed(value: Any) -> bytes:  # noqa: ANN401 - any dataclass
+    """Give a data class as JSON."""
+    return json.dumps(dataclasses.asdict(value)).encode("ascii")
+
+
+def unpacked(data: bytes, kind: type[T]) -> T:
+    """Give the value of a data class back."""
+    import msgspec  # noqa: PLC0415 - only a run with several processes needs it
+
+    return msgspec.convert(json.loads(data), type=kind)
+
+
+def send(stream: BinaryIO, data: bytes) -> None:
+    """Write one message."""
+    stream.write(_LENGTH.pack(len(data)) + data)
+    stream.flush()
+
+
+def received(stream: BinaryIO) -> bytes | None:
+    """Read one message; None where the other side has gone."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (size,) = _LENGTH.unpack(head)
+    data = stream.read(size) if size <= _MOST_BYTES else b""
+    return data if len(data) == size else None

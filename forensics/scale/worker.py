@@ -1,0 +1,61 @@
+"""A process of the local engine: an item in, its record out, until nobody asks any more.
+
+It starts from nothing: no fork, and nothing of the program that asks. Who asks may be killed; then the item at hand is
+finished and published, and the process ends.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, get_type_hints
+
+from forensics.errors import PlaceError
+from forensics.scale import wire
+
+_GC_THRESHOLD = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What became of an item: the record as JSON, or what the machine refused."""
+
+    record: str = ""
+    place: str = ""
+    errno: int = 0
+    words: str = ""
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """Name a function of a module, so that another process finds it."""
+    return f"{function.__module__}:{function.__qualname__}"
+
+
+def main(named: str) -> None:
+    """Greet, then answer on standard output what standard input asks for; what a library prints goes to stderr."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal tells every process of its group; the first one decides
+    gc.set_threshold(_GC_THRESHOLD)
+    asked, told = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    module, _, name = named.partition(":")
+    function = getattr(import_module(module), name)
+    try:
+        wire.send(told, b"")
+        while (data := wire.received(asked)) is not None:
+            wire.send(told, wire.packed(_reply(function, data)))
+    except BrokenPipeError:
+        pass
+    os._exit(0)  # threads of libraries have nothing to finish
+
+
+def _reply(function: Callable[[Any], Any], data: bytes) -> Reply:
+    hints = get_type_hints(function)
+    kind = next(kind for name, kind in hints.items() if name != "return")
+    try:
+        return Reply(wire.packed(function(wire.unpacked(data, kind))).decode("ascii"))
+    except PlaceError as error:
+        return Reply(place=error.place, errno=error.errno or 0, words=error.message)

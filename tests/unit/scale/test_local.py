@@ -1,0 +1,213 @@
+"""Processes of the local engine: the tables are those of one process, whatever dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from forensics import registry
+from forensics.errors import PlaceError
+from forensics.io.discover import discover
+from forensics.io.limits import DEFAULT
+from forensics.model import FileStatus
+from forensics.pipeline import ingest_run, report_of
+from forensics.report.json_v1 import render
+from forensics.scale import choice, local
+from forensics.scale.choice import Spread
+from forensics.scale.local import Local
+from forensics.store import disk, unit
+from forensics.store.schema import TABLES
+from forensics.store.unit import Item, Record
+
+HERE = Path(__file__).parent
+RUNS = Path(__file__).parents[3] / "fixtures" / "runs"
+Read = Callable[[Item], Record]
+
+
+@pytest.fixture
+def faults(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(HERE)
+    import reads_with_faults  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - found beside this file
+
+    return reads_with_faults
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    run = tmp_path / "run"
+    run.mkdir()
+    for index in range(12):
+        rows = ({"step": step, "loss": index + 1 / step} for step in range(1, 30))
+        (run / f"metrics-{index:02d}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return run
+
+
+def stored(run: Path, place: Path, engine: disk.Map) -> disk.Stored:
+    found = discover(run)
+    job = disk.Job(found.place, found.sources, registry.load("ingesters").ingesters, DEFAULT, engine=engine)
+    return disk.ingest_to_disk(job, place)
+
+
+def metrics(found: disk.Stored) -> pl.DataFrame:
+    return pl.concat([frame for table, frame in found.tables if table == "metrics"]).collect()
+
+
+def by(read: Read, jobs: int = 2) -> disk.Map:
+    def engine(_: Read, items: Sequence[Item]) -> Iterator[disk.Outcome]:
+        return Local(jobs).map_unordered(read, items)
+
+    return engine
+
+
+def tries(run: Path) -> list[str]:
+    return (run.parent / "tries").read_text().splitlines()
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in RUNS.iterdir() if p.is_dir())[::6])
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_two_processes_give_the_tables_and_the_answer_of_one(tmp_path: Path, name: str, in_memory: bool) -> None:
+    place = None if in_memory else tmp_path / "place"
+    alone, two = ingest_run(RUNS / name), ingest_run(RUNS / name, store=place, spread=Spread(jobs=2))
+    for table in TABLES:
+        assert alone.collect(table).equals(two.collect(table), null_equal=True), table
+    assert "\n".join(render(report_of(alone))) == "\n".join(render(report_of(two)))
+
+
+def test_an_item_that_ends_its_process_every_time_is_lost_alone_and_named(
+    run: Path, tmp_path: Path, faults: Any
+) -> None:
+    wanted = metrics(stored(run, tmp_path / "sound", disk.one_by_one))
+    (run / "poison.jsonl").write_text('{"step": 1, "loss": 2}\n')
+    found = stored(run, tmp_path / "place", by(faults.read))
+    assert metrics(found).equals(wanted, null_equal=True)
+    assert [(f.source, f.reason) for f in found.files if f.status is FileStatus.SKIPPED] == [
+        ("poison.jsonl", "unreadable: the process that reads it was ended by SIGKILL, twice")
+    ]
+    assert [(i.source, i.code) for i in found.issues] == [("poison.jsonl", disk.DIED)]
+    assert sum("poison" in line for line in tries(run)) == 2
+
+
+def test_what_is_lost_is_tried_again_by_the_next_command(run: Path, tmp_path: Path, faults: Any) -> None:
+    (run / "poison.jsonl").write_text('{"step": 1, "loss": 2}\n')
+    lost = metrics(stored(run, tmp_path / "place", by(faults.read)))
+    found = metrics(stored(run, tmp_path / "place", disk.one_by_one))
+    assert found.height == lost.height + 1
+    assert found.equals(metrics(stored(run, tmp_path / "other", disk.one_by_one)), null_equal=True)
+
+
+def test_an_item_that_ends_its_process_once_is_read_alone(run: Path, tmp_path: Path, faults: Any) -> None:
+    (run / "weak.jsonl").write_text('{"step": 1, "loss": 2}\n')
+    found = stored(run, tmp_path / "place", by(faults.read))
+    assert found.issues == ()
+    assert metrics(found).equals(metrics(stored(run, tmp_path / "sound", disk.one_by_one)), null_equal=True)
+
+
+def test_processes_that_are_killed_lose_nothing(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: Any
+) -> None:
+    monkeypatch.setattr(unit, "_GROUP_FILES", 1)
+    started: list[subprocess.Popen[bytes]] = []
+    once = subprocess.Popen
+
+    def popen(*args: Any, **named: Any) -> subprocess.Popen[bytes]:
+        started.append(once(*args, **named))
+        return started[-1]
+
+    monkeypatch.setattr(local.subprocess, "Popen", popen)
+    engine = Local(2).map_unordered(faults.read, items_of(run, tmp_path / "home"))
+    done = []
+    for outcome in engine:
+        assert not isinstance(outcome, disk.Lost)
+        done += [one.source.path for one in outcome[0].asked]
+        if len(done) in {2, 5}:
+            started[-1].kill()
+    assert sorted(done) == sorted(path.name for path in run.iterdir())
+    assert len(started) >= 4
+    assert all(process.poll() is not None for process in started)
+
+
+def items_of(run: Path, home: Path) -> list[Item]:
+    home.mkdir()
+    found = discover(run)
+    return unit.items(unit.address(found.place), home, [unit.Asked(source) for source in found.sources], DEFAULT)
+
+
+def test_a_process_that_cannot_start_is_replaced_by_this_one(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "_START", "raise SystemExit(1)")
+    found = stored(run, tmp_path / "place", Local(2).map_unordered)
+    assert metrics(found).equals(metrics(stored(run, tmp_path / "sound", disk.one_by_one)), null_equal=True)
+    assert found.issues == ()
+
+
+def test_a_place_that_refuses_is_said_and_no_process_stays(run: Path, tmp_path: Path) -> None:
+    items = items_of(run, tmp_path / "home")
+    (tmp_path / "home").rmdir()
+    with pytest.raises(PlaceError, match="the store"):
+        list(Local(2).map_unordered(unit.read, items))
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+import reads_with_faults
+from forensics import registry
+from forensics.io.discover import discover
+from forensics.io.limits import DEFAULT
+from forensics.scale.local import Local
+from forensics.store import disk, unit
+unit._GROUP_FILES = 1
+run = Path(sys.argv[1])
+found = discover(run)
+engine = lambda _, items: Local(2).map_unordered(reads_with_faults.read, items)
+job = disk.Job(found.place, found.sources, registry.load("ingesters").ingesters, DEFAULT, engine=engine)
+disk.ingest_to_disk(job, Path(sys.argv[2]))
+"""
+
+
+def driver(run: Path, place: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", DRIVER, run, place, HERE])
+
+
+def test_a_killed_command_goes_on_where_it_ended(run: Path, tmp_path: Path) -> None:
+    place, log = tmp_path / "place", tmp_path / "read"
+    log.touch()
+    killed = driver(run, place)
+    while len(log.read_text().splitlines()) < 5:
+        assert killed.poll() is None
+        time.sleep(0.01)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    assert driver(run, place).wait() == 0
+    read = Counter(log.read_text().splitlines())
+    assert read.keys() == {path.name for path in run.iterdir()}
+    assert read.total() <= 12 + 2, "one item for each process"
+    found = stored(run, place, disk.one_by_one)
+    assert metrics(found).equals(metrics(stored(run, tmp_path / "sound", disk.one_by_one)), null_equal=True)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "processes"),
+    [([100] * 399, 1), ([100] * 400, 4), ([119_000_000], 1), ([121_000_000], 4)],
+)
+def test_processes_are_started_where_they_pay(
+    monkeypatch: pytest.MonkeyPatch, sizes: list[int], processes: int
+) -> None:
+    monkeypatch.setattr(choice, "_cores", lambda: 4)
+    sources = [unit.Source(str(at), size) for at, size in enumerate(sizes)]
+    assert Spread()._processes(sources) == processes
+    assert Spread(jobs=3)._processes(sources) == 3
+    assert choice.ALONE._processes(sources) == 1
