@@ -21,9 +21,11 @@ from forensics.errors import ForensicsError, PlaceError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.places.named import Where, place_of
+from forensics.io.places.place import Place
 from forensics.io.reading import Opened, open_source, opened_bytes, opened_stream
 from forensics.model import FileCoverage, Finding, Issue, Report, Severity, Shape, Source
 from forensics.scale.choice import ALONE, Spread
+from forensics.scale.shard import Shard
 from forensics.store import disk
 from forensics.store.fill import fill, held_bytes
 from forensics.store.gather import Given, Rows, issues_frame, issues_of, run_from, sources_frame
@@ -78,6 +80,10 @@ class _Gathered:
             self.tables[table].add(frame)
         self.files.extend(files)
         self.issues.extend(issues)
+
+    def take(self, stored: disk.Stored, *, held: bool = False) -> None:
+        tables = ((table, frame.collect()) for table, frame in stored.tables) if held else stored.tables
+        self.add(tables, stored.files, stored.issues)
 
     def run(self, name: str, sources: Iterable[Source]) -> Run:
         by_path = {s.path: s for s in sources}
@@ -136,25 +142,56 @@ def ingest_run(
         UsageError: when the place does not exist.
         PlaceError: when the machine refuses the store, or the run as a whole.
     """
-    place = place_of(where)
-    found = discover(place, limits)
+    found = discover(place_of(where), limits)
     gathered = _Gathered(files=list(found.skipped), issues=list(found.issues))
-    ingesters = registry.load("ingesters").ingesters
-    told = _Told(progress, len(found.sources), sum(s.size_bytes for s in found.sources))
+    job = _job(found.place, found.sources, limits, progress, spread)
+    is_large = sum(held_bytes(s, job.ingesters, limits) for s in found.sources) > IN_MEMORY_BYTES
+    if store is not None or is_large:
+        gathered.take(disk.ingest_to_disk(job, store if store is not None else disk.default_place()))
+    elif spread.is_wide(found.sources):
+        with _spool() as shelves:
+            gathered.take(disk.ingest_to_packs(job, Path(shelves)), held=True)
+    else:
+        for source in found.sources:
+            sink, file = fill(open_source(found.place, source, limits), source, job.ingesters, limits)
+            gathered.add(sink.handed_over(), (file,), sink.issues)
+            if job.done is not None:
+                job.done(source)
+    return gathered.run(found.place.name, (*found.sources, *found.empty))
+
+
+def ingest_shard(
+    where: Where,
+    shard: Shard,
+    *,
+    store: Path,
+    progress: Callable[[Progress], None] | None = None,
+    spread: Spread = ALONE,
+) -> Run:
+    """Read one share of a run's files into the store, where `ingest_run` finds them, and give the rows of these files.
+
+    Raises:
+        UsageError: when the place does not exist.
+        PlaceError: when the machine refuses the store, or the run as a whole.
+    """
+    found = discover(place_of(where))
+    own = [source for source in found.sources if shard.has(source.path)]
+    gathered = _Gathered()
+    gathered.take(disk.ingest_to_packs(_job(found.place, own, DEFAULT, progress, spread), store))
+    return gathered.run(found.place.name, own)
+
+
+def _job(
+    place: Place,
+    sources: Sequence[Source],
+    limits: Limits,
+    progress: Callable[[Progress], None] | None,
+    spread: Spread,
+) -> disk.Job:
+    told = _Told(progress, len(sources), sum(s.size_bytes for s in sources))
     told.start()
-    is_large = store is not None or sum(held_bytes(s, ingesters, limits) for s in found.sources) > IN_MEMORY_BYTES
-    if is_large or spread.is_wide(found.sources):
-        job = disk.Job(place, found.sources, ingesters, limits, told.done, spread.map(found.sources))
-        with contextlib.nullcontext(store or disk.default_place()) if is_large else _spool() as shelves:
-            stored = disk.ingest_to_disk(job, Path(shelves))
-            tables = stored.tables if is_large else ((table, frame.collect()) for table, frame in stored.tables)
-            gathered.add(tables, stored.files, stored.issues)
-        return gathered.run(place.name, (*found.sources, *found.empty))
-    for source in found.sources:
-        sink, file = fill(open_source(place, source, limits), source, ingesters, limits)
-        gathered.add(sink.handed_over(), (file,), sink.issues)
-        told.done(source)
-    return gathered.run(place.name, (*found.sources, *found.empty))
+    ingesters = registry.load("ingesters").ingesters
+    return disk.Job(place, sources, ingesters, limits, told.done, spread.map(sources))
 
 
 @contextlib.contextmanager
@@ -278,6 +315,7 @@ __all__ = [
     "findings_of",
     "ingest_bytes",
     "ingest_run",
+    "ingest_shard",
     "ingest_stream",
     "report_of",
     "triage",

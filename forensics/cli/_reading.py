@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -52,6 +53,23 @@ class Reading:
             spread = Spread(self.jobs, self.engine)
             run = pipeline.ingest_run(place, store=self.store, limits=limits, progress=seen, spread=spread)
         return _configured(run, place)
+
+    def shard(self, source: str, text: str) -> Run:
+        """Read the share of a run's files that an option names into the store, which has to be one.
+
+        Raises:
+            UsageError: when there is no such share, or no such file.
+        """
+        from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
+        from forensics.cli._progress import watched  # noqa: PLC0415 - same
+        from forensics.scale.choice import Spread  # noqa: PLC0415 - same
+        from forensics.scale.shard import parsed  # noqa: PLC0415 - same
+
+        assert self.store is not None
+        shard = parsed(text, os.environ)
+        with watched(quiet=self.quiet) as seen:
+            spread = Spread(self.jobs, self.engine)
+            return pipeline.ingest_shard(source, shard, store=self.store, progress=seen, spread=spread)
 
     def one(self, source: str | Place) -> Run:
         """Read the one run of a place, as `run` does.

@@ -28,13 +28,9 @@ def compacted(home: Path, work: Path, sources: Sequence[Sequence[Piece]], most_r
         InputError: when a file is not what its manifest says any more.
         PlaceError: when the place cannot be written to.
     """
-    by_table: dict[str, list[Piece]] = {}
-    for own in sources:
-        for piece in own:
-            by_table.setdefault(piece.part.table, []).append(piece)
     made: list[Part] = []
-    for table in TABLES:
-        for number, group in enumerate(_files(_joined(by_table.get(table, ())), most_rows)):
+    for table, pieces in _by_table(sources):
+        for number, group in enumerate(_files(pieces, most_rows)):
             path = work / manifest.file_name(table, number)
             if len(group) == 1 and group[0].is_whole:
                 parts.link(home, f"{group[0].folder}/{group[0].file}", path)
@@ -42,6 +38,21 @@ def compacted(home: Path, work: Path, sources: Sequence[Sequence[Piece]], most_r
             else:
                 made.append(parts.written(pl.concat(_rows(home, group), rechunk=True), path, table))
     return made
+
+
+def scanned(home: Path, sources: Sequence[Sequence[Piece]]) -> Iterator[tuple[str, pl.LazyFrame]]:
+    """Give the rows of all sources lazily, where they are, in order."""
+    for table, pieces in _by_table(sources):
+        for piece in pieces:
+            yield table, parts.scanned_file(home / piece.folder / piece.file).slice(piece.first, piece.rows)
+
+
+def _by_table(sources: Sequence[Sequence[Piece]]) -> Iterator[tuple[str, Iterator[Piece]]]:
+    found: dict[str, list[Piece]] = {}
+    for own in sources:
+        for piece in own:
+            found.setdefault(piece.part.table, []).append(piece)
+    return ((table, _joined(found[table])) for table in TABLES if table in found)
 
 
 def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:

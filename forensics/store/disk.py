@@ -105,17 +105,13 @@ def ingest_to_disk(job: Job, place: Path, ages: Ages = AGES) -> Stored:
     except OSError as error:  # what a source raises became its issue: this is the store's
         named = f"the store {os.fspath(place)!r}"
         raise PlaceError(named, error) from error
-    entries = held.manifest.sources
-    issues = (*found.notes, *(issue for entry in entries for issue in entry.issues))
-    return Stored(
-        tuple(parts.scanned(home / held.name, held.manifest)), tuple(entry.coverage for entry in entries), issues
-    )
+    return _stored(parts.scanned(home / held.name, held.manifest), held.manifest.sources, found.notes)
 
 
-def ingest_to_packs(job: Job, place: Path) -> tuple[tuple[FileCoverage, ...], tuple[Issue, ...]]:
+def ingest_to_packs(job: Job, place: Path) -> Stored:
     """Read some sources of a run into packs under `place`, where whoever reads the run as a whole finds them.
 
-    Gives the account of these sources.
+    Gives what the store holds of these sources.
 
     Raises:
         PlaceError: when the place cannot be written to.
@@ -128,9 +124,14 @@ def ingest_to_packs(job: Job, place: Path) -> tuple[tuple[FileCoverage, ...], tu
     except OSError as error:
         named = f"the store {os.fspath(place)!r}"
         raise PlaceError(named, error) from error
-    entries = [plan.found[source.path].entry for source in job.sources]
-    issues = (*plan.notes, *(issue for entry in entries for issue in entry.issues))
-    return tuple(entry.coverage for entry in entries), issues
+    found = [plan.found[source.path] for source in job.sources]
+    tables = compact.scanned(home, [one.pieces for one in found])
+    return _stored(tables, [one.entry for one in found], plan.notes)
+
+
+def _stored(tables: Iterable[tuple[str, pl.LazyFrame]], entries: Sequence[Entry], notes: Sequence[Issue]) -> Stored:
+    issues = (*notes, *(issue for entry in entries for issue in entry.issues))
+    return Stored(tuple(tables), tuple(entry.coverage for entry in entries), issues)
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,4 +191,9 @@ def of_file(path: Path, table: str, rows: int) -> Part:
 def scanned(folder: Path, manifest: Manifest) -> Iterator[tuple[str, pl.LazyFrame]]:
     """Give the tables of a folder lazily, a file at a time."""
     for file, part in manifest.files():
-        yield part.table, pl.scan_parquet(folder / file, glob=False)
+        yield part.table, scanned_file(folder / file)
+
+
+def scanned_file(path: Path) -> pl.LazyFrame:
+    """Give the rows of one file lazily."""
+    return pl.scan_parquet(path, glob=False)
