@@ -146,7 +146,7 @@ def ingest_run(
     gathered = _Gathered(files=list(found.skipped), issues=list(found.issues))
     job = _job(found.place, found.sources, limits, progress, spread)
     is_large = sum(held_bytes(s, job.ingesters, limits) for s in found.sources) > IN_MEMORY_BYTES
-    if store is not None or is_large:
+    if store is not None or is_large or spread.is_remote:
         gathered.take(disk.ingest_to_disk(job, store if store is not None else disk.default_place()))
     elif spread.is_wide(found.sources):
         with _spool() as shelves:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forensics.model import Source
+from forensics.scale import cluster
 from forensics.scale.local import Local
 from forensics.store.disk import Map, one_by_one
 
@@ -24,9 +25,14 @@ class Spread:
     jobs: int | None = None
     engine: str = LOCAL
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether other machines read, which see no temporary folder of this one."""
+        return self.engine == RAY
+
     def is_wide(self, sources: Sequence[Source]) -> bool:
-        """Whether reading these goes to other processes."""
-        return self.engine != LOCAL or self._processes(sources) > 1
+        """Whether reading these goes to other processes of this machine."""
+        return self._processes(sources) > 1
 
     def map(self, sources: Sequence[Source]) -> Map:
         """Give the engine for these sources.
@@ -34,6 +40,9 @@ class Spread:
         Raises:
             MissingPackage: when the engine's package is not installed.
         """
+        if self.is_remote:
+            cluster.check()
+            return cluster.Cluster(self.jobs).map_unordered
         processes = self._processes(sources)
         return Local(processes).map_unordered if processes > 1 else one_by_one
 

@@ -1,7 +1,6 @@
 """The engine of one machine: a pool of processes that are started, never forked, and may die.
 
-A process does one item at a time, so it is known which item it died of. Such an item is tried once more when all others
-are done, a source at a time and with nothing beside it; what ends its process again is lost, and said so.
+A process does one item at a time, so it is known which item it died of.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO, cast, get_type_hints
 
-from forensics.errors import PlaceError
 from forensics.scale import wire
+from forensics.scale.second_try import tried_twice
 from forensics.scale.worker import Reply, name_of
-from forensics.store.disk import Lost, Outcome
+from forensics.store.disk import Outcome
 from forensics.store.unit import Item, Record
 
 _START = (
@@ -44,15 +43,7 @@ class Local:
         Raises:
             PlaceError: when the machine refuses the place that an item writes to.
         """
-        died: list[tuple[Item, str]] = []
-        for item, record, how in _done(function, items, self.jobs):
-            if record is not None:
-                yield item, record
-            else:
-                died.append((item, how))
-        again = [one for item, _ in died for one in item.alone()]
-        for item, record, how in _done(function, again, 1):
-            yield (item, record) if record is not None else Lost(item, f"the process that reads it {how}, twice")
+        return tried_twice(lambda several, alone: _done(function, several, 1 if alone else self.jobs), items)
 
 
 class _NoProcessError(Exception):
@@ -82,9 +73,8 @@ class _Process:
     def ended(self) -> str:
         """Say how the process ended."""
         code = self.program.wait()
-        if code >= 0:
-            return f"ended with exit code {code}"
-        return f"was ended by {signal.Signals(-code).name}"
+        how = f"ended with exit code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+        return f"the process that reads it {how}"
 
     def close(self) -> None:
         self.program.kill()
@@ -138,7 +128,7 @@ class _Crew:
                         self.hire()
                     continue
                 if item is not None and data is not None:
-                    yield item, _record(data, self.kind), ""
+                    yield item, wire.unpacked(data, Reply).record_as(self.kind), ""
                 if not self.left:
                     self.dismiss(one)
                 else:
@@ -163,10 +153,3 @@ def _done(
         while crew.working:
             crew.dismiss(crew.working[0])
         crew.ready.close()
-
-
-def _record(data: bytes, kind: type[Record]) -> Record:
-    reply = wire.unpacked(data, Reply)
-    if reply.place:
-        raise PlaceError(reply.place, OSError(reply.errno, reply.words))
-    return wire.unpacked(reply.record.encode("ascii"), kind)

@@ -12,11 +12,12 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from forensics.errors import PlaceError
 from forensics.scale import wire
 
+T = TypeVar("T")
 _GC_THRESHOLD = 200_000
 
 
@@ -28,6 +29,16 @@ class Reply:
     place: str = ""
     errno: int = 0
     words: str = ""
+
+    def record_as(self, kind: type[T]) -> T:
+        """Give the record.
+
+        Raises:
+            PlaceError: when the machine refused the place that the item writes to.
+        """
+        if self.place:
+            raise PlaceError(self.place, OSError(self.errno, self.words))
+        return wire.unpacked(self.record.encode("ascii"), kind)
 
 
 def name_of(function: Callable[..., object]) -> str:
@@ -41,18 +52,24 @@ def main(named: str) -> None:
     gc.set_threshold(_GC_THRESHOLD)
     asked, told = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    module, _, name = named.partition(":")
-    function = getattr(import_module(module), name)
+    _function(named)  # its imports belong to the start, not to the first item
     try:
         wire.send(told, b"")
         while (data := wire.received(asked)) is not None:
-            wire.send(told, wire.packed(_reply(function, data)))
+            wire.send(told, wire.packed(reply_to(named, data)))
     except BrokenPipeError:
         pass
     os._exit(0)  # threads of libraries have nothing to finish
 
 
-def _reply(function: Callable[[Any], Any], data: bytes) -> Reply:
+def _function(named: str) -> Callable[[Any], Any]:
+    module, _, name = named.partition(":")
+    return getattr(import_module(module), name)
+
+
+def reply_to(named: str, data: bytes) -> Reply:
+    """Do one item with the function of this name."""
+    function = _function(named)
     hints = get_type_hints(function)
     kind = next(kind for name, kind in hints.items() if name != "return")
     try:

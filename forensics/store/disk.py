@@ -249,7 +249,7 @@ class _Plan:
     def _mapped(self, asked: Sequence[Asked]) -> list[Asked]:
         """Let every source be read; give those whose rows could not be taken over."""
         again: list[Asked] = []
-        items = unit.items(unit.address(self.job.place), self.home, asked, self.job.limits)
+        items = unit.items(unit.address(self.job.place), self.home.absolute(), asked, self.job.limits)
         for outcome in self.job.engine(unit.read, items):
             if isinstance(outcome, Lost):
                 for one in outcome.item.asked:

@@ -1,0 +1,102 @@
+"""Ray: without it one line says what to install; with it two machines, one of which dies, give the run."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from forensics.errors import MissingPackage
+from forensics.pipeline import ingest_run
+from forensics.scale import cluster
+from forensics.scale.choice import Spread
+from forensics.store.schema import TABLES
+
+HERE = Path(__file__).parent
+NEEDS_RAY = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="pip install ray")
+#: A cluster of two machines of one core each; the second one ends when the first items are done.
+CLUSTER = """
+import json, os, sys, threading, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "PYTHONPATH": os.pathsep.join(sys.path)}
+import reads_with_faults
+from ray.cluster_utils import Cluster
+from forensics import registry
+from forensics.io.discover import discover
+from forensics.io.limits import DEFAULT
+from forensics.scale.cluster import Cluster as Engine
+from forensics.store import disk, unit
+if __name__ == "__main__":
+    machines = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    second = machines.add_node(num_cpus=1)
+    os.environ["RAY_ADDRESS"] = machines.address
+    unit._GROUP_FILES = 1
+    run = Path(sys.argv[1])
+    found = discover(run)
+
+    def engine(_, items):
+        for at, outcome in enumerate(Engine().map_unordered(reads_with_faults.read, items)):
+            if at == 2:
+                machines.remove_node(second, allow_graceful=False)
+            yield outcome
+
+    job = disk.Job(found.place, found.sources, registry.load("ingesters").ingesters, DEFAULT, engine=engine)
+    stored = disk.ingest_to_disk(job, Path(sys.argv[2]))
+    print(json.dumps([[issue.source, issue.code, issue.message] for issue in stored.issues]))
+    machines.shutdown()
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    run = tmp_path / "run"
+    run.mkdir()
+    for index in range(10):
+        rows = ({"step": step, "loss": index + 1 / step} for step in range(1, 30))
+        (run / f"metrics-{index}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return run
+
+
+def test_what_is_missing_is_said_before_anything_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(MissingPackage, match="needs ray") as missing:
+        ingest_run(run, spread=Spread(engine="ray"))
+    assert missing.value.help == "pip install 'ml-run-forensics[ray]'"
+
+
+@NEEDS_RAY
+def test_a_machine_that_dies_loses_nothing_and_poison_is_named(run: Path, tmp_path: Path) -> None:
+    (run / "poison.jsonl").write_text('{"step": 1, "loss": 2}\n')
+    home = tmp_path / "home"
+    home.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", CLUSTER, run, tmp_path / "place", HERE],
+        env=os.environ | {"HOME": str(home)}, stdout=subprocess.PIPE, check=True,
+    )  # fmt: skip
+    [[source, code, message]] = json.loads(done.stdout.splitlines()[-1])
+    assert (source, code) == ("poison.jsonl", "reader-died")
+    assert message.startswith("the task that reads it ends in ")
+    assert list(home.iterdir()) == []
+    (run / "poison.jsonl").unlink()
+    found, wanted = ingest_run(run, store=tmp_path / "place"), ingest_run(run)
+    for table in TABLES:
+        assert found.collect(table).equals(wanted.collect(table), null_equal=True), table
+
+
+@NEEDS_RAY
+def test_a_cluster_of_its_own_gives_the_tables_and_writes_nothing_into_home(run: Path, tmp_path: Path) -> None:
+    home, place = tmp_path / "home", tmp_path / "place"
+    home.mkdir()
+    command = [sys.executable, "-m", "forensics", "ingest", run, "--store", place, "--engine", "ray", "--jobs", "1"]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    subprocess.run(command, env=env | {"HOME": str(home)}, stdout=subprocess.DEVNULL, check=True)
+    assert list(home.iterdir()) == []
+    found, wanted = ingest_run(run, store=place), ingest_run(run)
+    for table in TABLES:
+        assert found.collect(table).equals(wanted.collect(table), null_equal=True), table
