@@ -93,7 +93,7 @@ class _Judge:
             )
         reading = replace(self.asked.reading, quiet=True)
         of_bytes, done_bytes = sum(member.size_bytes for member in members), 0
-        with watched(quiet=self.asked.quiet) as tell:
+        with watched(quiet=self.asked.reading.quiet) as tell:
             for number, member in enumerate(members):
                 if tell is not None:
                     tell(pipeline.Progress(number, len(members), done_bytes, of_bytes, "runs"))
