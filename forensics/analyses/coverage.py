@@ -41,6 +41,9 @@ def _unrecognised(run: Run) -> tuple[str, ...]:
         dict.fromkeys(
             raw
             for name, raw in unknown.select("name", "raw_name").iter_rows()
-            if pace_name(raw) is None and direction(name) is None and not rewards.search(raw)
+            if pace_name(raw) is None
+            and direction(name) is None
+            and not rewards.search(raw)
+            and not rewards.search(name)
         )
     )

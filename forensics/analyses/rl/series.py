@@ -18,6 +18,12 @@ from forensics.case.series import metric_names, metric_rows
 from forensics.case.steps import ordered
 from forensics.store.run import Run
 
+#: A dialect names a group of its pattern `rewards_mean` where the line says `rewards/mean`; the line's name is shown.
+_PRINTED = (
+    pl.when(pl.col("name").str.to_lowercase().str.replace_all(r"\W", "_") == pl.col("raw_name").str.to_lowercase())
+    .then(pl.col("name"))
+    .otherwise(pl.coalesce("raw_name", "name"))
+)
 _PREFIX = r"^train(?:ing)?/"
 #: Quantities that mark it when one source prints them all: only here is a reward weighed against a reference policy.
 _TOGETHER = ("reward", "kl")
@@ -79,36 +85,40 @@ def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
     ):
         key = str(quantity), str(plain)
         if key not in found or part.height > found[key].rows.height:
-            found[key] = RlSeries(str(quantity), str(part["raw_name"][0]), str(source), part)
+            found[key] = RlSeries(str(quantity), str(part["printed"][0]), str(source), part)
     return tuple(found[key] for key in sorted(found))
 
 
 def _named(run: Run) -> pl.DataFrame:
-    """Printed names that mean a quantity, in sources of reinforcement learning: source, raw_name, plain, quantity."""
-    printed = pl.coalesce("raw_name", "name")
-    names = metric_names(run).select("source", "name", raw_name=printed).unique(maintain_order=True)
-    known = _quantities(names.select(pl.col("raw_name").unique(maintain_order=True)))
+    """Names that mean a quantity, in sources of reinforcement learning: source, raw_name, printed, plain, quantity."""
+    names = metric_names(run).select("source", "name", raw_name=pl.coalesce("raw_name", "name"), printed=_PRINTED)
+    names = names.unique(["source", "name", "raw_name"], maintain_order=True)
+    known = _quantities(names.select("raw_name", "name", "printed").unique(maintain_order=True))
     if not (known["mark"].any() or set(_TOGETHER) <= set(known["quantity"])):
         return known.clear().with_columns(source=pl.lit(None, dtype=pl.String))
-    names = names.join(known, on="raw_name", how="inner", maintain_order="left")
+    names = names.join(known, on=["raw_name", "name", "printed"], how="inner", maintain_order="left")
     together = pl.all_horizontal((pl.col("quantity") == one).any().over("source") for one in _TOGETHER)
     quantity = pl.when(pl.col("name") == "loss").then(pl.lit("loss")).otherwise(pl.col("quantity"))
     return (
         names.with_columns(quantity=quantity)
         .filter(pl.col("quantity").is_not_null() & (pl.col("mark").any().over("source") | together))
         .unique(["source", "raw_name"], maintain_order=True)
-        .select("source", "raw_name", "plain", "quantity")
+        .select("source", "raw_name", "printed", "plain", "quantity")
         .sort("source", "raw_name")
     )
 
 
 def _quantities(names: pl.DataFrame) -> pl.DataFrame:
-    """Printed names of training metrics with `plain`, their `quantity` or null, and whether they are a `mark`."""
-    plain = pl.col("raw_name").str.to_lowercase().str.replace(_PREFIX, "")
+    """Names of training metrics with `plain`, their `quantity` or null, and whether they are a `mark`.
+
+    The printed name decides; one that no row knows is looked up by its canonical name.
+    """
+    plain = pl.col("printed").str.to_lowercase().str.replace(_PREFIX, "")
     own = ~pl.col("plain").str.contains(_NO_SERIES) & ~pl.col("plain").str.contains(_PREFERENCE)
     quantity, mark = pl.lit(None, dtype=pl.String), pl.lit(value=False)
-    for name, pattern, marks in reversed(name_table()):
-        fits = pl.col("plain").str.contains(pattern)
-        quantity = pl.when(fits).then(pl.lit(name)).otherwise(quantity)
-        mark = pl.when(fits).then(pl.lit(marks)).otherwise(mark)
+    for column in ("name", "plain"):
+        for name, pattern, marks in reversed(name_table()):
+            fits = pl.col(column).str.contains(pattern)
+            quantity = pl.when(fits).then(pl.lit(name)).otherwise(quantity)
+            mark = pl.when(fits).then(pl.lit(marks)).otherwise(mark)
     return names.with_columns(plain=plain).filter(own).with_columns(quantity=quantity, mark=mark)

@@ -44,7 +44,7 @@ _METRIC = re.compile(
 _LOSS = re.compile(r"(?i)loss|损失|損失|손실|grad.?norm|gnorm|nll|ppl|perplexity|cross.?entropy")
 _RATE = re.compile(r"(?i)(?:^|[\W_])(?:lr|learning|weight|min|max)(?:$|[\W_])|学习率|学習率|학습률|最佳|最小|最大|最低")
 _JUNK = re.compile(
-    r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/"
+    r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/(?!(?:mean|std|min|max|sum|median)$)"
     r"|(?:^|\W)(?:line|lineno|time_ms|port|pid|seed|version|file|eta|worker|rank|gpu|cuda|device|node|v_num)$"
 )
 _CODE = re.compile(r"\s*(?:(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|#|//|@)")

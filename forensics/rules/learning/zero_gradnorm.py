@@ -5,7 +5,8 @@ What it detects: a gradient norm of zero in nearly every record, with a loss tha
 Why it matters: nothing reaches the parameters. Everything after the first step is wasted.
 
 How it decides: `always` of the records, `records` at least, are exactly zero, and the loss did not fall. If the loss
-falls, the number is only not filled in by the trainer, and nothing is said.
+falls, the number is only not filled in by the trainer, and nothing is said. Nor is it where reinforcement learning
+gives all answers to a prompt one reward in as many records: without an advantage the gradient is zero by design.
 
 What else looks like this: a trainer that prints zero because another library owns the gradients.
 
@@ -44,6 +45,7 @@ from dataclasses import dataclass
 
 from forensics.analyses.learning.losses import loss_beside
 from forensics.analyses.learning.objective import improved
+from forensics.analyses.rl.advantage import lacks_advantage
 from forensics.case.curves.loss import curves
 from forensics.rules.kit import Findings, Run, onset_at, proof, rule
 from forensics.rules.learning.no_decrease import FLAT, is_flat
@@ -60,6 +62,8 @@ class ZeroNorm:
 @rule("learning", needs=("metrics",), config=ZeroNorm, severity="error", confidence="high", cause="no_gradients")
 def zero_gradnorm(run: Run, cfg: ZeroNorm) -> Findings:
     """Find the first gradient norm that is zero while the loss stays."""
+    if lacks_advantage(run, cfg.always):
+        return
     for curve in curves(run, "grad_norm"):
         share = float((curve.values == 0).mean())
         if len(curve) < cfg.records or share < cfg.always:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.symptoms.kit import report, told, written
-from tests.unit.symptoms.logs import Value, noisy, spread, trainer
+from tests.unit.symptoms.logs import Value, noisy, spread, steps, trainer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +83,7 @@ def test_a_reward_that_stays_zero_checks_the_function_its_columns_and_the_served
     text = told(run_of(tmp_path, reward=nothing, rewards__accuracy__mean=nothing, reward_std=nothing))
     assert text.startswith("FAILED learning")
     assert "Call the reward function by hand" in text
-    assert "the sampler serves the configured model: ask its health endpoint for the model's name" in text
+    assert "the sampler (vLLM) serves the configured model: ask its health endpoint for the model's name" in text
 
 
 @pytest.mark.parametrize(("solved_at", "outcome"), [(30, "SUSPECT"), (150, "HEALTHY")])
@@ -113,3 +113,26 @@ def test_an_alignment_below_its_range_is_excused_only_while_it_rises(
     run = written(tmp_path, {"train.log": trainer(200, values, epochs=1)})
     assert report(run).verdict.cause == cause
     assert ("Check the reference features" in told(run)) == bool(cause)
+
+
+def test_names_with_slashes_are_read_from_lines_of_key_and_value(tmp_path: Path) -> None:
+    lag = noisy(lambda n: max(0.02, (n - 50) * 0.05), 0.002)
+    values = {**policy(sampling__sampling_logp_difference__mean=lag), "gnorm": spread(0.3)}
+    values.pop("grad_norm")
+    run = written(tmp_path, {"train.log": steps(200, **values), "config.yaml": SETTINGS})
+    assert report(run).verdict.cause == "sampler_divergence"
+    assert "Sampling/sampling_logp_difference/mean is" in told(run)
+
+
+@pytest.mark.parametrize(("spread_of_rewards", "cause"), [(0.0, "reward_zero"), (0.3, "no_gradients")])
+def test_a_gradient_of_zero_is_by_design_where_no_answer_has_an_advantage(
+    tmp_path: Path, spread_of_rewards: float, cause: str
+) -> None:
+    nothing: Value = lambda _: 0.0  # noqa: E731 - a value as the others
+    paid: Value = nothing if spread_of_rewards == 0 else noisy(lambda _: 0.3, 0.02)
+    loss = noisy(lambda _: 0.2, 0.004)
+    values = policy(
+        loss=loss, grad_norm=nothing, reward_std=lambda _: spread_of_rewards, reward=paid, rewards__accuracy__mean=paid
+    )
+    run = written(tmp_path, {"train.log": steps(200, **values), "config.yaml": SETTINGS})
+    assert report(run).verdict.cause == cause
