@@ -1,7 +1,8 @@
-"""Losses that the ranks of a run logged of their own: where one rank leaves the others."""
+"""Losses, gradient norms and rates that each rank of a run logged: where one rank leaves the others."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from forensics.store.run import Run
 class Disagree:
     """Thresholds of LRN015: numbers of common steps and ranks, shares of steps, and relative differences.
 
+    Values that differ by no more than `same` are equal: the last digit of a float, and no more, may depend on the rank.
     A rank whose own loss leaves those of the others does so by `clear` deviations of their usual distance, ends apart
     by `leaves` in logarithms and by as many deviations of a level, and is apart in `parted` of the records after the
     onset. `ruined` times the loss of the others is an error.
@@ -29,6 +31,7 @@ class Disagree:
     ranks: int = 4
     equal: float = 0.95
     parted: float = 0.9
+    same: float = 1e-6
     tolerance: float = 1e-3
     apart: float = 0.05
     sigmas: float = 6.0
@@ -39,7 +42,7 @@ class Disagree:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Losses of all ranks of one attempt on their common steps: one row a step, one column a rank."""
+    """One metric of all ranks of one attempt on their common steps: one row a step, one column a rank."""
 
     steps: Floats
     values: Floats
@@ -67,32 +70,54 @@ def parted(run: Run, limits: Disagree | None = None) -> Parted | None:
     return run.derived(_parted_usually) if limits in {None, Disagree()} else _parted(run, limits or Disagree())
 
 
+def shared_parted(run: Run, limits: Disagree) -> Iterator[Parted]:
+    """Find where what an averaged gradient makes equal on all ranks, its norm and the learning rate, no longer is."""
+    for name in ("grad_norm", "lr"):
+        found = _together(run, limits, name)
+        if found is not None and (gone := _were_equal(found, limits)) is not None:
+            yield gone
+
+
 def _parted_usually(run: Run) -> Parted | None:
     return _parted(run, Disagree())
 
 
 def _parted(run: Run, limits: Disagree) -> Parted | None:
-    found = _together(run, limits)
+    found = _together(run, limits, "loss")
     if found is None:
         return None
+    return _were_equal(found, limits) if _are_shared(found, limits) else _left(found, limits) or _apart(found, limits)
+
+
+def _are_shared(found: Together, limits: Disagree) -> bool:
+    """Whether enough steps are equal on all ranks that the metric is one of the whole."""
+    equal = _differences(found) <= limits.same
+    return bool(equal.sum() >= limits.steps // 2 or equal.mean() >= 0.5)
+
+
+def _differences(found: Together) -> Floats:
+    """The range over the ranks at each step, relative to the largest value."""
     high, low = found.values.max(axis=1), found.values.min(axis=1)
-    spread = (high / 2 - low / 2) / np.maximum(np.abs(found.values).max(axis=1) / 2, 1e-12)
-    equal = spread == 0
+    return (high / 2 - low / 2) / np.maximum(np.abs(found.values).max(axis=1) / 2, 1e-12)
+
+
+def _were_equal(found: Together, limits: Disagree) -> Parted | None:
+    """Find the step from which a metric that was equal on all ranks differs for good."""
+    apart = _differences(found)
+    equal = apart <= limits.same
     onset = int(np.argmin(equal)) if not equal.all() else len(equal)
-    if equal.sum() < limits.steps // 2 and equal.mean() < 0.5:
-        return _left(found, limits) or _apart(found, limits)
-    after = spread[onset:]
-    if onset >= limits.steps // 2 and len(after) >= 3 and float((after > limits.tolerance).mean()) >= limits.parted:
-        row = found.values[onset]
-        odd = int(np.argmax(np.abs(row - np.median(row)))) if len(row) > 2 else _odd_of_two(found, onset)
-        return Parted(found, "equal", odd, onset, 1 + float(np.median(after)))
-    return None
+    after = apart[onset:]
+    if onset < limits.steps // 2 or len(after) < 3 or float((after > limits.tolerance).mean()) < limits.parted:
+        return None
+    row = found.values[onset]
+    odd = int(np.argmax(np.abs(row - np.median(row)))) if len(row) > 2 else _odd_of_two(found, onset)
+    return Parted(found, "equal", odd, onset, 1 + float(np.median(after)))
 
 
-def _together(run: Run, limits: Disagree) -> Together | None:
-    """Align the losses of all ranks on their common steps: of the name that most ranks log."""
+def _together(run: Run, limits: Disagree, name: str) -> Together | None:
+    """Align one metric of all ranks on their common steps: of the name that most ranks log."""
     by: dict[tuple[int, str], dict[int, Curve]] = {}
-    for curve in judged(run, "loss"):
+    for curve in judged(run, name):
         if curve.rank is not None:
             by.setdefault((curve.attempt, curve.raw_name), {}).setdefault(curve.rank, curve)
     ranks = next((group for _, group in sorted(by.items()) if len(group) > 1), None)

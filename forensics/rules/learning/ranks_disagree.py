@@ -1,12 +1,12 @@
 """LRN015 ranks-disagree: ranks that logged one and the same loss stopped doing so.
 
-What it detects: a loss that was equal on all ranks, as an averaged one is, and differs between them from some step
-on; or one rank whose own loss stays away from those of the others.
+What it detects: a loss, a gradient norm or a learning rate that was equal on all ranks, as an averaged one is, and
+differs between them from some step on; or one rank whose own loss stays away from those of the others.
 
 Why it matters: ranks that hold one model and average their gradients log one averaged loss. When they part, so
 have their weights, or a rank sees other data.
 
-How it decides: steps are compared that all ranks logged. If the losses were equal to the last digit and `parted` of
+How it decides: steps are compared that all ranks logged. If the values were equal (`same`) and `parted` of
 those after the onset differ by more than `tolerance`, the ranks parted. Losses that never agreed are local ones and
 differ by their data: there the distance of a rank from the others must grow at a step by `clear` deviations, and stay
 apart by `leaves` and as many deviations of a level. That is a warning, and an error where the odd rank's loss is
@@ -49,11 +49,12 @@ Not this: local losses, which differ by their data
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from forensics.analyses.learning.ranks import Disagree, Parted, parted
+from forensics.analyses.learning.ranks import Disagree, Parted, parted, shared_parted
 from forensics.case.curves.loss import Curve
 from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step, proof, rule
 
@@ -63,8 +64,8 @@ def ranks_disagree(run: Run, cfg: Disagree) -> Findings:
     """Name the rank whose loss left those of the others."""
     found = parted(run, cfg)
     if found is None:
-        return
-    if found.how == "always":
+        yield from (_finding(one, Severity.WARNING, "ranks_parted") for one in islice(shared_parted(run, cfg), 1))
+    elif found.how == "always":
         yield _finding(found, Severity.INFO, "rank_apart")
     else:
         ruined = found.how == "own" and found.times >= cfg.ruined
@@ -87,9 +88,9 @@ def _title(found: Parted) -> tuple[str, str]:
             f"the loss of rank {rank} left those of the others at {at_step(step)}",
             f"{spread}, over {len(ranks)} ranks",
         )
-    before = int(steps[found.onset - 1])
+    before, what = int(steps[found.onset - 1]), found.together.curves[found.odd].raw_name
     return (
-        f"the ranks' losses were equal up to {at_step(before)} and differ from {at_step(step)} on",
+        f"{what} was equal on all ranks up to {at_step(before)} and differs from {at_step(step)} on",
         f"the median difference since then is {found.times - 1:.2%}, over {len(ranks)} ranks",
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.symptoms.kit import report, told, written
+from tests.unit.symptoms.logs import falling, noisy, spread, steps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,3 +75,21 @@ def test_equal_files_seeds_that_all_differ_and_what_each_rank_has_of_its_own_are
     tmp_path: Path, values: tuple[str, ...]
 ) -> None:
     assert "HST003" not in {f.rule for f in report(written(tmp_path, configured(*values))).findings}
+
+
+@pytest.mark.parametrize(("apart", "cause"), [(0.04, "ranks_parted"), (0.0, "")])
+def test_a_gradient_norm_that_all_ranks_shared_and_no_longer_do_names_the_rank(
+    tmp_path: Path, apart: float, cause: str
+) -> None:
+    norm = spread(0.5, seed=3)
+    files = {
+        f"rank_{rank}.log": steps(
+            120,
+            loss=noisy(falling(2.0, 1.0), 0.03, rank),
+            gnorm=lambda n, rank=rank: norm(n) * (1 + apart * max(0, n - 60) * (rank == 2)),
+        )
+        for rank in range(4)
+    }
+    verdict = report(written(tmp_path, files)).verdict
+    assert verdict.cause == cause
+    assert verdict.culprits == ((2,) if cause else ())
