@@ -114,11 +114,13 @@ def _causal(run: Run, found: NanOnset) -> Causal:
 
 
 def _severity(found: NanOnset) -> Severity:
-    """Of a loss that was printed as no number even a stumble warns: what was trained on then is not known.
+    """Of a loss that was printed as no number, or that a detector met, even a stumble warns: one batch was lost.
 
     One in the very first record is the mean of no step yet.
     """
-    printed = any(c.role == "loss" and c.clean is not None for c in (found.first, *found.others))
+    printed = any(
+        (c.role == "loss" and c.clean is not None) or c.role == "detector" for c in (found.first, *found.others)
+    )
     return Severity.WARNING if found.status is Status.TRANSIENT and printed else _SEVERITY[found.status]
 
 

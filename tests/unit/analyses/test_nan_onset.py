@@ -134,8 +134,9 @@ def test_a_detectors_line_between_two_printed_losses_gives_the_exact_step() -> N
     assert (onset.step, onset.clean_step) == (34, 30)
 
 
-def test_a_detector_that_fired_once_before_training_went_on_is_information_only() -> None:
-    assert not loud(run(rows("loss", steady(60)), events=events((20, 21, "skipping a step"))))
+def test_a_detector_that_fired_once_before_training_went_on_warns_of_the_batch_and_of_no_failure() -> None:
+    found = loud(run(rows("loss", steady(60)), events=events((20, 21, "skipping a step"))))
+    assert [(f.severity.value, f.onset.step) for f in found] == [("warning", 21)]
 
 
 def test_a_gradient_that_was_nan_one_step_before_the_detector_is_the_onset() -> None:
