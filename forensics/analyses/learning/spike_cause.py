@@ -53,4 +53,4 @@ def _batch(run: Run) -> str:
     parts = [known[name].value for name in ("micro_batch", "accumulation") if name in known]
     if len(parts) != 2 or not all(part.isdigit() for part in parts):
         return ""
-    return f"an update takes {' x '.join(parts)} = {int(parts[0]) * int(parts[1])} samples of each device"
+    return f"the effective batch is {' x '.join(parts)} = {int(parts[0]) * int(parts[1])} samples of each device"

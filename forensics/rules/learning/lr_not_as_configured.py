@@ -68,6 +68,7 @@ from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.analyses.learning.objective import reinforced
 from forensics.analyses.learning.rate import Warming, reached_its_end, rose_to_the_end
 from forensics.case.curves.loss import curves
+from forensics.case.endings import ending
 from forensics.case.progress import ledger
 from forensics.rules.kit import (
     Evidence,
@@ -153,8 +154,9 @@ def _warmup(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
 
 def _decay(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
     said, bars = configured(run, "scheduler"), (one.plan for one in ledger(run).of("train", "step"))
-    total = ledger(run).planned("step") or max(bars, default=None)
     last, v = schedule.curve.step(-1), schedule.curve.values
+    ended = last if ending(run).success is not None else None
+    total = ledger(run).planned("step") or max(bars, default=ended)
     if said is None or total is None or last is None or not cfg.finished * total <= last <= total / cfg.finished:
         return
     lowest = number_of(run, "min_lr")

@@ -15,8 +15,9 @@ floor (a converged model, a short fine-tuning) is flat by nature: so is one of a
 or made-up data, and one that compares pairs of a batch. An evaluation loss that improved silences the rule. Zero
 learning rates and gradients have rules of their own, which decide.
 
-A gradient norm below `tiny` throughout makes weights that were too small its cause. A fresh loss without a trend whose
-noise is `bounces` or more of its level, over `records` or more, bounces: the learning rate is too high.
+A gradient norm below `tiny` throughout makes weights that were too small its cause. A fresh loss that does not fall and
+rises by less than `swings` deviations, whose noise is `bounces` or more of its level, over `records` or more, bounces:
+the learning rate is too high.
 
 What else looks like this: a resumed or fine-tuned model that has nothing left to learn; losses that need not fall
 (adversarial, contrastive with a growing queue, reinforcement learning).
@@ -82,6 +83,7 @@ class Flat:
     shown: float = 0.1
     shown_short: float = 0.05
     bounces: float = 0.08
+    swings: float = 2.0
     tiny: float = 1e-4
 
 
@@ -107,7 +109,7 @@ def no_decrease(run: Run, cfg: Flat) -> Findings:
 
 def _bounces(curve: Curve, trend: Trend, cfg: Flat) -> bool:
     """Whether a loss has no trend, and swings by a good part of the level of a model that knows little."""
-    flat = abs(trend.fall) < cfg.sigmas * trend.fall_error and trend.noise.sd >= cfg.bounces
+    flat = -cfg.swings * trend.noise.sd < trend.fall < cfg.sigmas * trend.fall_error and trend.noise.sd >= cfg.bounces
     return flat and trend.records >= cfg.records and trend.last >= cfg.fresh and from_the_start(curve)
 
 

@@ -59,7 +59,7 @@ def test_spikes_that_share_nothing_name_batch_precision_and_effective_batch(tmp_
     assert "Look at the gradient norm and the batch of step" in text
     assert "with sample packing off" in text
     assert "Repeat the steps around the spike in fp32" in text
-    assert "an update takes 2 x 4 = 8 samples of each device" in text
+    assert "the effective batch is 2 x 4 = 8 samples of each device" in text
 
 
 @pytest.mark.parametrize(("places", "height"), [({77}, 3.0), ({77, 171}, 3.0), ({77, 141, 236}, 2.2)])
@@ -72,6 +72,13 @@ def test_a_schedule_made_for_twice_the_steps_is_longer_than_the_run(tmp_path: Pa
     assert text.startswith("SUSPECT learning")
     assert "at its end, step 200, the rate is 52% of its peak" in text
     assert "Give the scheduler the number of optimizer steps of this run" in text
+
+
+@pytest.mark.parametrize(("ended", "told_of"), [("Training complete.\n", True), ("", False)])
+def test_the_end_of_training_is_the_plan_where_no_line_states_one(tmp_path: Path, ended: str, *, told_of: bool) -> None:
+    values = supervised(200, rate=cosine(2e-4, 400))
+    run = written(tmp_path, {"train.log": steps(200, **values) + ended, "config.yaml": ADAPTER + COSINE})
+    assert ("the schedule is longer than the run" in told(run).lower()) == told_of
 
 
 @pytest.mark.parametrize("settings", [COSINE, COSINE + "cosine_min_lr_ratio: 0.5\n", "lr_scheduler: constant\n"])
@@ -104,6 +111,12 @@ def test_a_rate_that_is_too_high_bounces_and_one_too_low_crawls(tmp_path: Path, 
     run = written(tmp_path, {"train.log": log})
     assert report(run).verdict.cause == cause
     assert "too low crawls, too high bounces" in told(run)
+
+
+@pytest.mark.parametrize(("rise", "cause"), [(0.9, "loss_bounces"), (-2.5, "")])
+def test_a_loss_that_bounces_may_rise_by_less_than_two_swings(tmp_path: Path, rise: float, cause: str) -> None:
+    log = steps(300, loss=noisy(lambda n: 7.0 + rise * n / 300, 0.9), gnorm=spread(4.0), lr=lambda _: 0.1)
+    assert report(written(tmp_path, {"train.log": log})).verdict.cause == cause
 
 
 def test_a_noisy_loss_that_falls_does_not_bounce(tmp_path: Path) -> None:
