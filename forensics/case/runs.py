@@ -184,7 +184,8 @@ def _are_runs(
 ) -> bool:
     if set().union(*(own[name] for name in groups)) != set(trained) or any(map(is_part_of_job, groups)):
         return False
-    if not _named_alike(groups) and not _laid_out_alike(groups, logs) and not _have_settings(run, groups):
+    alike = _named_alike(groups) or _laid_out_alike(run, groups, own, logs)
+    if not alike and not _have_settings(run, groups):
         return False
     started = all(
         is_run(name) or any(_from_start(life) for source in own[name] for life in trained[source]) for name in groups
@@ -201,9 +202,10 @@ def _masked(name: str) -> str:
     return re.sub(r"\d+", "#", name)
 
 
-def _laid_out_alike(groups: Mapping[str, set[str]], logs: set[str]) -> bool:
-    """Whether folders of any name hold a log each and mostly files of the same names."""
-    if not all(sources & logs for sources in groups.values()):
+def _laid_out_alike(run: Run, groups: Mapping[str, set[str]], own: Mapping[str, set[str]], logs: set[str]) -> bool:
+    """Whether folders of any name hold a log, or training records and settings, each and mostly files of like names."""
+    stated = set(run.scan("facts").filter(pl.col("family") == "config").select("source").collect()["source"].to_list())
+    if not all(sources & logs or (own[name] and sources & stated) for name, sources in groups.items()):
         return False
     layouts = [{_masked(path.split(f"{name}/", 1)[1]) for path in sources} for name, sources in groups.items()]
     first = layouts[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from forensics.history.past import Past, past_of, seen_before
 from forensics.history.shelf import History, history, kept
 from forensics.io.places.named import place_of
 from forensics.io.places.place import Place
+from forensics.io.safe_text import printable
 from forensics.model import Report
 from forensics.report.phrases import plural
 from forensics.store.run import Run
@@ -53,14 +54,22 @@ def judged(asked: Asked) -> tuple[config.Config, list[Report]]:
     reports = [report for named in asked.runs for report in judge.reports(place_of(named))]
     if asked.history is not None:
         kept(asked.history, judge.added)
-    return replace(settings, notes=asked.reading.shown((*settings.notes, *judge.told))), reports
+    return replace(settings, notes=asked.reading.shown((*settings.notes, *judge.told), *judge.read)), reports
+
+
+def _beside(runs: Sequence[Run], reports: Sequence[Report]) -> list[str]:
+    """What the runs of one place tell of each other."""
+    from forensics.compare.siblings import Sibling, notes  # noqa: PLC0415 - its statistics take time to load
+
+    return [printable(note) for note in notes([Sibling(*one) for one in zip(runs, reports, strict=True)])]
 
 
 @dataclass(slots=True)
 class _Judge:
     """Judges places by some settings, against the runs `bases`, and looks failures up in the `past`.
 
-    `told` is how runs were told apart, `added` what a history gains.
+    `told` is how runs were told apart and what they tell of each other, `read` the runs of which that speaks, `added`
+    what a history gains.
     """
 
     asked: Asked
@@ -68,6 +77,7 @@ class _Judge:
     bases: tuple[Run, ...]
     past: History
     told: list[str] = field(default_factory=list[str])
+    read: list[Run] = field(default_factory=list[Run])
     added: list[Past] = field(default_factory=list[Past])
 
     def reports(self, place: Place) -> Iterator[Report]:
@@ -79,8 +89,11 @@ class _Judge:
         runs = split(read)
         if len(runs) > 1:
             self.told.append(f"{len(runs)} runs in {place.name}: {parts(read)[0].why}")
-        for run in runs:
-            yield self._report(run)
+        said = [self._report(run) for run in runs]
+        yield from said
+        if len(runs) > 1:
+            self.read += runs
+            self.told += _beside(runs, said)
 
     def _of_fleet(self, place: Place, many: Fleet) -> Iterator[Report]:
         """Read and judge run by run, each let go before the next; one that cannot be read costs itself."""

@@ -45,7 +45,7 @@ def statistics(drift: float, ranks: int = 4) -> str:
 
 def test_the_rank_whose_tensor_drifts_away_is_named(tmp_path: Path) -> None:
     page = told(written(tmp_path, {"train.log": statistics(0.002)}))
-    assert "The mean of hidden on rank 2 leaves that of the other ranks" in page
+    assert "The mean of hidden on rank 2 leaves the mean of the other ranks" in page
     assert "culprits rank 2" in page
 
 

@@ -40,7 +40,7 @@ def test_spikes_at_the_same_place_of_every_epoch_are_a_sample(tmp_path: Path) ->
     text = tuned(tmp_path, supervised(300, spiky({60, 160, 260})), ADAPTER + "sample_packing: true\n")
     assert text.startswith("SUSPECT learning")
     assert "(bad_sample, confidence" in text
-    assert "3 of 3 stand at the same place of their epochs" in text
+    assert "3 of 3 are at the same place of their epochs" in text
     assert "Turn sample packing off for a test" in text
 
 
