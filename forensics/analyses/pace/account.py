@@ -172,8 +172,13 @@ def tier_of(one: Paced, change: Change, cfg: Gravity) -> Tier:
 
 
 def _is_sure(series: Steady, change: Change, count: int, cfg: Gravity) -> bool:
-    """Whether a change with `count` records on its shorter side is told."""
+    """Whether a change with `count` records on its shorter side is told.
+
+    Pauses that begin have passed a test of chance of their own: they need to be enough, and cost as much as the steps.
+    """
     far = stands_out(series, change)
+    if change.form in _IN_PAUSES and count >= cfg.few and change.ratio >= cfg.high:
+        return True
     high = count >= cfg.few and change.ratio >= cfg.high and change.z >= cfg.sure
     return (change.ratio >= cfg.short and far >= cfg.far) or (high and far >= cfg.far / 2)
 
@@ -182,12 +187,16 @@ def stands_out(series: Steady, change: Change) -> float:
     """How many times a rise is what stretches as long as its shorter side went away from the level on either side.
 
     0 where a side has fewer than five records. The printing unit counts as such a deviation. Stretches are of the raw
-    times: a burst of another job's load is no spike to be set aside here, as the last records of a run may be one.
+    times: a burst of another job's load is no spike to be set aside here, as the last records of a run may be one. The
+    records of a ramp are taken about the line through them: from their median they depart by what they climb.
     """
-    parts = (series.logs[: change.first], series.logs[change.first : change.end])
+    parts = [series.logs[: change.first], series.logs[change.first : change.end]]
     width = min(map(len, parts))
     if width < SHORTEST:
         return 0.0
+    if change.form == "ramp":
+        place = np.arange(len(parts[1]))
+        parts[1] = parts[1] - np.polyval(np.polyfit(place, parts[1], 1), place)
     apart = [
         np.abs(np.lib.stride_tricks.sliding_window_view(part, width // 2).mean(axis=1) - np.median(part)).max()
         for part in parts

@@ -135,3 +135,25 @@ def test_steps_that_grow_with_their_tokens_from_the_first_record_on_are_no_slowd
         return f"step {at} | loss {3 - at / 250:.4f} | step_time {took:.4f} | tok/s {held / took:.0f}"
 
     assert is_slow(said(tmp_path, [*(line(5 * i, took) for i, took in enumerate(GROWING)), DONE])) is slow
+
+
+@pytest.mark.parametrize(("climb", "slow"), [(0.0045, True), (0.0004, False)], ids=["to three times", "by a tenth"])
+def test_a_clean_climb_of_eighteen_records_is_told_although_they_part_from_their_own_median(
+    climb: float, *, slow: bool, tmp_path: Path
+) -> None:
+    rng = random.Random(4)
+    took = [(0.033 + climb * max(0, at - 17)) * (1 + rng.gauss(0, 0.01)) for at in range(34)]
+    lines = [f"step {5 * i + 5} | loss {3 - i / 50:.4f} | step_time {one:.4f}" for i, one in enumerate(took)]
+    assert is_slow(said(tmp_path, [*lines, DONE])) is slow
+
+
+@pytest.mark.parametrize(
+    ("late", "slow"), [("101101011011010", True), ("000000100000000", False)], ids=["nine of fifteen", "one"]
+)
+def test_pauses_that_begin_in_a_short_run_are_told_where_they_double_the_time(
+    late: str, *, slow: bool, tmp_path: Path
+) -> None:
+    rng = random.Random(3)
+    took = [(0.125 if one == "1" else 0.033) * (1 + rng.gauss(0, 0.01)) for one in "0" * 15 + late]
+    lines = [f"step {5 * i + 5} | loss {3 - i / 50:.4f} | step_time {one:.4f}" for i, one in enumerate(took)]
+    assert is_slow(said(tmp_path, [*lines, DONE])) is slow
