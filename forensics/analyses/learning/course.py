@@ -70,6 +70,12 @@ class Departure:
     left: int
     records: int
 
+    @property
+    def lost(self) -> float:
+        """The share of what was learned, from the first level to the lowest, that the rise gives back."""
+        learned = self.final / self.above - self.best
+        return (self.final - self.best) / learned if learned > 0 else 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Course:

@@ -9,8 +9,9 @@ of records, and so has one whose last two lie twice above all before them (three
 twenty records on the logarithm of the loss is judged against autocorrelated noise: a spike that does not recover, a
 step of the level, or a last level above the lowest one by more than the lowest of many is low by chance. It is an
 error where the rise is many times the noise of a record and lasts without turning, or ends above where the loss began,
-or is absurdly large; else a warning, and a note below a fifth, which later epochs over the same data show as well. Two
-records or more at the end at twice the level are a warning. The onset is the first record of the step or slope that
+or is absurdly large; else a warning, and a note below a fifth, which later epochs over the same data show as well. A
+rise that gives back less than a fiftieth of what was learned is none. Two records or more at the end at twice the level
+are a warning. The onset is the first record of the step or slope that
 explains the rise best. A learning rate that jumped just before is the cause. An evaluation loss that is no worse after
 the onset than before it contradicts, and silences the rule; so does a loss that stepped up and learned on while its
 gradient norm stayed. Runs that log rewards, losses that end in NaN, and a single rank that left the others have rules
@@ -34,6 +35,13 @@ Not this:
     ```metrics
     step: 1..12
     loss: 6.5 5.5 4.75 4.5 9.5 4.25..3.5/-0.25 3.75 3.5 3.25
+    ```
+    => nothing
+Not this: a loss that is learned by heart wanders near zero
+    ```metrics
+    step: 5..115/5
+    loss: 0.633 0.387 0.213 0.107 0.069 0.0398 0.0338 0.017 0.0127 0.0114 0.0117 0.0107 0.0101 0.0085 0.0069 0.0077
+        0.0063 0.0059 0.0062 0.0114 0.0081 0.0117 0.0092
     ```
     => nothing
 """
@@ -103,7 +111,7 @@ def _severity(gone: Departure, what: str | None, cfg: Limits) -> Severity | None
     if gone.how == "explosion":
         far = gone.size >= cfg.exploded or gone.records >= cfg.records
         return Severity.ERROR if far else Severity.WARNING
-    if not gone.climbing and gone.how != "spike":
+    if (not gone.climbing and gone.how != "spike") or gone.lost < cfg.lost:
         return None
     if gone.rise <= cfg.rise:
         return Severity.INFO
