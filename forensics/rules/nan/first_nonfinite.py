@@ -94,7 +94,7 @@ def first_nonfinite(run: Run) -> Findings:
         f"{after}; {WORDS[kind.name]}" if failed else after,
         (*found.evidence(), *((skip.line,) if skip is not None and skip.line is not None else ())),
         found.onset,
-        severity=_severity(found),
+        severity=_severity(found, is_skipped=skip is not None),
         confidence=_confidence(found),
         culprits=() if first.row["rank"] is None or not _told_apart(found) else (first.row["rank"],),
         cause=kind.name if failed else found.status.value if skip is None else "skipped_update",
@@ -113,13 +113,14 @@ def _causal(run: Run, found: NanOnset) -> Causal:
     return Causal.SYMPTOM if same else Causal.ROOT
 
 
-def _severity(found: NanOnset) -> Severity:
-    """Of a loss that was printed as no number, or that a detector met, even a stumble warns: one batch was lost.
+def _severity(found: NanOnset, *, is_skipped: bool) -> Severity:
+    """Of a loss that was printed as no number, or that a detector met and nobody skipped, even a stumble warns.
 
-    One in the very first record is the mean of no step yet.
+    One in the very first record is the mean of no step yet. A guard that leaves the update out does what it is for.
     """
     printed = any(
-        (c.role == "loss" and c.clean is not None) or c.role == "detector" for c in (found.first, *found.others)
+        (c.role == "loss" and c.clean is not None) or (c.role == "detector" and not is_skipped)
+        for c in (found.first, *found.others)
     )
     return Severity.WARNING if found.status is Status.TRANSIENT and printed else _SEVERITY[found.status]
 
