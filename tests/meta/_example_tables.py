@@ -7,7 +7,8 @@ column of the table or each metric, which may go on in the next lines:
     loss: 2.3 2.2 2.1..0.4/-0.1 nan*3
     lr: 0.001
 
-`a..b` counts by one (or by `/d`) and includes both; `v*n` is n times v; `-` is no value; one lone value holds for all.
+`a..b` counts by one (or by `/d`) and includes both; `v*n` is n times v, `(v w)*n` n times v and w; `-` is no value; one
+lone value holds for all.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ FENCE = re.compile(r"^ *```(?P<head>\w+(?: [\w,]+)?)\n(?P<body>.*?)^ *```$", re.
 _COLUMN = re.compile(r"(?P<name>\S+): (?P<cells>.*)")
 _PROGRESSION = re.compile(r"(?P<first>-?[\d.]+?)\.\.(?P<last>-?\d[\d.]*)(?:/(?P<by>-?[\d.]+))?")
 _REPEATED = re.compile(r"(?P<value>.+)\*(?P<times>\d+)")
+_GROUP = re.compile(r"(?<!\S)\((?P<cells>[^()]*)\)\*(?P<times>\d+)(?!\S)")
 _ABSENT = "-"
 
 
@@ -46,7 +48,8 @@ def frame_of(head: str, body: str) -> tuple[str, pl.DataFrame]:
 
 def cells_of(text: str) -> Iterator[str]:
     """Give the cells that a column's text stands for."""
-    for token in text.split():
+    plain = _GROUP.sub(lambda found: " ".join([found["cells"]] * int(found["times"])), text)
+    for token in plain.split():
         if progression := _PROGRESSION.fullmatch(token):
             at, last, by = (Decimal(progression[k] or "1") for k in ("first", "last", "by"))
             assert (last - at) % by == 0, f"{token} does not end at its last value"

@@ -51,6 +51,8 @@ def test_nan_is_kept() -> None:
         ("-1..1", ["-1", "0", "1"]),
         ("nan*2 5", ["nan", "nan", "5"]),
         ("1e-5*2", ["1e-5", "1e-5"]),
+        ("(1 2*2)*2 3", ["1", "2", "2", "1", "2", "2", "3"]),
+        ("f(1)*2", ["f(1)", "f(1)"]),
     ],
 )
 def test_a_progression_includes_both_ends(text: str, cells: list[str]) -> None:
