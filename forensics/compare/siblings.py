@@ -18,7 +18,6 @@ import polars as pl
 
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.settings import settings
-from forensics.compare.config._devices import devices
 from forensics.compare.config.audit import Difference, audit
 from forensics.compare.evals.comparison import compare_all
 from forensics.model import Outcome, Report, Shape
@@ -152,7 +151,7 @@ def _devices(run: Run) -> float | None:
     """Processes of a run: what its environment or its settings say."""
     rows = run.scan("facts").filter(pl.col("key").str.to_lowercase().str.contains(_COUNT)).select("value").collect()
     said = {number for (text,) in rows.iter_rows() if (number := _number(str(text).strip('"')))}
-    return devices(run) or (max(said) if said else None)
+    return max(said) if said else None
 
 
 def _left(every: Sequence[Sibling]) -> Iterator[str]:
