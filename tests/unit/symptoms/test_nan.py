@@ -261,3 +261,13 @@ def test_the_line_of_a_detector_alone_warns_of_its_step_unless_the_update_was_sk
     after = steps(60, loss=LOSS, gnorm=spread(0.5)).replace("step=", "step=1")
     verdict = report(written(tmp_path, {"train.log": GOOD + line + "\n" + after})).verdict
     assert (verdict.cause, verdict.onset.step) == (cause, 61 if cause else None)
+
+
+@pytest.mark.parametrize(("highest", "outcome"), [(32007, "FAILED nan"), (31999, "FAILED nan")])
+def test_a_token_id_outside_the_vocabulary_is_the_cause_of_the_nan(tmp_path: Path, highest: int, outcome: str) -> None:
+    values = {**lost(120, spread(0.6), 140), "max_token_id": at({119}, lambda _: 31990.0, highest)}
+    run = written(tmp_path, {"train.log": steps(140, **values), "config.json": '{"vocab_size": 32000, "n_layer": 2}'})
+    text = told(run)
+    assert text.startswith(outcome)
+    assert ("holds token id 32007, and the vocabulary has 32000" in text) == (highest > 32000)
+    assert ("Tokenize the data with the model's own tokenizer" in text) == (highest > 32000)
