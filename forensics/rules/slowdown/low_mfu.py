@@ -4,8 +4,9 @@ What it detects: a model-FLOPs utilisation (MFU, HFU) that is low all along.
 
 Why it matters: the run works, and costs a multiple of what it could.
 
-How it decides: the median after the first tenth lies below `low`. Always a note: what can be reached depends on the
-model and the device, and without a reference run a low level is no fault.
+How it decides: the median after the first tenth lies below `low`. It is a warning where the settings keep the fast path
+off: full fp32, or an eager attention. Else a note: what can be reached depends on the model and the device, and without
+a reference run a low level is no fault.
 
 What else looks like this: a model that is small on purpose; a peak that the trainer assumes wrongly.
 
@@ -19,6 +20,16 @@ Example:
     mfu: 0.031 0.03 0.029 0.031 0.03 0.03 0.031 0.03 0.029 0.03
     ```
     => SLO008 info confidence=low step=2 cause=low_mfu causal=context mfu=0.03000 records=9
+Example: full precision and an eager attention
+    ```metrics
+    step: 1..10
+    mfu: 0.071 0.07 0.069 0.071 0.07 0.07 0.071 0.07 0.069 0.07
+    ```
+    ```facts key,value,family
+    attn_implementation,eager,config
+    bf16,false,config
+    ```
+    => SLO008 warning confidence=medium step=2 cause=low_mfu causal=symptom mfu=0.07000 records=9
 Not this: a usual value, in percent
     ```metrics
     step: 1..10
@@ -29,14 +40,18 @@ Not this: a usual value, in percent
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import polars as pl
 
 from forensics.case.series import metric_rows
+from forensics.case.settings import settings
 from forensics.case.steps import ordered
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
+
+_FULL, _OFF = re.compile(r"32.*|fp32|float32"), frozenset(("false", "0", "no", "off"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +64,9 @@ class Utilisation:
 
 @rule(
     "slowdown",
-    needs=("metrics",),
+    needs=("metrics", "facts"),
     config=Utilisation,
-    severity="info",
-    confidence="low",
     cause="low_mfu",
-    causal="context",
 )
 def low_mfu(run: Run, cfg: Utilisation) -> Findings:
     """Find the lowest median utilisation that a source prints."""
@@ -67,16 +79,26 @@ def low_mfu(run: Run, cfg: Utilisation) -> Findings:
             continue
         share = middle / 100 if "pct" in late["name"][0] or "percent" in late["name"][0] or middle > 1.5 else middle
         if share < cfg.low:
-            yield _finding(late, share)
+            yield _finding(run, late, share)
             return
 
 
-def _finding(rows: pl.DataFrame, share: float) -> Finding:
-    first = rows.row(0, named=True)
+def _finding(run: Run, rows: pl.DataFrame, share: float) -> Finding:
+    first, slow = rows.row(0, named=True), _slow_path(run)
     return low_mfu.finding(
         f"the model uses {100 * share:.1f} % of the arithmetic that its devices could do (median)",
         f"the median of {rows.height} records; dense transformers reach 30 to 60 % where they are tuned",
         proof(first, rows.row(-1, named=True)),
         Onset(step=first["at"], rank=first["rank"]),
         numbers={"mfu": share, "records": rows.height},
+        severity="warning" if slow else "info",
+        confidence="medium" if slow else "low",
+        causal="symptom" if slow else "context",
     )
+
+
+def _slow_path(run: Run) -> bool:
+    """Whether the settings keep matrix products in fp32, or all of the attention's matrix in memory."""
+    said = {name: setting.value.lower() for name, setting in settings(run).items()}
+    full = _FULL.fullmatch(said.get("precision", "fp32" if said.get("bf16") in _OFF else ""))
+    return full is not None or said.get("attention") == "eager"

@@ -174,3 +174,20 @@ def test_traces_that_were_both_taken_before_a_slowdown_do_not_explain_it(tmp_pat
         "trace_200.json": trace(200, (GEMM, 500), (NCCL, 450)),
     }
     assert report(written(tmp_path, files)).verdict.cause == "slow_steps"
+
+
+@pytest.mark.parametrize(
+    ("settings", "mfu", "outcome"),
+    [
+        ("attn_implementation: eager\nbf16: true\n", 9.0, "SUSPECT slowdown"),
+        ("bf16: false\n", 9.0, "SUSPECT slowdown"),
+        ("attn_implementation: flash_attention_2\nbf16: true\n", 9.0, "HEALTHY"),
+        ("attn_implementation: eager\nbf16: false\n", 41.0, "HEALTHY"),
+    ],
+)
+def test_a_low_use_of_the_device_warns_where_the_settings_keep_the_fast_path_off(
+    tmp_path: Path, settings: str, mfu: float, outcome: str
+) -> None:
+    log = "".join(f"step={n} loss={3 - n / 100:.3f} step_time=0.5 mfu={mfu + n % 3 / 10}\n" for n in range(1, 61))
+    files = {"train.log": log + "Training complete.\n", "config.yaml": settings}
+    assert told(written(tmp_path, files)).startswith(outcome)
