@@ -129,3 +129,17 @@ def test_the_words_of_all_ranks_name_the_odd_one(tmp_path: Path) -> None:
     logs = {f"rank{r}.log": STEPS + mismatch(r, "ALLREDUCE", 2, "BROADCAST") for r in (0, 1)}
     logs["rank2.log"] = STEPS + mismatch(2, "BROADCAST", 0, "ALLREDUCE")
     assert report(written(tmp_path, logs)).verdict.culprits == (2,)
+
+
+@pytest.mark.parametrize("prefetch", ["true", "false"])
+def test_silence_asks_for_the_debug_settings_and_for_the_prefetch_of_fsdp(tmp_path: Path, prefetch: str) -> None:
+    log = "".join(
+        f"2026-03-04 10:{n // 30:02}:{n % 30 * 2:02} INFO step {n} | loss {3 - n / 900:.4f}\n" for n in range(1, 400)
+    )
+    stopped = "slurmstepd: error: *** JOB 4711 ON node01 CANCELLED AT 2026-03-04T13:00:00 DUE TO TIME LIMIT ***\n"
+    settings = f"fsdp:\n  - full_shard\nasync_prefetch: {prefetch}\nlearning_rate: 0.0003\n"
+    run = written(tmp_path, {"slurm-4711.out": log + stopped, "config.yaml": settings})
+    text = told(run)
+    assert text.startswith("FAILED hang")
+    assert any("NCCL_DEBUG=INFO and TORCH_DISTRIBUTED_DEBUG=DETAIL" in one.text for one in report(run).verdict.actions)
+    assert ("Set async_prefetch: false: with FSDP" in text) == (prefetch == "true")
