@@ -13,8 +13,9 @@ from forensics.cli._progress import watched
 from forensics.cli._reading import Reading, folders
 from forensics.errors import PlaceError, UsageError
 from forensics.fleet import Fleet, fleet_of
-from forensics.history.past import Past, past_of, seen_before
+from forensics.history.past import Past, judged_already, known_as, past_of, seen_before
 from forensics.history.shelf import History, history, kept
+from forensics.io.discover import discover
 from forensics.io.places.named import place_of
 from forensics.io.places.place import Place
 from forensics.io.safe_text import printable
@@ -22,6 +23,9 @@ from forensics.model import Report
 from forensics.report.phrases import plural
 from forensics.store.run import Run
 
+#: So many diagnoses are added to a history at once: a process that is stopped loses half a minute of work.
+_KEPT_AT_ONCE = 100
+_SEE = "forensics history"
 #: So many files beside the runs are named.
 _NAMED = 3
 
@@ -51,9 +55,10 @@ def judged(asked: Asked) -> tuple[config.Config, list[Report]]:
     judge = _Judge(asked, settings, tuple(asked.reading.one(base) for base in asked.baselines), past)
     if past.unusable:
         judge.told.append(f"{asked.history}: {past.unusable} of its files or lines were not used: they are damaged")
-    reports = [report for named in asked.runs for report in judge.reports(place_of(named))]
-    if asked.history is not None:
-        kept(asked.history, judge.added)
+    try:
+        reports = [report for named in asked.runs for report in judge.reports(place_of(named))]
+    finally:
+        judge.keep()
     return replace(settings, notes=asked.reading.shown((*settings.notes, *judge.told), *judge.read)), reports
 
 
@@ -104,20 +109,28 @@ class _Judge:
             self.told.append(
                 f"{beside} beside the runs of {place.name} are not read: {', '.join(many.beside[:_NAMED])}"
             )
-        reading = replace(self.asked.reading, quiet=True)
+        reading, unchanged = replace(self.asked.reading, quiet=True), 0
+        known = frozenset[tuple[str, str]]() if self.bases else judged_already(self.past.past)
         of_bytes, done_bytes = sum(member.size_bytes for member in members), 0
         with watched(quiet=self.asked.reading.quiet) as tell:
             for number, member in enumerate(members):
                 if tell is not None:
                     tell(pipeline.Progress(number, len(members), done_bytes, of_bytes, "runs"))
+                done_bytes += member.size_bytes
                 try:
+                    if known and known_as(member.place.name, discover(member.place).listed) in known:
+                        unchanged += 1
+                        continue
                     for run in split(reading.run(member.place)):
                         yield self._report(run)
                 except PlaceError:
                     raise
                 except UsageError as error:  # it is gone since the runs were listed
                     self.told.append(f"a run could not be read: {error.message}")
-                done_bytes += member.size_bytes
+        if unchanged:
+            self.told.append(
+                f"{unchanged:,} of them are as this version judged them before: {_SEE} {self.asked.history}"
+            )
 
     def _report(self, run: Run) -> Report:
         if self.bases:
@@ -128,8 +141,16 @@ class _Judge:
         if self.asked.history is not None:
             now = past_of(run, report, time.time_ns())
             self.added.append(now)
+            if len(self.added) >= _KEPT_AT_ONCE:
+                self.keep()
             seen = seen_before(self.past.alike(now.root), now)
             report = replace(report, verdict=replace(report.verdict, seen_before=seen))
         if self.asked.figures:
             report = pipeline.with_figures(run, report)
         return self.asked.reading.shown(report, run, *self.bases)
+
+    def keep(self) -> None:
+        """Add what was judged to the history, so that a command that is stopped goes on from here."""
+        if self.asked.history is not None:
+            kept(self.asked.history, self.added)
+            self.added.clear()

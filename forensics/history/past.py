@@ -77,6 +77,17 @@ def past_of(run: Run, report: Report, now_ns: int) -> Past:
     )
 
 
+def known_as(name: str, files: Iterable[tuple[str, int, int]]) -> tuple[str, str]:
+    """Give what a run is found again by while it does not change: its name as it is kept, and the key of its files."""
+    return printable(name, _WORDS_CHARS), key_of(files)
+
+
+def judged_already(past: Iterable[Past]) -> frozenset[tuple[str, str]]:
+    """Give what the runs are known as that this version has judged."""
+    tool = tool_version()
+    return frozenset((one.run, one.key) for one in past if one.tool == tool)
+
+
 def line_of(past: Past) -> bytes:
     """Give the line that is kept, with its line feed."""
     return orjson.dumps({"schema": SCHEMA, **dataclasses.asdict(past)}) + b"\n"

@@ -32,6 +32,13 @@ class Discovery:
     skipped: tuple[FileCoverage, ...] = ()
     issues: tuple[Issue, ...] = ()
 
+    @property
+    def listed(self) -> list[tuple[str, int, int]]:
+        """Path, size in bytes and time (ns) of every file, as the table `sources` will have them."""
+        seen = {source.path: (source.size_bytes, source.mtime_ns) for source in (*self.sources, *self.empty)}
+        passed = {row.source: (row.size_bytes, 0) for row in self.skipped}
+        return [(path, *told) for path, told in (passed | seen).items()]
+
 
 def discover(where: Where, limits: Limits = DEFAULT) -> Discovery:
     """Find the files of a run without following links or opening anything but regular files.

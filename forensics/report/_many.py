@@ -148,4 +148,4 @@ def tally(reports: Sequence[Report]) -> str:
         words[0] += f" in {ways} ways"
     elif ways == 1 and counts[Outcome.FAILED] > 1:
         words[0] += " in the same way"
-    return f"{say.plural(len(reports), 'run')}: {', '.join(words)}"
+    return f"{say.plural(len(reports), 'run')}{': ' * bool(words)}{', '.join(words)}"

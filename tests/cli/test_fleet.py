@@ -6,12 +6,14 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from forensics import fleet
 from forensics.cli import _judge
 from forensics.fleet import Fleet, fleet_of
+from forensics.model import Report
 from tests.cli.conftest import Call, rows
 
 RUNS = fleet.MANY + 2
@@ -61,6 +63,41 @@ def test_a_run_that_is_gone_meanwhile_costs_itself(call: Call, runs: Path, monke
     done = call("triage", runs)
     assert done.out.startswith(f"{RUNS - 1} runs: ")
     assert "a run could not be read: no such file or directory" in done.err
+
+
+def test_runs_in_the_history_that_did_not_change_are_not_judged_again(call: Call, runs: Path, tmp_path: Path) -> None:
+    past = tmp_path / "history"
+    assert call("triage", runs, "--history", past).out.startswith(f"{RUNS} runs: ")
+    (runs / "exp-4" / "metrics.jsonl").write_text(rows(33))
+    done = call("triage", runs, "--history", past)
+    assert "exp-4" in done.out
+    assert f"{RUNS - 1} of them are as this version judged them before: forensics history {past}" in done.err
+    again = call("triage", runs, "--history", past, "--format", "json")
+    assert (again.code, again.document["runs"]) == (0, [])
+    assert call("triage", runs, "--history", past).out.startswith("0 runs\n")
+    compared = call("triage", runs, "--history", past, "--baseline", runs / "exp-0", "--format", "json")
+    assert len(compared.document["runs"]) == RUNS
+
+
+def test_a_fleet_that_is_stopped_goes_on_from_where_it_was(
+    call: Call, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past = tmp_path / "history"
+    monkeypatch.setattr(_judge, "_KEPT_AT_ONCE", 4)
+    judge = _judge.pipeline.report_of
+    judged = 0
+
+    def stopped(*given: Any) -> Report:
+        nonlocal judged
+        judged += 1
+        if judged == 10:
+            raise KeyboardInterrupt
+        return judge(*given)
+
+    monkeypatch.setattr(_judge.pipeline, "report_of", stopped)
+    assert call("triage", runs, "--history", past).code == 130
+    done = call("triage", runs, "--history", past)
+    assert "9 of them are as this version judged them before" in done.err
 
 
 def test_the_table_of_a_bucket_is_that_of_the_folder(call: Call, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

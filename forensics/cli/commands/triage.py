@@ -93,6 +93,6 @@ def _page(reports: Sequence[Report]) -> str:
 def rendered(reports: Sequence[Report], form: Renderer, output: opt.Output) -> Iterator[str]:
     """Lay out one report, or several as the one document that they are in some formats."""
     style = (output.style,) if form.styled else ()
-    if len(reports) > 1 and form.many is not None:
+    if len(reports) != 1 and form.many is not None:
         return form.many(reports, *style)
     return (line for report in reports for line in form.render(report, *style))
