@@ -31,7 +31,7 @@ from forensics.store.sql import ask
 if TYPE_CHECKING:
     import pandas as pd  # pyright: ignore[reportMissingTypeStubs] # it ships none
 
-#: A path on disk.
+#: A path on disk or, where a run is read, the address of one in a bucket.
 Place = str | PathLike[str]
 
 
@@ -137,17 +137,17 @@ class OpenRun:
 
 
 def open_run(path: Place, *, baseline: Place | Sequence[Place] | None = None, store: Place | None = None) -> OpenRun:
-    """Read a run directory, or one file of it, into tables; `store` keeps them on disk between calls.
+    """Read a run directory, a file of it, or what a bucket holds, into tables; `store` keeps them between calls.
 
     `baseline` is a run, or several, to compare with.
 
     Raises:
         UsageError: when the path does not exist, or is empty.
     """
-    place = None if store is None else _path(store)
-    run = pipeline.ingest_run(_path(path), store=place)
+    place = None if store is None else Path(_given(store))
+    run = pipeline.ingest_run(_given(path), store=place)
     given = () if baseline is None else (baseline,) if isinstance(baseline, str | PathLike) else tuple(baseline)
-    bases = [pipeline.ingest_run(_path(one), store=place) for one in given]
+    bases = [pipeline.ingest_run(_given(one), store=place) for one in given]
     return OpenRun(against(run, *bases) if bases else run)
 
 
@@ -169,12 +169,12 @@ def triage(  # noqa: PLR0913 - each is a question of its own, by name only
     return opened.triage(ignore=ignore, figures=figures, redact=redact)
 
 
-def _path(place: Place) -> Path:
-    """A place as a path; an empty one is refused, as `Path` would take it for the working folder."""
+def _given(place: Place) -> Place:
+    """Refuse an empty place, as `Path` would take it for the working folder."""
     if not os.fspath(place):
         message = "the path is empty: is a variable not set?"
         raise UsageError(message, help="forensics.triage('RUN_DIR')")
-    return Path(place)
+    return place
 
 
 def _known(ignore: Iterable[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from forensics import api
 from forensics.errors import InputError, PlaceError, UsageError
 from forensics.io.discover import Discovery, discover
 from forensics.io.limits import DEFAULT
@@ -233,6 +234,11 @@ def test_a_name_under_which_nothing_is_has_an_answer_of_its_own(bucket: Bucket) 
             discover(name)
     with pytest.raises(PlaceError, match="no such bucket"):
         discover("s3://other/run")
+
+
+def test_a_notebook_reads_an_address_too(bucket: Bucket) -> None:
+    bucket.put_folder(FIXTURES / "bad-eval-mix", "run")
+    assert api.open_run(RUN).name == RUN
 
 
 def test_a_path_inside_a_run_is_no_place_to_ask(bucket: Bucket, tmp_path: Path) -> None:
