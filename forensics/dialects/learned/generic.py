@@ -25,7 +25,7 @@ from forensics.dialects._counters import is_of_data
 from forensics.dialects.learned.continued import continues
 from forensics.dialects.learned.families import Column, Family, as_line, finish
 from forensics.dialects.learned.headers import tables
-from forensics.dialects.learned.masking import Slot, slots
+from forensics.dialects.learned.masking import NUMBER, Slot, names_hold, shape_of, slots
 from forensics.dialects.learned.nameless import nameless
 from forensics.dialects.learned.save_lines import CHECKPOINT_LINES
 from forensics.dialects.spec import Dialect
@@ -50,6 +50,8 @@ _JUNK = re.compile(
 _CODE = re.compile(r"\s*(?:(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|#|//|@)")
 #: Who printed a line, within it: `INFO [rank 3] step 10 …`, `rank=3 | step 10 …`; no rank of a matrix or a machine.
 _SPEAKER = re.compile(r"(?i)(?:^|[\[(|,;]|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG)) ?rank[ =:_]?(\d{1,6})\b")
+#: Marks a key whose number has a maximum beside it; a printed key may end with a slash, and with none of these.
+_OVER = NUMBER
 #: Keys of a line in order → where it stands in the sample, and its numbers.
 _Groups = dict[tuple[str, ...], list[tuple[int, tuple[Slot, ...]]]]
 _MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
@@ -102,13 +104,7 @@ def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int
 
 def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int, *, excerpt: bool) -> Iterator[Family]:
     """Groups of lines with the same keys in the same order, the commonest first."""
-    groups: _Groups = {}
-    for at, line in enumerate(lines):
-        if len(line) <= _MAX_CHARS and not _is_code(line) and not is_of_data(line):
-            row = slots(line)
-            signature = _signature(row)
-            if signature and len(signature) <= _MAX_COLUMNS and len(set(signature)) == len(signature):
-                groups.setdefault(signature, []).append((at, row))
+    groups = _grouped(lines)
     records: set[int] = set()
     rest: list[tuple[tuple[str, ...], list[int], list[tuple[Slot, ...]]]] = []
     for signature, found in sorted(_merged(groups).items(), key=lambda kv: -len(kv[1])):
@@ -124,7 +120,7 @@ def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int, *
             rest.append((signature, places, rows))
     for signature, places, rows in rest:
         if continues(places, rows, frozenset(records)):
-            yield Family(tuple(_columns(signature, rows, [])), {}, is_metric=True)
+            yield Family(tuple(_columns(_keys_of(signature), rows, [])), {}, is_metric=True)
 
 
 def _is_evaluation(signature: tuple[str, ...]) -> bool:
@@ -137,16 +133,47 @@ def _is_lost(row: tuple[Slot, ...]) -> bool:
     return any(math.isnan(s.value) and _LOSS.search(s.key) and not _RATE.search(s.key) for s in row if s.key)
 
 
+def _grouped(lines: Sequence[str]) -> _Groups:
+    """Lines by their keys; what lines of one shape are is decided once, and few shapes make a log."""
+    groups: _Groups = {}
+    signatures: dict[str, tuple[str, ...]] = {}
+    for at, line in enumerate(lines):
+        if len(line) > _MAX_CHARS:
+            continue
+        shape = shape_of(line)
+        signature = signatures.get(shape)
+        if signature is None:
+            signature = _read(line, slots(line, shape))
+            if names_hold(shape) and "%|" not in line:  # the label of a bar may say by its digits what it counts
+                signatures[shape] = signature
+        if signature:
+            groups.setdefault(signature, []).append((at, slots(line, shape)))
+    return groups
+
+
+def _read(line: str, row: tuple[Slot, ...]) -> tuple[str, ...]:
+    """The signature of a line that may be one of metrics; none of program text, of a bar of data and of a table."""
+    if _is_code(line) or is_of_data(line):
+        return ()
+    signature = _signature(row)
+    return signature if len(set(signature)) == len(signature) <= _MAX_COLUMNS else ()
+
+
 def _signature(row: tuple[Slot, ...]) -> tuple[str, ...]:
-    """The keys of a line in order; `key/` has a maximum beside its number, `/` is such a number without a key."""
+    """The keys of a line in order, marked where a maximum stands beside the number; the mark alone has no key."""
     out: list[str] = []
     for i, slot in enumerate(row):
         over = i + 1 < len(row) and row[i + 1].over
         if slot.key and (not _is_junk(slot.key) or _is_speaker(slot)):
-            out.append(slot.key + "/" * over)
-        elif over and "/" not in out:
-            out.append("/")
+            out.append(slot.key + _OVER * over)
+        elif over and _OVER not in out:
+            out.append(_OVER)
     return tuple(out)
+
+
+def _keys_of(signature: tuple[str, ...]) -> list[str]:
+    """The keys of a signature without their marks, each once."""
+    return list(dict.fromkeys(key.removesuffix(_OVER) for key in signature if key != _OVER))
 
 
 def _is_code(line: str) -> bool:
@@ -170,7 +197,7 @@ def _is_shorter(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
 
 
 def _names_a_step(key: str) -> bool:
-    return _STEP.fullmatch(_last_word(key.removesuffix("/"))) is not None
+    return _STEP.fullmatch(_last_word(key.removesuffix(_OVER))) is not None
 
 
 def _merged(groups: _Groups) -> _Groups:
@@ -189,8 +216,7 @@ def _merged(groups: _Groups) -> _Groups:
 
 def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> Family | None:
     """Decide what each column is; None when the group is not a trainer's."""
-    keys = dict.fromkeys(key.removesuffix("/") for key in signature if key != "/")
-    columns = _columns(keys, rows, ranks)
+    columns = _columns(_keys_of(signature), rows, ranks)
     columns.extend(_progress(rows))
     speaker = {c.key: "rank" for c in columns if c.key.lower() == "rank" and not c.optional}
     columns = [c for c in columns if c.key.lower() != "rank" or c.key in speaker]

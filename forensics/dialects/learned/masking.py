@@ -176,13 +176,25 @@ def key_of(before: str) -> str:
     return " ".join(words[stops[-1] + 1 :] if stops and stops[-1] + 1 < len(words) else words)
 
 
-def slots(line: str) -> tuple[Slot, ...]:
-    """The numbers of a line in order; `over` marks the second number of `N/M` (or `N of M`)."""
-    found: list[Slot] = []
-    # a trainer prints lines of few shapes: where the numbers stand is looked for once for all that differ in digits
+def shape_of(line: str) -> str:
+    """What a line has in common with all that differ from it in their digits only; few shapes make a log."""
     lowered = line.lower()
     spelled = ("nan." in lowered or "inf" in lowered) and _SPELLED.search(lowered)
-    for place in _places(line if spelled else line.translate(_ANY_DIGIT)):
+    return line if spelled else line.translate(_ANY_DIGIT)
+
+
+def names_hold(shape: str) -> bool:
+    """Whether the numbers of all lines of a shape have the same keys, as no digit stands in the text before them."""
+    return all(place.holds for place in _places(shape))
+
+
+def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
+    """The numbers of a line in order; `over` marks the second number of `N/M` (or `N of M`).
+
+    Where they stand is looked for once for all lines of its `shape`.
+    """
+    found: list[Slot] = []
+    for place in _places(shape if shape is not None else shape_of(line)):
         key, _, unit, before, over = place.slot
         text = line[place.begin : place.end]
         if not place.holds:

@@ -434,3 +434,9 @@ def test_one_evaluation_and_two_that_name_no_step_or_no_evaluation_are_not_learn
     assert series(evaluated(2, "{{'eval_loss': {v}, 'part': {s}}}"), "eval_loss") == []
     names = read(evaluated(2, "{{'best_loss': {v}, 'step': {s}}}"))["raw_name"].unique()
     assert "best_loss" not in names.to_list()
+
+
+@pytest.mark.parametrize("key", ["in/", "in", "in/x"])
+def test_a_key_that_ends_with_a_slash_is_no_counter_with_a_maximum(key: str) -> None:
+    lines = [f"step {step} {key} {step * 7 % 5} loss {3 - step / 50:.3f}" for step in range(30)]
+    assert series(lines, "loss")[:2] == [(0, 3.0), (1, 2.98)]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.dialects.learned.masking import Slot, _places, slots
+from forensics.dialects.learned.masking import Slot, _places, names_hold, shape_of, slots
 
 
 def value(text: str) -> float:
@@ -63,3 +63,11 @@ def test_a_line_is_read_alike_whatever_line_of_its_shape_was_read_before(one: st
     slots(one)
     assert slots(other) == alone
     assert [slot.text for slot in alone] != [slot.text for slot in slots(one)]
+
+
+@pytest.mark.parametrize(
+    ("line", "holds"), [("step 12 loss: 0.5", True), ("layer3 loss: 0.5", False), ("[07:08:09] it 3 loss 0.5", True)]
+)
+def test_the_keys_of_a_shape_hold_where_no_digit_stands_in_a_name(line: str, *, holds: bool) -> None:
+    assert names_hold(shape_of(line)) is holds
+    assert slots(line) == slots(line, shape_of(line))
