@@ -17,6 +17,22 @@ from forensics.config import FAIL_ON, suggestion
 from forensics.errors import UsageError
 from forensics.report.style import Style
 
+
+def written_to(text: str) -> Path:
+    """Give the path that is to be written to.
+
+    Raises:
+        UsageError: for an address of a bucket, of which a `Path` would make a folder of this machine.
+    """
+    from forensics.io.places.named import place_of  # noqa: PLC0415 - not on the path of --help
+
+    folder = place_of(text).folder
+    if folder is None:
+        message = "results, tables and histories are written to this machine, not to a bucket"
+        raise UsageError(message, help="give a path, and copy from there")
+    return folder
+
+
 FormatOption = Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json or markdown.")]
 ReportFormatOption = Annotated[
     str,
@@ -28,7 +44,9 @@ ReportFormatOption = Annotated[
         autocompletion=_complete.formats,
     ),
 ]
-OutOption = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE, not stdout.")]
+OutOption = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE, not stdout.", parser=written_to)
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Let -o replace a file that exists.")]
 ColorOption = Annotated[str, typer.Option("--color", metavar="WHEN", help="auto, always or never.")]
 ChecklistOption = Annotated[bool, typer.Option("--checklist", help="Show every check: done, missing or next.")]
@@ -56,7 +74,9 @@ RedactOption = Annotated[
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 StoreOption = Annotated[
     Path | None,
-    typer.Option("--store", metavar="DIR", help="Keep the tables in DIR; unchanged files are not read again."),
+    typer.Option(
+        "--store", metavar="DIR", help="Keep the tables in DIR; unchanged files are not read again.", parser=written_to
+    ),
 ]
 HistoryOption = Annotated[
     Path | None,
@@ -64,6 +84,7 @@ HistoryOption = Annotated[
         "--history",
         metavar="DIR",
         help="Add each diagnosis to the history in DIR, and say how often the same failure was there before.",
+        parser=written_to,
     ),
 ]
 JobsOption = Annotated[

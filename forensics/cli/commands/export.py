@@ -27,7 +27,9 @@ RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory
 ToOption = Annotated[
     str, typer.Option("--to", metavar="TARGET", help="csv, jsonl, pandas, parquet, tensorboard or wandb.")
 ]
-PlaceOption = Annotated[Path, typer.Option("-o", "--output", metavar="PLACE", help="The file or folder to write.")]
+PlaceOption = Annotated[
+    Path, typer.Option("-o", "--output", metavar="PLACE", help="The file or folder to write.", parser=opt.written_to)
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Let -o replace a file, or a folder of an earlier export.")]
 MetricsOption = Annotated[
     list[str] | None,

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from forensics.registry import Renderer
 
 RunsArgument = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
-HtmlOption = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the page of report, too.")]
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write the page of report, too.", parser=opt.written_to)
+]
 
 BaselineOption = Annotated[
     list[str] | None,

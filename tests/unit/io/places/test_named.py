@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from forensics.cli._options import written_to
 from forensics.errors import UsageError
 from forensics.io.places.local import Local
 from forensics.io.places.named import place_of
@@ -62,3 +63,10 @@ def test_credentials_in_an_address_are_refused_and_not_repeated(text: str) -> No
         place_of(text)
     assert "hunter2" not in caught.value.message + caught.value.help
     assert "credentials come from the environment" in caught.value.message
+
+
+def test_what_is_written_goes_to_this_machine_only() -> None:
+    assert written_to("out/report.html") == Path("out/report.html")
+    assert written_to("file:///tmp/a") == Path("/tmp/a")
+    with pytest.raises(UsageError, match="not to a bucket"):
+        written_to("s3://bucket/report.html")
