@@ -279,7 +279,8 @@ def _is_earlier(other: Life, life: Life) -> bool:
         return False
     if other.t_last is not None and life.t_first is not None:
         return other.t_last <= life.t_first
-    return life.first > other.last or (life.resumed_step is not None and other.first < life.resumed_step <= other.last)
+    follows = life.first > other.last and life.records > 1  # a summary that is printed once at the end is no process
+    return follows or (life.resumed_step is not None and other.first < life.resumed_step <= other.last)
 
 
 def _parent(life: Life, candidates: list[Life]) -> Life | None:

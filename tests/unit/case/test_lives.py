@@ -124,3 +124,8 @@ def test_quantities_printed_under_one_name_are_one_life() -> None:
     run = run_of("made", {"metrics": pl.concat([loss, rate])})
     assert len(lives(run)) == 1
     assert boundaries(run) == ()
+
+
+def test_a_summary_printed_once_behind_the_last_step_is_no_process_that_went_on() -> None:
+    assert boundaries(made(life(0, 139), life(140, 140, source="train.log"))) == ()
+    assert told(made(life(0, 139), life(140, 150, source="train.log"))) == [("continues", 140, 0)]
