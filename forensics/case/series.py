@@ -147,7 +147,7 @@ def metric_records(run: Run, *, without: pl.DataFrame | None = None) -> pl.LazyF
 
 def _index_of(run: Run) -> Index:
     table = run.packed_metrics()
-    owners = [table.short(name) for name in _KEY[:3] if not table.is_alone(name)]
+    owners = [table.short(name) for name in _KEY[:3] if name not in table.alone]
     keyed = pl.DataFrame([*owners, table.code_of().rename(_CODE)]).with_row_index("row")
     by = keyed.columns[1:]
     pieces = [
@@ -170,7 +170,7 @@ def _index_of(run: Run) -> Index:
 
 def _told(table: Packed) -> dict[str, Bools]:
     """What a row says beside its key; one value where it is that of all rows."""
-    classes = table.short("value_class", np.zeros(1, np.uint32) if table.is_alone("value_class") else None)
+    classes = table.short("value_class", np.zeros(1, np.uint32) if "value_class" in table.alone else None)
     stepped, timed = (_of_rows(table, _any_of(table, names)) for names in (("step", "gstep"), ("t_ns",)))
     numbered = stepped & _true(classes != "null")
     return {

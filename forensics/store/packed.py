@@ -57,10 +57,6 @@ class Packed:
     names: pl.DataFrame
     alone: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
-    def is_alone(self, name: str) -> bool:
-        """Whether all rows hold one value of a column, or none."""
-        return name in self.alone
-
     def record_of(self, rows: Rows | None = None) -> pl.Series:
         """Give the numbers of the records of some rows, or of all."""
         if RECORD in self.own.columns:
@@ -192,11 +188,10 @@ def _packed(frame: pl.DataFrame) -> Packed:
         number = np.repeat(np.arange(len(begins), dtype=np.uint32), np.diff(begins, append=frame.height))
         own.append(pl.Series(RECORD, owned(number)))
     names, codes = _names(frame.select(NAMED))
-    firsts = pl.Series(owned(begins))
-    records = pl.DataFrame([_short(column if every else column.gather(firsts)) for column in varied])
+    records = pl.DataFrame([_short(column if every else column.gather(pl.Series(owned(begins)))) for column in varied])
     own = [column.cast(_TEXT) if column.dtype == pl.String else column.rechunk() for column in own]
-    named = {name: value for name, value in alone.items() if name not in NAMED}
-    return Packed(frame.height, len(begins), pl.DataFrame([*own, codes]), records, names, named)
+    alone = {name: value for name, value in alone.items() if name not in NAMED}
+    return Packed(frame.height, len(begins), pl.DataFrame([*own, codes]), records, names, alone)
 
 
 def _is_alone(column: pl.Series) -> bool:
@@ -214,8 +209,7 @@ def _begins(columns: Sequence[pl.Series], height: int) -> Rows:
     for column in columns:
         if not differs.all():
             differs |= column.slice(1).ne_missing(column.head(height - 1)).to_numpy()
-    first = np.zeros(min(height, 1), np.uint32)
-    return np.concatenate([first, (np.flatnonzero(differs) + 1).astype(np.uint32)])
+    return np.flatnonzero(np.concatenate([np.ones(min(height, 1), np.bool_), differs])).astype(np.uint32)
 
 
 def _names(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
@@ -274,11 +268,7 @@ def _stacked(parts: Sequence[Packed]) -> Packed:
 
 def _continues(one: Packed, other: Packed) -> bool:
     """Whether the first record of the other goes on with the last one of this."""
-    return all(_same(one.shared(name).tail(1), other.shared(name).head(1)) for name in SHARED)
-
-
-def _same(one: pl.Series, other: pl.Series) -> bool:
-    return one.to_list() == other.to_list()
+    return all(one.shared(name).tail(1).to_list() == other.shared(name).head(1).to_list() for name in SHARED)
 
 
 def _joined_names(parts: Sequence[Packed]) -> tuple[pl.DataFrame, pl.Series]:
