@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeVar
@@ -147,17 +148,19 @@ class Client:
         return data
 
     def _body(self, get: Callable[[], Any]) -> tuple[Any, bytes]:
-        """Ask for an object and its bytes, again where they end early."""
+        """Ask for an object and its bytes; again where they end early, which the client's own tries do not mend."""
 
         def got() -> tuple[Any, bytes]:
-            given = get()
-            begin, end = given.range
-            data = bytes(given.bytes())
-            if len(data) != end - begin:
-                raise ConnectionError
-            return given, data
+            for left in reversed(range(_BODY_TRIES)):
+                given = get()
+                begin, end = given.range
+                with nullcontext() if not left else suppress(Exception):
+                    data = bytes(given.bytes())
+                    if len(data) == end - begin:
+                        return given, data
+            raise ConnectionError
 
-        return self._asked(got, tries=_BODY_TRIES)
+        return self._asked(got)
 
     def _keep(self, at: tuple[str, str, int], data: bytes) -> None:
         self._blocks[at] = data
@@ -168,21 +171,15 @@ class Client:
             if index == 0:
                 self._objects.pop(key, None)
 
-    def _asked(self, ask: Callable[[], T], tries: int = 1) -> T:
-        for left in reversed(range(tries)):
-            try:
-                answer = ask()
-            except (KeyboardInterrupt, SystemExit, ForensicsError):
-                raise
-            except BaseException as error:  # noqa: BLE001 - a panic of the client is no Exception
-                refusal = refusal_of(error, self.scheme)
-                if left and refusal.silent:
-                    continue
-                self._refuse(refusal)
-            else:
-                self._silent = 0
-                return answer
-        raise AssertionError
+    def _asked(self, ask: Callable[[], T]) -> T:
+        try:
+            answer = ask()
+        except (KeyboardInterrupt, SystemExit, ForensicsError):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a panic of the client is no Exception
+            self._refuse(refusal_of(error, self.scheme))
+        self._silent = 0
+        return answer
 
     def _refuse(self, refusal: Refusal) -> NoReturn:
         self._silent += refusal.silent
