@@ -31,8 +31,10 @@ from forensics.store.schema import TABLES, VERSION
 from forensics.store.sink import Raw, SourceSink, settled
 
 _HEAD_BYTES = 64
-#: Sources below this size share the files of a pack, and their rows are finished together.
+#: Sources below this size are read together, in one item.
 SMALL_BYTES = 256 << 10
+#: Rows of smaller ones are finished together; those of others are written as they come, and never packed for memory.
+SPILL_BYTES = 64 << 10
 #: So many small sources, or bytes of them, are one item: about 0.3 s of work, which is what a killed process loses.
 _GROUP_FILES, _GROUP_BYTES = 32, 2 << 20
 
@@ -153,13 +155,13 @@ class _Pack:
     def add(self, source: Source, digest: str) -> bool:
         """Read one source; true when the same content would give the same rows again."""
         spill = self.work / "spill"
-        is_small = source.size_bytes < SMALL_BYTES
+        spills = source.size_bytes >= SPILL_BYTES
         known = versions(self.ingesters, self.limits, source)
         try:
-            if not is_small:
+            if spills:
                 spill.mkdir()
             opening = open_source(self.place, source, self.limits)
-            sink, coverage = fill(opening, source, self.ingesters, self.limits, None if is_small else spill)
+            sink, coverage = fill(opening, source, self.ingesters, self.limits, spill if spills else None)
             shares = self._take(sink)
         except (OSError, PlaceError):  # of the store: what a source raises is an issue already
             raise

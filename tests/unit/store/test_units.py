@@ -73,6 +73,7 @@ def test_any_size_of_files_and_items_gives_the_same_tables(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part_rows: int, small_bytes: int
 ) -> None:
     monkeypatch.setattr(unit, "SMALL_BYTES", small_bytes)
+    monkeypatch.setattr(unit, "SPILL_BYTES", small_bytes // 2)
     limits = replace(DEFAULT, part_rows=part_rows)
     assert_same(stored(run, tmp_path / "place", limits), tables(ingest_run(run)))
     (run / "metrics-05.jsonl").write_text(rows(7, 9))
