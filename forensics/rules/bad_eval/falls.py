@@ -50,11 +50,9 @@ Not this: the training got worse, too
     a.json,7,arc_easy,acc,0.61,0.010,1000
     b.json,7,arc_easy,acc,0.30,0.010,2000
     ```
-    ```metrics step,name,value
-    990,loss,2.30
-    1000,loss,2.29
-    1990,loss,6.11
-    2000,loss,6.10
+    ```metrics
+    step: 990 1000 1990 2000
+    loss: 2.30 2.29 6.11 6.10
     ```
     => nothing
 """

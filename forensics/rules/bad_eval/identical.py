@@ -18,11 +18,10 @@ References: lm-evaluation-harness, caching of model responses.
 Example:
     ```evals
     source: a.json*10 b.json*10
-    line: 1 2 3 4 5 6 7 8 9 10 1 2 3 4 5 6 7 8 9 10
-    task: t0 t1 t2 t3 t4 t5 t6 t7 t8 t9 t0 t1 t2 t3 t4 t5 t6 t7 t8 t9
+    line: (1..10)*2
+    task: (t0 t1 t2 t3 t4 t5 t6 t7 t8 t9)*2
     metric: acc
-    value: 0.511 0.522 0.533 0.544 0.555 0.566 0.577 0.588 0.599 0.611 0.511 0.522 0.533 0.544 0.555 0.566 0.577 0.588
-        0.599 0.611
+    value: (0.511..0.599/0.011 0.611)*2
     step: 100*10 200*10
     ```
     => EVL017 warning confidence=high step=200 step_lo=100 cause=identical_results metrics=10

@@ -20,35 +20,21 @@ What to do next: nothing; use the relation of the steps when you compare the fil
 References: none; the values themselves are the proof.
 
 Example:
-    ```metrics source,seq,step,name,raw_name,value
-    train.log,0,10,loss,loss,4.9312
-    train.log,1,20,loss,loss,4.6125
-    train.log,2,30,loss,loss,4.4017
-    train.log,3,40,loss,loss,4.2544
-    train.log,4,50,loss,loss,4.1361
-    train.log,5,60,loss,loss,4.0283
-    run-a1.wandb,0,0,loss,train/loss,4.93118
-    run-a1.wandb,1,1,loss,train/loss,4.612531
-    run-a1.wandb,2,2,loss,train/loss,4.401688
-    run-a1.wandb,3,3,loss,train/loss,4.254427
-    run-a1.wandb,4,4,loss,train/loss,4.136094
-    run-a1.wandb,5,5,loss,train/loss,4.028341
+    ```metrics
+    source: train.log*6 run-a1.wandb*6
+    seq: (0..5)*2
+    step: 10..60/10 0..5
+    raw_name: loss*6 train/loss*6
+    loss: 4.9312 4.6125 4.4017 4.2544 4.1361 4.0283 4.93118 4.612531 4.401688 4.254427 4.136094 4.028341
     ```
     => HST002 info confidence=high cause=many_stores causal=context step_factor=10.00 step_offset=10.00
 Not this: two ranks that print one averaged loss
-    ```metrics source,seq,rank,step,name,value
-    rank0.log,0,0,10,loss,4.9312
-    rank0.log,1,0,20,loss,4.6125
-    rank0.log,2,0,30,loss,4.4017
-    rank0.log,3,0,40,loss,4.2544
-    rank0.log,4,0,50,loss,4.1361
-    rank0.log,5,0,60,loss,4.0283
-    rank1.log,0,1,10,loss,4.9312
-    rank1.log,1,1,20,loss,4.6125
-    rank1.log,2,1,30,loss,4.4017
-    rank1.log,3,1,40,loss,4.2544
-    rank1.log,4,1,50,loss,4.1361
-    rank1.log,5,1,60,loss,4.0283
+    ```metrics
+    source: rank0.log*6 rank1.log*6
+    seq: (0..5)*2
+    rank: 0*6 1*6
+    step: (10..60/10)*2
+    loss: (4.9312 4.6125 4.4017 4.2544 4.1361 4.0283)*2
     ```
     => nothing
 """

@@ -20,30 +20,18 @@ replaced before they are logged.
 
 Example:
     ```metrics
-    source: train.log
-    seq: 0..6
-    step: 10..70/10
-    loss: 4.9312 4.6125 4.4017 4.2544 4.1361 0.0 0.0
-    ```
-    ```metrics
-    source: metrics.csv
-    seq: 0..6
-    step: 10..70/10
-    loss: 4.9312 4.6125 4.4017 4.2544 4.1361 nan nan
+    source: train.log*7 metrics.csv*7
+    seq: (0..6)*2
+    step: (10..70/10)*2
+    loss: 4.9312 4.6125 4.4017 4.2544 4.1361 0.0*2 4.9312 4.6125 4.4017 4.2544 4.1361 nan*2
     ```
     => HST001 warning confidence=high shape=nan step=60 cause=hidden_in_one_store causal=context records=2 aligned=7
 Not this: the same values, printed with fewer digits
     ```metrics
-    source: train.log
-    seq: 0..5
-    step: 10..60/10
-    loss: 4.93 4.61 4.40 4.25 4.14 4.03
-    ```
-    ```metrics
-    source: metrics.csv
-    seq: 0..5
-    step: 10..60/10
-    loss: 4.93118 4.612531 4.401688 4.254427 4.136094 4.028341
+    source: train.log*6 metrics.csv*6
+    seq: (0..5)*2
+    step: (10..60/10)*2
+    loss: 4.93 4.61 4.40 4.25 4.14 4.03 4.93118 4.612531 4.401688 4.254427 4.136094 4.028341
     ```
     => nothing
 """

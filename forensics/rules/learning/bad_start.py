@@ -16,20 +16,18 @@ References: Karpathy 2019, "A Recipe for Training Neural Networks" (verify the l
 2010.
 
 Example:
-    ```metrics step,name,value
-    1,loss,412.5
-    2,loss,97.25
-    3,loss,31.5
+    ```metrics
+    step: 1 2 3
+    loss: 412.5 97.25 31.5
     ```
     ```facts key,value,family
     vocab_size,32768,config
     ```
     => LRN016 info confidence=low step=1 cause=bad_initialisation causal=context value=412.5
 Not this:
-    ```metrics step,name,value
-    1,loss,10.5
-    2,loss,10.1
-    3,loss,9.7
+    ```metrics
+    step: 1 2 3
+    loss: 10.5 10.1 9.7
     ```
     ```facts key,value,family
     vocab_size,32768,config

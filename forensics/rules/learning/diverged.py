@@ -25,10 +25,9 @@ What to do next: resume from a checkpoint before the onset with a lower learning
 References: Chowdhery et al. 2022, PaLM, section 5.1 (loss spikes); Zhang et al. 2022, OPT-175B logbook.
 
 Example: three records are enough for a loss beyond all bounds
-    ```metrics step,name,value
-    1,loss,2.2
-    2,loss,8e27
-    3,loss,5e30
+    ```metrics
+    step: 1 2 3
+    loss: 2.2 8e27 5e30
     ```
     => LRN001 error confidence=high step=2 step_lo=1 cause=diverged best=2.200
 Not this:

@@ -24,9 +24,6 @@ Example:
     ```metrics
     step: 10..200/10
     loss: 6.217
-    ```
-    ```metrics
-    step: 10..200/10
     lr: 0
     ```
     => LRN014 error confidence=high step=10 cause=frozen_loss value=6.217 records=20
@@ -37,17 +34,10 @@ Example: a loss that died after a few large steps
     ```
     => LRN014 warning confidence=medium step=4 cause=frozen_loss value=0.7031 records=22
 Example: all labels masked
-    ```metrics step,name,value
-    1,loss,0
-    2,loss,0
-    3,loss,0
-    4,loss,0
-    ```
-    ```metrics step,name,value
-    1,grad_norm,0
-    2,grad_norm,0
-    3,grad_norm,0
-    4,grad_norm,0
+    ```metrics
+    step: 1..4
+    loss: 0
+    grad_norm: 0
     ```
     => LRN014 error confidence=high step=1 cause=loss_zero value=0.000 records=4
 Example: a loss that died at once
@@ -63,17 +53,10 @@ Example: the same digits in every epoch
     ```
     => LRN014 warning confidence=medium cause=frozen_loss value=2.303 records=9
 Not this: a loss of zero beside gradients is rounded
-    ```metrics step,name,value
-    1,loss,0
-    2,loss,0
-    3,loss,0
-    4,loss,0
-    ```
-    ```metrics step,name,value
-    1,grad_norm,0.31
-    2,grad_norm,0.42
-    3,grad_norm,0.29
-    4,grad_norm,0.35
+    ```metrics
+    step: 1..4
+    loss: 0
+    grad_norm: 0.31 0.42 0.29 0.35
     ```
     => nothing
 Not this: a loss that rounds to the same digits now and then

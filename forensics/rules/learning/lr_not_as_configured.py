@@ -46,11 +46,10 @@ Not this:
     step: 10..130/10
     lr: 4e-05 8e-05 0.00012 0.00016 0.0002 0.0002..0.0001/-0.000025 7.5e-05 5e-05 2.5e-05
     ```
-    ```facts key,value,family
-    learning_rate,0.0002,config
-    warmup_steps,50,config
-    lr_scheduler_type,linear,config
-    max_steps,130,config
+    ```facts
+    key: learning_rate warmup_steps lr_scheduler_type max_steps
+    value: 0.0002 50 linear 130
+    family: config
     ```
     => nothing
 """

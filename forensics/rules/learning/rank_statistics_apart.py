@@ -16,62 +16,20 @@ References: PyTorch, DistributedDataParallel, on what it keeps equal.
 
 Example:
     ```events
-    source: a.log
-    line: 1..20
+    source: a.log*20 b.log*20 c.log*20 d.log*20
+    line: (1..20)*4
     code: rank-statistics
-    rank: 0
-    attrs: {"name":"hidden","mean":"0.1"}*20
-    ```
-    ```events
-    source: b.log
-    line: 1..20
-    code: rank-statistics
-    rank: 1
-    attrs: {"name":"hidden","mean":"0.1"}*20
-    ```
-    ```events
-    source: c.log
-    line: 1..20
-    code: rank-statistics
-    rank: 2
-    attrs: {"name":"hidden","mean":"0.1"}*20
-    ```
-    ```events
-    source: d.log
-    line: 1..20
-    code: rank-statistics
-    rank: 3
-    attrs: {"name":"hidden","mean":"0.1"}*12 {"name":"hidden","mean":"0.3"}*8
+    rank: 0*20 1*20 2*20 3*20
+    attrs: {"name":"hidden","mean":"0.1"}*72 {"name":"hidden","mean":"0.3"}*8
     ```
     => LRN031 warning confidence=medium rank=3 cause=ranks_parted ranks=4
 Not this: ranks that agree
     ```events
-    source: a.log
-    line: 1..20
+    source: a.log*20 b.log*20 c.log*20 d.log*20
+    line: (1..20)*4
     code: rank-statistics
-    rank: 0
-    attrs: {"name":"hidden","mean":"0.1"}*20
-    ```
-    ```events
-    source: b.log
-    line: 1..20
-    code: rank-statistics
-    rank: 1
-    attrs: {"name":"hidden","mean":"0.1"}*20
-    ```
-    ```events
-    source: c.log
-    line: 1..20
-    code: rank-statistics
-    rank: 2
-    attrs: {"name":"hidden","mean":"0.1"}*20
-    ```
-    ```events
-    source: d.log
-    line: 1..20
-    code: rank-statistics
-    rank: 3
-    attrs: {"name":"hidden","mean":"0.1"}*20
+    rank: 0*20 1*20 2*20 3*20
+    attrs: {"name":"hidden","mean":"0.1"}
     ```
     => nothing
 """

@@ -19,8 +19,7 @@ References: Shannon 1948; Karpathy 2019, "A Recipe for Training Neural Networks"
 Example:
     ```metrics
     step: 10..200/10
-    loss: 10.4 10.4 10.41 10.39 10.4 10.39 10.38 10.44 10.39 10.4 10.35..10.41/0.02 10.42 10.39 10.38 10.41 10.41
-        10.38
+    loss: 10.4*2 10.41 10.39 10.4 10.39 10.38 10.44 10.39 10.4 10.35..10.41/0.02 10.42 10.39 10.38 10.41*2 10.38
     ```
     ```facts key,value,family
     vocab_size,32768,config

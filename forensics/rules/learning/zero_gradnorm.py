@@ -20,9 +20,6 @@ Example:
     step: 10..200/10
     loss: 4.293 4.305 4.323 4.277 4.295 4.272 4.25 4.392 4.285 4.297 4.192 4.237 4.289 4.318 4.342 4.27 4.257 4.318
         4.317 4.265
-    ```
-    ```metrics
-    step: 10..200/10
     grad_norm: 0
     ```
     => LRN011 error confidence=high step=10 cause=no_gradients zeros=1.000 records=20
@@ -31,9 +28,6 @@ Not this: a loss that falls
     step: 10..200/10
     loss: 4.293 4.095 3.912 3.681 3.516 3.327 3.148 3.095 2.873 2.74 2.542 2.445 2.354 2.254 2.156 2.017 1.913 1.846
         1.755 1.65
-    ```
-    ```metrics
-    step: 10..200/10
     grad_norm: 0
     ```
     => nothing

@@ -26,13 +26,12 @@ Example:
     ```
     => NAN010 warning confidence=high step=6 step_lo=5 rank=1 cause=rank_first ranks=2 ranks_bad=2
 Not this:
-    ```metrics source,rank,seq,step,name,value
-    r0.log,0,1,5,loss,2.0
-    r0.log,0,2,6,loss,nan
-    r0.log,0,3,7,loss,nan
-    r1.log,1,1,5,loss,2.1
-    r1.log,1,2,6,loss,nan
-    r1.log,1,3,7,loss,nan
+    ```metrics
+    source: r0.log*3 r1.log*3
+    rank: 0*3 1*3
+    seq: (1 2 3)*2
+    step: (5 6 7)*2
+    loss: 2.0 nan*2 2.1 nan*2
     ```
     => nothing
 """

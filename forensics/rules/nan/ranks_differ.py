@@ -16,18 +16,11 @@ References: PyTorch documentation, DistributedDataParallel, "Internal Design".
 
 Example:
     ```metrics
-    seq: 1..19/2
-    step: 1..10
-    rank: 0
-    grad_norm: 1.5 1.4 1.6 1.5 1.3 1.4 1.5 1.5 - -
-    loss: -*8 nan nan
-    ```
-    ```metrics
-    seq: 2..20/2
-    step: 1..10
-    rank: 1
-    grad_norm: 1.5 1.4 1.6 1.5 1.3 1.9 2.8 9.1 - -
-    loss: -*8 nan nan
+    seq: 1..19/2 2..20/2
+    step: (1..10)*2
+    rank: 0*10 1*10
+    grad_norm: 1.5 1.4 1.6 1.5 1.3 1.4 1.5*2 - - 1.5 1.4 1.6 1.5 1.3 1.9 2.8 9.1 - -
+    loss: (-*8 nan*2)*2
     ```
     => NAN014 info confidence=medium step=6 onset_rank=1 cause=ranks_differ causal=context ranks=2
 Not this:

@@ -22,8 +22,7 @@ Example:
     step: 1..28
     completions/mean_length: 200 -*27
     entropy: 0.5*4 0.004*24
-    reward: 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25
-        0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125
+    reward: (0.25 0.125)*14
     ```
     => RLX003 error confidence=medium step=5 step_lo=4 cause=entropy_collapse first=0.5000 last=0.004000
 Not this:

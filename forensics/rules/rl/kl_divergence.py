@@ -21,8 +21,7 @@ Example:
     step: 1..28
     completions/mean_length: 200 -*27
     kl: 0.125*3 2.875..5.875/0.125
-    reward: 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25
-        0.125 0.25 0.125 0.25 0.125 0.25 0.125 0.25 0.125
+    reward: (0.25 0.125)*14
     ```
     => RLX004 error confidence=medium step=4 step_lo=3 cause=kl_divergence first=0.1250 last=5.625
 Not this:

@@ -26,8 +26,7 @@ Not this:
     ```metrics
     step: 1..40
     completions/mean_length: 100..178/2
-    completions/max_length: 480 511 512 500 480 511 512 500 480 511 512 500 480 511 512 500 480 511 512 500 480 511
-        512 500 480 511 512 500 480 511 512 500 480 511 512 500 480 511 512 500
+    completions/max_length: (480 511 512 500)*10
     ```
     => nothing
 """

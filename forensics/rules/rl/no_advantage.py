@@ -26,8 +26,7 @@ Example:
 Not this:
     ```metrics
     step: 1..24
-    frac_reward_zero_std: 0.25 0.5 1.0 0.25 0.5 1.0 0.25 0.5 1.0 0.25 0.5 1.0 0.25 0.5 1.0 0.25 0.5 1.0 0.25 0.5 1.0
-        0.25 0.5 1.0
+    frac_reward_zero_std: (0.25 0.5 1.0)*8
     ```
     => nothing
 """

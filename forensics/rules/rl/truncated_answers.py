@@ -19,8 +19,7 @@ References: axolotl, GRPO training reference; TRL documentation, GRPO trainer, l
 Example:
     ```metrics
     step: 1..20
-    completions/clipped_ratio: 0.875 0.9375 0.875 0.9375 0.875 0.9375 0.875 0.9375 0.875 0.9375 0.875 0.9375 0.875
-        0.9375 0.875 0.9375 0.875 0.9375 0.875 0.9375
+    completions/clipped_ratio: (0.875 0.9375)*10
     ```
     => RLX007 warning confidence=medium step=1 cause=truncated_answers first=0.9062 last=0.9062
 Example:

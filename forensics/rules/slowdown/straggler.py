@@ -46,19 +46,10 @@ Example:
     => SLO006 error confidence=high step=1 rank=2 cause=straggler excess=0.2977 z=99.24
 Not this: all ranks alike
     ```metrics
-    step: 1..8
-    rank: 0
-    forward_time: 0.1969 0.2011 0.1999 0.2007 0.2033 0.2023 0.1982 0.2019
-    ```
-    ```metrics
-    step: 1..8
-    rank: 1
-    forward_time: 0.1999 0.2001 0.1981 0.1988 0.1993 0.2048 0.1986 0.2018
-    ```
-    ```metrics
-    step: 1..8
-    rank: 2
-    forward_time: 0.2007 0.198 0.2001 0.2004 0.2026 0.1992 0.1989 0.199
+    step: (1..8)*3
+    rank: 0*8 1*8 2*8
+    forward_time: 0.1969 0.2011 0.1999 0.2007 0.2033 0.2023 0.1982 0.2019 0.1999 0.2001 0.1981 0.1988 0.1993 0.2048
+        0.1986 0.2018 0.2007 0.198 0.2001 0.2004 0.2026 0.1992 0.1989 0.199
     ```
     => nothing
 """

@@ -20,18 +20,13 @@ definition of short ones, and idle time is called high from 15 %.
 Example:
     ```spans
     step: 3 -*22
-    category: user_annotation cuda_runtime kernel cuda_runtime kernel cuda_runtime kernel cuda_runtime kernel
-        cuda_runtime kernel cuda_runtime kernel cuda_runtime kernel cuda_runtime kernel cuda_runtime kernel cuda_runtime
-        kernel cuda_runtime kernel
-    name: ProfilerStep#3 cudaLaunchKernel add cudaLaunchKernel add cudaLaunchKernel add cudaLaunchKernel add
-        cudaLaunchKernel add cudaLaunchKernel add cudaLaunchKernel add cudaLaunchKernel add cudaLaunchKernel add
-        cudaLaunchKernel add cudaLaunchKernel add
+    category: user_annotation (cuda_runtime kernel)*11
+    name: ProfilerStep#3 (cudaLaunchKernel add)*11
     start_ns: 0 5000 10000 45000 50000 85000 90000 125000 130000 165000 170000 205000 210000 245000 250000 285000 290000
         325000 330000 365000 370000 405000 410000
-    dur_ns: 500000 4000 3000 4000 3000 4000 3000 4000 3000 4000 3000 4000 3000 4000 3000 4000 3000 4000 3000 4000 3000
-        4000 3000
-    correlation: - 1 1 2 2 3 3 4 4 5 5 6 6 7 7 8 8 9 9 10 10 11 11
-    thread: 1/1 1/1 - 1/1 - 1/1 - 1/1 - 1/1 - 1/1 - 1/1 - 1/1 - 1/1 - 1/1 - 1/1 -
+    dur_ns: 500000 (4000 3000)*11
+    correlation: - 1 1 2 2 3 3 4 4 5 5 6 6 7 7 8 8 9 9 10*2 11*2
+    thread: 1/1*2 (- 1/1)*10 -
     ```
     => SLO012 warning confidence=low step=3 t_ns=13000 cause=launch_bound lost_share=0.9181 short_share=1.000
 Not this: short kernels that were queued in time

@@ -24,8 +24,7 @@ Example:
     rank: 0*4 1*4 2*4 3*4 4*4
     category: kernel
     name: ncclDevKernel_AllReduce_Sum
-    start_ns: 1000 21000 41000 61000 9000 29000 49000 69000 2000 22000 42000 62000 2000 22000 42000 62000 2000 22000
-        42000 62000
+    start_ns: 1000..61000/20000 9000..69000/20000 (2000..62000/20000)*3
     dur_ns: 9000*4 1000*4 8000*12
     ```
     => SLO014 warning confidence=medium t_ns=9000 rank=1 cause=straggler lost_share=0.4118 chance=0.008000
