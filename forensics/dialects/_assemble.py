@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from forensics.dialects import _attempts, _counters
+from forensics.dialects import _counters
 from forensics.dialects._match import Batch
 from forensics.dialects.spec import Dialect
 from forensics.io.columns import owned
@@ -33,11 +33,65 @@ _EVENTS = {"started": "context", "ended": "benign", "overflow": "context", "nan"
 _CONTEXT_ROWS = 256
 
 
+# Restarts: a training stream whose step goes back begins the next attempt.
+
+Ints = npt.NDArray[np.int64]
+#: Share of repeated steps from which a stream is taken for several ranks that print without a prefix.
+_CROWD = 0.2
+_WINDOW = 32
+
+
+@dataclass(slots=True)
+class Stream:
+    """What is remembered of one stream (dialect, rank) from block to block."""
+
+    restarts: int = 0
+    kind: int | None = None
+    recent: list[int] = field(default_factory=list[int])
+
+
+def restarts(steps: Ints, before: list[int]) -> npt.NDArray[np.bool_]:
+    """Which records begin a new attempt: the step is below the one before (`before`: earlier steps of the stream).
+
+    Where several ranks write into one stream without a prefix, steps repeat among the 32 records before, and one that
+    lags by at most two typical increments is a slow neighbour, not a restart.
+    """
+    joined = np.concatenate([np.asarray(before, np.int64), steps])
+    deltas = np.diff(joined)
+    back = deltas < 0
+    if back.any():
+        at = np.arange(len(deltas))
+        low = np.maximum(at - _WINDOW, 0)
+        repeated = _within(deltas == 0, low, at)
+        forward = _within(deltas > 0, low, at)
+        gained = _within(np.maximum(deltas, 0), low, at)
+        typical = np.maximum(gained / np.maximum(forward, 1), 1)
+        crowd = (at > low) & (repeated >= _CROWD * (at - low))
+        back &= ~(crowd & (-deltas <= 2 * typical))
+    first = np.zeros(min(1, len(joined)), np.bool_)
+    return np.concatenate([first, back])[len(before) :]
+
+
+def _within(values: npt.NDArray[np.generic], low: Ints, high: Ints) -> Ints:
+    """Sums of `values[low:high]` for each pair of bounds."""
+    total = np.concatenate([np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)])
+    return total[high] - total[low]
+
+
+def advance(stream: Stream, steps: Ints) -> Ints:
+    """Attempt number of each record of a stream, in order; the stream remembers where it stood."""
+    numbers = stream.restarts + np.cumsum(restarts(steps, stream.recent))
+    if len(steps):
+        stream.restarts = int(numbers[-1])
+        stream.recent = [*stream.recent, *steps[-_WINDOW - 1 :].tolist()][-_WINDOW - 1 :]
+    return numbers.astype(np.int64)
+
+
 @dataclass(slots=True)
 class Memory:
     """What one dialect remembers of a file from chunk to chunk."""
 
-    streams: dict[int, _attempts.Stream] = field(default_factory=dict[int, _attempts.Stream])
+    streams: dict[int, Stream] = field(default_factory=dict[int, Stream])
     starts: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     before: pl.DataFrame | None = None
 
@@ -132,14 +186,14 @@ def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
     metric = (frame["meaning"] == "metrics").to_numpy() & printed
     for rank in np.unique(ranks):
         mine = ranks == rank
-        stream = memory.streams.setdefault(int(rank), _attempts.Stream())
+        stream = memory.streams.setdefault(int(rank), Stream())
         starts = memory.starts.setdefault(int(rank), [])
         own = mine & metric
         if stream.kind is None and own.any():
             values, counts = np.unique(kinds[own], return_counts=True)
             stream.kind = int(values[np.argmax(counts)])
         own &= kinds == (-1 if stream.kind is None else stream.kind)
-        numbers = _attempts.advance(stream, steps[own])
+        numbers = advance(stream, steps[own])
         fresh = np.flatnonzero(np.diff(numbers, prepend=len(starts)))
         starts.extend(seqs[own][fresh].tolist())
         attempt[mine] = np.searchsorted(np.asarray(starts, np.int64), seqs[mine], side="right")

@@ -55,11 +55,11 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "hang": ("rules/hang/_*.py", "analyses/hang/*.py", "case/errors/*.py"),
     "pace": ("rules/slowdown/_pace.py", "rules/slowdown/level_shift.py", "analyses/pace/*.py"),
     "diff": (
-        "compare/decide.py", "compare/_spread.py", "compare/_interval.py", "compare/_pair.py", "compare/_runs.py",
+        "compare/decide.py", "compare/_spread.py", "compare/_pair.py",
         "compare/_series.py", "compare/_comparable.py", "compare/sections/throughput.py",
     ),
     "evals": (
-        "compare/evals/_tests.py", "compare/evals/_spread.py", "compare/evals/_pick.py", "compare/evals/_logged.py",
+        "compare/evals/_tests.py", "compare/evals/_logged.py",
         "analyses/evals/*.py",
         "compare/evals/comparison.py", "compare/sections/evals.py", "rules/bad_eval/_results.py",
         "analyses/evals/curves.py",

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics.errors import InputError, NotMine
-from forensics.formats.recorder import _document as fr_document
 from forensics.formats.recorder import reader as flight_recorder
+from forensics.formats.recorder import reader as fr_document
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink

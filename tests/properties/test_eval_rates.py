@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.compare.evals._tests import by_counts, by_errors, holm, mcnemar, paired
-from forensics.formats.evals._places import eval_places
+from forensics.formats.evals._document import eval_places
 from forensics.formats.evals.checkpoint_names import step_in
 
 PAIRS = int(os.environ.get("EVAL_PAIRS", "400"))

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2
 
 from forensics.formats.rows.attempts import Attempts
-from forensics.formats.tfevents._attempts import ColumnAttempts
 from forensics.formats.tfevents._layout import learn
+from forensics.formats.tfevents._points import ColumnAttempts
 from forensics.formats.tfevents._routes import ALL, Routes
 from forensics.formats.tfevents.reader import read_points
 from forensics.io.limits import DEFAULT

@@ -19,11 +19,11 @@ import polars as pl
 from forensics.analyses.memory._form import ABSURD
 from forensics.analyses.memory.capacity import Capacity, capacity_of
 from forensics.analyses.memory.kinds import GAPS, MEANINGS, Meaning
-from forensics.analyses.memory.reach import Reach, reach_of
 from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
 from forensics.case.series import metric_rows
 from forensics.case.steps import at, kept_as_proof, parts, rises
 from forensics.stats.spread import Floats
+from forensics.stats.trend import line_of
 from forensics.store.run import Run
 
 Kind = Literal["instant", "interval peak", "cumulative peak", "peak", "cache"]
@@ -37,6 +37,46 @@ _DISTINCT, _DECIMALS, _LONGEST = 2000, 4, 1e6
 _UNITS = (1.0, 1 / 1024, 1 / 1.024e9 * 1e6, 1e9 / 2**30, 1e6 / 2**30)
 _ROUNDING = 1e-7
 _CLIMBED = 1.5
+
+
+# When a growing series meets the end of the memory: an interval of steps, or nothing.
+
+#: Growth that differs more than this between parts of the series cannot be projected.
+_UNEVEN = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Between which steps the memory would be full; `exact_room` is whether what others hold was measured.
+
+    `at_the_latest` is set when only allocated memory was logged: what the allocator reserves is more, and ends sooner.
+    """
+
+    low: float
+    high: float
+    at_the_latest: bool = False
+
+
+def reach_of(form: Form, x: Floats, y: Floats, room: tuple[float, float] | None) -> Reach | None:
+    """Project a slope or a staircase to its end: the slopes of the last half, the last two thirds and the whole.
+
+    Flat, plateau, unresolved and falling series give None, and so do slopes that differ too much.
+    """
+    if form.kind not in {"slope", "staircase"} or form.rise <= 0 or room is None:
+        return None
+    start = form.onset if form.onset is not None and len(y) - form.onset >= 16 and form.kind == "slope" else form.warmup
+    x, y = x[start:], y[start:]
+    n = len(y)
+    slopes = sorted(line_of(x[cut:], y[cut:]).rise for cut in (0, n // 3, n // 2) if n - cut >= 4)
+    if form.kind == "staircase" and form.height and form.period:
+        slopes = sorted([*slopes, form.height / form.period])
+    slopes = [s for s in slopes if s > 0]
+    if len(slopes) < 2 or slopes[-1] > _UNEVEN * slopes[0]:
+        return None
+    now = float(y[-max(1, n // 20) :].max())
+    lowest, highest = max(room[0] - now, 0.0), max(room[1] - now, 0.0)
+    last = float(x[-1])
+    return Reach(last + lowest / slopes[-1], last + highest / slopes[0])
 
 
 @dataclass(frozen=True, slots=True)

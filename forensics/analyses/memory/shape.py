@@ -16,8 +16,6 @@ import numpy as np
 
 from forensics.analyses.memory._fit import excursions, near_noise, noise_of, thinned, without
 from forensics.analyses.memory._form import ABSURD, FEWEST, QUANTUM_GIB, Form, Kind, Scale, Step, if_resolved, regular
-from forensics.analyses.memory._records import records
-from forensics.analyses.memory._warmup import settled, warmup
 from forensics.stats.changes import change_points
 from forensics.stats.spread import Floats
 from forensics.stats.trend import Line, line_of
@@ -33,6 +31,14 @@ _WANDERS = 0.35
 #: Of a stair's height, what rises within three samples; spread of treads of like length; heights beyond chance.
 _RISER, _LIKE, _HIGH = 0.6, 0.5, 4.0
 _OVER = "rose at first, and no more in the last third"
+#: Samples behind a jump that say whether it lasts.
+_SHORT = 5
+#: Of the rise of a running maximum, the jump that ends its warm-up.
+_MOST = 0.4
+#: What a warm-up took and never gave back, as a share of it.
+_KEPT = 0.7
+#: The tread before a jump of the warm-up is so many times shorter than those behind it.
+_SHORTER = 4
 
 
 def form_of(
@@ -222,3 +228,97 @@ def _knot(t: Floats, y: Floats, scale: Scale) -> int:
         errors.append(float(np.sum((y - design @ fit) ** 2)))
     best = int(np.argmin(errors))
     return int(tried[best]) if (errors[0] - errors[best]) / scale.noise**2 > 10 + log(n) else 0
+
+
+# How many samples of a memory series belong to its warm-up: the first jumps that never come back.
+
+
+def warmup(y: Floats, quantum: float) -> int:
+    """Count samples before the last large early jump that never came back: optimizer state, workspaces, compilation."""
+    until = max(2, min(len(y) // 5, 20))
+    moves = np.diff(y)
+    usual = float(np.median(moves))
+    large = max(quantum, 5 * noise_of(y), 0.01 * abs(float(np.median(y))))
+    jumps = [int(i) for i in np.flatnonzero(moves[:until] - usual > large) if _lasts(y, int(i), usual)]
+    if not jumps or len(y) - jumps[-1] - 1 < FEWEST:
+        return 0
+    last, first = jumps[-1] + 1, jumps[0] + 1
+    before, after = float(np.median(y[:first])), float(np.median(y[last : last + _SHORT]))
+    if y[last:].min() < before + _KEPT * (after - before):
+        return 0
+    # a staircase begins with the same jumps that it goes on with, and at the same distance
+    height = 0.5 * float((moves[:until] - usual).max())
+    later = [i for i in np.flatnonzero(moves[until:] - usual >= height) + until if _lasts(y, int(i), usual)]
+    return last if not later or (len(y) - last) / (len(later) + 1) >= _SHORTER * last else 0
+
+
+def settled(y: Floats) -> int:
+    """Count the first samples of a running maximum before the jump that made most of its rise, where it came early."""
+    moves = np.diff(y)
+    early = (
+        np.flatnonzero(moves[: max(2, min(5, len(y) // 10))] >= _MOST * float(y[-1] - y[0])) if len(moves) else moves
+    )
+    return int(early[-1]) + 1 if len(early) and y[-1] > y[0] and len(y) - int(early[-1]) - 1 >= FEWEST else 0
+
+
+def _lasts(y: Floats, at: int, usual: float) -> bool:
+    """Whether what rose from sample `at` to the next one is still there in the samples behind it."""
+    behind = y[at + 1 : at + 1 + _SHORT]
+    return float(np.median(behind)) - y[at] - usual >= 0.5 * float(y[at + 1] - y[at] - usual)
+
+
+# The shape of a memory series that can only rise: a peak that was never reset, a cache that is never given back.
+
+
+def records(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
+    """Judge a series that can only rise by its new records in the second half."""
+    n, moves = len(y), np.diff(y)
+    rises = np.flatnonzero(moves >= max(quantum / 8, scale.printed / 2)) + 1
+    total, half = float(y[-1] - y[0]), n // 2
+    late = int((rises >= half).sum())
+    steps = tuple(Step(int(i), float(x[i]), float(moves[i - 1])) for i in rises[:64])
+    note = "a running maximum: what came back down cannot be seen"
+    if total < max(0.01 * abs(float(np.median(y))), quantum):
+        return Form("flat", n, rise=total, note=note)
+    even, second = _even(steps, n), float(y[-1] - y[half])
+    largest = float(moves.max())
+    if largest >= 0.5 * total and moves.argmax() >= half:  # one shift is no growth, nor are the few records after it
+        late, second = late - 1, second - largest
+    if not even and (late < 3 or second < 0.2 * total):
+        return Form("plateau", n, rise=total, steps=steps, note=note)
+    per = (y[-1] - y[half]) / max(float(x[-1] - x[half]), 1e-9)
+    large = _large(x, moves)
+    stairs = even or _regular_stairs(large, total)
+    kind: Kind = "staircase" if stairs else "slope" if late >= 0.15 * (n - half) else "unresolved"
+    steps = large if stairs else steps
+    form = Form(
+        kind, n, rise=total, per_step=float(per), onset=int(rises[0]),
+        steps=steps, period=regular(steps), height=float(np.median([s.height for s in steps])), note=note,
+    )  # fmt: skip
+    t = (x - x[0]) / max(float(x[-1] - x[0]), 1e-9)
+    fit = line_of(t, y)
+    return if_resolved(form, y, fit.start + fit.rise * t, scale)
+
+
+def _large(x: Floats, moves: Floats) -> tuple[Step, ...]:
+    """Give the records of at least a quarter of the largest one's height, the first 64 of them."""
+    large = np.flatnonzero(moves >= 0.25 * moves.max()) + 1
+    return tuple(Step(int(i), float(x[i]), float(moves[i - 1])) for i in large[:64])
+
+
+def _regular_stairs(steps: tuple[Step, ...], total: float) -> bool:
+    """Whether steps of like height at like distances, none nearer than 4 samples, carry most of the rise."""
+    if len(steps) < 3 or regular(steps) is None:
+        return False
+    heights = np.array([s.height for s in steps])
+    apart = np.diff([s.index for s in steps])
+    return bool(heights.sum() >= 0.6 * total and heights.std() <= 0.35 * heights.mean() and np.median(apart) >= 4)
+
+
+def _even(steps: tuple[Step, ...], n: int) -> bool:
+    """Whether at least three steps of equal height stand at equal distances over the run, which chance does not do."""
+    heights = np.array([s.height for s in steps])
+    apart = np.diff([s.index for s in steps])
+    if len(steps) < 3 or apart.min() < 4 or n - steps[-1].index > 1.5 * apart.max():
+        return False
+    return bool(np.ptp(heights) <= 0.15 * heights.mean() and np.ptp(apart) <= max(2, 0.15 * apart.mean()))

@@ -11,13 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 
+import numpy as np
+import polars as pl
+
 from forensics.case.consumed import Consumed, consumed
-from forensics.case.evidence import fact_evidence
+from forensics.case.curves.loss import Curve, curves
+from forensics.case.evidence import fact_evidence, metric_evidence
 from forensics.compare.config._consumed import drift, evidence, moved
-from forensics.compare.config._devices import devices
 from forensics.compare.config._entries import Entry, entries, shown
 from forensics.compare.config._keys import OTHER
-from forensics.compare.config._logged import logged_lr
 from forensics.compare.config._pairs import Pair, pairs
 from forensics.compare.config._rank import effective_batch, score_of
 from forensics.compare.config._shares import changed, matched, mixes, variation
@@ -32,6 +34,12 @@ FAMILIES = (
     *("data mix and order", "learning rate and schedule", "batch and tokens", "tokenizer and vocabulary", "model"),
     *("optimizer", "precision", "decoding", "seeds", "code and versions"),
 )
+_WORLD = ("world_size", "slurm.ntasks", "slurm_ntasks")
+_PER_NODE = ("launcher.nproc_per_node", "launcher.num_gpus", "slurm.ntasks_per_node", "gpu_count")
+_NODES = ("launcher.nnodes", "launcher.num_nodes", "slurm.nnodes", "slurm_nnodes", "slurm.num_nodes")
+#: Curves have parted where they differ by more than this share of the baseline's peak, for a tenth of the steps.
+_PARTED, _LASTING = 0.02, 0.1
+_FEWEST = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,3 +236,57 @@ def _once(ranked: Sequence[Difference]) -> Iterator[Difference]:
         if sig not in seen:
             seen.add(sig)
             yield one
+
+
+# How many processes were started, where the settings do not say: by launcher, Slurm or environment.
+
+
+def devices(run: Run) -> float | None:
+    """Processes of a run; None where nothing tells them."""
+    rows = run.scan("facts").filter(pl.col("family").is_in(["env", "host"])).select("key", "value").collect()
+    found: dict[str, float] = {}
+    for key, value in rows.iter_rows():
+        name, text = str(key).lower(), str(value).strip('"')
+        if name in (*_WORLD, *_PER_NODE, *_NODES) and text.isdecimal() and len(text) < 8 and int(text):
+            found[name] = float(text)
+    world = next((found[name] for name in _WORLD if name in found), None)
+    if world is not None:
+        return world
+    each, nodes = (next((found[name] for name in names if name in found), None) for names in (_PER_NODE, _NODES))
+    return None if each is None else each * (nodes or 1.0)
+
+
+# The learning rate as two runs logged it: from which common step on the curves part.
+
+
+def logged_lr(base: Run, cand: Run) -> tuple[Evidence, Evidence, int, float] | None:
+    """Give rows of both runs where the rates differ most, the first step that differs, and the ratio of the peaks."""
+    first, second = _longest(base), _longest(cand)
+    if first is None or second is None:
+        return None
+    at, mine, theirs = np.intersect1d(_steps(first), _steps(second), return_indices=True)
+    if len(at) < _FEWEST:
+        return None
+    a, b = first.values[mine], second.values[theirs]
+    peaks = float(a.max()), float(b.max())
+    if min(peaks) <= 0:
+        return None
+    off = np.abs(a - b) > _PARTED * peaks[0]
+    if off.sum() < max(2, _LASTING * len(at)):
+        return None
+    worst = int(np.argmax(np.abs(a - b)))
+    return (
+        metric_evidence(first.row(int(mine[worst])), EvidenceRole.RELATED),
+        metric_evidence(second.row(int(theirs[worst])), EvidenceRole.PRIMARY),
+        int(at[int(off.argmax())]),
+        peaks[1] / peaks[0],
+    )
+
+
+def _steps(curve: Curve) -> np.ndarray:
+    return curve.at.to_numpy()
+
+
+def _longest(run: Run) -> Curve | None:
+    found = [c for c in curves(run, "lr") if len(c) >= _FEWEST and c.at.null_count() == 0]
+    return max(found, key=len, default=None)

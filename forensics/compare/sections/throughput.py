@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import expm1
+from dataclasses import dataclass, replace
+from math import expm1, sqrt
+from statistics import fmean, variance
 
 import numpy as np
 
@@ -12,18 +13,21 @@ from forensics.analyses.pace.change import Change, change_of
 from forensics.analyses.pace.pauses import share_of_time
 from forensics.analyses.pace.steady import Steady, steady
 from forensics.compare._comparable import Difference, differences
-from forensics.compare._interval import estimate_over_intervals
-from forensics.compare._pair import Estimate
-from forensics.compare._runs import decide_all
+from forensics.compare._pair import Estimate, Side, estimate, sides_of
 from forensics.compare._series import FEWEST, Series, matched
 from forensics.compare._words import facts_of, headline_of, is_rate, notes_of
-from forensics.compare.decide import Answer, Decision
+from forensics.compare.decide import Answer, Decision, Policy, decide
 from forensics.compare.diff import SectionKind
 from forensics.compare.model import Options, Section, SideSummary
 from forensics.model import Evidence, EvidenceRole, Locator
+from forensics.stats.spread import Floats
+from forensics.stats.student import hypot
 from forensics.store.run import Run
 
 _TITLE = "Throughput"
+#: What is believed of run-to-run noise before it is measured: its deviation, and the degrees of freedom of that.
+_PRIOR_SD, _PRIOR_DF = 0.01, 4.0
+_DIFFERENT = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,3 +198,94 @@ def _nothing(why: str) -> Section:
 
 
 SECTION = SectionKind("throughput", 0, compare)
+
+
+# One candidate against several baseline runs: how far identical runs lie apart is measured, not assumed.
+
+
+def decide_all(found: Sequence[Estimate], policy: Policy, *, noise_given: bool) -> Decision:
+    """Judge a candidate against every baseline at once, by a moderated t on run means (Smyth 2004).
+
+    The variance between baselines is mixed with a prior of 1 % and four degrees of freedom; a run-to-run noise that the
+    caller gave is taken as known.
+    """
+    if len(found) == 1:
+        return decide(found[0], policy)
+    k = len(found)
+    ratios = [each.log_ratio for each in found]
+    middle = _central(found, fmean(ratios))
+    if noise_given:
+        return decide(middle, policy, runs_se=_hypot(middle.se, policy.run_noise * sqrt(1 + 1 / k)))
+    own = fmean(each.se**2 for each in found) / 2
+    df = _PRIOR_DF + k - 1
+    moderated = (_PRIOR_DF * (_PRIOR_SD**2 + own) + (k - 1) * variance(ratios)) / df
+    return decide(middle, policy, runs_se=sqrt(moderated * (1 + 1 / k)), df=df)
+
+
+def _central(found: Sequence[Estimate], log_ratio: float) -> Estimate:
+    worst = max(found, key=lambda each: each.se)
+    return Estimate(
+        log_ratio=log_ratio,
+        se=worst.se,
+        df=worst.df,
+        effective=min(each.effective for each in found),
+        count=min(each.count for each in found),
+        sd_long=worst.sd_long,
+        method=worst.method,
+    )
+
+
+def _hypot(a: float, b: float) -> float:
+    return sqrt(a * a + b * b)
+
+
+# Runs that logged at different intervals: single steps against means of many, compared as means of as many.
+
+
+def estimate_over_intervals(base: Steady, cand: Steady, series: tuple[Series, Series]) -> Estimate | None:
+    """Estimate the ratio; None when fewer than eight records are left on a side.
+
+    The mean of a log differs from the log of a mean by half the variance, and a mean over many steps may hold pauses.
+    So where one run logs more rarely, the other is averaged to the same interval as well, without and with its pauses,
+    and of the three the one with the smallest change is told.
+    """
+    first, second, multimodal = sides_of(base, cand)
+    if min(len(first.logs), len(second.logs)) < FEWEST:
+        return None
+    plain = _rounded(estimate(first, second, multimodal=multimodal), base, cand)
+    ratio = series[0].interval / series[1].interval
+    if 1 / _DIFFERENT < ratio < _DIFFERENT:
+        return plain
+    averaged = list(_averaged(base, cand, ratio))
+    found = [plain, *(_rounded(estimate(*pair, multimodal=False), base, cand) for pair in averaged)]
+    least = min(found, key=lambda e: abs(e.log_ratio))
+    return replace(least, se=max(e.se for e in found), method=f"{least.method}, over different logging intervals")
+
+
+def _averaged(base: Steady, cand: Steady, ratio: float) -> list[tuple[Side, Side]]:
+    size = max(2, round(max(ratio, 1 / ratio)))
+    fine, rare = (cand, base) if ratio > 1 else (base, cand)
+    pairs: list[tuple[Side, Side]] = []
+    for seconds, other in (
+        (np.where(fine.paused, np.exp(fine.spikes.base), fine.seconds), rare.logs[~rare.spikes.far]),
+        (fine.seconds, np.log(rare.seconds)),
+    ):
+        means = _block_means(seconds, size)
+        if len(means) >= FEWEST and len(other) >= FEWEST:
+            a, b = Side(np.log(means), np.arange(len(means))), Side(other, -1 - np.arange(len(other)))
+            pairs.append((b, a) if ratio > 1 else (a, b))
+    return pairs
+
+
+def _block_means(seconds: Floats, size: int) -> Floats:
+    count = len(seconds) // size
+    return seconds[: count * size].reshape(count, size).mean(axis=1)
+
+
+def _rounded(found: Estimate, base: Steady, cand: Steady) -> Estimate:
+    """Add the error of printing where the unit is not small against the noise: then it does not average out."""
+    parts = [
+        run.resolution / sqrt(12) if run.resolution > 2 * run.spikes.sd else run.resolution / sqrt(12 * found.count)
+        for run in (base, cand)
+    ]
+    return replace(found, se=hypot(found.se, *parts))

@@ -14,7 +14,6 @@ from pathlib import PurePosixPath
 
 from forensics.checkpoint import Named, named, whose
 from forensics.errors import NotMine
-from forensics.formats.checkpoints._containers import is_cut
 from forensics.formats.checkpoints._header_length import header_bytes
 from forensics.formats.rows.out import Out
 from forensics.io.limits import Limits
@@ -33,6 +32,11 @@ _INDEX = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _COMMITTED = (".metadata", "commit_success.txt", "_CHECKPOINT_METADATA")
 _POINTER_BYTES = 4096
 _TEXT = frozenset(range(32, 127)) | {9, 10, 13}
+#: A zip archive (`torch.save`, `.keras`, `.npz`) ends with its directory and a comment of 65,535 bytes at most (APPNOTE
+#: 4.3.16).
+_ZIP, _ZIP_END, _ZIP_END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22 + 65_535
+#: HDF5 gives its own end in its superblock: at which byte, by the superblock's version (format 3.0, II.A).
+_HDF5, _HDF5_ENDS = b"\x89HDF\r\n\x1a\n", {0: 40, 1: 44, 2: 28, 3: 28}
 
 
 @ingester(
@@ -103,3 +107,16 @@ def _pointer(opened: Opened, out: Out) -> None:
     _row(Named(path, found.step if found is not None else None), out, complete=True)
     out.account(read_bytes=opened.size_bytes, records=1)
     out.format("pointer")
+
+
+# Whether a container lacks its end: what a save that was killed leaves. Nothing in it is unpacked.
+
+
+def is_cut(opened: Opened) -> bool:
+    """Whether a file is a container that says by its own layout that its end is missing; False for unknown layouts."""
+    head = opened.head(64)
+    if head.startswith(_ZIP):
+        return _ZIP_END not in opened.tail(_ZIP_END_BYTES)
+    if head.startswith(_HDF5) and len(head) > len(_HDF5) and (at := _HDF5_ENDS.get(head[len(_HDF5)])) is not None:
+        return int.from_bytes(head[at : at + 8], "little") > opened.size_bytes
+    return False

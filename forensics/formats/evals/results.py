@@ -14,15 +14,19 @@ in the name of the file, and everything else that stands there is a setting (`_e
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from forensics.errors import InputError, NotMine
-from forensics.formats.evals._about import About, about_of, count_of, settings_of_task
-from forensics.formats.evals._document import Document, Object, as_object, parsed
+from forensics.formats.evals._document import Document, Object, as_object, members, parsed
 from forensics.formats.evals._own import own_rows
 from forensics.formats.evals._rows import EvalRow, EvalRows, Measured, measured, text_of, whole
+from forensics.formats.evals._settings import CONFIG_KEYS, FILE_KEYS, TASK_KEYS, arguments, flat, known, settings_text
 from forensics.formats.evals._tree import scores_in
+from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
 from forensics.formats.rows.json_offsets import offsets_of
 from forensics.formats.rows.json_records import number
+from forensics.formats.rows.metrics import nanoseconds
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.limits import Limits
@@ -131,6 +135,90 @@ def _version(found: Document) -> str:
     if "config" in found.whole and "versions" in found.whole:
         return "lm-eval 0.3"
     return "evaluation results"
+
+
+# What a document of lm-evaluation-harness says of all its tasks, and the settings of each.
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What holds for all tasks of a document: settings, model, step of its checkpoint, time, examples in the prompt."""
+
+    common: tuple[tuple[str, object], ...]
+    model: str | None
+    step: int | None
+    t_ns: int | None
+    fewshot: int | None
+
+
+def about_of(found: Document, path: str) -> About:
+    """Collect it; the step is that of the model's revision or path, else that in the path of the file."""
+    config = found.part("config")
+    args = arguments(config.get("model_args"))
+    named = found.whole.get("model_name") or args.get("pretrained") or args.get("model") or found.whole.get("model")
+    steps = [str(args[key]) for key in ("revision", "peft", "pretrained", "model", "path") if args.get(key)]
+    steps += [str(name) for name in (named, path.rpartition("/")[2], path) if name]
+    return About(
+        common=tuple(_common(found, config, args)),
+        model=text_of(named) or text_of(config.get("model")),
+        step=step_in(steps),
+        t_ns=nanoseconds(number(found.whole.get("date"))) or stamp_ns(path),
+        fewshot=whole(config.get("num_fewshot", found.whole.get("num_fewshot"))),
+    )
+
+
+def settings_of_task(found: Document, about: About, task: str) -> str:
+    """Everything that the comparability of one task's results depends on, as a JSON object."""
+    return settings_text(_settings(found, about, task))
+
+
+def _common(found: Document, config: Object, args: dict[str, object]) -> Iterator[tuple[str, object]]:
+    for key, cell in known("", found.whole, FILE_KEYS):
+        yield key, "none" if cell is None and key in ("chat_template", "system_instruction") else _ids(key, cell)
+    if found.whole.get("chat_template") is None and (sha := found.whole.get("chat_template_sha")) is not None:
+        yield "chat_template", f"sha256:{str(sha)[:16]}"
+    for key, cell in known("", config, CONFIG_KEYS):
+        if key == "gen_kwargs":
+            yield from flat(key, arguments(cell))
+        else:
+            yield key, "none" if cell is None and key == "limit" else cell
+    yield from flat("model_args", args)
+
+
+def _ids(key: str, cell: object) -> object:
+    """Token and id as `token 5`: ids are numbers or texts by version."""
+    if key.startswith("tokenizer_") and isinstance(cell, list):
+        return " ".join(str(part) for part in cell)  # type: ignore[reportUnknownArgumentType] - any JSON prints
+    return cell
+
+
+def count_of(found: Document, task: str) -> int | None:
+    """Documents that were scored: of a task as printed, of a group the sum of its members."""
+    counts = found.part("n-samples")
+    own = whole(as_object(counts.get(task)).get("effective"))
+    if own is not None:
+        return own
+    inside = [whole(as_object(counts.get(name)).get("effective")) for name in _members(found, task)]
+    if inside and all(n is not None for n in inside):
+        return sum(n for n in inside if n is not None)
+    return whole(found.tasks[task].get("sample_len"))
+
+
+def _members(found: Document, task: str) -> tuple[str, ...]:
+    return members(found.part("group_subtasks"), task)
+
+
+def _settings(found: Document, about: About, task: str) -> Iterator[tuple[str, object]]:
+    yield from about.common
+    own = as_object(found.part("configs").get(task))
+    for key, cell in known("task", own, TASK_KEYS):
+        yield from flat(key, as_object(cell)) if key.endswith("generation_kwargs") else ((key, cell),)
+    if (first := as_object(found.part("n-samples").get(task)).get("original")) is not None:
+        yield "n_original", first
+    if (digest := found.part("task_hashes").get(task)) is not None:
+        yield "task_hash", str(digest)[:16]
+    if inside := _members(found, task):
+        yield "members", ",".join(inside)
 
 
 def _row(found: Document, about: About, at: tuple[int, str, str], one: Measured) -> EvalRow:

@@ -17,9 +17,10 @@ from forensics import registry
 from forensics.dialects import prefixes, sniff
 from forensics.dialects.events import elastic
 from forensics.dialects.reader import Bounds, Reader
+from forensics.dialects.settings import dumps
 from forensics.errors import NotMine
+from forensics.formats.rows.facts import ConfigFacts
 from forensics.formats.rows.out import Out
-from forensics.formats.text._settings import write_settings
 from forensics.formats.text.sample import choose, is_text, sampled
 from forensics.io.blocks import Block, count_lines
 from forensics.io.heap import keep_freed_blocks
@@ -138,3 +139,23 @@ def _write(out: Out, tables: dict[str, pl.DataFrame], rank: int | None, attempt:
         if "attempt" in frame.columns and attempt:
             frame = frame.with_columns(pl.col("attempt") + attempt)
         out.rows(table, frame)
+
+
+# Settings among the first bytes of a text log, as facts with their lines.
+
+
+def write_settings(out: Out, piece: Block, known: set[tuple[str, str]]) -> None:
+    """Write what a piece of a log prints of its settings, less what is `known`; pieces far in are left alone."""
+    if piece.offset >= dumps.SCANNED_BYTES:
+        return
+    found = dumps.settings(piece.data[: dumps.SCANNED_BYTES])
+    if not found:
+        return
+    facts = ConfigFacts()
+    line, at = piece.first_line, 0
+    for row in found:
+        line, at = line + piece.data.count(b"\n", at, row.at), row.at
+        if (row.key, repr(row.value)) not in known:
+            known.add((row.key, repr(row.value)))
+            facts.put(row.key, row.value, line, row.family)
+    facts.write(out)

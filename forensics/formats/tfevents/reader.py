@@ -6,19 +6,21 @@ checksum fails is dropped, because its number could be the one that was hit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, cast
 
-from forensics.errors import MissingPackage, NotMine
+from forensics.errors import InputError, MissingPackage, NotMine
 from forensics.formats.rows.metrics import nanoseconds
 from forensics.formats.rows.out import Out
-from forensics.formats.tfevents import _notes as notes
 from forensics.formats.tfevents._event import SESSION_START, Event, Value, WireError, parse_event, values
 from forensics.formats.tfevents._points import Points
 from forensics.formats.tfevents._routes import ALL, Columns, Routes, walk
 from forensics.io.limits import Limits
+from forensics.io.optional import optional
 from forensics.io.reading import Opened
 from forensics.io.records import tfrecord
-from forensics.io.tolerant_json import dumps
+from forensics.io.tolerant_json import dumps, loads
 from forensics.registry import Sniff, ingester
 
 _WHY = {
@@ -31,6 +33,8 @@ _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\x1b")
 _TEXTS = 1_000
 _NOTES = ("hparams", "text")
 _TAGS = 100_000
+MOST_BYTES = 1 << 20
+_FAILURE = 2
 
 
 @dataclass(slots=True)
@@ -124,7 +128,7 @@ def _value(value: Value, event: Event, record: tfrecord.Record, into: Columns, s
         tag = state.points.tags.number(value.tag)
         into.add(tag, (record.index, record.byte), (event.step, event.wall_time), value.scalar)
     elif plugin == "hparams":
-        _facts(list(notes.hparams_of(value.raw)), state.out)
+        _facts(list(hparams_of(value.raw)), state.out)
     elif value.is_text and (plugin == "text" or value.tag.endswith("/text_summary")):
         _text(value, event, record, state)
 
@@ -140,11 +144,11 @@ def _text(value: Value, event: Event, record: tfrecord.Record, state: _State) ->
     state.texts += 1
     if state.texts > _TEXTS:
         return
-    text = notes.text_of(value.raw)
+    text = text_of(value.raw)
     if text is None:
         out.issue("text-not-read", f"the text of {value.tag[:100]!r} is too long or no text", byte=record.byte)
         return
-    facts = list(notes.config_of(value.tag, text))
+    facts = list(config_of(value.tag, text))
     if facts:
         _facts(facts, out)
         return
@@ -159,3 +163,66 @@ def _text(value: Value, event: Event, record: tfrecord.Record, state: _State) ->
         "attrs": dumps({"role": "benign", "tag": value.tag}, compact=True).decode(),
     }
     out.rows("events", {name: [cell] for name, cell in row.items()})
+
+
+# Text and hyperparameters of event files, read with tensorboard's own message classes, which load on first use.
+#
+# Each of these raises `MissingPackage` where tensorboard is not installed.
+
+
+def _message(module: str, name: str, raw: bytes) -> Any:  # noqa: ANN401 - generated classes have no types
+    """Decode with the class `name` of a generated module; None for what is too long or no such message."""
+    if len(raw) > MOST_BYTES:
+        return None
+    decode_error = optional("google.protobuf.message", "tensorboard").DecodeError
+    found = optional(module, "tensorboard")
+    for part in name.split("."):
+        found = getattr(found, part)
+    try:
+        return found.FromString(raw)
+    except decode_error:
+        return None
+
+
+def _held(raw: bytes) -> Any:  # noqa: ANN401
+    return _message("tensorboard.compat.proto.summary_pb2", "Summary.Value", raw)
+
+
+def text_of(raw: bytes) -> str | None:
+    """Text of a string tensor, its elements joined by newlines; None when it is no such thing."""
+    value = _held(raw)
+    if value is None:
+        return None
+    parts: list[bytes] = list(value.tensor.string_val)
+    return "\n".join(part.decode("utf-8", "replace") for part in parts)
+
+
+def hparams_of(raw: bytes) -> Iterator[tuple[str, str, str]]:
+    """Facts (key, JSON value, family) of one value of the hparams plugin."""
+    value = _held(raw)
+    content: bytes = b"" if value is None else value.metadata.plugin_data.content
+    data = _message("tensorboard.plugins.hparams.plugin_data_pb2", "HParamsPluginData", content)
+    if data is None:
+        return
+    start: Any = data.session_start_info.hparams
+    for name in sorted(cast("dict[str, Any]", start)):
+        kind: str | None = start[name].WhichOneof("kind")
+        if kind in {"number_value", "string_value", "bool_value"}:
+            yield name, dumps(getattr(start[name], str(kind)), compact=True).decode(), "config"
+    # writers mark success when they start, so only a failure says something
+    if data.session_end_info.status == _FAILURE:
+        yield "hparams.session_end", '"failure"', "exit"
+
+
+def config_of(tag: str, text: str) -> Iterator[tuple[str, str, str]]:
+    """Facts of a text that is one JSON object, its keys below the tag; nothing for other text."""
+    if not text.lstrip().startswith("{"):
+        return
+    try:
+        data = loads(text.encode("utf-8", "replace"))
+    except InputError:
+        return
+    if isinstance(data, dict):
+        stem = tag.removesuffix("/text_summary")
+        for key, value in cast("dict[str, object]", data).items():
+            yield f"{stem}.{key}", dumps(value, compact=True).decode(), "config"

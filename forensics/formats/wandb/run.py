@@ -25,7 +25,6 @@ from forensics.formats.wandb._marks import Marks, exit_code, stamp_ns
 from forensics.formats.wandb._points import Place, Points
 from forensics.formats.wandb._summaries import Summaries
 from forensics.formats.wandb._system import PREFIX, system_name
-from forensics.formats.wandb._usual import HISTORY, SUMMARY, usual
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.records import leveldb_log
@@ -244,6 +243,32 @@ def _preempting(record: Record, at: int, end: int, state: _State) -> None:
 
 
 _Act = Callable[[Record, int, int, _State], None]
+
+
+# The two records of which a large log consists: a history row and a summary, each all of a record but its number.
+
+HISTORY, SUMMARY = 2, 3
+_NUMBER, _LARGE = 8, (18, 26)  # tags: the number of a record; a history row and a summary
+_MOST_NUMBER_BYTES, _MOST_SHIFT, _FEWEST_BYTES = 11, 35, 8
+
+
+def usual(data: bytes) -> tuple[int, int]:
+    """Field and start of a history row or summary that is all of a record but its number; 0 for any other record."""
+    at, size = 0, len(data)
+    if size > 12 and data[0] == _NUMBER:
+        at = 2
+        while data[at - 1] > 127 and at < _MOST_NUMBER_BYTES:
+            at += 1
+    if size < at + _FEWEST_BYTES or data[at] not in _LARGE:
+        return 0, 0
+    kind = data[at] >> 3
+    length, at, shift = data[at + 1] & 127, at + 2, 7
+    while data[at - 1] > 127 and shift < _MOST_SHIFT:
+        length |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+    return (kind, at) if at + length == size else (0, 0)
+
+
 _ACTS: dict[int, _Act] = {
     HISTORY: lambda record, at, end, state: state.history.feed([(record.number, record.byte, record.payload, at, end)]),
     SUMMARY: lambda record, at, end, state: state.summaries.feed(

@@ -32,8 +32,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import polars as pl
+
 from forensics.rules.kit import Findings, Run, proof, rule
-from forensics.rules.oom._expandable import expandable
 from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks, size
 
 
@@ -71,3 +72,20 @@ def fragmented_request(run: Run, cfg: Config) -> Findings:
         numbers={"unallocated_bytes": unused, "tried_bytes": sizes.tried or 0}
         | ({} if on is None else {"expandable_segments": int(on)}),
     )
+
+
+# Whether the allocator of a run uses expandable segments.
+
+
+def expandable(run: Run) -> bool | None:
+    """Tell whether expandable segments are on by what the run's environment says; None when it does not say."""
+    rows = (
+        run.scan("facts")
+        .filter(pl.col("key").str.contains(r"(?i)(?:CUDA|HIP)_ALLOC_CONF|PYTORCH_ALLOC_CONF|expandable_segments"))
+        .select("key", "value")
+        .collect()
+    )
+    said = " ".join(f"{key}={value}" for key, value in rows.iter_rows()).lower().replace('"', "").replace(" ", "")
+    if "expandable_segments" not in said:
+        return False if rows.height else None
+    return "expandable_segments:true" in said or "expandable_segments=true" in said

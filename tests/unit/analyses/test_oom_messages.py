@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.analyses.memory._oom_clauses import Sizes, sizes_of
-from forensics.analyses.memory.oom_messages import oom_messages
+from forensics.analyses.memory.oom_messages import Sizes, oom_messages, sizes_of
 from forensics.knowledge.phases import phase_of
 from forensics.store.run import run_of
 

@@ -13,8 +13,7 @@ from forensics.compare.decide import Answer
 from forensics.compare.diff import diff
 from forensics.compare.evals import _tests as tests_of
 from forensics.compare.evals._logged import by_steps
-from forensics.compare.evals._spread import against_spread
-from forensics.compare.evals.comparison import compare_all, compare_evals
+from forensics.compare.evals.comparison import against_spread, compare_all, compare_evals
 from forensics.pipeline import ingest_run
 from forensics.store.run import Run
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from forensics.io.discover import attempt_of, rank_of
 from forensics.io.limits import DEFAULT
-from forensics.io.path_rank import attempt_of, rank_of
 from forensics.io.reading import opened_bytes
 from forensics.model import FileCoverage, Issue
 from forensics.store.schema import TABLES

@@ -13,7 +13,7 @@ from forensics.errors import NotMine
 from forensics.formats.evals import lighteval
 from forensics.formats.evals import results as eval_results
 from forensics.formats.evals import samples as eval_samples
-from forensics.formats.evals._places import eval_places
+from forensics.formats.evals._document import eval_places
 
 Run = Callable[..., Any]
 

@@ -12,7 +12,7 @@ import pytest
 from forensics.errors import NotMine
 from forensics.formats.text import log as text_log
 from forensics.io.blocks import Block
-from forensics.io.path_rank import attempt_of, rank_of
+from forensics.io.discover import attempt_of, rank_of
 from forensics.io.reading import opened_bytes
 from forensics.model import FileCoverage, Issue
 from forensics.store.schema import TABLES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forensics.io.path_rank import attempt_of, rank_of
+from forensics.io.discover import attempt_of, rank_of
 
 
 @pytest.mark.parametrize(

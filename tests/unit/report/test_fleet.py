@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from forensics.model import Evidence, Finding, Onset, Outcome, Report, Shape
 from forensics.report import _many, json_v1, markdown, text
-from forensics.report.html._fleet import MOST_WHOLE, with_room
-from forensics.report.html.page import render_many
+from forensics.report.html.page import MOST_WHOLE, render_many, with_room
 
 from .conftest import T_NS
 from .test_github_and_junit import report_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.analyses.rl.levels import onset_of, stay_of
+from forensics.analyses.rl.ranges import onset_of, stay_of
 from forensics.analyses.rl.series import name_table, rl_series
 from forensics.knowledge.causes import causes
 from forensics.knowledge.ranges import ranges
