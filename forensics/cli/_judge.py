@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from forensics.cli._progress import watched
 from forensics.cli._reading import Reading, folders
 from forensics.errors import PlaceError, UsageError
 from forensics.fleet import Fleet, fleet_of
-from forensics.history.past import Past, judged_already, known_as, past_of, seen_before
+from forensics.history.past import Past, judged_already, known_as, past_of, report_of, seen_before
 from forensics.history.shelf import History, history, kept
 from forensics.io.discover import discover
 from forensics.io.places.named import place_of
@@ -110,7 +110,7 @@ class _Judge:
                 f"{beside} beside the runs of {place.name} are not read: {', '.join(many.beside[:_NAMED])}"
             )
         reading, unchanged = replace(self.asked.reading, quiet=True), 0
-        known = frozenset[tuple[str, str]]() if self.bases else judged_already(self.past.past)
+        known: Mapping[tuple[str, str], Past] = {} if self.bases else judged_already(self.past.past)
         of_bytes, done_bytes = sum(member.size_bytes for member in members), 0
         with watched(quiet=self.asked.reading.quiet) as tell:
             for number, member in enumerate(members):
@@ -118,8 +118,10 @@ class _Judge:
                     tell(pipeline.Progress(number, len(members), done_bytes, of_bytes, "runs"))
                 done_bytes += member.size_bytes
                 try:
-                    if known and known_as(member.place.name, discover(member.place).listed) in known:
+                    key = known_as(member.place.name, discover(member.place).listed) if known else None
+                    if key is not None and (past := known.get(key)) is not None:
                         unchanged += 1
+                        yield report_of(past)
                         continue
                     for run in split(reading.run(member.place)):
                         yield self._report(run)

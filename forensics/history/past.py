@@ -5,14 +5,27 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import orjson
 import polars as pl
 
 from forensics.io.safe_text import printable
-from forensics.model import Report, SeenBefore
+from forensics.model import (
+    Confidence,
+    Evidence,
+    Finding,
+    Identity,
+    Locator,
+    Onset,
+    Outcome,
+    Report,
+    SeenBefore,
+    Severity,
+    Shape,
+    Verdict,
+)
 from forensics.store.manifest import tool_version
 from forensics.store.run import Run
 
@@ -28,7 +41,8 @@ class Past:
     `run` is what the run was called, `key` a hash of the names, sizes and times of its files, `ended_ns` when it
     failed or, where nothing tells that, when the last of them was written, `judged_ns` when it was judged, both in
     nanoseconds since 1970. `root` and `entity` are the
-    identities of the failure; empty where it has none.
+    identities of the failure; empty where it has none. `rule` and `severity` are of the finding that led the answer,
+    `source`, `line` and `quote` of its first evidence.
     """
 
     run: str
@@ -44,6 +58,12 @@ class Past:
     entity: str = ""
     step: int | None = None
     checkpoint: str = ""
+    confidence: str = "low"
+    rule: str = ""
+    severity: str = ""
+    source: str = ""
+    line: int | None = None
+    quote: str = ""
 
 
 def key_of(files: Iterable[tuple[str, int, int]]) -> str:
@@ -60,6 +80,8 @@ def past_of(run: Run, report: Report, now_ns: int) -> Past:
     files = run.scan("sources").select(columns).collect().rows()
     verdict = report.verdict
     known = verdict.identity
+    lead = report.findings[verdict.lead] if verdict.lead is not None else None
+    proof = lead.evidence[0] if lead is not None else None
     return Past(
         run=printable(report.run, _WORDS_CHARS),
         key=key_of(files),
@@ -74,7 +96,35 @@ def past_of(run: Run, report: Report, now_ns: int) -> Past:
         entity=printable(known.entity or "", _WORDS_CHARS) if known is not None else "",
         step=verdict.onset.step,
         checkpoint=printable(verdict.checkpoint.path or "", _WORDS_CHARS) if verdict.checkpoint is not None else "",
+        confidence=verdict.confidence.value,
+        rule=lead.rule if lead is not None else "",
+        severity=lead.severity.value if lead is not None else "",
+        source=printable(proof.source, _WORDS_CHARS) if proof is not None else "",
+        line=proof.locator.line if proof is not None else None,
+        quote=printable(proof.quote, _WORDS_CHARS) if proof is not None else "",
     )
+
+
+def report_of(past: Past) -> Report:
+    """Give the answer of the past again, as far as it was kept: the verdict, and the finding that led it.
+
+    Raises:
+        ValueError: for an outcome, a shape or a severity that this version does not know.
+    """
+    onset = Onset(step=past.step)
+    shape = Shape(past.shape) if past.shape else None
+    confidence = Confidence(past.confidence)
+    verdict = Verdict(
+        outcome=Outcome(past.outcome), headline=past.headline, shape=shape, onset=onset, cause=past.cause,
+        confidence=confidence, identity=Identity(past.root, past.entity or None) if past.root else None,
+    )  # fmt: skip
+    if not past.rule or shape is None:
+        return Report(past.run, verdict)
+    proof = Evidence(past.source, Locator(line=past.line), past.quote, step=past.step)
+    lead = Finding(
+        past.rule, shape, Severity(past.severity), confidence, past.headline, "", (proof,), onset, cause=past.cause
+    )
+    return Report(past.run, replace(verdict, lead=0), (lead,))
 
 
 def known_as(name: str, files: Iterable[tuple[str, int, int]]) -> tuple[str, str]:
@@ -82,10 +132,10 @@ def known_as(name: str, files: Iterable[tuple[str, int, int]]) -> tuple[str, str
     return printable(name, _WORDS_CHARS), key_of(files)
 
 
-def judged_already(past: Iterable[Past]) -> frozenset[tuple[str, str]]:
-    """Give what the runs are known as that this version has judged."""
+def judged_already(past: Iterable[Past]) -> Mapping[tuple[str, str], Past]:
+    """Give the diagnoses that this version has made, by what their runs are known as."""
     tool = tool_version()
-    return frozenset((one.run, one.key) for one in past if one.tool == tool)
+    return {(one.run, one.key): one for one in past if one.tool == tool}
 
 
 def line_of(past: Past) -> bytes:
@@ -105,7 +155,7 @@ def past_in(line: bytes) -> Past | None:
     given: dict[str, Any] = {}
     for field in dataclasses.fields(Past):
         value = said.get(field.name, field.default)
-        kinds = {"int": int, "int | None": int | None}.get(str(field.type), str)
+        kinds: Any = {"int": int, "int | None": int | None}.get(str(field.type), str)
         if not isinstance(value, kinds) or isinstance(value, bool):
             return None
         given[field.name] = printable(value, _WORDS_CHARS) if isinstance(value, str) else value

@@ -65,16 +65,27 @@ def test_a_run_that_is_gone_meanwhile_costs_itself(call: Call, runs: Path, monke
     assert "a run could not be read: no such file or directory" in done.err
 
 
-def test_runs_in_the_history_that_did_not_change_are_not_judged_again(call: Call, runs: Path, tmp_path: Path) -> None:
+def test_runs_in_the_history_that_did_not_change_are_told_again_and_not_judged_again(
+    call: Call, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     past = tmp_path / "history"
-    assert call("triage", runs, "--history", past).out.startswith(f"{RUNS} runs: ")
+    lost = "".join(f'{{"step": {n}, "loss": {"NaN" if n > 20 else 3 - n / 100}}}\n' for n in range(1, 41))
+    (runs / "exp-5" / "metrics.jsonl").write_text(lost)
+    first = call("triage", runs, "--history", past, "--format", "json")
     (runs / "exp-4" / "metrics.jsonl").write_text(rows(33))
-    done = call("triage", runs, "--history", past)
-    assert "exp-4" in done.out
+    judged = list[str]()
+    judge = _judge.pipeline.report_of
+    monkeypatch.setattr(_judge.pipeline, "report_of", lambda run, *more: judged.append(run.name) or judge(run, *more))
+    done = call("triage", runs, "--history", past, "--format", "json")
+    assert judged == [str(runs / "exp-4")]
     assert f"{RUNS - 1} of them are as this version judged them before: forensics history {past}" in done.err
-    again = call("triage", runs, "--history", past, "--format", "json")
-    assert (again.code, again.document["runs"]) == (0, [])
-    assert call("triage", runs, "--history", past).out.startswith("0 runs\n")
+    assert done.code == first.code == 1
+    answers = [[(run["run"], said["outcome"], said["shape"], said["cause"], said["onset"]["step"], said["identity"])
+                for run in one.document["runs"] if (said := run["verdict"]) and "exp-4" not in run["run"]]
+               for one in (first, done)]  # fmt: skip
+    assert answers[0] == answers[1]
+    [lead] = [run["findings"][0] for run in done.document["runs"] if run["run"].endswith("exp-5")]
+    assert (lead["rule"], lead["severity"], lead["evidence"][0]["line"]) == ("NAN001", "error", 21)
     compared = call("triage", runs, "--history", past, "--baseline", runs / "exp-0", "--format", "json")
     assert len(compared.document["runs"]) == RUNS
 
