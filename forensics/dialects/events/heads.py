@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 #: The head: so many bytes at most, of which so many lines are looked for, so often each.
 _HEAD_BYTES, _LINES, _MOST = 8192, 4, 1000
-#: A time and what stands around it; two words; a fraction, as records of a loss have.
-_STAMP = re.compile(rb"^[\s\d\[\](){}:.,/TZ+-]*(?:[A-Z]{4,8}\b)?[\s|\]:-]*")
+#: A time and what stands around it, also as the first field of a JSON line; two words; a fraction, as records of a loss
+#: have.
+_STAMP = re.compile(
+    rb"^(?:\{\s*\"[\w@.-]{1,20}\":\s*\"?[\d:T.,Z+ -]{8,40}\"?,\s*|[\s\d\[\](){}:.,/TZ+-]*(?:[A-Z]{4,8}\b)?[\s|\]:-]*)"
+)
 _WORDS = re.compile(rb"[A-Za-z]{3,}[^A-Za-z]+[A-Za-z]{3,}")
 _FRACTION = re.compile(rb"\d\.\d|\d/\d|\d%")
 #: An error is no head: another one begins like it.

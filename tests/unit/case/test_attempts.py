@@ -357,3 +357,21 @@ def test_a_bar_that_begins_again_behind_a_stop_is_a_new_process(
     lines = [*bar(2, first), stop, *bar(first + 2, 100), DONE]
     tried, _ = judged(place_of(tmp_path, train_log=lines))
     assert len(tried.every) == count
+
+
+def json_lines(*messages: str) -> list[str]:
+    """Lines as a logger of JSON writes them, a second apart."""
+    return [
+        f'{{"timestamp": "2031-03-04T10:00:{n:02d}Z", "level": "INFO", "logger": "trainer", "message": "{words}"}}'
+        for n, words in enumerate(messages)
+    ]
+
+
+@pytest.mark.parametrize(("again", "shape"), [("training for 97 steps", Shape.CRASH), ("bye then", Shape.STOPPED)])
+def test_the_head_of_a_json_log_that_stands_behind_a_stop_begins_an_attempt(
+    again: str, shape: Shape, tmp_path: Path
+) -> None:
+    records = [f"step {n} loss {3 - n / 100:.4f}" for n in range(1, 21)]
+    lines = json_lines("training for 97 steps", *records, "received preemption notice, leaving", again)
+    _, report = judged(place_of(tmp_path, train_log=[*lines, *ERROR]))
+    assert report.verdict.shape is shape
