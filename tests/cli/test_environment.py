@@ -346,9 +346,9 @@ def test_a_folder_that_cannot_be_listed_is_said(place: Place) -> None:
 
 def test_a_request_to_end_is_143_and_leaves_nothing_behind(place: Place) -> None:
     slow = (
-        "import sys, time\nfrom forensics.store import disk\nfrom forensics.cli.main import run\n"
+        "import sys, time\nfrom forensics.store import unit\nfrom forensics.cli.main import run\n"
         "def wait(*a, **k): print('reading', file=sys.stderr, flush=True); time.sleep(60)\n"
-        "disk._read = wait\nsys.exit(run())"
+        "unit.fill = wait\nsys.exit(run())"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", slow, "ingest", "run", "--store", "new"], cwd=place.folder, env=place.environment(),

@@ -39,6 +39,7 @@ WORK = {
     "memory": (RUN,),
     "hang": (RUN,),
     "restart": (RUN,),
+    "history": ("fixtures",),
     "kernels": ("fixtures/chrome_trace/ok-2026",),
     "diff": (RUN, RUN, "--force"),
     "report": (RUN, "-o", "page.html"),

@@ -64,6 +64,7 @@ from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.scale import collapse_of
 from forensics.analyses.nan.series import Shares, Status
 from forensics.analyses.nan.skips import skip_of
+from forensics.analyses.nan.tokens import tokens_outside
 from forensics.rules.kit import Causal, Confidence, Findings, Run, Severity, at_step, rule
 
 _SEVERITY = {
@@ -80,7 +81,7 @@ _AFTER = {
 }
 
 
-@rule("nan", needs=("metrics", "events", "checkpoints"), config=Shares)
+@rule("nan", needs=("metrics", "facts", "events", "checkpoints"), config=Shares)
 def first_nonfinite(run: Run) -> Findings:
     """Find the first non-finite step of the attempt that counts."""
     found = nan_onset(run)
@@ -105,9 +106,15 @@ def first_nonfinite(run: Run) -> Findings:
 
 
 def _causal(run: Run, found: NanOnset) -> Causal:
-    """A detector only says when, so that the operation which the same line names is nearer to the cause."""
+    """A detector only says when, so that the operation which the same line names is nearer to the cause.
+
+    So is a token id outside of the vocabulary in a batch up to the first bad step.
+    """
     if found.status is not Status.FAILED:
         return Causal.CONTEXT
+    outside = tokens_outside(run)
+    if outside is not None and (outside.step or 0) <= (found.step if found.step is not None else 0):
+        return Causal.SYMPTOM
     named = named_operation(run) if found.said else None
     same = named is not None and named.row["source"] == found.first.row["source"]
     return Causal.SYMPTOM if same else Causal.ROOT

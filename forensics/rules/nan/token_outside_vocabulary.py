@@ -40,32 +40,19 @@ Not this:
 
 from __future__ import annotations
 
-import polars as pl
-
-from forensics.analyses.evals.vocabulary import embedding_rows
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.case.series import metric_rows
-from forensics.case.steps import ordered
+from forensics.analyses.nan.tokens import tokens_outside
 from forensics.rules.kit import Findings, Run, Severity, at_step, fact_evidence, metric_evidence, onset_at, proof, rule
-
-_NAME = r"(?i)(?:^|[/_.])(?:{0}[_.]?(?:token|input)?_?ids?|(?:token|input)s?_?ids?[/_.]{0})$"
-#: The label of a position that takes no part in the loss (PyTorch, CrossEntropyLoss, `ignore_index`).
-_MASKED = -100
 
 
 @rule("nan", needs=("metrics", "facts", "events", "checkpoints"), confidence="high", cause="token_outside_vocabulary")
 def token_outside_vocabulary(run: Run) -> Findings:
     """Find the first batch whose token ids leave the vocabulary."""
-    size = embedding_rows(run)
-    if size is None:
+    found = tokens_outside(run)
+    if found is None:
         return
-    value, name = pl.col("value"), pl.coalesce("raw_name", "name")
-    highest, lowest = name.str.contains(_NAME.format("max")), name.str.contains(_NAME.format("min"))
-    outside = (highest & (value >= size.value)) | (lowest & (value < 0) & (value != _MASKED))
-    rows = ordered(metric_rows(run, highest | lowest).filter(outside)).collect()
-    if rows.is_empty():
-        return
+    rows, size = found.rows, found.size
     first, lost = rows.row(0, named=True), nan_onset(run)
     failed = lost is not None and lost.status is Status.FAILED
     yield token_outside_vocabulary.finding(

@@ -117,7 +117,8 @@ def test_overfitting_shows_each_setting_that_bears_on_it(tmp_path: Path) -> None
     run = written(tmp_path, {"train.log": log, "config.yaml": settings})
     text = told(run)
     assert "(overfit, confidence" in text
-    assert "train for fewer epochs (now num_epochs = 10" in text
+    assert "train for fewer epochs, and hold out 5 % of the data for the evaluation" in text
+    assert "(now num_epochs = 10" in text
     assert "Use a smaller adapter: rank 8 to 32 (now lora_r = 64" in text
     assert "dropout of the adapter to 0.05 or more (now lora_dropout = 0.0" in text
     actions = " ".join(action.text for action in report(run).verdict.actions)

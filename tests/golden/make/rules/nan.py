@@ -33,7 +33,22 @@ def runs() -> Iterator[Made]:
     yield from _scales()
     yield from _hidden()
     yield from _ranks()
+    yield from _tokens()
     yield from _no_failures()
+
+
+def _tokens() -> Iterator[Made]:
+    """A batch with an id beyond the embedding, and one whose ids are all within it."""
+    for name, highest, label in (
+        ("nan-token-outside-vocabulary", 32007, Label("failed", "nan", ("token_outside_vocabulary",), onset=61)),
+        ("control-tokens-within-vocabulary", 31999, Label("healthy", "none")),
+    ):
+        is_bad = highest >= 32000
+        losses = [*falling(60), *([NAN] * 20 if is_bad else falling(80)[60:])]
+        table = Table({"loss": losses, "grad_norm": steady(0.9, 60) + ([NAN] * 20 if is_bad else steady(0.9, 20)),
+                       "max_token_id": [*[31990] * 60, *[highest] * 20]})  # fmt: skip
+        config = jsons({"vocab_size": 32000, "lr": 3e-4, "max_steps": 80, "max_grad_norm": 1.0})
+        yield Made(name, {"metrics.jsonl": table.jsonl(), "config.json": config, "train.log": done(80)}, label)
 
 
 def _blow_ups() -> Iterator[Made]:

@@ -1,0 +1,45 @@
+"""Token ids of a batch against the vocabulary: an id outside of it reads memory of nobody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.analyses.evals.vocabulary import Stated, embedding_rows
+from forensics.case.series import metric_rows
+from forensics.case.steps import ordered
+from forensics.store.run import Run
+
+_NAME = r"(?i)(?:^|[/_.])(?:{0}[_.]?(?:token|input)?_?ids?|(?:token|input)s?_?ids?[/_.]{0})$"
+#: The label of a position that takes no part in the loss (PyTorch, CrossEntropyLoss, `ignore_index`).
+_MASKED = -100
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The metric rows of ids that are no row of the embedding, in order, at least one, and how many rows it has."""
+
+    rows: pl.DataFrame
+    size: Stated
+
+    @property
+    def step(self) -> int | None:
+        """The step of the first of them."""
+        return self.rows["at"][0]
+
+
+def tokens_outside(run: Run) -> Outside | None:
+    """Give the ids outside of the vocabulary; None where there is none, or where the vocabulary is not known."""
+    return run.derived(_outside)
+
+
+def _outside(run: Run) -> Outside | None:
+    size = embedding_rows(run)
+    if size is None:
+        return None
+    value, name = pl.col("value"), pl.coalesce("raw_name", "name")
+    highest, lowest = name.str.contains(_NAME.format("max")), name.str.contains(_NAME.format("min"))
+    outside = (highest & (value >= size.value)) | (lowest & (value < 0) & (value != _MASKED))
+    rows = ordered(metric_rows(run, highest | lowest).filter(outside)).collect()
+    return Outside(rows, size) if rows.height else None
