@@ -201,7 +201,16 @@ def test_a_killed_command_goes_on_where_it_ended(run: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("sizes", "processes"),
-    [([100] * 399, 1), ([100] * 400, 4), ([119_000_000], 1), ([121_000_000], 4)],
+    [
+        ([100] * 266, 1),
+        ([100] * 267, 4),
+        ([59_000_000] * 2, 1),
+        ([61_000_000] * 2, 4),
+        ([900_000_000], 1),
+        ([900_000_000, 59_000_000], 1),
+        ([900_000_000, 61_000_000], 4),
+        ([], 1),
+    ],
 )
 def test_processes_are_started_where_they_pay(
     monkeypatch: pytest.MonkeyPatch, sizes: list[int], processes: int
