@@ -20,6 +20,7 @@ from forensics.case.curves.loss import Curve, curves
 from forensics.case.settings import settings
 from forensics.compare.config.audit import Difference, audit
 from forensics.compare.evals.comparison import compare_all
+from forensics.knowledge.settings import setting
 from forensics.model import Outcome, Report, Shape
 from forensics.store.run import Run
 
@@ -31,15 +32,8 @@ _TOLD, _LAST, _FEWEST = 3, 0.2, 10
 _SAME = 1e-6
 #: A last level that is worse by so many standard errors, and by this share, is worse.
 _SIGMAS, _WORSE = 3.0, 0.01
-#: Settings that say on how many devices a run trains.
-_COUNT = r"(?:^|\.)(?:world_size|num_(?:gpus|processes|devices)|n_?gpus?|nproc_per_node|gpu_count)$"
-#: What the five-minute checklist asks for, by the concept of the setting that shows it was tried.
-_CHECKS = {
-    "lr.peak": "a tenth of the learning rate",
-    "optimizer.clip": "clipping at 1.0",
-    "precision.training": "fp32",
-    "one_batch": "two examples learned by heart",
-}
+#: A loss of a repeated batch that is as good as nothing: two examples are learned until it is almost zero.
+_BY_HEART = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +143,8 @@ def _on_more_devices(few: tuple[Sibling, np.ndarray], many: tuple[Sibling, np.nd
 
 def _devices(run: Run) -> float | None:
     """Processes of a run: what its environment or its settings say."""
-    rows = run.scan("facts").filter(pl.col("key").str.to_lowercase().str.contains(_COUNT)).select("value").collect()
+    counts = rf"(?:^|\.){setting('device_count').keys}$"
+    rows = run.scan("facts").filter(pl.col("key").str.to_lowercase().str.contains(counts)).select("value").collect()
     said = {number for (text,) in rows.iter_rows() if (number := _number(str(text).strip('"')))}
     return max(said) if said else None
 
@@ -160,7 +155,7 @@ def _left(every: Sequence[Sibling]) -> Iterator[str]:
     if not all(one.failed for one in every) or not shapes <= {Shape.NAN, Shape.LEARNING}:
         return
     tried = {d.name for first, second in combinations(every, 2) for d in audit(first.run, second.run).differences}
-    left = [words for concept, words in _CHECKS.items() if concept not in tried]
+    left = [words for concept, when, _, words in _table() if when == "untried" and concept not in tried]
     if left:
         yield f"all {len(every)} runs fail; not tried yet: {', '.join(left)}, and the data of the failing step printed"
 
@@ -172,7 +167,7 @@ def _one_batch(one: Sibling) -> str | None:
     if said is None or said.value.lower() in {"0", "0.0", "false", "none"} or loss is None:
         return None
     last = float(loss.values[-1])
-    if last <= 0.1:
+    if last <= _BY_HEART:
         return f"learns it by heart (loss {last:.3g}): the loop is right, look at the data and the settings"
     return f"does not learn it by heart (loss {last:.3g}): the bug is in the model, the loss or the labels"
 

@@ -9,9 +9,9 @@ import polars as pl
 from forensics.analyses.evals.vocabulary import Stated, embedding_rows
 from forensics.case.series import metric_rows
 from forensics.case.steps import ordered
+from forensics.knowledge.metrics import telling
 from forensics.store.run import Run
 
-_NAME = r"(?i)(?:^|[/_.])(?:{0}[_.]?(?:token|input)?_?ids?|(?:token|input)s?_?ids?[/_.]{0})$"
 #: The label of a position that takes no part in the loss (PyTorch, CrossEntropyLoss, `ignore_index`).
 _MASKED = -100
 
@@ -39,7 +39,7 @@ def _outside(run: Run) -> Outside | None:
     if size is None:
         return None
     value, name = pl.col("value"), pl.coalesce("raw_name", "name")
-    highest, lowest = name.str.contains(_NAME.format("max")), name.str.contains(_NAME.format("min"))
+    highest, lowest = (name.str.contains(telling(f"{end}_token_id")) for end in ("highest", "lowest"))
     outside = (highest & (value >= size.value)) | (lowest & (value < 0) & (value != _MASKED))
     rows = ordered(metric_rows(run, highest | lowest).filter(outside)).collect()
     return Outside(rows, size) if rows.height else None

@@ -27,10 +27,6 @@ class Bucket:
     bucket: str
     prefix: str
 
-    def __reduce__(self) -> tuple[object, tuple[str, str, str]]:
-        """Travel without the connection: the process that gets it makes its own, from its own environment."""
-        return bucket_at, (self.scheme, self.bucket, self.prefix)
-
     @property
     def name(self) -> str:
         """The address as the user wrote it."""

@@ -47,7 +47,7 @@ class Found:
 
 
 class Place(Protocol):
-    """A folder, one file, or what a bucket holds under a prefix; a value that another process can be given."""
+    """A folder, one file, or what a bucket holds under a prefix; another process is given its name, never itself."""
 
     @property
     def name(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from forensics.model import Source
 from forensics.pipeline import ingest_run, triage
 from forensics.report import json_v1
 from forensics.store.gather import issues_of, stored_coverage
-from tests.fake_bucket import KEY_ID, SECRET, Bucket, served
+from tests.fake_bucket import KEY_ID, Bucket, served
 
 pytest.importorskip("obstore")
 
@@ -95,18 +94,6 @@ def test_an_object_is_one_file_called_by_its_name(bucket: Bucket) -> None:
         assert beside is not None
         assert beside.head(9) == b"2"
         assert opened.beside(".log", ".nothing") is None
-
-
-def test_a_place_travels_to_another_process_without_its_connection(bucket: Bucket) -> None:
-    bucket.objects["run/a.log"] = b"data"
-    place = place_of(RUN)
-    discover(place)
-    data = pickle.dumps(place)
-    assert SECRET.encode() not in data
-    again = pickle.loads(data)
-    assert again == place
-    with open_source(again, Source("a.log", 4)) as opened:
-        assert opened.head(9) == b"data"
 
 
 def test_odd_keys_are_files_and_marks_of_folders_are_none(bucket: Bucket) -> None:
