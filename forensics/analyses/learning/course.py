@@ -51,10 +51,12 @@ class Departure:
     `jump` or `climb`. `climbing`: the last levels lie above the lowest one by more than chance. `stays`: no record
     after the onset came back half of the way. `slope`: the loss falls (-1) or rises (1) after it by more than chance.
     `stepwise`: single records hold the whole rise, and the loss does not rise between them. `clear`: the rise is many
-    times the noise of one record. `left` of all `records` follow.
+    times the noise of one record. `left` of all `records` follow. `risen` is the position of the first record at
+    half of the rise or above: what is measured before it does not see the rise.
     """
 
     onset: int
+    risen: int
     size: float
     net: float
     rise: float
@@ -118,7 +120,7 @@ def course_of(curve: Curve, limits: Limits) -> Course | None:
 
 
 def _placed(gone: Departure | None, place: Floats) -> Departure | None:
-    return None if gone is None else replace(gone, onset=int(place[gone.onset]))
+    return None if gone is None else replace(gone, onset=int(place[gone.onset]), risen=int(place[gone.risen]))
 
 
 def _is_sum(y: Floats) -> bool:
@@ -228,8 +230,10 @@ def _told(w: _Work, place: tuple[int, int], told: tuple[float, str], limits: Lim
     final, before = float(np.median(y[-last:])), float(np.median(y[max(0, onset - span_of(n)) : max(onset, 1)]))
     exploded = how == "explosion"
     least = float(y[low] if exploded else w.middle[low])
+    half = y[onset:] >= before + _HALF * (final - before)
     return Departure(
         onset=onset,
+        risen=onset + (int(np.argmax(half)) if half.any() else 0),
         size=ratio_of(size),
         net=ratio_of(final - before),
         rise=ratio_of(final - least),

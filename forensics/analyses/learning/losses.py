@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import exp
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from forensics.store.run import Run
 _LIMITS = Limits()
 #: A gradient norm whose level stays within this ratio did not follow the loss.
 _STEADY = 1.5
+#: Records of each end whose median is a level, where there are too few for a trend: one outlier does not move it.
+_ENDS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +73,14 @@ def staged(run: Run, loss: Loss) -> bool:
 def kind(loss: Loss, limits: Limits | None = None) -> str | None:
     """Name what a loss did: `divergence`, `level_shift`, `unresolved`, or None where it stayed on its course."""
     return None if loss.gone is None else kind_of(loss.gone, limits or _LIMITS)
+
+
+def fell_by(loss: Loss) -> float:
+    """Give the share of its first level that a loss lost; of too few records for a trend, between its ends' medians."""
+    if loss.trend is not None:
+        return 1 - exp(-loss.trend.fall)
+    first, last = (float(np.median(part)) for part in (loss.curve.values[:_ENDS], loss.curve.values[-_ENDS:]))
+    return 1 - last / first if first > 0 else 1.0
 
 
 def loss_beside(run: Run, curve: Curve) -> Loss | None:

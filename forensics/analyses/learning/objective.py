@@ -56,14 +56,14 @@ def _is_tuned(run: Run) -> bool:
     return bool(rows.head(1).collect().height)
 
 
-def improved(run: Run, curve: Curve, onset: int) -> bool:
-    """Whether an evaluation loss was no worse after the onset than at its last value before it."""
-    step = curve.step(onset)
-    if step is None:
+def improved(run: Run, curve: Curve, onset: int, risen: int | None = None) -> bool:
+    """Whether an evaluation loss is no worse from `risen`, or the onset, on than its last value before the onset."""
+    step, since = curve.step(onset), curve.step(onset if risen is None else risen)
+    if step is None or since is None:
         return False
     for at, values in run.derived(_evaluations):
         known = ~np.isnan(at)
-        before, after = values[known & (at < step)], values[known & (at >= step)]
+        before, after = values[known & (at < step)], values[known & (at >= since)]
         if len(before) and len(after) and float(after.min()) <= float(before[-1]):
             return True
     return False

@@ -4,16 +4,16 @@ What it detects: a loss that rises far above the level it had reached and never 
 
 Why it matters: the run goes on, nothing crashes, and everything after the onset is lost.
 
-How it decides: a loss a thousand times its first value that ends no lower than it began has exploded, after any number
-of records, and so has one whose last two lie twice above all before them (three times where those are few). From
-twenty records on the logarithm of the loss is judged against autocorrelated noise: a spike that does not recover, a
-step of the level, or a last level above the lowest one by more than the lowest of many is low by chance. It is an
-error where the rise is many times the noise of a record and lasts without turning, or ends above where the loss began,
-or is absurdly large; else a warning, and a note below a fifth, which later epochs over the same data show as well. A
-rise that gives back less than a fiftieth of what was learned is none. Two records or more at the end at twice the level
-are a warning. The onset is the first record of the step or slope that
-explains the rise best. A learning rate that jumped just before is the cause. An evaluation loss that is no worse after
-the onset than before it contradicts, and silences the rule; so does a loss that stepped up and learned on while its
+How it decides: a loss a thousand times its first value that ends no lower than it began has exploded, after any
+number of records, and so has one whose last two lie twice above all before them (three times where those are few).
+From twenty records on the logarithm of the loss is judged against autocorrelated noise: a spike that does not
+recover, a step of the level, or a last level above the lowest one by more than the lowest of many is low by chance.
+It is an error where the rise is many times the noise of a record and lasts without turning, or ends above where the
+loss began, or is absurdly large; else a warning, and a note below a fifth, which later epochs over the same data show
+as well. A rise that gives back less than a fiftieth of what was learned is none. Two records or more at the end at
+twice the level are a warning. The onset is the first record of the step or slope that explains the rise best. A
+learning rate that jumped just before is the cause. An evaluation loss that is no worse once half of the rise is made
+than before the onset contradicts, and silences the rule; so does a loss that stepped up and learned on while its
 gradient norm stayed. Runs that log rewards, losses that end in NaN, and a single rank that left the others have rules
 of their own.
 
@@ -95,7 +95,7 @@ def _judge(run: Run, loss: Loss, cfg: Limits) -> Finding | None:
     if gone is None:
         return None
     severity = _severity(gone, kind(loss, cfg), cfg)
-    if severity is None or staged(run, loss) or improved(run, loss.curve, gone.onset):
+    if severity is None or staged(run, loss) or improved(run, loss.curve, gone.onset, gone.risen):
         return None
     return _finding(run, loss, gone, severity)
 

@@ -64,7 +64,7 @@ def _shift(run: Run, loss: Loss, cfg: Limits) -> Departure | None:
     gone = loss.gone
     if gone is None or (kind(loss, cfg) != "level_shift" and not staged(run, loss)) or gone.how == "climb":
         return None
-    return None if improved(run, loss.curve, gone.onset) else gone
+    return None if improved(run, loss.curve, gone.onset, gone.risen) else gone
 
 
 def _finding(loss: Loss, gone: Departure, *, lasts: bool) -> Finding:

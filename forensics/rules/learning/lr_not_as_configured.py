@@ -57,11 +57,10 @@ Not this:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp
 
 import numpy as np
 
-from forensics.analyses.learning.losses import losses
+from forensics.analyses.learning.losses import fell_by, losses
 from forensics.analyses.learning.lr_config import Said, configured, number_of
 from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.analyses.learning.objective import reinforced
@@ -120,11 +119,10 @@ def lr_not_as_configured(run: Run, cfg: AsConfigured) -> Findings:
 def _never_warm(run: Run, schedule: Schedule, cfg: Warming) -> Findings:
     if reinforced(run) or not rose_to_the_end(schedule, cfg) or not reached_its_end(run, schedule, cfg):
         return
-    trends = [one.trend for one in losses(run) if one.trend is not None]
-    if not trends or min(exp(-trend.fall) for trend in trends) < 1 - cfg.fell:
+    fall = max((fell_by(one) for one in losses(run)), default=1.0)
+    if fall > cfg.fell:
         return
     last = schedule.curve.row(-1)
-    fall = 1 - min(exp(-trend.fall) for trend in trends)
     yield lr_not_as_configured.finding(
         f"the warm-up is longer than the run: the learning rate still rises at the end, {at_step(last['at'])}",
         f"the rate rose along a line from {number(float(schedule.curve.values[0]))} to {number(schedule.peak)},"

@@ -249,6 +249,13 @@ def test_a_warm_up_that_ends_with_the_run_is_told_where_the_loss_hardly_fell() -
     assert "lr_not_as_configured" not in causes(made(loss=noisy(falling(100)), lr=rate, done=True))
 
 
+def test_a_warm_up_of_too_few_records_for_a_trend_is_judged_by_its_ends() -> None:
+    rate = np.linspace(1e-6, 1e-4, 19)
+    flat, learned = noisy(np.linspace(4.24, 4.07, 19), 0.01), noisy(np.linspace(4.24, 2.8, 19), 0.01)
+    assert "lr_not_as_configured" in causes(made(loss=flat, lr=rate, every=5, done=True))
+    assert "lr_not_as_configured" not in causes(made(loss=learned, lr=rate, every=5, done=True))
+
+
 @pytest.mark.parametrize(
     "rate",
     [
@@ -270,6 +277,17 @@ def test_a_leap_of_the_rate_in_the_last_record_alone_may_be_a_number_cut_short()
 
 
 # --- evaluations and ranks
+
+
+def test_an_evaluation_contradicts_a_rise_only_once_half_of_it_is_made() -> None:
+    loss = np.concatenate([noisy(falling(60)), noisy(1.33 * np.exp(np.arange(40) / 80))])
+
+    def evaluated(at: int) -> Run:
+        at_steps = pl.Series("step", [50, at], dtype=pl.Int32)
+        return made(rows_of("eval_loss", [1.5, 1.4]).with_columns(at_steps), loss=loss)
+
+    assert "diverged" in causes(evaluated(66))
+    assert "diverged" not in causes(evaluated(95))
 
 
 def test_an_evaluation_that_rises_by_half_after_a_quick_fall_of_the_training_loss_is_overfit() -> None:
