@@ -132,12 +132,14 @@ def _every(run: Run) -> Iterator[Paced]:
 def more_work(run: Run, clock: Clock, series: Steady, change: Change) -> bool:
     """Whether the run prints tokens or samples per second that did not fall: then steps only hold more.
 
-    A ramp may begin with the run: its later half is compared with its earlier one.
+    A ramp may begin with the run: its later half is compared with its earlier one. Of several levels it is the last
+    one, whose time is that of the change, against what came before the first.
     """
     if clock.unit != "step":
         return False
     middle = (change.first + change.end) // 2 if change.form == "ramp" else change.first
-    begin, onset, end = (int(series.steps[at]) for at in (0, middle, change.end - 1))
+    last = middle if change.form in {"ramp", *_IN_PAUSES} else max((middle, *change.cuts))
+    begin, onset, level, end = (int(series.steps[at]) for at in (0, middle, last, change.end - 1))
     ratio = change.ratio**0.5 if change.form == "ramp" else change.ratio
     alike = [c for c in clocks(run) if c.unit in _UNITS_OF_WORK and c.attempt == clock.attempt and c.form != "wall"]
     own = [c for c in alike if (c.source, c.rank) == (clock.source, clock.rank)]
@@ -147,7 +149,7 @@ def more_work(run: Run, clock: Clock, series: Steady, change: Change) -> bool:
             paces.mean() if change.form in _IN_PAUSES else paces.median()
             for paces in (
                 rate.rows.filter((at >= begin) & (at < onset))["pace"],
-                rate.rows.filter((at >= onset) & (at <= end))["pace"],
+                rate.rows.filter((at >= level) & (at <= end))["pace"],
             )
         )
         if isinstance(early, float) and isinstance(late, float):

@@ -201,6 +201,13 @@ def test_longer_steps_with_the_same_throughput_are_not_slower() -> None:
     assert found(printed_run("step_time_s", times, tokens_per_sec=[5000.0] * 30 + [1700.0] * 30))
 
 
+def test_a_throughput_that_fell_twice_is_compared_at_the_last_level() -> None:
+    times = noisy(30, 0.033, 17) + noisy(20, 0.06, 18) + noisy(14, 0.14, 19)
+    [hit] = found(printed_run("step_time_s", times, tokens_per_sec=[128 / t for t in times]))
+    assert hit.onset.step == 30
+    assert not found(printed_run("step_time_s", times, tokens_per_sec=noisy(64, 5000.0, 20)))
+
+
 @pytest.mark.parametrize("work", ["num_tokens_step", "seq_len"])
 def test_twice_the_time_for_twice_the_work_is_not_slower(work: str) -> None:
     times, more = noisy(30, 0.2, 16) + noisy(30, 0.4, 17), [512.0] * 30 + [1024.0] * 30
