@@ -9,6 +9,7 @@ import polars as pl
 
 from forensics.analyses.memory.kinds import MEANINGS
 from forensics.analyses.pace.names import pace_name
+from forensics.case.endings import ending
 from forensics.case.series import keys_of, metric_rows
 from forensics.case.settings import settings
 from forensics.case.steps import at
@@ -81,6 +82,8 @@ def _elsewhere(one: Recording, run: Run) -> Recorded | None:
     if one.kind == "settings" and (known := settings(run)):
         place = next(iter(known.values())).place
         return Recorded(one.signal, one.label, place.rsplit(":", 1)[0], len(known))
+    if one.kind == "end" and (mark := ending(run).success) is not None:
+        return Recorded(one.signal, one.label, mark.source, 1)
     return None
 
 

@@ -32,7 +32,7 @@ def restart_of(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> Resta
     """Decide whether the run is to be started again; None for a run that came to its end."""
     if verdict.outcome is Outcome.HEALTHY or is_kind(verdict.cause, "after_end"):
         return None
-    if verdict.outcome is Outcome.SUSPECT and ending(run).success is not None:
+    if verdict.outcome is not Outcome.FAILED and ending(run).success is not None:
         return None
     command = _command(run, verdict)
     if verdict.outcome is Outcome.CANNOT_SAY:

@@ -13,7 +13,7 @@ from forensics.knowledge.causes import filled
 from forensics.knowledge.playbooks import playbooks
 from forensics.knowledge.recordings import Recipe, recordings
 from forensics.knowledge.settings import settings
-from forensics.model import Shape, Verdict
+from forensics.model import Outcome, Shape, Verdict
 from forensics.pipeline import triage
 
 
@@ -90,6 +90,17 @@ def test_a_command_names_the_run_as_a_shell_takes_it(tmp_path: Path) -> None:
 
 def test_a_text_of_a_playbook_asks_for_nothing_that_may_be_unknown() -> None:
     assert [row.check for row in playbooks() if filled(row.text, {}) is None] == []
+
+
+def test_a_finished_run_that_printed_too_little_is_neither_started_again_nor_asked_how_it_ended(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("step 1 loss 4.0\nstep 2 loss 3.9\n")
+    cut = triage(tmp_path).verdict
+    log.write_text(log.read_text() + "training finished\n")
+    finished = triage(tmp_path).verdict
+    assert cut.outcome is finished.outcome is Outcome.CANNOT_SAY
+    assert [state(verdict, "none.end") for verdict in (cut, finished)] == ["missing", "done"]
+    assert (cut.restart is None, finished.restart is None) == (False, True)
 
 
 def test_a_healthy_run_has_no_playbook(tmp_path: Path) -> None:
