@@ -5,6 +5,7 @@
 | `kind` | `own` (the failure itself), `echo` (of an earlier one), `stop` (from outside), `timeout` (a peer did not come), `closed` (a peer is gone), `wrapper` (a child failed), `context` (no error), `benign` (looks like one) |
 | `shape`, `cause`, `family` | what it is a sign of |
 | `pattern`, `needles` | a search in a line, and literals of which one is in every hit; a row without needles searches `Class: message` of an exception |
+| `frames` | a search in the frames of the exception's traceback, `file:line in function` each, which must hit, too |
 | `why`, `fix` | one sentence each; empty where those of the cause say it |
 | `words` | the rest of a sentence: what ended the process, who stopped the run, what the program said |
 | `speaks_of` | whose state it tells: `named`, the rank in its words; `another` than the one that prints it; else that one |
@@ -84,6 +85,7 @@ class ErrorLine:
     like: str
     unlike: str
     needles: tuple[str, ...] = ()
+    frames: str = ""
     family: str = ""
     why: str = ""
     fix: str = ""

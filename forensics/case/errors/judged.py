@@ -132,7 +132,8 @@ def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tupl
     if role == "benign" or (code != "traceback" and _WARNED.search(text)):
         return None
     if code == "traceback":
-        return of_exception(exception, attrs.get("message", "")) if exception else _of_head(text)
+        frames = _stack(attrs.get("stack", ""))
+        return of_exception(exception, attrs.get("message", ""), frames) if exception else _of_head(text)
     if code in telling("exception"):
         return of_lone_line(exception, attrs.get("msg", ""), ends_log=at_end)
     if code == _EXIT_RECORD:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from enum import IntEnum
 
 from forensics.knowledge.errors import ErrorLine, by_id, raised, table
@@ -23,9 +25,9 @@ Judgement = tuple[Weight, str, str]
 UNKNOWN: Judgement = (Weight.OWN, "crash", "uncaught_exception")
 
 
-def of_exception(exception: str, message: str) -> Judgement:
-    """Judge the last line of a traceback: weight, shape and cause; the first row that fits decides."""
-    return _judged(row_of_exception(exception, message))
+def of_exception(exception: str, message: str, frames: Sequence[str] = ()) -> Judgement:
+    """Judge the last line of a traceback and its frames: weight, shape and cause; the first row that fits decides."""
+    return _judged(row_of_exception(exception, message, frames))
 
 
 def of_lone_line(exception: str, message: str, *, ends_log: bool) -> Judgement | None:
@@ -36,11 +38,13 @@ def of_lone_line(exception: str, message: str, *, ends_log: bool) -> Judgement |
     return _judged(row) if ends_log or row.alone else None
 
 
-def row_of_exception(exception: str, message: str, *, alone: bool = False) -> ErrorLine | None:
-    """Give the first row that fits an exception; `alone`: its line has no traceback."""
+def row_of_exception(
+    exception: str, message: str, frames: Sequence[str] = (), *, alone: bool = False
+) -> ErrorLine | None:
+    """Give the first row that fits an exception and its frames; `alone`: its line has no traceback."""
     said = f"{exception}: {message}" if message else exception
-    rows = (row for row in raised() if row.alone <= alone)
-    return next((row for row in rows if row.compiled.search(said)), None)
+    rows = (row for row in raised() if row.alone <= alone and row.compiled.search(said))
+    return next((row for row in rows if not row.frames or any(re.search(row.frames, one) for one in frames)), None)
 
 
 def _judged(row: ErrorLine | None) -> Judgement:

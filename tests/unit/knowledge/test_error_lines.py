@@ -20,8 +20,9 @@ every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def is_read(row: ErrorLine, line: str) -> bool:
     """Whether the engine reads a line as this row; of a row for exceptions, whether it decides."""
     if not row.needles:
-        exception, _, message = line.partition(": ")
-        return row_of_exception(exception, message, alone=row.alone) == row
+        said, *frames = line.split("\n")
+        exception, _, message = said.partition(": ")
+        return row_of_exception(exception, message, frames, alone=row.alone) == row
     reader = Reader((), Bounds(), tasks=False)
     data = f"step 1 begins\n{line}\nstep 2 begins\n".encode()
     tables = [*reader.feed(data, offset=0, first_line=1), *reader.close()[0]]
