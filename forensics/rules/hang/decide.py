@@ -32,6 +32,9 @@ ENOUGH = 3.0
 #: These kinds of evidence stand by themselves, from a weight on: they prove a stall or a death without any complaint.
 _STANDALONE = {"recorder": 4.0, "stack": 4.0, "exit": 6.0}
 
+#: Kinds of lines by which a rank speaks of a failure of its own, and not of a peer.
+_OF_ITS_OWN = ("own", "echo")
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -141,6 +144,8 @@ def _of(
     ranks: tuple[int, ...], cause: str, confidence: Confidence, clues: tuple[Clue, ...], tied: tuple[int, ...] = ()
 ) -> Decision:
     # a death by a signal has causes of its own; of other errors the catalogue says the shape
-    told = any((row.cause, row.shape, row.role, row.words) == (cause, "crash", "root", "") for row in table())
+    told = any(
+        row.cause == cause and row.shape == "crash" and row.kind in _OF_ITS_OWN and not row.words for row in table()
+    )
     shape = Shape.CRASH if told or is_death(cause) else Shape.HANG
     return Decision(ranks, cause, confidence, shape, clues, tied)

@@ -6,7 +6,8 @@ react, and ranks that a list of failures leaves out, which ended with code 0.
 Why it matters: a process that dies of a signal prints nothing; its peers print everything.
 
 How it decides: SIGTERM (-15) is the launcher's own tear-down and names nobody, nor does an abort (-6), by which victims
-end themselves, unless one rank alone aborted without a complaint and the others were ended for it. A SIGKILL that the
+end themselves, unless one rank alone aborted without a complaint and the others were ended for it. Below a time-out
+of a rank that nothing names it is the watchdog's abort. A SIGKILL that the
 launcher sent itself, because SIGTERM did not help, means a stuck process. When half of the ranks died of one signal, no
 single rank is named. An exit code of a worker's own counts where no error stands before it; where the launcher started
 the group anew, the end after which nothing was trained is the one that counts.
@@ -38,6 +39,8 @@ from forensics.analyses.hang.last_seen import last_seen
 from forensics.analyses.hang.origin import is_disputed, unexplained_exit
 from forensics.analyses.hang.stacks import stacks
 from forensics.case.errors.exits import NONZERO, Exit, Exits, cause_of, exits
+from forensics.case.errors.failures import Failure
+from forensics.case.errors.kinds import Weight
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
@@ -87,7 +90,15 @@ def _aborted(run: Run, told: Exits) -> list[Exit]:
     ends = told.by_rank.values()
     aborted = [e for e in ends if is_aborted(e.code)]
     others = [e for e in ends if not (is_aborted(e.code) or is_asked(e.code))]
-    return [] if len(aborted) != 1 or others or aborted[0].rank in complaints(run).victims else aborted
+    if len(aborted) != 1 or others or aborted[0].rank in complaints(run).victims:
+        return []
+    return [] if any(_ended_it(one, aborted[0]) for one in complaints(run).unplaced) else aborted
+
+
+def _ended_it(complaint: Failure, end: Exit) -> bool:
+    """Whether a time-out of an unknown rank stands above an abort: a watchdog aborts its own process."""
+    late = complaint.weight == Weight.TIMEOUT and complaint.source == end.source
+    return late and end.line is not None and complaint.at < end.line
 
 
 def _nonzero(run: Run) -> Iterator[Clue]:

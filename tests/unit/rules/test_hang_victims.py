@@ -129,3 +129,30 @@ def test_a_slow_start_is_no_hang(tmp_path: Path) -> None:
     waits = [BARRIER.format(s=s, r=r) for s in (10, 20) for r in (1, 2)]
     assert judged(tmp_path, *waits, *steps, "training finished").verdict.outcome is Outcome.HEALTHY
     assert judged(tmp_path, *waits, *(["loading the tokenizer"] * 20)).verdict.outcome is Outcome.CANNOT_SAY
+
+
+EXITED = (
+    "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -6) local_rank: 0 (pid: 4120) of binary: py"
+)
+
+
+def test_an_abort_below_the_time_out_of_a_rank_that_nothing_names_is_its_watchdog_s(tmp_path: Path) -> None:
+    unnamed = WAITS.format(r=0).removeprefix("[rank0]:").replace("[Rank 0] ", "")
+    verdict = judged(tmp_path, unnamed, EXITED).verdict
+    assert (verdict.shape, verdict.cause) == (Shape.HANG, "collective_timeout")
+
+
+def test_an_abort_above_the_time_out_of_its_log_is_a_death_of_its_own(tmp_path: Path) -> None:
+    unnamed = WAITS.format(r=0).removeprefix("[rank0]:").replace("[Rank 0] ", "")
+    verdict = judged(tmp_path, EXITED, unnamed).verdict
+    assert (verdict.shape, verdict.cause) == (Shape.CRASH, "silent_death_signal")
+
+
+def test_a_kernel_s_failed_check_on_one_rank_is_a_crash_and_no_hang(tmp_path: Path) -> None:
+    lines = (
+        "[rank2]: torch.AcceleratorError: CUDA error: device-side assert triggered",
+        "[rank0]: Traceback (most recent call last):",
+        '[rank0]:   File "pretrain.py", line 7, in <module>',
+    )
+    verdict = judged(tmp_path, *lines).verdict
+    assert (verdict.shape, verdict.cause, verdict.culprits) == (Shape.CRASH, "device_assert", (2,))
