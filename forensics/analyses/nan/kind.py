@@ -67,12 +67,31 @@ class Precursor:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The kind of origin, how sure, and the rise that came before if there was one; `quiet` is the last flat record."""
+    """The kind of origin, how sure, and the rise that came before if there was one; `quiet` is the last flat record.
+
+    `norms` counts the finite gradient norms before an origin that is unknown; None where the log holds no norm at all.
+    """
 
     name: str
     confidence: Confidence
     precursor: Precursor | None
     quiet: Precursor | None
+    norms: int | None = None
+
+    @property
+    def cause(self) -> str:
+        """The cause that a finding gives: of an unknown kind, whether a gradient norm is missing or its past is."""
+        return "norms_too_few" if self.name == "unknown" and self.norms is not None else self.name
+
+    @property
+    def words(self) -> str:
+        """Words to end a sentence that begins with what was seen."""
+        if self.name != "unknown" or self.norms is None:
+            return WORDS[self.name]
+        if not self.norms:
+            return "no gradient norm of a step before it is in the log, so nothing tells what came before"
+        what = "one gradient norm before it is" if self.norms == 1 else f"{self.norms} gradient norms before it are"
+        return f"{what} too few to tell a rise from calm"
 
 
 def kind_of(run: Run, found: NanOnset) -> Kind:
@@ -148,7 +167,9 @@ def _calm(found: NanOnset, quiet: Precursor | None, cfg: Alarm) -> Kind:
     if found.metric == "grad_norm" and found.first.row.get("value_class") == "+inf":
         return Kind("optimization_blowup", Confidence.MEDIUM, None, quiet)
     if quiet is None:
-        return Kind("unknown", Confidence.LOW, None, None)
+        norms = _past(found, "grad_norm").height
+        logged = norms or not found.rows.filter(pl.col("role") == "grad_norm").is_empty()
+        return Kind("unknown", Confidence.LOW, None, None, norms if logged else None)
     close = found.step is None or quiet.step is None or found.step - quiet.step <= cfg.within
     return Kind("data_or_numerics", Confidence.MEDIUM if close else Confidence.LOW, None, quiet)
 

@@ -58,7 +58,7 @@ Not this:
 
 from __future__ import annotations
 
-from forensics.analyses.nan.kind import WORDS, kind_of, scale_fell_first
+from forensics.analyses.nan.kind import kind_of, scale_fell_first
 from forensics.analyses.nan.named import named_operation
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.scale import collapse_of
@@ -92,13 +92,13 @@ def first_nonfinite(run: Run) -> Findings:
     after = _AFTER[found.status] + (f"; {skip.words}" if skip is not None else "")
     yield first_nonfinite.finding(
         f"{_what(found)} from {at_step(found.step)} on" if failed else f"{_what(found)} at {at_step(found.step)}",
-        f"{after}; {WORDS[kind.name]}" if failed else after,
+        f"{after}; {kind.words}" if failed else after,
         (*found.evidence(), *((skip.line,) if skip is not None and skip.line is not None else ())),
         found.onset,
         severity=_severity(found, is_skipped=skip is not None),
         confidence=_confidence(found),
         culprits=() if first.row["rank"] is None or not _told_apart(found) else (first.row["rank"],),
-        cause=kind.name if failed else found.status.value if skip is None else "skipped_update",
+        cause=kind.cause if failed else found.status.value if skip is None else "skipped_update",
         causal=_causal(run, found),
         numbers={"bad_records": first.n_bad, "records": first.n, "finite_losses_before": found.n_before},
         next=("forensics nan-origin RUN",),

@@ -57,6 +57,28 @@ def test_a_single_spike_long_before_the_nan_is_not_its_precursor() -> None:
     assert kind(run(frame("loss", losses), frame("grad_norm", norms))) == "data_or_numerics"
 
 
+@pytest.mark.parametrize(
+    ("norms", "cause"),
+    [
+        ([], "unknown"),
+        ([1.1, 1.0, 1.2, NAN], "norms_too_few"),
+        ([1.1, 1.0, 1.2, 1.0, 1.1, 1.2, NAN], "data_or_numerics"),
+    ],
+)
+def test_a_cause_says_whether_the_gradient_norm_is_missing_or_too_short(norms: list[float], cause: str) -> None:
+    sick = run(frame("loss", noisy(8, 3.0), 193), *([frame("grad_norm", norms, 200 - len(norms))] if norms else []))
+    sick = sick if norms else run(frame("loss", [*noisy(8, 3.0), NAN, NAN], 193))
+    onset = nan_onset(sick)
+    assert onset is not None
+    assert kind_of(sick, onset).cause == cause
+
+
+def test_few_gradient_norms_are_counted_in_words() -> None:
+    onset = nan_onset(sick := run(frame("loss", noisy(8, 3.0), 193), frame("grad_norm", [1.1, 1.0, NAN, NAN], 197)))
+    assert onset is not None
+    assert kind_of(sick, onset).words == "2 gradient norms before it are too few to tell a rise from calm"
+
+
 def test_a_loss_that_leaps_tells_of_a_blowup_where_no_gradient_norm_is_logged() -> None:
     assert kind(run(frame("loss", [*noisy(60, 3.0), 9.0, 40.0, NAN, NAN]))) == "optimization_blowup"
 
