@@ -24,6 +24,14 @@ def overflows(events: pl.LazyFrame) -> pl.DataFrame:
     return rows.sort("source", "seq").collect().unique(("source", "line", "byte"), keep="first", maintain_order=True)
 
 
+def falling(events: pl.LazyFrame) -> pl.DataFrame:
+    """Event rows that let the scale fall and say to what, with `scale`, in file order."""
+    said = overflows(events)
+    to = [pl.col("attrs").str.json_path_match(f"$.{name}") for name in ("to", "scale")]
+    number = pl.coalesce(*to).str.strip_chars_end(".,").cast(pl.Float64, strict=False)
+    return said.with_columns(scale=number).filter(pl.col("scale").is_not_null())
+
+
 def floors(events: pl.LazyFrame) -> pl.DataFrame:
     """Event rows that say that the scale is at its minimum, in file order."""
     return events.filter(pl.col("code").is_in(telling("scale_at_floor"))).sort("source", "seq").collect()

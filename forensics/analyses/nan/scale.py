@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from forensics.analyses.nan.loss_scale import floors, overflows, scale, skipped
+from forensics.analyses.nan.loss_scale import falling, floors, overflows, scale, skipped
 from forensics.analyses.nan.series import step_after
 from forensics.case.end_markers import ends_the_log, last_lines
 from forensics.case.evidence import Row, event_evidence, metric_evidence
@@ -23,6 +23,9 @@ class ScaleLimits:
 
     A collapse is a scale at or under `floor` for `at_floor` records after a fall by `fall`, `burst` falls within
     `burst_records` records, or a share of skipped updates above `skip_share` with at least `least_skips` of them.
+    Where a line says of each fall to what the scale falls, `burst` of them without another update in between are one
+    too; without a step such lines may be calibration, which ends above `calibrated`: the lowest scale that a trainer
+    begins with is 128 (fairseq, --fp16-init-scale), and a sixteenth of it is left out.
     """
 
     warmup: int = 50
@@ -33,6 +36,7 @@ class ScaleLimits:
     burst_records: int = 12
     skip_share: float = 0.05
     least_skips: int = 10
+    calibrated: float = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ def _collapse(run: Run) -> Collapse | None:
     fallen = _by_series(run, cfg)
     if fallen is not None and fallen.step is None:
         fallen = replace(fallen, step=_step_by_place(run, fallen))
-    return fallen or _by_counters(run, cfg) or _by_lines(run, cfg)
+    return fallen or _by_counters(run, cfg) or _by_lines(run, cfg) or _by_falls(run, cfg)
 
 
 def _step_by_place(run: Run, collapse: Collapse) -> int | None:
@@ -164,3 +168,29 @@ def _by_lines(run: Run, cfg: ScaleLimits) -> Collapse | None:
     return Collapse(
         int(lines["step"][0]), f"{lines.height} of {span} updates overflowed and were skipped", evidence, share
     )
+
+
+def _by_falls(run: Run, cfg: ScaleLimits) -> Collapse | None:
+    """A scale that lines let fall at one update after the other, up to the last update of their log."""
+    falls = falling(run.scan("events"))
+    for source in falls["source"].unique(maintain_order=True):
+        own = falls.filter(pl.col("source") == source)
+        rises = own.filter(pl.col("scale") >= pl.col("scale").shift(1))
+        last = own if rises.is_empty() else own.filter(pl.col("seq") > rises["seq"][-1] - 1)
+        first, end = last.row(0, named=True), last.row(-1, named=True)
+        begins = first["step"] >= cfg.warmup if first["step"] is not None else end["scale"] <= cfg.calibrated
+        if last.height >= cfg.burst and begins and _in_a_row(run, last, cfg):
+            words = f"the loss scale fell {last.height} times in a row, to {end['scale']:g}"
+            evidence = (event_evidence(first), event_evidence(end, EvidenceRole.RELATED))
+            return Collapse(first["step"], words, evidence)
+    return None
+
+
+def _in_a_row(run: Run, falls: pl.DataFrame, cfg: ScaleLimits) -> bool:
+    """Whether no more than one loss was logged for each fall, and hardly one after the last."""
+    place = pl.coalesce("line", "seq").fill_null(0)
+    losses = watched(run, every=True).filter((pl.col("source") == falls["source"][0]) & (pl.col("role") == "loss"))
+    places = losses.select(place.alias("place")).collect()["place"]
+    own = falls.select(place.alias("place"))["place"]
+    between = places.is_between(own[0], own[-1])
+    return int(between.sum()) <= falls.height and int((places > own[-1]).sum()) < cfg.at_floor
