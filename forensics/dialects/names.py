@@ -19,6 +19,10 @@ from forensics.dialects.tables import rows
 _BETWEEN = re.compile(r"[\s/._-]+")
 _BRACKETS = re.compile(r"[()\[\]]")
 _WITH_UNIT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)? ?([A-Za-zµ]{1,3})")
+#: A first part of a name that says where it is logged, not what it is.
+_OWN_GROUPS = frozenset(("train", "training", "optim", "actor", "perf", ""))
+#: One that says so of a memory alone.
+_DEVICE_GROUPS = frozenset(("gpu", "cuda", "device", "memory", "mem", "system"))
 _DEVICE = re.compile(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
 
 
@@ -41,6 +45,15 @@ def _by_words() -> dict[str, Name]:
     for printed, name in table().items():
         found.setdefault(_words(printed), set()).add(name)
     return {words: next(iter(names)) for words, names in found.items() if len(names) == 1 and "_" in words}
+
+
+@cache
+def _joined() -> dict[str, Name]:
+    """The table by words that are written as one (`gradnorm`, `steptime`); where these mean two things, neither."""
+    found: dict[str, set[Name]] = {}
+    for words, name in _by_words().items():
+        found.setdefault(words.replace("_", ""), set()).add(name)
+    return {joined: next(iter(names)) for joined, names in found.items() if len(names) == 1}
 
 
 @cache
@@ -69,8 +82,8 @@ def _sized(key: str) -> Name | None:
 def canonical(printed: str) -> Name:
     """Canonical name of a printed one: exact (case-blind), then without a `train/`-like prefix, else itself, unscaled.
 
-    Last by its words, whatever stands between them: `Grad/norm` is `grad_norm`, and `mem_gb` a memory in GiB. The
-    number of a device is left out: `gpu.3.memory.used` is looked up as `gpu.memory.used`.
+    Last by its words, whatever stands between them or nothing: `Grad/norm` and `gradnorm` are `grad_norm`, and `mem_gb`
+    is a memory in GiB. The number of a device is left out: `gpu.3.memory.used` is looked up as `gpu.memory.used`.
     A prefix that names a split (`val`, `valid`, `validation`, `eval`, `test`) makes `loss` an `eval_loss`.
     """
     known = table()
@@ -80,12 +93,12 @@ def canonical(printed: str) -> Name:
     if (device := _DEVICE.match(key)) is not None:
         return known.get(f"gpu.{key[device.end() :]}", Name(printed.strip()))
     head, _, last = key.replace(".", "/").rpartition("/")
-    means = known.get(last) or _sized(last)
+    means = known.get(last) or _sized(last) or _joined().get(last)
     if means is not None:
         split = head.split("/")[0]
         if split in {"val", "valid", "validation", "eval", "test"}:
             return Name(f"eval_{means.canonical}", means.scale)
-        if split in {"train", "training", "optim", "actor", "perf", ""}:
+        if split in _OWN_GROUPS or (split in _DEVICE_GROUPS and means.canonical.endswith("_gib")):
             return means
     return _by_words().get(_words(key)) or _sized(key) or Name(printed.strip())
 
