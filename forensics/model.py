@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from forensics.action import Action, Check, Gap, Restart
+from forensics.checkpoint import Checkpoint
+from forensics.figure import Figure
 from forensics.identity import Identity, bare, entity_of, root_of
-
-if TYPE_CHECKING:
-    from forensics.action import Action, Check, Gap, Restart
-    from forensics.checkpoint import Checkpoint
-    from forensics.figure import Figure
 
 Number = float | int | str
 _EMPTY: Mapping[str, Number] = MappingProxyType({})

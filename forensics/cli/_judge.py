@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from forensics import config, pipeline, registry
 from forensics.case.runs import parts, split
 from forensics.cli._progress import watched
 from forensics.cli._reading import Reading, folders
-from forensics.errors import PlaceError, UsageError
-from forensics.fleet import Fleet, fleet_of
+from forensics.errors import UsageError
+from forensics.fleet import engines
+from forensics.fleet.judging import How, Judged, named
+from forensics.fleet.members import Fleet, Member, fleet_of
 from forensics.history.past import Past, judged_already, known_as, past_of, report_of, seen_before
 from forensics.history.shelf import History, history, kept
 from forensics.io.discover import discover
@@ -56,7 +59,7 @@ def judged(asked: Asked) -> tuple[config.Config, list[Report]]:
     if past.unusable:
         judge.told.append(f"{asked.history}: {past.unusable} of its files or lines were not used: they are damaged")
     try:
-        reports = [report for named in asked.runs for report in judge.reports(place_of(named))]
+        reports = [report for run in asked.runs for report in judge.reports(place_of(run))]
     finally:
         judge.keep()
     return replace(settings, notes=asked.reading.shown((*settings.notes, *judge.told), *judge.read)), reports
@@ -101,7 +104,7 @@ class _Judge:
             self.told += _beside(runs, said)
 
     def _of_fleet(self, place: Place, many: Fleet) -> Iterator[Report]:
-        """Read and judge run by run, each let go before the next; one that cannot be read costs itself."""
+        """Judge run by run; one that cannot be read, or on which the judging fails, costs itself."""
         members = many.members
         self.told.append(f"{len(members):,} runs in {place.name}: {many.why}")
         if many.beside:
@@ -109,30 +112,50 @@ class _Judge:
             self.told.append(
                 f"{beside} beside the runs of {place.name} are not read: {', '.join(many.beside[:_NAMED])}"
             )
-        reading, unchanged = replace(self.asked.reading, quiet=True), 0
-        known: Mapping[tuple[str, str], Past] = {} if self.bases else judged_already(self.past.past)
         of_bytes, done_bytes = sum(member.size_bytes for member in members), 0
+        known = self._known(members)
+        new = [member for member in members if member.place.name not in known]
+        answers = engines.answers(new, self._how(), self.asked.reading.spread, self.bases)
         with watched(quiet=self.asked.reading.quiet) as tell:
             for number, member in enumerate(members):
                 if tell is not None:
                     tell(pipeline.Progress(number, len(members), done_bytes, of_bytes, "runs"))
                 done_bytes += member.size_bytes
-                try:
-                    key = known_as(member.place.name, discover(member.place).listed) if known else None
-                    if key is not None and (past := known.get(key)) is not None:
-                        unchanged += 1
-                        yield report_of(past)
-                        continue
-                    for run in split(reading.run(member.place)):
-                        yield self._report(run)
-                except PlaceError:
-                    raise
-                except UsageError as error:  # it is gone since the runs were listed
-                    self.told.append(f"a run could not be read: {error.message}")
-        if unchanged:
+                past = known.get(member.place.name)
+                yield from (report_of(past),) if past is not None else self._said(*next(answers))
+        if known:
             self.told.append(
-                f"{unchanged:,} of them are as this version judged them before: {_SEE} {self.asked.history}"
+                f"{len(known):,} of them are as this version judged them before: {_SEE} {self.asked.history}"
             )
+
+    def _known(self, members: Sequence[Member]) -> dict[str, Past]:
+        """The runs that the history knows as they are, by their names; none against baselines, which it does not."""
+        before = judged_already(() if self.bases else self.past.past)
+        found: dict[str, Past] = {}
+        for member in members if before else ():
+            with suppress(UsageError):  # it is gone since the runs were listed, which is said where it is judged
+                past = before.get(known_as(member.place.name, discover(member.place).listed))
+                if past is not None:
+                    found[member.place.name] = past
+        return found
+
+    def _how(self) -> How:
+        asked = self.asked
+        store = asked.reading.store
+        return How(
+            self.settings, "" if store is None else str(store.absolute()),
+            tuple(named(place_of(base)) for base in asked.baselines),
+            figures=asked.figures, redact=asked.reading.redact, keeps=asked.history is not None,
+        )  # fmt: skip
+
+    def _said(self, member: Member, judged: Judged) -> Iterator[Report]:
+        if judged.refused:
+            self.told.append(f"a run could not be read: {judged.refused}")
+        if judged.failed:
+            self.told.append(printable(f"{member.place.name} could not be judged: {judged.failed}"))
+        for answer in judged.answers:
+            report = self._added(answer.whole, answer.past)
+            yield self.asked.reading.hidden(report, *answer.names)
 
     def _report(self, run: Run) -> Report:
         if self.bases:
@@ -141,15 +164,20 @@ class _Judge:
             run = against(run, *self.bases)
         report = pipeline.report_of(run, self.settings)
         if self.asked.history is not None:
-            now = past_of(run, report, time.time_ns())
-            self.added.append(now)
-            if len(self.added) >= _KEPT_AT_ONCE:
-                self.keep()
-            seen = seen_before(self.past.alike(now.root), now)
-            report = replace(report, verdict=replace(report.verdict, seen_before=seen))
+            report = self._added(report, past_of(run, report, time.time_ns()))
         if self.asked.figures:
             report = pipeline.with_figures(run, report)
         return self.asked.reading.shown(report, run, *self.bases)
+
+    def _added(self, report: Report, now: Past | None) -> Report:
+        """Give a report with what the past says of its failure, and add it to the history."""
+        if now is None:
+            return report
+        self.added.append(now)
+        if len(self.added) >= _KEPT_AT_ONCE:
+            self.keep()
+        seen = seen_before(self.past.alike(now.root), now)
+        return replace(report, verdict=replace(report.verdict, seen_before=seen))
 
     def keep(self) -> None:
         """Add what was judged to the history, so that a command that is stopped goes on from here."""

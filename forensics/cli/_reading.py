@@ -13,7 +13,9 @@ from forensics.io.limits import DEFAULT
 from forensics.io.places.named import place_of
 
 if TYPE_CHECKING:
+    from forensics.case.identities import Identities
     from forensics.io.places.place import Place
+    from forensics.scale.choice import Spread
     from forensics.store.run import Run
 
 T = TypeVar("T")
@@ -33,6 +35,13 @@ class Reading:
     jobs: int | None = None
     engine: str = "local"
 
+    @property
+    def spread(self) -> Spread:
+        """Where runs and their files are read."""
+        from forensics.scale.choice import Spread  # noqa: PLC0415 - polars is not on the path of --help
+
+        return Spread(self.jobs, self.engine)
+
     def run(self, source: str | Place, *, device_only: bool = False) -> Run:
         """Read a run directory, a file or what a bucket holds; the text `-` reads a log on standard input.
 
@@ -43,15 +52,13 @@ class Reading:
         """
         from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
         from forensics.cli._progress import watched  # noqa: PLC0415 - same
-        from forensics.scale.choice import Spread  # noqa: PLC0415 - same
 
         limits = replace(DEFAULT, device_only=device_only and self.store is None)
         if source == _STDIN:
             return _configured(pipeline.ingest_stream("stdin", sys.stdin.buffer, limits=limits))
         with watched(quiet=self.quiet) as seen:
             place = place_of(source)
-            spread = Spread(self.jobs, self.engine)
-            run = pipeline.ingest_run(place, store=self.store, limits=limits, progress=seen, spread=spread)
+            run = pipeline.ingest_run(place, store=self.store, limits=limits, progress=seen, spread=self.spread)
         return _configured(run, place)
 
     def shard(self, source: str, text: str) -> Run:
@@ -62,14 +69,12 @@ class Reading:
         """
         from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
         from forensics.cli._progress import watched  # noqa: PLC0415 - same
-        from forensics.scale.choice import Spread  # noqa: PLC0415 - same
         from forensics.scale.shard import parsed  # noqa: PLC0415 - same
 
         assert self.store is not None
         shard = parsed(text, os.environ)
         with watched(quiet=self.quiet) as seen:
-            spread = Spread(self.jobs, self.engine)
-            return pipeline.ingest_shard(source, shard, store=self.store, progress=seen, spread=spread)
+            return pipeline.ingest_shard(source, shard, store=self.store, progress=seen, spread=self.spread)
 
     def one(self, source: str | Place) -> Run:
         """Read the one run of a place, as `run` does.
@@ -91,6 +96,14 @@ class Reading:
         from forensics.report.redacted import redacted  # noqa: PLC0415 - polars is not on the path of --help
 
         return redacted(value, *runs)
+
+    def hidden(self, value: T, *known: Identities) -> T:
+        """Give what `shown` gives for runs whose names are known."""
+        if not self.redact:
+            return value
+        from forensics.report.redacted import hidden  # noqa: PLC0415 - polars is not on the path of --help
+
+        return hidden(value, *known)
 
 
 def folders(places: Iterable[Place]) -> tuple[Path, ...]:

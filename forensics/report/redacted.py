@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from forensics.case.identities import identities_of
+from forensics.case.identities import Identities, identities_of
 from forensics.io.redact import Redactor
 from forensics.store.run import Run
 
@@ -31,7 +31,15 @@ def redacted(value: T, *runs: Run) -> T:
     Raises:
         TypeError: for a value of a kind that is not known, as a text in it would leave unseen.
     """
-    known = [identities_of(run) for run in runs]
+    return hidden(value, *map(identities_of, runs))
+
+
+def hidden(value: T, *known: Identities) -> T:
+    """Give a tree of values without the names that are known, as `redacted` does.
+
+    Raises:
+        TypeError: for a value of a kind that is not known.
+    """
     users, hosts = {u for k in known for u in k.users}, {h for k in known for h in k.hosts}
     return cast("T", _walk(value, Redactor(sorted(users), sorted(hosts))))
 

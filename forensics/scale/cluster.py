@@ -13,17 +13,17 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import forensics
 from forensics.errors import MissingPackage
 from forensics.io.optional import optional
 from forensics.scale import wire
-from forensics.scale.second_try import tried_twice
+from forensics.scale.second_try import W, tried_twice
 from forensics.scale.worker import Reply, name_of, reply_to
-from forensics.store.disk import Outcome
-from forensics.store.unit import Item, Record
+from forensics.store.disk import Lost
 
+R = TypeVar("R")
 _PACKAGE = "ray"
 _EXTRA = "pip install 'ml-run-forensics[ray]'"
 _ADDRESS = "RAY_ADDRESS"
@@ -55,7 +55,7 @@ class Cluster:
 
     jobs: int | None = None
 
-    def map_unordered(self, function: Callable[[Item], Record], items: Sequence[Item]) -> Iterator[Outcome]:
+    def map_unordered(self, function: Callable[[W], R], items: Sequence[W]) -> Iterator[tuple[W, R] | Lost[W]]:
         """Do every item.
 
         Raises:
@@ -64,7 +64,7 @@ class Cluster:
         check()
         os.environ.update({**_QUIET, **os.environ})
         ray = optional(_PACKAGE, _PACKAGE)
-        kind: type[Record] = get_type_hints(function)["return"]
+        kind: type[R] = get_type_hints(function)["return"]
         with _connected(ray, self.jobs):
             yield from tried_twice(lambda several, _: _done(ray, name_of(function), kind, several), items)
 
@@ -90,12 +90,12 @@ def _connected(ray: Any, jobs: int | None) -> Generator[None]:  # noqa: ANN401 -
 def _done(
     ray: Any,  # noqa: ANN401 - it has no types of its own
     named: str,
-    kind: type[Record],
-    items: Sequence[Item],
-) -> Iterator[tuple[Item, Record | None, str]]:
+    kind: type[R],
+    items: Sequence[W],
+) -> Iterator[tuple[W, R | None, str]]:
     """Do items, two at once for each core of the cluster; give the record, or how the task died."""
     task = ray.remote(work)
-    left, pending = deque(items), dict[Any, Item]()
+    left, pending = deque(items), dict[Any, W]()
     while left or pending:
         most = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
         while left and len(pending) < most:

@@ -15,14 +15,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import BinaryIO, cast, get_type_hints
+from typing import BinaryIO, Generic, TypeVar, cast, get_type_hints
 
 from forensics.scale import wire
-from forensics.scale.second_try import tried_twice
+from forensics.scale.second_try import W, tried_twice
 from forensics.scale.worker import Reply, name_of
-from forensics.store.disk import Outcome
-from forensics.store.unit import Item, Record
+from forensics.store.disk import Lost
 
+R = TypeVar("R")
 _START = (
     "import json, sys\nsys.path[:] = json.loads(sys.argv[1])\n"
     "from forensics.scale.worker import main\nmain(sys.argv[2])"
@@ -37,7 +37,7 @@ class Local:
 
     jobs: int
 
-    def map_unordered(self, function: Callable[[Item], Record], items: Sequence[Item]) -> Iterator[Outcome]:
+    def map_unordered(self, function: Callable[[W], R], items: Sequence[W]) -> Iterator[tuple[W, R] | Lost[W]]:
         """Do every item; where no process can be started, in this one.
 
         Raises:
@@ -51,17 +51,17 @@ class _NoProcessError(Exception):
 
 
 @dataclass(eq=False, slots=True)
-class _Process:
+class _Process(Generic[W]):
     """One process, and the item that it is at."""
 
     program: subprocess.Popen[bytes]
-    item: Item | None = None
+    item: W | None = None
 
     @property
     def answers(self) -> BinaryIO:
         return cast("BinaryIO", self.program.stdout)
 
-    def ask(self, item: Item) -> bool:
+    def ask(self, item: W) -> bool:
         """Hand over an item; false when the process has gone."""
         self.item = item
         try:
@@ -84,7 +84,7 @@ class _Process:
                 cast("BinaryIO", stream).close()
 
 
-def _started(function: Callable[[Item], Record]) -> _Process:
+def _started(function: Callable[[W], object]) -> _Process[W]:
     path = json.dumps([os.path.abspath(one) for one in sys.path])  # noqa: PTH100 - an empty one is the working folder
     flags = ("-I",) if sys.flags.isolated else ("-P",)
     command = [sys.executable, *flags, "-c", _START, path, name_of(function)]
@@ -93,30 +93,30 @@ def _started(function: Callable[[Item], Record]) -> _Process:
 
 
 @dataclass(slots=True)
-class _Crew:
+class _Crew(Generic[W, R]):
     """The processes at work, and what is left to do."""
 
-    function: Callable[[Item], Record]
-    kind: type[Record]
-    left: deque[Item]
+    function: Callable[[W], R]
+    kind: type[R]
+    left: deque[W]
     ready: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
-    working: list[_Process] = field(default_factory=list[_Process])
+    working: list[_Process[W]] = field(default_factory=list)
 
     def hire(self) -> None:
         one = _started(self.function)
         self.working.append(one)
         self.ready.register(one.answers, selectors.EVENT_READ, one)
 
-    def dismiss(self, one: _Process) -> None:
+    def dismiss(self, one: _Process[W]) -> None:
         self.working.remove(one)
         self.ready.unregister(one.answers)
         one.close()
 
-    def answers(self) -> Iterator[tuple[Item, Record | None, str]]:
+    def answers(self) -> Iterator[tuple[W, R | None, str]]:
         """Whatever comes first: a record, or the item that a process died of and how."""
         while self.working:
             for key, _ in self.ready.select():
-                one: _Process = key.data
+                one: _Process[W] = key.data
                 data = wire.received(one.answers)
                 item, one.item = one.item, None
                 if data is None and item is None:
@@ -135,9 +135,7 @@ class _Crew:
                     one.ask(self.left.popleft())  # one that has gone is seen by its answer, which ends
 
 
-def _done(
-    function: Callable[[Item], Record], items: Iterable[Item], jobs: int
-) -> Iterator[tuple[Item, Record | None, str]]:
+def _done(function: Callable[[W], R], items: Iterable[W], jobs: int) -> Iterator[tuple[W, R | None, str]]:
     left = deque(items)
     if not left:
         return

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, Self, TypeVar
 
-from forensics.store.disk import Lost, Outcome
-from forensics.store.unit import Item, Record
+from forensics.store.disk import Lost
 
+
+class Work(Protocol):
+    """What engines do: an item of a run, or some runs of a fleet."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes on disk that are held at once."""
+        ...
+
+    def alone(self) -> tuple[Self, ...]:
+        """Give its smallest pieces, each of which may be lost by itself."""
+        ...
+
+
+W = TypeVar("W", bound=Work)
+R = TypeVar("R")
 #: Does items, with others beside them or alone, and gives for each its record, or how the process died of it.
-Attempt = Callable[[Sequence[Item], bool], Iterator[tuple[Item, Record | None, str]]]
+Attempt = Callable[[Sequence[W], bool], Iterator[tuple[W, R | None, str]]]
 
 
-def tried_twice(attempt: Attempt, items: Sequence[Item]) -> Iterator[Outcome]:
-    """Do every item; one that a process dies of is done again when all others are, a source at a time."""
-    died: list[Item] = []
+def tried_twice(attempt: Attempt[W, R], items: Sequence[W]) -> Iterator[tuple[W, R] | Lost[W]]:
+    """Do every item; one that a process dies of is done again when all others are, a piece at a time."""
+    died: list[W] = []
     for item, record, _ in attempt(items, False):  # noqa: FBT003 - the one thing that an attempt is told
         if record is None:
             died.append(item)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import struct
-from typing import Any, BinaryIO, TypeVar
+from collections.abc import Mapping
+from typing import Any, BinaryIO, TypeVar, cast
 
 T = TypeVar("T")
 _LENGTH = struct.Struct(">I")
@@ -18,7 +19,13 @@ _MOST_BYTES = 256 << 20
 
 def packed(value: Any) -> bytes:  # noqa: ANN401 - any dataclass
     """Give a data class as JSON."""
-    return json.dumps(dataclasses.asdict(value)).encode("ascii")
+    return json.dumps(value, default=_plain).encode("ascii")
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any data class, any mapping
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value))
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
 def unpacked(data: bytes, kind: type[T]) -> T:

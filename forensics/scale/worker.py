@@ -29,6 +29,7 @@ class Reply:
     place: str = ""
     errno: int = 0
     words: str = ""
+    help: str = ""
 
     def record_as(self, kind: type[T]) -> T:
         """Give the record.
@@ -37,7 +38,7 @@ class Reply:
             PlaceError: when the machine refused the place that the item writes to.
         """
         if self.place:
-            raise PlaceError(self.place, OSError(self.errno, self.words))
+            raise PlaceError(self.place, OSError(self.errno, self.words), help=self.help)
         return wire.unpacked(self.record.encode("ascii"), kind)
 
 
@@ -75,4 +76,5 @@ def reply_to(named: str, data: bytes) -> Reply:
     try:
         return Reply(wire.packed(function(wire.unpacked(data, kind))).decode("ascii"))
     except PlaceError as error:
-        return Reply(place=error.place, errno=error.errno or 0, words=error.message)
+        words = error.message.removeprefix(f"{error.place}: ")
+        return Reply(place=error.place, errno=error.errno or 0, words=words, help=error.help)

@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import polars as pl
 
@@ -30,6 +31,8 @@ from forensics.store.parts import Piece
 from forensics.store.shelf import AGES, Ages, Held
 from forensics.store.unit import Asked, Item, Record
 
+W = TypeVar("W")
+R = TypeVar("R")
 #: Code of the issue that says that something of the store was not believed.
 UNUSABLE = "store-part-unusable"
 #: Code of the issue that says that the process which read a file died of it.
@@ -52,19 +55,19 @@ def run_key(where: Where, *, device_only: bool = False) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Generic[W]):
     """An item of which no engine could give a record, and why."""
 
-    item: Item
+    item: W
     why: str
 
 
-Outcome = tuple[Item, Record] | Lost
+Outcome = tuple[Item, Record] | Lost[Item]
 #: Does every item, in any order, in any process.
 Map = Callable[[Callable[[Item], Record], Sequence[Item]], Iterator[Outcome]]
 
 
-def one_by_one(function: Callable[[Item], Record], items: Sequence[Item]) -> Iterator[Outcome]:
+def one_by_one(function: Callable[[W], R], items: Sequence[W]) -> Iterator[tuple[W, R] | Lost[W]]:
     """Do every item in this process."""
     return ((item, function(item)) for item in items)
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from forensics import fleet
 from forensics.cli import _judge
-from forensics.fleet import Fleet, fleet_of
+from forensics.fleet import judging, members
+from forensics.fleet.members import Fleet, fleet_of
 from forensics.model import Report
 from tests.cli.conftest import Call, rows
 
-RUNS = fleet.MANY + 2
+RUNS = members.MANY + 2
 
 
 @pytest.fixture
@@ -38,6 +38,14 @@ def test_each_run_has_the_answer_that_it_has_alone(call: Call, runs: Path) -> No
     assert found["verdict"] == alone["verdict"]
     assert found["findings"] == alone["findings"]
     assert done.code == 1
+
+
+def test_two_processes_print_what_one_prints(call: Call, runs: Path, tmp_path: Path) -> None:
+    alone = call("triage", runs, "--jobs", 1, "--history", tmp_path / "past", "--format", "json")
+    two = call("triage", runs, "--jobs", 2, "--history", tmp_path / "other", "--format", "json")
+    assert (two.code, two.out, two.err) == (alone.code, alone.out, alone.err)
+    again = call("triage", runs, "--jobs", 2, "--history", tmp_path / "other")
+    assert f"{RUNS} of them are as this version judged them before" in again.err
 
 
 def test_the_table_names_eight_runs_of_a_failure_and_all_with_v(call: Call, runs: Path) -> None:
@@ -74,8 +82,8 @@ def test_runs_in_the_history_that_did_not_change_are_told_again_and_not_judged_a
     first = call("triage", runs, "--history", past, "--format", "json")
     (runs / "exp-4" / "metrics.jsonl").write_text(rows(33))
     judged = list[str]()
-    judge = _judge.pipeline.report_of
-    monkeypatch.setattr(_judge.pipeline, "report_of", lambda run, *more: judged.append(run.name) or judge(run, *more))
+    judge = judging.pipeline.report_of
+    monkeypatch.setattr(judging.pipeline, "report_of", lambda run, *more: judged.append(run.name) or judge(run, *more))
     done = call("triage", runs, "--history", past, "--format", "json")
     assert judged == [str(runs / "exp-4")]
     assert f"{RUNS - 1} of them are as this version judged them before: forensics history {past}" in done.err
@@ -95,7 +103,7 @@ def test_a_fleet_that_is_stopped_goes_on_from_where_it_was(
 ) -> None:
     past = tmp_path / "history"
     monkeypatch.setattr(_judge, "_KEPT_AT_ONCE", 4)
-    judge = _judge.pipeline.report_of
+    judge = judging.pipeline.report_of
     judged = 0
 
     def stopped(*given: Any) -> Report:
@@ -105,7 +113,7 @@ def test_a_fleet_that_is_stopped_goes_on_from_where_it_was(
             raise KeyboardInterrupt
         return judge(*given)
 
-    monkeypatch.setattr(_judge.pipeline, "report_of", stopped)
+    monkeypatch.setattr(judging.pipeline, "report_of", stopped)
     assert call("triage", runs, "--history", past).code == 130
     done = call("triage", runs, "--history", past)
     assert "9 of them are as this version judged them before" in done.err

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from forensics import fleet
-from forensics.fleet import MANY, fleet_of
+from forensics.fleet import members
+from forensics.fleet.members import MANY, fleet_of
 from tests.fake_bucket import served
 
 
@@ -80,14 +80,14 @@ def test_folders_each_of_which_goes_on_from_the_last_are_no_runs(tmp_path: Path)
 def test_six_folders_are_read_of_any_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs(tmp_path, lambda n: f"exp-{n}", 40)
     read: list[str] = []
-    ingest = fleet.pipeline.ingest_run
+    ingest = members.pipeline.ingest_run
 
     def counted(*args: object, **named: object) -> object:
         run = ingest(*args, **named)  # type: ignore[arg-type]
         read.extend(run.collect("sources")["source"].to_list())
         return run
 
-    monkeypatch.setattr(fleet.pipeline, "ingest_run", counted)
+    monkeypatch.setattr(members.pipeline, "ingest_run", counted)
     assert fleet_of(tmp_path) is not None
     assert sorted(path.split("/")[0] for path in read) == sorted(f"exp-{n}" for n in (0, 1, 20, 21, 38, 39))
 

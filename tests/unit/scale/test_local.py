@@ -217,6 +217,6 @@ def test_processes_are_started_where_they_pay(
 ) -> None:
     monkeypatch.setattr(choice, "_cores", lambda: 4)
     sources = [unit.Source(str(at), size) for at, size in enumerate(sizes)]
-    assert Spread()._processes(sources) == processes
+    assert Spread()._processes(choice._costs_s(sources)) == processes
     assert Spread(jobs=3)._processes(sources) == 3
     assert choice.ALONE._processes(sources) == 1

@@ -1,0 +1,24 @@
+"""The unit of work of a fleet with faults that its runs ask for by their names; worker processes import it."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from forensics.errors import PlaceError
+from forensics.fleet import judging
+from forensics.fleet.judging import Record, Task
+
+
+def judge(task: Task) -> Record:
+    """Judge runs; die of `poison`, and of `weak` when another run is judged beside it."""
+    for run in task.runs:
+        if "poison" in run.name or ("weak" in run.name and len(task.runs) > 1):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return judging.judge(task)
+
+
+def refuses(task: Task) -> Record:
+    """Say what a bucket says that answers no more."""
+    place = "s3://b"
+    raise PlaceError(place, OSError("the service is silent"), help="look at it")
