@@ -39,15 +39,22 @@ Ints = npt.NDArray[np.int64]
 #: Share of repeated steps from which a stream is taken for several ranks that print without a prefix.
 _CROWD = 0.2
 _WINDOW = 32
+#: So many steps of a stream decide on the next one.
+RECENT = _WINDOW + 1
 
 
 @dataclass(slots=True)
 class Stream:
-    """What is remembered of one stream (dialect, rank) from block to block."""
+    """What is remembered of one stream (dialect, rank) from block to block; `first` are its first steps, from `at` on.
+
+    `at` is the number (`seq`) of the segment that has the first of them.
+    """
 
     restarts: int = 0
     kind: int | None = None
     recent: list[int] = field(default_factory=list[int])
+    first: list[int] = field(default_factory=list[int])
+    at: int | None = None
 
 
 def restarts(steps: Ints, before: list[int]) -> npt.NDArray[np.bool_]:
@@ -78,12 +85,18 @@ def _within(values: npt.NDArray[np.generic], low: Ints, high: Ints) -> Ints:
     return total[high] - total[low]
 
 
+def recent(before: Sequence[int], steps: Sequence[int]) -> list[int]:
+    """The steps that decide whether the next one is a restart."""
+    return [*before, *steps][-RECENT:]
+
+
 def advance(stream: Stream, steps: Ints) -> Ints:
     """Attempt number of each record of a stream, in order; the stream remembers where it stood."""
     numbers = stream.restarts + np.cumsum(restarts(steps, stream.recent))
     if len(steps):
         stream.restarts = int(numbers[-1])
-        stream.recent = [*stream.recent, *steps[-_WINDOW - 1 :].tolist()][-_WINDOW - 1 :]
+        stream.recent = recent(stream.recent, steps[-RECENT:].tolist())
+        stream.first += steps[: RECENT - len(stream.first)].tolist()
     return numbers.astype(np.int64)
 
 
@@ -193,6 +206,8 @@ def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
             values, counts = np.unique(kinds[own], return_counts=True)
             stream.kind = int(values[np.argmax(counts)])
         own &= kinds == (-1 if stream.kind is None else stream.kind)
+        if stream.at is None and own.any():
+            stream.at = int(seqs[own][0])
         numbers = advance(stream, steps[own])
         fresh = np.flatnonzero(np.diff(numbers, prepend=len(starts)))
         starts.extend(seqs[own][fresh].tolist())

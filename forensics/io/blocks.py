@@ -132,9 +132,9 @@ class _Cutter:
         self.ledger.problem("long-line", message, byte=self.at, line=line or self.line)
 
 
-def cut_blocks(pieces: Iterable[Piece], limits: Limits, ledger: Ledger) -> Iterator[Block]:
+def cut_blocks(pieces: Iterable[Piece], limits: Limits, ledger: Ledger, first_line: int = 1) -> Iterator[Block]:
     """Cut a stream into blocks; memory is bounded by one piece and one line of `limits.line_bytes`."""
-    cutter = _Cutter(limits.line_bytes, ledger)
+    cutter = _Cutter(limits.line_bytes, ledger, line=first_line)
     for piece in pieces:
         ledger.decoded_bytes = max(ledger.decoded_bytes, piece.offset + len(piece.data))
         yield from cutter.feed(piece)

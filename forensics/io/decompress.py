@@ -132,11 +132,11 @@ def _read(disk: Disk, ledger: Ledger, count: int, offset: int) -> bytes:
     return data
 
 
-def _to_a_line_end(disk: Disk, at: int, block_bytes: int) -> int:
+def _to_a_line_end(disk: Disk, at: int, block_bytes: int, stop: int) -> int:
     """How much to read: up to the last line end of the block where it is near, which saves joining halves of lines."""
     begin = at + block_bytes - _TAIL_BYTES
-    if begin <= at or at + block_bytes >= disk.size_bytes:
-        return block_bytes
+    if begin <= at or at + block_bytes >= stop:
+        return min(block_bytes, stop - at)
     try:
         line_end = disk.pread(_TAIL_BYTES, begin).rfind(b"\n") + 1
     except OSError:
@@ -144,17 +144,20 @@ def _to_a_line_end(disk: Disk, at: int, block_bytes: int) -> int:
     return begin - at + line_end if line_end else block_bytes
 
 
-def plain(disk: Disk, ledger: Ledger, limits: Limits) -> Iterator[Piece]:
-    """Read a file as it is, in pieces of `block_bytes`; holes of that size or more are passed over."""
-    at = 0
-    while at < disk.size_bytes:
-        data_at = disk.next_data(at)
+def plain(disk: Disk, ledger: Ledger, limits: Limits, begin: int = 0, end: int | None = None) -> Iterator[Piece]:
+    """Read a file, or its bytes from `begin` to `end`, as it is, in pieces of `block_bytes`.
+
+    Holes of that size or more are passed over.
+    """
+    at, stop = begin, disk.size_bytes if end is None else min(end, disk.size_bytes)
+    while at < stop:
+        data_at = min(disk.next_data(at), stop)
         if data_at - at >= limits.block_bytes:
             ledger.problem("hole", "the file has a hole: bytes that were never written", byte=at)
             ledger.gap_bytes += data_at - at
             ledger.disk_bytes = at = data_at
             continue
-        data = _read(disk, ledger, _to_a_line_end(disk, at, limits.block_bytes), at)
+        data = _read(disk, ledger, _to_a_line_end(disk, at, limits.block_bytes, stop), at)
         if not data:
             return
         ledger.disk_bytes = at + len(data)

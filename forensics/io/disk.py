@@ -221,11 +221,14 @@ class Ledger:
     """What one pass over a stream has used, lost and met: the account and the issues of a source.
 
     `disk_bytes`: position on disk up to which bytes were used; `gap_bytes`: of these, bytes of holes passed over;
-    `decoded_bytes`: what they became; `lost_bytes`: of these, bytes cut out of over-long lines.
+    `decoded_bytes`: what they became; `lost_bytes`: of these, bytes cut out of over-long lines. `begin` and `end` are
+    those of the part that the stream is of.
     """
 
     source: str
     disk_bytes: int = 0
+    begin: int = 0
+    end: int | None = None
     gap_bytes: int = 0
     decoded_bytes: int = 0
     lost_bytes: int = 0

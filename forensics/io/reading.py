@@ -122,7 +122,17 @@ class Opened:
     def blocks(self) -> Iterator[Block]:
         """The decoded stream in blocks of whole lines: gzip and zstd expanded, UTF-16 turned into UTF-8."""
         self._ledger = ledger = Ledger(self.source.path)
-        for block in cut_blocks(self._pieces(self._limits, ledger), self._limits, ledger):
+        yield from self._cut(self._pieces(self._limits, ledger), ledger, 1)
+
+    def blocks_of(self, begin: int, end: int, first_line: int) -> Iterator[Block]:
+        """The blocks of a part of a plain file, which begins where line `first_line` does; `account` is the part's."""
+        self._ledger = ledger = Ledger(self.source.path, disk_bytes=begin, begin=begin, end=end)
+        ledger.decoded_bytes = begin
+        pieces = as_utf8(plain(self._disk, ledger, self._limits, begin, end), ledger)
+        yield from self._cut(pieces, ledger, first_line)
+
+    def _cut(self, pieces: Iterator[Piece], ledger: Ledger, first_line: int) -> Iterator[Block]:
+        for block in cut_blocks(pieces, self._limits, ledger, first_line):
             self.budget.grow(block.offset + len(block.data), ledger.disk_bytes)
             yield block
 
@@ -151,11 +161,11 @@ class Opened:
     def account(self) -> ReadAccount:
         """The account of the last pass over the stream; bytes lost in a compressed file count by their share of it."""
         book = self._ledger
-        used = book.disk_bytes - book.gap_bytes
-        decoded = book.decoded_bytes - book.gap_bytes
+        used = book.disk_bytes - book.begin - book.gap_bytes
+        decoded = book.decoded_bytes - book.begin - book.gap_bytes
         lost = -(-book.lost_bytes * used // decoded) if decoded else 0
         read = used - min(lost, used)
-        skipped = self.size_bytes - read
+        skipped = (self.size_bytes if book.end is None else book.end) - book.begin - read
         reason = "; ".join(issue.message for issue in book.issues) or "not read to the end"
         return ReadAccount(read, skipped, reason if skipped else "")
 

@@ -14,16 +14,14 @@ import polars as pl
 
 from forensics.dialects import _lines
 from forensics.dialects.events.code import SOURCE
+from forensics.dialects.events.floods import FIRST_KEPT, LAST_KEPT, RANKS_KEPT, Flood, Hit
 from forensics.knowledge import errors
 
-#: Of one signature in one file the first 200 and the last 50 hits are kept; the rest is counted.
-FIRST_KEPT, LAST_KEPT = 200, 50
-#: Beyond these the first hit of each further rank is kept too: in the log of a large job every rank complains once, and
-#: one that is left out would look like the silent one.
-_RANKS_KEPT = 20_000
 #: So many equal complaints in one block are no program text.
 _CHECKED = 2_000
 _STAMP_CHARS = 160
+#: A longer line is looked at up to here.
+_LINE_CHARS = 20_000
 #: PyTorch's own tag of the global rank, wherever it stands: harnesses put words of their own before it.
 _RANK_TAG = r"\[rank(\d{1,7})\]:"
 
@@ -68,14 +66,15 @@ def _numbers_of() -> Mapping[str, tuple[int, ...]]:
 class Scanner:
     """Signatures over the blocks of one file."""
 
-    __slots__ = ("_chars", "_counts", "_last", "_needles", "_ranks", "_signatures")
+    __slots__ = ("_chars", "_counts", "_kept", "_last", "_needles", "_ranks", "_signatures")
 
     def __init__(self, *, quote_chars: int = 400) -> None:
         """`quote_chars` cuts the text of an event."""
         self._signatures = errors.lines()
         self._needles = _numbers_of()
         self._counts = Counter[int]()
-        self._last: dict[int, deque[dict[str, Any]]] = {}
+        self._last: dict[int, deque[tuple[Hit, dict[str, Any]]]] = {}
+        self._kept: dict[int, list[Hit]] = {}
         self._ranks: dict[int, set[int]] = {}
         self._chars = quote_chars
 
@@ -101,49 +100,57 @@ class Scanner:
 
     def close(self) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
         """The last hits of each signature that flooded, and how many of each were left out between."""
-        events = [event for kept in self._last.values() for event in kept]
-        lost = [
-            (self._signatures[number].id, count - FIRST_KEPT - len(self._last.get(number, ())))
-            for number, count in sorted(self._counts.items())
-        ]
-        return sorted(events, key=lambda event: event["seq"]), [(name, n) for name, n in lost if n > 0]
+        events = [event for kept in self._last.values() for _, event in kept]
+        lost = [(flood.code, flood.left_out) for flood in self.floods() if flood.left_out]
+        return sorted(events, key=lambda event: event["seq"]), lost
+
+    def floods(self) -> Iterator[Flood]:
+        """How often each signature was hit, and which hits are kept."""
+        for number, first in sorted(self._kept.items()):
+            hits = (*first, *(hit for hit, _ in self._last.get(number, ())))
+            yield Flood(self._signatures[number].id, self._counts[number], tuple(sorted(hits, key=lambda hit: hit.seq)))
 
     def _verified(self, number: int, rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
-        signature = self._signatures[number]
-        if "(?!" not in signature.pattern:
-            rows = rows.filter(pl.col("text").str.contains(signature.pattern))
-        if rows.height <= _CHECKED:
-            rows = rows.filter(~pl.col("text").str.contains(SOURCE))
+        rows = self._hit(number, rows)
         free = max(0, FIRST_KEPT - self._counts[number])
+        first, rest = rows.head(free), rows.slice(free)
         seen = self._ranks.setdefault(number, set())
-        for row in rows.head(free).iter_rows(named=True):
-            yield from self._event(number, row)
-        seen.update(rows.head(free)["rank"].drop_nulls().to_list())
-        rest = rows.slice(free)
-        if rest.height and len(seen) < _RANKS_KEPT:
+        seen.update(first["rank"].drop_nulls().to_list())
+        if rest.height and len(seen) < RANKS_KEPT:
             fresh = rest.filter(pl.col("rank").is_not_null() & ~pl.col("rank").is_in(list(seen)))
-            fresh = fresh.unique("rank", keep="first", maintain_order=True).head(_RANKS_KEPT - len(seen))
-            for row in fresh.iter_rows(named=True):
-                yield from self._event(number, row, counted=True)
+            fresh = fresh.unique("rank", keep="first", maintain_order=True).head(RANKS_KEPT - len(seen))
             seen.update(fresh["rank"].to_list())
             rest = rest.filter(~pl.col("seq").is_in(fresh["seq"].implode()))
-        self._counts[number] += rest.height
+            first = pl.concat([first, fresh])
+        self._counts[number] += min(rows.height, free) + rest.height
+        for row in first.iter_rows(named=True):
+            self._kept.setdefault(number, []).append(Hit(row["seq"], row["rank"]))
+            yield self._event(number, row)
         if rest.height:
-            kept = self._last.setdefault(number, deque(maxlen=LAST_KEPT))
+            last = self._last.setdefault(number, deque(maxlen=LAST_KEPT))
             for row in rest.tail(LAST_KEPT).iter_rows(named=True):
-                kept.extend(self._event(number, row, counted=True))
+                last.append((Hit(row["seq"], row["rank"]), self._event(number, row)))
 
-    def _event(self, number: int, row: dict[str, Any], *, counted: bool = False) -> Iterator[dict[str, Any]]:
+    def _hit(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows in which a signature stands; where its pattern looks ahead, Python's engine searches."""
         signature = self._signatures[number]
-        hit = signature.compiled.search(row["text"][:20_000])
-        if hit is None:
-            return
-        self._counts[number] += not counted
+        if "(?!" in signature.pattern:
+            texts: list[str] = rows["text"].to_list()
+            found = [at for at, text in enumerate(texts) if signature.compiled.search(text[:_LINE_CHARS])]
+            rows = rows[found] if found else rows.clear()
+        else:
+            rows = rows.filter(pl.col("text").str.head(_LINE_CHARS).str.contains(signature.pattern))
+        return rows.filter(~pl.col("text").str.contains(SOURCE)) if rows.height <= _CHECKED else rows
+
+    def _event(self, number: int, row: dict[str, Any]) -> dict[str, Any]:
+        signature = self._signatures[number]
+        hit = signature.compiled.search(row["text"][:_LINE_CHARS])
+        groups = hit.groupdict() if hit is not None else {}  # the engines of both patterns agree but for odd letters
         attrs = {"role": signature.role, "shape": signature.shape, "family": signature.family, "cause": signature.cause}
         # a name that two branches of a pattern share is spelled `name__2` in the second
-        attrs |= {k.split("__")[0]: v.strip() for k, v in hit.groupdict().items() if v is not None}
+        attrs |= {k.split("__")[0]: v.strip() for k, v in groups.items() if v is not None}
         rank = attrs.get("rank", "")
-        yield {
+        return {
             "seq": row["seq"],
             "line": row["line"],
             "byte": row["byte"],
@@ -151,7 +158,7 @@ class Scanner:
             "step": int(attrs["step"]) if attrs.get("step", "").isdigit() and len(attrs["step"]) < 18 else None,
             "level": "error" if signature.is_error else "info",
             "code": signature.id,
-            "text": quote(row["raw"], hit.start(), self._chars),
+            "text": quote(row["raw"], hit.start() if hit is not None else 0, self._chars),
             "attrs": orjson.dumps({k: v for k, v in attrs.items() if v}).decode(),
             "stamped": row["raw"][:_STAMP_CHARS],
         }

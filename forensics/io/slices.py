@@ -1,0 +1,105 @@
+"""Parts of one large text that are read by themselves: where they may begin, and what stands before each.
+
+A slice begins behind a newline. Its place depends on the content of the file alone, so every reader cuts the same file
+in the same slices, however many of them share the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from forensics.errors import InputError
+from forensics.io.blocks import count_lines
+from forensics.io.reading import Opened
+
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_BREAKS = (b"\r", b"\x08")
+_COUNTED_BYTES = 8 << 20
+#: So many places are tried for the begin of a slice, each so far before the one that comes next.
+_TRIES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Bytes `begin` to `end` of a source, number `number` of `count`; what of the source stands before it.
+
+    `lines_before` counts newlines, `breaks_before` carriage returns and backspaces, which end segments, too.
+    """
+
+    number: int
+    count: int
+    begin: int
+    end: int
+    lines_before: int
+    breaks_before: int
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes it has."""
+        return self.end - self.begin
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the source ends with it."""
+        return self.number == self.count - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """How a text is cut: about every `step_bytes`, where none of `joints` stands near.
+
+    A joint is a literal whose line is read together with others: no slice begins within `before_bytes` behind one, nor
+    within `after_bytes` before one.
+    """
+
+    step_bytes: int
+    joints: tuple[bytes, ...] = ()
+    before_bytes: int = 64 << 10
+    after_bytes: int = 8 << 10
+    line_bytes: int = 1 << 20
+
+
+def slices_of(opened: Opened, cutting: Cutting) -> tuple[Slice, ...]:
+    """Cut a text; none where it is short, compressed, UTF-16, has holes or cannot be read."""
+    if opened.size_bytes <= cutting.step_bytes or opened.compression or opened.head(2) in _UTF16:
+        return ()
+    try:
+        begins = [0]
+        for near in range(cutting.step_bytes, opened.size_bytes, cutting.step_bytes):
+            if (begin := _begin(opened, near, cutting)) > begins[-1]:
+                begins.append(begin)
+        return _counted(opened, begins) if len(begins) > 1 else ()
+    except InputError:
+        return ()
+
+
+def _begin(opened: Opened, near: int, cutting: Cutting) -> int:
+    """A place before `near` at which a slice may begin; 0 where none is found."""
+    for _ in range(_TRIES):
+        low = max(near - cutting.line_bytes, 0)
+        at = low + opened.span(low, near - low).rfind(b"\n") + 1
+        if at == low:
+            return 0
+        around = opened.span(max(at - cutting.before_bytes, 0), min(cutting.before_bytes, at) + cutting.after_bytes)
+        if not any(joint in around for joint in cutting.joints):
+            return at
+        near = at - max(cutting.before_bytes, 1)
+        if near <= 0:
+            return 0
+    return 0
+
+
+def _counted(opened: Opened, begins: Sequence[int]) -> tuple[Slice, ...]:
+    """Slices with these begins, with what stands before each; none where the file has a hole or ends early."""
+    found: list[Slice] = []
+    lines = breaks = 0
+    for number, (begin, end) in enumerate(zip(begins, (*begins[1:], opened.size_bytes), strict=True)):
+        found.append(Slice(number, len(begins), begin, end, lines, breaks))
+        for at in range(begin, end if number < len(begins) - 1 else begin, _COUNTED_BYTES):
+            data = opened.span(at, min(_COUNTED_BYTES, end - at))
+            if opened.next_data(at) > at or len(data) < min(_COUNTED_BYTES, end - at):
+                return ()
+            lines += count_lines(data)
+            breaks += sum(data.count(one) for one in _BREAKS if one in data)
+    return tuple(found)
