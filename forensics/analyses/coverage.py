@@ -10,6 +10,7 @@ import polars as pl
 from forensics.analyses.evals.curves import direction
 from forensics.analyses.memory.kinds import MEANINGS
 from forensics.analyses.pace.names import pace_name
+from forensics.analyses.pace.parts import is_part
 from forensics.analyses.recorded import asked, recorded
 from forensics.analyses.rl.series import name_table
 from forensics.case.nonfinite import role
@@ -42,6 +43,8 @@ def _unrecognised(run: Run) -> tuple[str, ...]:
             raw
             for name, raw in unknown.select("name", "raw_name").iter_rows()
             if pace_name(raw) is None
+            and pace_name(name) is None
+            and not is_part(raw)
             and direction(name) is None
             and not rewards.search(raw)
             and not rewards.search(name)

@@ -52,7 +52,7 @@ def _data_waits(run: Run) -> tuple[Part, ...]:
     names = keys_of(run).select("name", "raw_name").unique().iter_rows()
     pairs = ((name or "", raw or "") for name, raw in names)
     steps = {raw: one.scale for name, raw in pairs if (one := _step(name, raw)) is not None}
-    return tuple(_parts(run, _named(run, "data"), steps))
+    return tuple(_parts(run, named(run, "data"), steps))
 
 
 def _step(name: str, raw: str) -> Any:  # noqa: ANN401 - a name of a pace, or None
@@ -61,9 +61,9 @@ def _step(name: str, raw: str) -> Any:  # noqa: ANN401 - a name of a pace, or No
 
 
 def _paddings(run: Run) -> tuple[Part, ...]:
-    filled = tuple(_parts(run, _named(run, "filled"), _named(run, "tokens")))
+    filled = tuple(_parts(run, named(run, "filled"), named(run, "tokens")))
     unfilled = [Part(1 - p.share, p.amount, p.whole, p.records, p.first, p.last) for p in filled]
-    told = _parts(run, _named(run, "padding"), {})
+    told = _parts(run, named(run, "padding"), {})
     return (*unfilled, *told)
 
 
@@ -118,11 +118,16 @@ def _rows(run: Run, names: Mapping[str, float]) -> pl.DataFrame:
     return rows.with_columns(value=pl.col("value") * scale)
 
 
-def _named(run: Run, part: str) -> dict[str, float]:
-    """The printed names of one kind of part, with the factor to its unit."""
+def named(run: Run, part: str) -> dict[str, float]:
+    """Give the printed names of one kind of part of `parts.tsv`, with the factor to its unit."""
     names = keys_of(run).select("name", "raw_name").drop_nulls().unique(maintain_order=True).iter_rows()
     told = ((raw, _scale(part, name) or _scale(part, raw)) for name, raw in names)
     return {raw: scale for raw, scale in told if scale is not None}
+
+
+def is_part(name: str) -> bool:
+    """Whether a metric name is that of a part of a step, of whatever kind."""
+    return any(_scale(kind, name) is not None for kind in {kind for kind, _, _ in _table()})
 
 
 def _scale(part: str, name: str) -> float | None:

@@ -10,20 +10,12 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.pace.edges import sharpest_edge
-from forensics.case.series import metric_names, metric_rows
+from forensics.analyses.pace.parts import named
+from forensics.case.series import metric_rows
 from forensics.case.steps import ordered
 from forensics.stats.spread import Floats, spread
 from forensics.store.run import Run
 
-_END = r"(?:_s|_ms|_sec)?$"
-_UNIT = r"(?:time|ms|s|sec|seconds|duration)"
-_OWN = (
-    rf"(?i)(?:^|[/_. ])(?:compute|forward|fwd|backward|bwd|data|loader|dataloader|optimizer|kernel)[_ ]?{_UNIT}{_END}"
-)
-_WAIT = (
-    r"(?i)(?:^|[/_. ])(?:wait|sync|comm|communication|allreduce|all_reduce|nccl|barrier|collective)"
-    rf"[_ ]?(?:wait[_ ]?)?{_UNIT}?{_END}"
-)
 _MS = re.compile(r"(?i)(?:^|[/_. ])ms$|msec$")
 _FEWEST_RANKS, _FEWEST_STEPS, _FEWEST_SLOW, _BLOCK = 2, 12, 8, 4
 _FLOOR = 0.003  # spread over ranks below which no machine can be told from another, relative
@@ -86,21 +78,18 @@ def stragglers(run: Run, *, effect: float, z: float, persist: float) -> Iterator
     timed = metric_rows(run, ranked & (pl.col("name") == "step_time_s")).filter(known_value)
     step_s = timed.select(pl.col("value").median()).collect().item()
     least = _Least(effect, z, persist)
-    for pattern, waiting in ((_OWN, False), (_WAIT, True)):
-        known = metric_names(run).filter(
-            pl.col("name").str.contains(pattern) | pl.col("raw_name").str.contains(pattern)
-        )
-        named = metric_rows(run, ranked & pl.col("raw_name").is_in(known["raw_name"].unique().to_list()))
+    for part, waiting in (("own", False), ("waiting", True)):
+        timed = metric_rows(run, ranked & pl.col("raw_name").is_in(list(named(run, part))))
         rows = (
-            ordered(named.filter(known_value & pl.col("value").is_finite()))
+            ordered(timed.filter(known_value & pl.col("value").is_finite()))
             .filter(pl.col("at").is_not_null())
             .collect()
         )
-        for (name,), part in rows.group_by("raw_name", maintain_order=True):
+        for (name,), one in rows.group_by("raw_name", maintain_order=True):
             step = step_s if step_s is None or not _MS.search(str(name)) else 1000 * step_s
-            times = _by_rank(part, step)
+            times = _by_rank(one, step)
             if times is not None:
-                yield from _standing_out(part, times, least, waiting=waiting)
+                yield from _standing_out(one, times, least, waiting=waiting)
 
 
 def _by_rank(rows: pl.DataFrame, step_time: float | None) -> _Times | None:

@@ -45,11 +45,13 @@ def confidence_of(one: Paced, change: Change) -> Confidence:
 
 def measured(one: Paced, change: Change) -> str:
     """Say what the change cost, how many records there are, how noisy they are, and what was set aside."""
-    series = one.steady
+    series, paused = one.steady, int(one.steady.paused.sum())
     pauses = ", ".join(f"every {p.period} steps" for p in series.pauses)
-    aside = f"{series.warmup} warm-up records and {int(series.paused.sum())} pauses set aside"
+    counted = ((series.warmup, "warm-up record"), (paused, "pause"))
+    aside = " and ".join(f"{count} {noun}{'s' * (count > 1)}" for count, noun in counted if count)
     return (
         f"{100 * one.lost(change):.0f} % of the time was lost; {change.first} records before and "
-        f"{change.end - change.first} after, noise {100 * series.spikes.sd:.1f} %, {change.z:.0f} deviations; {aside}"
+        f"{change.end - change.first} after, noise {100 * series.spikes.sd:.1f} %, {change.z:.0f} deviations"
+        + (f"; {aside} set aside" if aside else "")
         + (f" (pauses {pauses})" if pauses else "")
     )
