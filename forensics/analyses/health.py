@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.pace.account import paced
+from forensics.analyses.recorded import is_evaluation_only
 from forensics.case.endings import Ending, ending
 from forensics.case.joined.stores import counted, counted_records
 from forensics.case.nonfinite import BAD_CLASSES, role
@@ -60,7 +61,7 @@ def health_of(run: Run) -> Health:
     if end.is_broken:
         return Health(None, f"its tracker recorded {end.status}, and no error was found")
     if records.count < MIN_RECORDS:
-        return _unseen(end, records)
+        return _unseen(end, records, evaluated=is_evaluation_only(run))
     if records.bad:
         every = "no finite loss was logged" if records.bad == records.losses else None
         return Health(None, every or f"{records.bad} of {records.losses} losses are not finite")
@@ -100,7 +101,9 @@ def _ending(quote: str) -> str:
     return f"… {whole_words}" if whole_words else f"…{said[-_QUOTED_CHARS:]}"
 
 
-def _unseen(end: Ending, records: _Records) -> Health:
+def _unseen(end: Ending, records: _Records, *, evaluated: bool) -> Health:
+    if evaluated and not records.count:
+        return Health(None, "results of evaluations alone, and no baseline to compare them with")
     why = "no training metrics were recognised" if not records.count else "too few training metrics were recognised"
     if end.success is None:
         return Health(None, why)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 import polars as pl
 
 from forensics.analyses.memory.kinds import MEANINGS
+from forensics.analyses.pace.clocks import clocks
 from forensics.analyses.pace.names import pace_name
 from forensics.case.endings import ending
 from forensics.case.series import keys_of, metric_rows
@@ -21,7 +22,7 @@ from forensics.store.run import Run
 #: Names of metrics that an analysis knows, by the kind of signal that they are: from the canonical and the raw name.
 _KINDS: Mapping[str, Callable[[str, str], bool]] = MappingProxyType(
     {
-        "pace": lambda _, raw: pace_name(raw) is not None,
+        "pace": lambda name, raw: (pace_name(raw) or pace_name(name)) is not None,
         "device_memory": lambda name, _: name in MEANINGS and not MEANINGS[name].is_host,
         "host_memory": lambda name, _: name in MEANINGS and MEANINGS[name].is_host,
     }
@@ -37,6 +38,12 @@ def asked(run: Run) -> tuple[Recording, ...]:
     """List the signals that a run like this one could have recorded."""
     alone = len(world(run)) <= 1
     return tuple(one for one in recordings().values() if not (one.ranks and alone))
+
+
+def is_evaluation_only(run: Run) -> bool:
+    """Whether a place holds results of evaluations, and nothing of a training."""
+    seen = recorded(run)
+    return "evaluations" in seen and not {"loss", "end"}.intersection(seen)
 
 
 def _recorded(run: Run) -> Mapping[str, Recorded]:
@@ -82,6 +89,10 @@ def _elsewhere(one: Recording, run: Run) -> Recorded | None:
     if one.kind == "settings" and (known := settings(run)):
         place = next(iter(known.values())).place
         return Recorded(one.signal, one.label, place.rsplit(":", 1)[0], len(known))
+    if one.kind == "pace" and (found := clocks(run)):
+        longest = max(found, key=len)
+        at = longest.rows["at"]
+        return Recorded(one.signal, one.label, longest.source, len(longest), at[0], at[-1])
     if one.kind == "end" and (mark := ending(run).success) is not None:
         return Recorded(one.signal, one.label, mark.source, 1)
     return None

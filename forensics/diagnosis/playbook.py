@@ -72,7 +72,9 @@ def _is_of(kind: str, cause: str) -> bool:
 
 def _walked(row: PlaybookRow, walk: _Walk) -> Iterator[Check]:
     """One check with its state; nothing where it is not asked of such a run."""
-    if any(signal not in walk.seen for signal in row.beside) or any(signal not in walk.ask for signal in row.signals):
+    if any(signal not in walk.seen for signal in row.beside) or any(signal in walk.seen for signal in row.without):
+        return
+    if any(signal not in walk.ask for signal in row.signals):
         return
     text = filled(row.text, walk.values) or row.text
     command = filled(row.command, walk.values) or None if row.command else None

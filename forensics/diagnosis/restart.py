@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from forensics.action import Action, Restart
+from forensics.analyses.recorded import is_evaluation_only
 from forensics.case.attempts import attempts, is_failure
 from forensics.case.endings import ending
 from forensics.case.restart import options_of, restart_command
@@ -32,7 +33,7 @@ def restart_of(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> Resta
     """Decide whether the run is to be started again; None for a run that came to its end."""
     if verdict.outcome is Outcome.HEALTHY or is_kind(verdict.cause, "after_end"):
         return None
-    if verdict.outcome is not Outcome.FAILED and ending(run).success is not None:
+    if verdict.outcome is not Outcome.FAILED and (ending(run).success is not None or is_evaluation_only(run)):
         return None
     command = _command(run, verdict)
     if verdict.outcome is Outcome.CANNOT_SAY:

@@ -93,14 +93,22 @@ def test_a_text_of_a_playbook_asks_for_nothing_that_may_be_unknown() -> None:
 
 
 def test_a_finished_run_that_printed_too_little_is_neither_started_again_nor_asked_how_it_ended(tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    log.write_text("step 1 loss 4.0\nstep 2 loss 3.9\n")
+    (tmp_path / "metrics.csv").write_text("step,loss\n1,4.0\n2,3.9\n")
     cut = triage(tmp_path).verdict
-    log.write_text(log.read_text() + "training finished\n")
+    (tmp_path / "train.log").write_text("training finished\n")
     finished = triage(tmp_path).verdict
     assert cut.outcome is finished.outcome is Outcome.CANNOT_SAY
     assert [state(verdict, "none.end") for verdict in (cut, finished)] == ["missing", "done"]
     assert (cut.restart is None, finished.restart is None) == (False, True)
+
+
+def test_results_of_evaluations_alone_ask_for_a_baseline_and_not_for_a_loss(tmp_path: Path) -> None:
+    scores = {"results": {"gsm8k": {"exact_match,none": 0.41, "exact_match_stderr,none": 0.02}}, "configs": {}}
+    (tmp_path / "results.json").write_text(json.dumps(scores))
+    verdict = triage(tmp_path).verdict
+    assert [check.check for check in verdict.playbook] == ["none.compare"]
+    assert (verdict.outcome, verdict.restart, verdict.missing) == (Outcome.CANNOT_SAY, None, ())
+    assert "baseline" in verdict.headline
 
 
 def test_a_healthy_run_has_no_playbook(tmp_path: Path) -> None:
