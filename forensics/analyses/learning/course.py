@@ -144,10 +144,12 @@ def _exploded(w: _Work, limits: Limits) -> Departure | None:
 def _burst(w: _Work, limits: Limits) -> Departure | None:
     """Find a loss whose last two records or more lie far above all before them."""
     y, n = w.y, len(w.y)
-    times = limits.burst_few if n < limits.records else limits.burst
+    after = n - 1 - np.arange(n - 2)
+    told = (n >= limits.records) | (after >= limits.burst_left)
+    times = np.where(told, limits.burst, limits.burst_few)
     highest = np.maximum.accumulate(y)[:-2]
     lowest = np.minimum.accumulate(y[::-1])[::-1][1:-1]
-    if not bool((lowest > np.maximum(highest + log(times), log(limits.burst_least))).any()):
+    if not bool((lowest > np.maximum(highest + np.log(times), log(limits.burst_least))).any()):
         return None
     return _left(w, int(np.argmin(y[:-2])), "explosion", limits)
 

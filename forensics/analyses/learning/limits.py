@@ -11,7 +11,7 @@ class Limits:
 
     A loss `exploded` above its first value has left its course after any number of records: no training starts a
     thousand times below where it may go. So has one whose last two records lie `burst` times above all before them,
-    `burst_few` times where those are few, and above `burst_least`.
+    `burst_few` times where the records are few and less than `burst_left` stay up there, and above `burst_least`.
 
     From `records` on, `window` are the records of a level. `jump_z` and `jump` are what a step of the level must
     exceed, `jump_level_z` what the levels themselves must differ by. `climb_z` and `climb` bound a lasting rise, as do
@@ -32,6 +32,7 @@ class Limits:
     exploded: float = 1000.0
     burst: float = 2.0
     burst_few: float = 3.0
+    burst_left: int = 5
     burst_least: float = 1.0
     records: int = 20
     window: int = 51
