@@ -145,6 +145,12 @@ def raised() -> tuple[ErrorLine, ...]:
 
 
 @cache
+def opening() -> frozenset[str]:
+    """Give the causes of lines that say little, and below which a line may say more."""
+    return frozenset(row.cause for row in table() if row.opens)
+
+
+@cache
 def final() -> frozenset[str]:
     """Give the ids of the lines that are errors only where they end their log."""
     return frozenset(row.id for row in table() if row.final)

@@ -1,7 +1,8 @@
 """What reports of a gone process mean where nothing else explains them, by their cause, from `reports.jsonl`.
 
-A row has `cause`, that of all reports (empty: any other); `means`, the cause that is given; `is_own` of an error of
-the program, of which only the words are missing; `title`, `because` and `next` of the finding; and `source`.
+A row has `cause`, that of all reports (empty: any other), and of one of them where it holds `beside` others; `means`,
+the cause that is given; `is_own` of an error of the program, of which only the words are missing; `title`, `because`
+and `next` of the finding; and `source`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Report:
     next: str
     source: str
     is_own: bool = False
+    beside: bool = False
 
 
 @cache
@@ -31,6 +33,9 @@ def _by_cause() -> Mapping[str, Report]:
     return {row["cause"]: Report(**row) for row in rows_of("reports.jsonl")}
 
 
-def report(cause: str) -> Report:
-    """Give what reports of a cause mean; those of several causes are asked for by an empty one."""
-    return _by_cause().get(cause) or _by_cause()[""]
+def report(cause: str, *others: str) -> Report:
+    """Give what reports of these causes mean: the first row that holds beside the others, else that of any."""
+    every = {cause, *others}
+    if len(every) == 1 and cause in _by_cause():
+        return _by_cause()[cause]
+    return next((row for row in _by_cause().values() if row.beside and row.cause in every), _by_cause()[""])

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from forensics.case.errors.kinds import UNKNOWN, Weight, of_line
-from forensics.knowledge.errors import by_id
+from forensics.knowledge.errors import by_id, opening
 
 #: The cause of an error of which nothing is known but its class.
 ANY = UNKNOWN[2]
@@ -125,6 +125,5 @@ def _opens(failure: Failure) -> bool:
 
 
 def _says_little(failure: Failure) -> bool:
-    """Whether nothing is known of it but its class."""
-    row = by_id().get(failure.code)
-    return failure.cause == ANY or (row is not None and row.opens and failure.cause == row.cause)
+    """Whether nothing is known of it but its class, or that a process which it started failed."""
+    return failure.cause == ANY or failure.weight == Weight.WRAPPER or failure.cause in opening()

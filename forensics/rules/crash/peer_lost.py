@@ -54,8 +54,7 @@ def peer_lost(run: Run) -> Iterator[Finding]:
         return
     first = found[0]
     onset = onset_of(run, first)
-    alike = all(f.cause == first.cause for f in found)
-    told = report(first.cause if alike else "")
+    told = report(*(f.cause for f in found))
     victims = set(ranks_of(tuple(f for f in found if f.weight == Weight.CLOSED)))
     silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
     named = silent if victims and len(silent) < len(victims) else ()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forensics.model import Outcome, Shape
-from tests.unit.truth._runs import said, shape
+from tests.unit.truth._runs import TRACEBACK, said, shape
 
 FALL = (
     "[2026-01-02 03:04:0{i},018] [INFO] [loss_scaler.py:181:update_scale] [deepspeed] OVERFLOW! Rank 0 Skipping step."
@@ -32,3 +32,69 @@ def test_a_loss_scale_that_falls_five_times_in_a_row_to_the_end_collapsed(tmp_pa
 def test_a_loss_scale_that_is_still_searched_for_did_not(tmp_path: Path, top: float, count: int, after: int) -> None:
     later = [f"{{'loss': 2.{i}, 'learning_rate': 1e-05, 'epoch': 0.{i}}}" for i in range(1, after + 1)]
     assert said(tmp_path, [*falls(top, count), *later]).cause != "loss_scale_collapse"
+
+
+NCCL = "torch.distributed.DistBackendError: NCCL error in: ../torch/NCCLUtils.hpp:275, {what}, NCCL version 2.19.3"
+LAST = "Last error:"
+
+
+@pytest.mark.parametrize(
+    ("what", "below", "cause"),
+    [
+        ("invalid usage", (), "communicator_invalid_usage"),
+        ("unhandled system error (run with NCCL_DEBUG=INFO for details)", (), "network_or_system_error"),
+        ("internal error - please report this issue to the NCCL developers", (), "communicator_internal_error"),
+        ("unhandled cuda error (run with NCCL_DEBUG=INFO for details)", (), "communicator_cuda_error"),
+        (
+            "internal error - please report this issue to the NCCL developers",
+            ("ncclInternalError: Internal check failed.", LAST, "Bootstrap : no socket interface found"),
+            "network_interface_unusable",
+        ),
+        ("a new kind of failure", (), "uncaught_exception"),
+    ],
+)
+def test_an_exception_of_nccl_says_what_kind_of_failure_it_was(
+    tmp_path: Path, what: str, below: tuple[str, ...], cause: str
+) -> None:
+    verdict = said(tmp_path, [*TRACEBACK, NCCL.format(what=what), *below])
+    assert (*shape(verdict), verdict.cause) == (Outcome.FAILED, Shape.CRASH, cause)
+
+
+@pytest.mark.parametrize(
+    ("end", "cause"),
+    [
+        ("died with <Signals.SIGKILL: 9>.", "silent_death_sigkill"),
+        ("died with <Signals.SIGSEGV: 11>.", "silent_death_segv"),
+        ("returned non-zero exit status 137.", "silent_death_sigkill"),
+        ("returned non-zero exit status 1.", "child_failed"),
+    ],
+)
+def test_a_launcher_s_exception_tells_how_its_child_ended(tmp_path: Path, end: str, cause: str) -> None:
+    raised = f"subprocess.CalledProcessError: Command '['python', 'pretrain.py', '--width=64']' {end}"
+    assert said(tmp_path, [*TRACEBACK, raised]).cause == cause
+
+
+def test_a_dead_worker_of_ray_is_looked_for_on_its_node(tmp_path: Path) -> None:
+    lines = (
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+        "Worker exit detail: Worker unexpectedly exits with a connection error code 2. End of file.",
+    )
+    assert said(tmp_path, lines).cause == "worker_died"
+
+
+MLX = "Iter {at}: Train loss {loss}, Learning Rate 1.000e-04, It/sec 0.9, Tokens/sec 410.0, Trained Tokens {at}00"
+
+
+@pytest.mark.parametrize(
+    ("losses", "is_diverged"),
+    [
+        ((1.7, 1.5, 3.6, 6.1, 5.2, 4.9, 4.7), True),
+        ((1.7, 1.5, 3.6, 6.1, 5.2, 4.9, 1.6), False),
+        ((1.7, 1.5, 3.6), False),
+    ],
+)
+def test_five_losses_at_twice_all_before_them_left_their_course(
+    tmp_path: Path, losses: tuple[float, ...], is_diverged: bool
+) -> None:
+    lines = [MLX.format(at=25 * i, loss=loss) for i, loss in enumerate(losses, start=1)]
+    assert (said(tmp_path, lines).cause == "diverged") is is_diverged
