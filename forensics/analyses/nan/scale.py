@@ -187,9 +187,10 @@ def _by_falls(run: Run, cfg: ScaleLimits) -> Collapse | None:
 
 
 def _in_a_row(run: Run, falls: pl.DataFrame, cfg: ScaleLimits) -> bool:
-    """Whether no more than one loss was logged for each fall, and hardly one after the last."""
+    """Whether no more than one loss was logged for each fall, and hardly a finite one after the last."""
     place = pl.coalesce("line", "seq").fill_null(0)
-    losses = watched(run, every=True).filter((pl.col("source") == falls["source"][0]) & (pl.col("role") == "loss"))
+    own_losses = (pl.col("source") == falls["source"][0]) & (pl.col("role") == "loss") & ~pl.col("bad")
+    losses = watched(run, every=True).filter(own_losses)
     places = losses.select(place.alias("place")).collect()["place"]
     own = falls.select(place.alias("place"))["place"]
     between = places.is_between(own[0], own[-1])
