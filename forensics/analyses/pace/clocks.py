@@ -30,6 +30,7 @@ _WALL = PaceName("wall", "step", 1.0, 99)
 _BAR = PaceName("time", "step", 1.0, 150)  # behind every name, and every average that was taken apart
 _TICKS = 40  # a difference of so many ticks is right to 2.5 %
 _FREE = 2  # saves without a cost, which show that a save has none
+_ALIKE = 0.9  # of the time of the fastest slow record beside a save: others that take as long are as slow
 _GROUP = ["source", "attempt", "rank"]
 _Place = tuple[str, int, int | None]
 _NEAR = 0.3  # tenfold powers: a factor of two either way still is a thousand
@@ -80,13 +81,17 @@ class Clock:
     def calm(self) -> Clock:
         """Give the clock without records that an evaluation or a save made longer, unless most records are such.
 
-        Saves that cost nothing at first are not why records at saves are slow later on.
+        Saves that cost nothing at first are not why records at saves are slow later on, and neither saves nor
+        evaluations are why records are slow of which most lie beside neither.
         """
         tall = _outstanding(self.seconds)
         explained = np.zeros(len(self), dtype=bool)
         for name in ("evaluated", "saved"):
             explained |= costly(self.rows[name].to_numpy(), tall)
         if not explained.any():
+            return self
+        alike = ~explained & (self.seconds >= _ALIKE * self.seconds[explained].min())
+        if alike.sum() > explained.sum():
             return self
         rows = self.rows.filter(~pl.Series(explained))
         if 2 * rows.height < self.rows.height:
