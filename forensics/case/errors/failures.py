@@ -47,14 +47,17 @@ def _failures(run: Run) -> tuple[Failure, ...]:
     end, taken_back = marks_of(run), _taken_back(run, found)
     last, again = last_lines(run), _recurring(found)
     unreported = not any(f.weight == Weight.WRAPPER and f.cause != CUT for f in found)
-    tried, reached = attempts(run), any(f.caught for f in found) and ending(run).reach.is_reached
+    tried = attempts(run)
+    stopped = tried.judged.number > 0 and any(f.weight == Weight.STOP for f in found)
+    reached = (stopped or any(f.caught for f in found)) and ending(run).reach.is_reached
 
     def why(failure: Failure) -> str:
         if failure.at < taken_back.get((failure.source, failure.code), -1):
             return "freed"
         if tried.is_over(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns):
             return "earlier"
-        if failure.weight == Weight.STOP and _left_behind(failure, tried, end):
+        prints_on = last.get(failure.source, failure.at) > failure.at
+        if failure.weight == Weight.STOP and _left_behind(failure, tried, end, reached=reached and prints_on):
             return "earlier"
         goes_on = not ends_the_log(failure.source, failure.line, last)
         return _cleared(
@@ -78,10 +81,14 @@ def _failures(run: Run) -> tuple[Failure, ...]:
     return tuple(replace(f, cleared="finished") if not f.cleared and _alike(f) in over else f for f in told)
 
 
-def _left_behind(failure: Failure, tried: Attempts, end: Marks) -> bool:
-    """Whether a log that places no attempt says a stop and then, of the attempt that is judged, that it finished."""
+def _left_behind(failure: Failure, tried: Attempts, end: Marks, *, reached: bool) -> bool:
+    """Whether a log that places no attempt says a stop that the attempt that is judged left behind.
+
+    The log says then that this one finished, or prints on, and training reached the end of its plan (`reached`).
+    """
     later = any(mark.source == failure.source and mark.at > failure.at for mark in end.successes)
-    return later and tried.judged.number > 0 and tried.judged.ended and failure.source not in tried.cuts
+    finished = reached or (later and tried.judged.ended)
+    return finished and tried.judged.number > 0 and failure.source not in tried.cuts
 
 
 def _taken_back(run: Run, found: Iterable[Failure]) -> dict[tuple[str, str], int]:

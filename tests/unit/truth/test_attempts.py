@@ -80,3 +80,21 @@ def test_a_requeued_job_whose_metrics_go_to_another_file_is_judged_by_its_end(tm
 
     assert outcome("Training complete.") == "healthy"
     assert outcome() == "failed"
+
+
+def test_a_stop_of_a_log_that_prints_on_is_over_where_the_next_attempt_reached_its_plan(tmp_path: Path) -> None:
+    stop = "slurmstepd: error: *** JOB 48213 ON node07 CANCELLED AT 2026-01-02T03:04:05 DUE TO JOB REQUEUE ***"
+    first = [f"step {s}/100 loss {3 - s / 100:.3f} lr 1e-4" for s in range(1, 41)]
+    resumed = ["resuming from checkpoints/step_40"]
+
+    def outcome(reached: int, *after: str) -> str:
+        rest = [f"step {s}/100 loss {3 - s / 100:.3f} lr 1e-4" for s in range(41, reached + 1)]
+        files = {
+            "slurm-1.err": "\n".join([stop, *after]) + "\n",
+            "slurm-1.out": "\n".join([*first, *resumed, *rest]) + "\n",
+        }
+        return judged(tmp_path / f"{reached}-{len(after)}", files).verdict.outcome.value
+
+    assert outcome(100, "UserWarning: the data ran out") == "healthy"
+    assert outcome(100) == "failed"
+    assert outcome(80, "UserWarning: the data ran out") == "failed"
