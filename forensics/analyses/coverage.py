@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import polars as pl
 
-from forensics.analyses.evals.curves import direction
 from forensics.analyses.memory.kinds import MEANINGS
 from forensics.analyses.pace.names import pace_name
 from forensics.analyses.pace.parts import is_part
@@ -16,6 +15,7 @@ from forensics.analyses.rl.series import name_table
 from forensics.case.nonfinite import role
 from forensics.case.series import keys_of
 from forensics.dialects.names import meanings
+from forensics.knowledge.scores import direction
 from forensics.model import Coverage
 from forensics.store.gather import stored_coverage
 from forensics.store.run import Run

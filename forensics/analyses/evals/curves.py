@@ -12,6 +12,7 @@ import polars as pl
 
 from forensics.case.joined.stores import counted
 from forensics.case.series import metric_names
+from forensics.knowledge.scores import direction
 from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
@@ -24,15 +25,6 @@ _COSTS = re.compile(
     r"(?i)runtime|_per_s|per_second|memory|model_preparation|dataloader|progress|lr$|learning_rate|length|gen_len|grad"
     r"|[/_. ](?:steps?|epoch|iters?|iteration|time|duration|batches|tokens|samples|count|num\w*)$|seconds"
     r"|throughput|speed"
-)
-_LOWER = re.compile(
-    r"(?i)(?:^|[/_. -])(?:\w*loss|nll|ce|ppl|perplexity|\w*bpb|bits_per_byte|wer|cer|ter|mae|mse|rmse|error|err|fid)"
-    r"(?:$|[/_. -])"
-)
-_HIGHER = re.compile(
-    r"(?i)(?:^|[/_. -])(?:acc\w*|accuracy|f1\w*|exact_match|em|bleu\w*|chrf\w*|rouge\w*|pass[@_]\d+|map\d*|miou|iou\w*"
-    r"|auc\w*|auroc|mcc|score|win_rate|top[_-]?\d+\w*|precision|recall|psnr|ssim|reward\w*|success\w*|solve_rate)"
-    r"(?:$|[/_. -]|@)"
 )
 _MOST_NAMES = 60
 _COLUMNS = (
@@ -62,13 +54,6 @@ class EvalCurve:
     def row(self, index: int) -> Mapping[str, Any]:
         """Give one row of metrics by its position."""
         return self.rows.row(index, named=True)
-
-
-def direction(name: str) -> bool | None:
-    """Which way a metric is better, by its name: higher, lower, or not known."""
-    if _LOWER.search(name):
-        return False
-    return True if _HIGHER.search(name) else None
 
 
 def eval_curves(run: Run) -> tuple[EvalCurve, ...]:

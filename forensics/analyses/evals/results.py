@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import polars as pl
 
-from forensics.formats.evals.scores import is_higher_better, is_share
 from forensics.io.tolerant_json import loads
+from forensics.knowledge.scores import is_higher_better, is_share
 from forensics.store.run import Run
 
 Row = Mapping[str, Any]

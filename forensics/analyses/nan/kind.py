@@ -37,12 +37,13 @@ _INTERVALS = 2
 class Alarm:
     """When a rise before the NaN is an alarm.
 
-    `window` records make the past, the last `within` before the onset are looked at; both numbers `sigma` (robust) and
-    `ratio` must be passed. The gradient norm of a fresh model falls, so that its level long ago hides a rise: where the
-    past shows none, the last `near_window` records are the past (of 1,500 drawn norms without a rise up to 2 % more
-    pass then, where the noise has heavy tails, and 0 to 0.7 % where it has none). `loss_sigma` and `loss_ratio` are those of the loss over the last `loss_within` records,
-    above the `loss_window` before each: a loss falls, so that its level long ago hides a rise. Of 11,118 losses of
-    controls 25 pass both numbers of the loss, and 23 would pass six deviations: five let in two more.
+    `window` records make the past, the last `within` before the onset are looked at; both numbers `sigma` (robust)
+    and `ratio` must be passed. The gradient norm of a fresh model falls, so that its level long ago hides a rise:
+    where the past shows none, the last `near_window` records are the past (of 1,500 drawn norms without a rise up to
+    2 % more pass then, where the noise has heavy tails, and 0 to 0.7 % where it has none). `loss_sigma` and
+    `loss_ratio` are those of the loss over the last `loss_within` records, above the `loss_window` before each: a
+    loss falls, so that its level long ago hides a rise. Of 11,118 losses of controls 25 pass both numbers of the
+    loss, and 23 would pass six deviations: five let in two more.
     """
 
     window: int = 50

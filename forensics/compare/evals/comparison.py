@@ -20,7 +20,7 @@ from forensics.analyses.evals.settings import Compared, Unlike, compared, inheri
 from forensics.compare.evals._logged import LOGGED, logged_pairs
 from forensics.compare.evals._tests import Tested, by_counts, by_errors, holm, paired
 from forensics.formats.evals.checkpoint_names import stamp_ns
-from forensics.formats.evals.scores import is_share
+from forensics.knowledge.scores import is_share
 from forensics.stats.spread import Floats
 from forensics.stats.student import t_tail
 from forensics.store.run import Run

@@ -14,7 +14,7 @@ from math import isfinite
 from typing import cast
 
 from forensics.formats.evals._settings import flat
-from forensics.formats.evals.scores import metric_of
+from forensics.knowledge.scores import metric_of
 
 Path = tuple[str | int, ...]
 #: Deeper objects and more scores of one document than this are no table of results.

@@ -13,7 +13,6 @@ from forensics.errors import NotMine
 from forensics.formats.evals._own import identifies, own_rows, row_of, trains
 from forensics.formats.evals._rows import EvalRow, EvalRows
 from forensics.formats.evals._tree import COUNTS, TASKS, Scored, scores_in
-from forensics.formats.evals.scores import is_share, metric_of
 from forensics.formats.rows.delimited import complaint, first_rows, rows_of
 from forensics.formats.rows.json_offsets import Offsets
 from forensics.formats.rows.json_records import number, record_of
@@ -21,6 +20,7 @@ from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import head_lines, lines_of, settle
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.knowledge.scores import is_share, metric_of
 from forensics.registry import Sniff, ingester
 
 _SAMPLE_ROWS = 20

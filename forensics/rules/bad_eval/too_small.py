@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analyses.evals.results import Row, courses, error_of, members_of
-from forensics.formats.evals.scores import is_share
+from forensics.knowledge.scores import is_share
 from forensics.rules.bad_eval._results import name_of, result_evidence
 from forensics.rules.kit import Findings, Onset, Run, proof, rule
 

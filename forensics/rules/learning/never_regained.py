@@ -43,12 +43,9 @@ import numpy as np
 from forensics.analyses.learning.beside_eval import Series, series_of
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.series import metric_names
+from forensics.knowledge.scores import direction, is_of_loss
 from forensics.rules.kit import Evidence, Finding, Findings, Locator, Run, number, onset_at, proof, rule
 
-_ERRORS = re.compile(r"(?i)(?:^|[_/ ])(?:wer|cer|ter|per|eer|error(?:_rate)?|err)$")
-_SCORES = re.compile(
-    r"(?i)(?:^|[_/ ])(?:acc(?:uracy)?|f1(?:_\w+)?|bleu|rouge[-_]?[12lL](?:sum)?|chrf|em|exact_match|miou|map\d*)$"
-)
 _EVAL = re.compile(r"(?i)^(?:eval|val|valid|validation|test)[_/ ]")
 
 
@@ -81,7 +78,7 @@ def never_regained(run: Run, cfg: Regained) -> Findings:
 
 def _score_names(run: Run) -> list[str]:
     found = metric_names(run)["name"].unique().drop_nulls().to_list()
-    return sorted(n for n in found if _EVAL.search(n) and (_ERRORS.search(n) or _SCORES.search(n)))
+    return sorted(n for n in found if _EVAL.search(n) and direction(n) is not None and not is_of_loss(n))
 
 
 def _best(curve: Curve, cfg: Regained) -> int | None:
@@ -101,7 +98,7 @@ def _worse(score: Series, step: int | None, cfg: Regained) -> bool:
     then, later = score.values[place], score.values[place + 1 :]
     if len(later) < cfg.after or then <= 0:
         return False
-    if _ERRORS.search(score.raw_name):
+    if direction(score.raw_name) is False:
         return all(v >= then * (1 + cfg.score) for v in later)
     return all(v <= then * (1 - cfg.score) for v in later)
 
