@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.analyses.evals.falls import Fall, first_fall
+from forensics.analyses.evals.falls import Fall, first_fall, rises_beside
 from forensics.analyses.evals.results import Row, settings_of
 from forensics.analyses.evals.settings import RANKS, Unlike, compared, family_of
 from forensics.analyses.evals.sittings import Sitting, evaluated_step, of_wrong_checkpoint, weights_of
@@ -29,11 +29,15 @@ _ALIKE, _DIFFER = 0.9, 0.5
 
 @dataclass(frozen=True, slots=True)
 class Diagnosed:
-    """A fall and its cause: settings that changed with it, the most telling first; none where nothing recorded did."""
+    """A fall and its cause: settings that changed with it, the most telling first; none where nothing recorded did.
+
+    `is_traded`: another task got better by as much, so that the model gave one skill for another.
+    """
 
     fall: Fall
     cause: str
     changed: tuple[Unlike, ...]
+    is_traded: bool = False
 
     @property
     def is_of_wrong_weights(self) -> bool:
@@ -49,6 +53,8 @@ def diagnosed(run: Run) -> Diagnosed | None:
     changed = [one for one in _changed(run, fall) if one.family not in _WEAK]
     if changed:
         return Diagnosed(fall, _CAUSES.get(changed[0].family, "eval_settings_change"), tuple(changed))
+    if rises_beside(fall):
+        return Diagnosed(fall, "forgetting", (), is_traded=True)
     return Diagnosed(fall, "cause_not_recorded" if fall.is_abrupt else "eval_falls", ())
 
 

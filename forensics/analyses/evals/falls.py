@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from forensics.analyses.evals.results import Key, Row, error_of, higher_is_better, members_of, scale_of
-from forensics.analyses.evals.sittings import Sitting, sittings
+from forensics.analyses.evals.sittings import Sitting, filed_step, sittings
 from forensics.case.curves.loss import Curve, curves
 from forensics.store.run import Run
 
@@ -116,6 +116,16 @@ def first_fall(run: Run, limits: Limits | None = None) -> Fall | None:
     return None
 
 
+def rises_beside(fall: Fall, limits: Limits | None = None) -> bool:
+    """Whether another task got better at the evaluation of a fall by what counts as a fall: the model learned that."""
+    limits = limits or Limits()
+    before, after = fall.sound[-1].rows, fall.fallen[0].rows if fall.fallen else {}
+    pairs = [(before[key], row) for key, row in after.items() if key in before and _gap(before[key], row) < 0]
+    gains = [gain for was, now in pairs if (gain := fall_between(now, was)) is not None]
+    bound = NormalDist().inv_cdf(1 - limits.alpha / max(len(after), 1))
+    return any(gain.errors > bound and _is_material(gain, limits) for gain in gains)
+
+
 def _bests(best: Mapping[Key, Row], one: Sitting) -> dict[Key, Row]:
     better = {key: row for key, row in one.rows.items() if key not in best or _gap(best[key], row) < 0}
     return {**best, **better}
@@ -154,8 +164,9 @@ def _plain(one: Sitting) -> Iterator[tuple[Key, Row]]:
 
 
 def _tested(before: Row, after: Row) -> TaskFall | None:
-    """Compare two results of one model or of checkpoints of one run."""
-    return fall_between(before, after) if masked(before["model"]) == masked(after["model"]) else None
+    """Compare two results of one model, of checkpoints of one run, or with the model at step 0 that they come from."""
+    alike = masked(before["model"]) == masked(after["model"]) or filed_step(before) == 0
+    return fall_between(before, after) if alike else None
 
 
 def fall_between(before: Row, after: Row) -> TaskFall | None:

@@ -12,8 +12,9 @@ The fall must be one that chance gives in less than one of a thousand cases over
 eight points and 15 % of its score, of the mean five points and a tenth: checkpoints of sound runs differ by less.
 Printed errors count, else those of the documents, and a share of which neither is stated is taken to be of thirty. A
 training loss that rose by a tenth explains it. The cause is the first of these that changed and can act on the task:
-labels, decoding, tokenizer, prompt, few-shot examples, documents, mode of the model, precision, version, batch. It is
-an error where the fall is five errors and a fifth of the score.
+labels, decoding, tokenizer, prompt, few-shot examples, documents, mode of the model, precision, version, batch. Where
+none did and another task got better by as much, the model forgets. What came before may be the model of step 0, whatever
+its name. It is an error where the fall is five errors and a fifth of the score.
 
 What else looks like this: fine-tuning towards another goal, where a fall elsewhere is the known price; other documents
 in each evaluation, which differ by chance only.
@@ -109,7 +110,7 @@ def _finding(found: Diagnosed, cfg: Config) -> Finding:
     return falls.finding(
         f"{name_of(after)} fell from {before['value']:.4g}{_at(before['step'])} to {after['value']:.4g}"
         f"{_at(fall.step)}{more}",
-        f"the fall is {fall.errors:.1f} standard errors, {said}" + _training(fall),
+        f"the fall is {fall.errors:.1f} standard errors, {said}" + _training(fall) + _beside(found),
         proof(result_evidence(after), result_evidence(before), *_stated(found), *fall.losses),
         Onset(step=fall.step, step_lo=fall.step_before),
         severity="error" if is_far else "warning",
@@ -129,6 +130,10 @@ def _training(fall: Fall) -> str:
     return "; the training loss did not rise" if fall.losses else ""
 
 
+def _beside(found: Diagnosed) -> str:
+    return "; another task got better at that evaluation" if found.is_traded else ""
+
+
 def _stated(found: Diagnosed) -> Iterator[Evidence]:
     """Where the setting that changed is stated, on both sides."""
     for one in found.changed[:1]:
@@ -146,7 +151,7 @@ def _stated(found: Diagnosed) -> Iterator[Evidence]:
 def _likely(found: Diagnosed) -> tuple[str, ...]:
     if found.changed:
         return tuple(f"{one.family}: {one.words}" for one in found.changed[:_SHOWN])
-    if not found.fall.is_abrupt:
+    if found.is_traded or not found.fall.is_abrupt:
         return ("the model forgets: the data mix or the schedule changed", "overfitting, or forgetting in fine-tuning")
     return (
         "labels or documents in another order, another tokenizer or prompt, or dropout left on in the evaluation",
@@ -163,7 +168,7 @@ def _first_action(found: Diagnosed) -> str:
         own = [one for one in found.changed if one.family == found.changed[0].family]
         back = "; ".join(f"{one.name} {one.base}, not {one.cand}" for one in own[:_SHOWN])
         return advice.format(again=again, what=back)
-    if not found.fall.is_abrupt:
+    if found.is_traded or not found.fall.is_abrupt:
         return f"use the checkpoint of step {fall.tasks[0].before['step']}, or evaluate both again with one command"
     return _COMPARE.format(again=again, before=before)
 
