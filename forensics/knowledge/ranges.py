@@ -5,7 +5,8 @@ A row has `row` (its name), `quantity`, `regime` (rl; fine-tuning, of it adapter
 `op` with `red` is the red flag, which counts from `from_step` on. `test` is how a series is judged: `median` (the
 running median of 10 records is beyond the bound in 80 % of the last 20), `all` (each of the last 20 is), `share` (more
 than half of them are), `often` (more than the `share` of the last half is, three times at least), `spread` (the robust
-relative deviation of the last half is), `rise` and `fall` (a proven trend of the last half in the wrong direction).
+relative deviation of the last half is), `rise` and `fall` (a proven trend of the last half in the wrong direction),
+`flat` (the last fifth is not above the first).
 `unless` is a trend of the last half that excuses a level.
 """
 

@@ -144,17 +144,18 @@ def rewards_of(every: Iterable[RlSeries]) -> list[RlSeries]:
 
 def risen(rewards: Iterable[RlSeries]) -> bool | None:
     """Whether a reward's last fifth is clearly above its first; None when no reward is long enough to tell."""
-    told: bool | None = None
-    for series in rewards:
-        values = series.finite["value"]
-        fifth = values.len() // 5
-        if fifth < 4:
-            continue
-        first, last = values.head(fifth), values.tail(fifth)
-        gain = median(last) - median(first)
-        error = max((_deviation(first) + _deviation(last)) / sqrt(fifth), 1e-9)
-        told = bool(told) or gain > _RISEN * error
-    return told
+    gains = [gain for series in rewards if (gain := gain_of(series)) is not None]
+    return any(size > _RISEN * error for size, error in gains) if gains else None
+
+
+def gain_of(series: RlSeries) -> tuple[float, float] | None:
+    """By how much a series' last fifth is above its first, and the standard error of that; None for a short one."""
+    values = series.finite["value"]
+    fifth = values.len() // 5
+    if fifth < 4:
+        return None
+    first, last = values.head(fifth), values.tail(fifth)
+    return median(last) - median(first), max((_deviation(first) + _deviation(last)) / sqrt(fifth), 1e-9)
 
 
 def _deviation(values: pl.Series) -> float:

@@ -29,7 +29,7 @@ _PREFIX = r"^train(?:ing)?/"
 _TOGETHER = ("reward", "kl")
 _NO_SERIES = r"^(?:eval|val|test|valid|validation)[_/]"
 #: Preference tuning (DPO, KTO, ORPO) calls its implicit margins rewards.
-_PREFERENCE = r"^rewards/(?:chosen|rejected|accurac|margin)"
+_PREFERENCE = r"^rewards/(?:chosen|rejected|accurac(?:y|ies)|margins?)(?:_sum)?$"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ def finding_of(hit: Hit, severity: Severity, *, cause: str, note: str = "", othe
 def _moved(hit: Hit) -> str:
     if hit.row.test in {"rise", "fall"}:
         return f"goes from {number(hit.first)} to {number(hit.last)}"
+    if hit.row.test == "flat":
+        return f"is {number(hit.last)} and was {number(hit.first)}"
     if hit.row.test == "spread":
         return f"swings around {number(hit.last)}"
     if hit.row.test == "often":
@@ -49,6 +51,8 @@ def _proof(hit: Hit) -> str:
     row, share = hit.row, f"{hit.share:.0%}"
     if row.test in {"rise", "fall"}:
         return f"the trend over the last half has Kendall's tau {hit.share:.2f}"
+    if row.test == "flat":
+        return "the medians of the last and the first fifth differ by no more than their noise"
     if row.test == "spread":
         return "the robust deviation of the last half is more than twice its median"
     if row.test == "often":

@@ -7,8 +7,8 @@ Why it matters: the advantage of an answer is its reward against the others of i
 no gradient, and a loss and gradient norm of zero look like calm.
 
 How it decides: each of the last 20 records is so. A share of groups without spread that only stays above 0.8 is a
-remark. Where the reward is near its maximum of one the task is exhausted: a warning where half of the records or more
-came after that, and a remark at the end of a run.
+warning too: most of what is sampled teaches nothing. Where the reward is near its maximum of one the task is exhausted:
+a warning where half of the records or more came after that, and a remark at the end of a run.
 
 What else looks like this: single batches without advantage, which are normal; a task that the model has solved.
 
@@ -32,8 +32,6 @@ Not this:
 """
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from forensics.analyses.rl.ranges import Hit, Persistence, judge, rewards_of
 from forensics.analyses.rl.series import RlSeries, rl_series
@@ -62,19 +60,14 @@ def no_advantage(run: Run, cfg: Persistence) -> Findings:
         note = "the reward is near one: the task is solved"
         yield finding_of(hit, Severity.WARNING if long else Severity.INFO, cause="task_exhausted", note=note)
     else:
-        yield finding_of(hit, Severity.WARNING if hit.red else Severity.INFO, cause="no_advantage")
+        yield finding_of(hit, Severity.WARNING, cause="no_advantage")
 
 
 def _hit(every: tuple[RlSeries, ...], cfg: Persistence) -> Hit | None:
     """The worst that the table says of these series."""
-    for name, only_red in (("frac_zero_std", True), ("reward_std_zero", True), ("frac_zero_std_high", False)):
-        row = range_of(name)
+    for row in map(range_of, ("frac_zero_std", "reward_std_zero", "frac_zero_std_high")):
         for series in every:
             hit = judge(series, row, cfg) if series.quantity == row.quantity else None
             if hit is not None and hit.red:
-                return hit if only_red else _amber(hit)
+                return hit
     return None
-
-
-def _amber(hit: Hit) -> Hit:
-    return replace(hit, red=False)

@@ -8,8 +8,9 @@ Why it matters: each of them precedes a policy that stops learning or breaks.
 How it decides: the running median of 10 records is beyond the red flag in 80 % of the last 20; for a trend, Kendall's
 test over equal parts of the last half; a gradient norm counts too where more than 5 % of the records of the last half
 are above 10. An alignment below 0.3 is excused while it rises. Beyond the healthy range but short of the red flag is a
-remark. An entropy above 1 counts only when the reward did not rise, for large models of a wide vocabulary may live
-there. Gradient norms are known to depend on the model: one below the flag is never judged.
+remark. An entropy above 1 counts when it rose to there or the reward did not rise: a large
+model of a wide vocabulary may start there and learn.
+Gradient norms are known to depend on the model: one below the flag is never judged.
 
 What else looks like this: single spikes; a metric of another unit under the same name.
 
@@ -45,6 +46,10 @@ from forensics.rules.rl._words import finding_of
 _ONLY_RED = frozenset(("grad_norm", "entropy"))
 
 
+#: An entropy that ends so many times higher than it began has risen; noise and warm-up move it by less than a fifth.
+_ROSE = 1.5
+
+
 @rule("learning", needs=("metrics",), config=Persistence)
 def out_of_range(run: Run, cfg: Persistence) -> Findings:
     """Judge each series by its rows of the table; of one quantity the first row that holds is told."""
@@ -59,7 +64,7 @@ def out_of_range(run: Run, cfg: Persistence) -> Findings:
             hit = judge(series, row, cfg)
             if hit is None or (row.quantity in _ONLY_RED and not hit.red):
                 continue
-            if row.row == "entropy_high" and risen(rewards) is not False:
+            if row.row == "entropy_high" and risen(rewards) is not False and hit.last < _ROSE * hit.first:
                 continue
             told.add(series.raw_name)
             yield finding_of(hit, Severity.WARNING if hit.red else Severity.INFO, cause=row.row)

@@ -1,13 +1,15 @@
 """RLX009 rl-reward-trend: the reward falls, or has not risen after a hundred steps.
 
-What it detects: a mean reward with a proven downward trend over the last half of the run; as a remark, one that is no
-higher at the end than at the start.
+What it detects: a mean reward with a proven downward trend over the last half of the run, or one that is no higher at
+the end than at the start.
 
 Why it matters: the reward is what is optimised: where it falls, the updates do harm.
 
 How it decides: after 100 steps, Kendall's test over 20 equal parts of the last half, with z above 4 and a fall of more
 than twice the noise of single records, that ends below the level of the first fifth. A reward need not rise
-monotonically. Without a fall, a last fifth that is not above the first by three standard errors is a remark.
+monotonically. Without a fall, a last fifth that is not above the first by three standard errors is a remark,
+and a warning where even a gain two standard errors larger would be less than a fifth of the reward,
+unless a reward function that pays nothing explains it.
 
 What else looks like this: a curriculum whose prompts get harder; a penalty that is switched on; a solved task.
 
@@ -40,22 +42,29 @@ Not this:
 
 from __future__ import annotations
 
-from forensics.analyses.rl.ranges import Hit, Persistence, judge, risen
+from dataclasses import replace
+
+from forensics.analyses.rl.ranges import Hit, Persistence, gain_of, judge, risen
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import Findings, Run, Severity, rule
+from forensics.rules.kit import Confidence, Findings, Run, Severity, rule
 from forensics.rules.rl._words import finding_of
 from forensics.stats.spread import median
 
 #: A reward that starts here has no room to rise.
 _FULL = 0.95
+#: Standard errors that a gain may be larger than measured, and the share of the reward below which it is none: over
+#: 100 steps a run that learns gains a half or more (axolotl, GRPO training reference: from near 0 to 0.3 to 0.8).
+_SURE, _LEAST_GAIN = 2.0, 0.2
 
 
 @rule("learning", needs=("metrics",), config=Persistence)
 def reward_trend(run: Run, cfg: Persistence) -> Findings:
     """Find a total reward that falls or never rose."""
     row = range_of("reward_trend")
-    for series in rl_series(run, "reward"):
+    every = rl_series(run, "reward", "reward_fn")
+    unpaid = any(s.quantity == "reward_fn" and (s.finite["value"].tail(cfg.last) == 0.0).all() for s in every)
+    for series in (s for s in every if s.quantity == "reward"):
         hit = judge(series, row, cfg)
         if hit is not None and hit.last < hit.first:
             yield finding_of(hit, Severity.WARNING, cause="reward_falls")
@@ -63,8 +72,9 @@ def reward_trend(run: Run, cfg: Persistence) -> Findings:
             rows = series.finite
             fifth = max(1, rows.height // 5)
             first, last = median(rows["value"].head(fifth)), median(rows["value"].tail(fifth))
-            flat = Hit(row, series, rows, red=False, onset=0, first=first, last=last, share=0.0)
-            yield finding_of(flat, Severity.INFO, cause="reward_flat", note="the reward has not risen so far")
+            flat = Hit(range_of("reward_flat"), series, rows, red=False, onset=0, first=first, last=last, share=0.0)
+            severity = Severity.WARNING if _level(series) and not unpaid else Severity.INFO
+            yield replace(finding_of(flat, severity, cause="reward_flat"), confidence=Confidence.LOW)
 
 
 def _flat(series: RlSeries, from_step: int, cfg: Persistence) -> bool:
@@ -75,3 +85,9 @@ def _flat(series: RlSeries, from_step: int, cfg: Persistence) -> bool:
         return False
     values = rows["value"]
     return 0 < median(values.abs()) < _FULL and risen([series]) is False
+
+
+def _level(series: RlSeries) -> bool:
+    """Whether the noise leaves no room for a gain that is worth the steps."""
+    gain = gain_of(series)
+    return gain is not None and gain[0] + _SURE * gain[1] < _LEAST_GAIN * median(series.finite["value"].abs())

@@ -19,7 +19,7 @@ Example:
     step: 1..40
     step_time: 0.3 0.4 0.3 0.4 0.3*6 0.4 0.3*4 0.4 0.3*4 0.4 0.3 0.3 0.4 0.3 0.3 0.4 0.3*7 0.4 0.4 0.3*4
     ```
-    => SLO031 info confidence=high cause=coarse_times causal=context resolution=0.3333 records=38
+    => SLO031 info confidence=low cause=coarse_times causal=context resolution=0.3333 records=38
 Not this: enough digits
     ```metrics
     step: 1..30
@@ -50,7 +50,7 @@ class Coarse:
     needs=("metrics", "checkpoints", "progress"),
     config=Coarse,
     severity="info",
-    confidence="high",
+    confidence="low",
     cause="coarse_times",
     causal="context",
 )

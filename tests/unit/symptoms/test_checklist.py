@@ -146,7 +146,7 @@ GOOD = rank_log(0, 200, DONE)
 SYMPTOMS: dict[str, Symptom] = {
     "a reward of zero": Symptom(
         policy(reward=level(0.0), reward_std=level(0.0), rewards__accuracy__mean=level(0.0)),
-        ("FAILED learning", "no answer earns any reward", "Call the reward function by hand"),
+        ("FAILED learning", "no answer earns any reward", "Call the reward function outside of the training"),
         policy(reward=lambda n: 0.0 if n < 8 else 0.2 + 0.001 * n),
     ),
     "rewards that are all alike": Symptom(
@@ -188,6 +188,30 @@ SYMPTOMS: dict[str, Symptom] = {
         policy(reward=noisy(lambda n: 0.45 - 0.0013 * n, 0.03)),
         ("SUSPECT learning", "the reward falls"),
         policy(reward=noisy(lambda n: 0.2 + 0.001 * n, 0.03)),
+    ),
+    "a reward that does not rise": Symptom(
+        policy(reward=noisy(level(0.3), 0.03)),
+        ("SUSPECT learning", "the reward does not rise", "spread of rewards within a group"),
+        policy(reward=noisy(lambda n: 0.28 + 0.0005 * n, 0.03)),
+    ),
+    "a reward function that pays nothing beside one that does": Symptom(
+        policy(reward=noisy(level(0.6), 0.05), rewards__accuracy_reward__mean=level(0.0)),
+        ("SUSPECT learning", "rewards/accuracy_reward/mean is 0", "Check that the columns"),
+        policy(rewards__accuracy_reward__mean=noisy(level(0.3), 0.05)),
+    ),
+    "most groups without an advantage": Symptom(
+        policy(frac_reward_zero_std=noisy(level(0.91), 0.03)),
+        ("SUSPECT learning", "most groups of answers have no advantage", "Mix in prompts"),
+        policy(frac_reward_zero_std=noisy(level(0.7), 0.03)),
+    ),
+    "an entropy that rises above one": Symptom(
+        policy(entropy=noisy(lambda n: 0.5 + 0.006 * n, 0.02)),
+        ("SUSPECT learning", "the policy does not settle", "temperature"),
+        policy(entropy=noisy(lambda n: 0.5 + 0.002 * n, 0.02)),
+    ),
+    "answers that grow without an end": Symptom(
+        policy(completions__mean_length=noisy(lambda n: 200 + 4.4 * min(n, 185), 5.0)),
+        ("SUSPECT learning", "length penalty", "end-of-sequence token (EOS)"),
     ),
     "gradients of a policy above ten": Symptom(
         policy(grad_norm=spread(22.0, 0.4)),

@@ -82,7 +82,7 @@ def test_a_reward_that_stays_zero_checks_the_function_its_columns_and_the_served
     nothing: Value = lambda _: 0.0  # noqa: E731 - a value as the others
     text = told(run_of(tmp_path, reward=nothing, rewards__accuracy__mean=nothing, reward_std=nothing))
     assert text.startswith("FAILED learning")
-    assert "Call the reward function by hand" in text
+    assert "Call the reward function outside of the training" in text
     assert "the sampler (vLLM) serves the configured model: ask its health endpoint for the model's name" in text
 
 

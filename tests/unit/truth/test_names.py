@@ -51,7 +51,7 @@ def test_a_cell_of_a_table_may_be_a_number_with_its_unit(tmp_path: Path) -> None
     assert ([one for one in bare.findings if one.shape is Shape.OOM], bare.coverage.unrecognised) == ([], ("mem",))
 
 
-@pytest.mark.parametrize("norm", ["||g||", "‖g‖", "Grad/norm", "gnorm"])
+@pytest.mark.parametrize("norm", ["||g||", "‖g‖", "Grad/norm", "gnorm", "gradnorm", "train/GradNorm"])
 def test_a_norm_by_its_sign_or_its_words_shows_the_blow_up_before_a_nan(norm: str, tmp_path: Path) -> None:
     lines = [
         *(f"step {at} | loss {2.5 - at / 100:.4f} | {norm} {0.5 + at % 3 / 100:.3f}" for at in range(60)),
