@@ -187,11 +187,14 @@ def _by_falls(run: Run, cfg: ScaleLimits) -> Collapse | None:
 
 
 def _in_a_row(run: Run, falls: pl.DataFrame, cfg: ScaleLimits) -> bool:
-    """Whether no more than one loss was logged for each fall, and hardly a finite one after the last."""
+    """Whether no more than one loss was logged for each fall, over as few steps, and hardly a finite one after."""
     place = pl.coalesce("line", "seq").fill_null(0)
     own_losses = (pl.col("source") == falls["source"][0]) & (pl.col("role") == "loss") & ~pl.col("bad")
     losses = watched(run, every=True).filter(own_losses)
-    places = losses.select(place.alias("place")).collect()["place"]
+    rows = losses.select("at", place.alias("place")).collect()
+    places = rows["place"]
     own = falls.select(place.alias("place"))["place"]
     between = places.is_between(own[0], own[-1])
-    return int(between.sum()) <= falls.height and int((places > own[-1]).sum()) < cfg.at_floor
+    steps = rows.filter(between)["at"].drop_nulls()
+    near = steps.is_empty() or int(steps[-1]) - int(steps[0]) <= cfg.burst_records
+    return near and int(between.sum()) <= falls.height and int((places > own[-1]).sum()) < cfg.at_floor

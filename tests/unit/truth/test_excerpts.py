@@ -98,3 +98,30 @@ def test_five_losses_at_twice_all_before_them_left_their_course(
 ) -> None:
     lines = [MLX.format(at=25 * i, loss=loss) for i, loss in enumerate(losses, start=1)]
     assert (said(tmp_path, lines).cause == "diverged") is is_diverged
+
+
+def test_falls_of_the_scale_with_many_updates_in_between_are_no_burst(tmp_path: Path) -> None:
+    lines = falls(0.25, 5)
+    records = [f"step {at} | loss {12 - at / 100:.2f}" for at in (190, 290, 390, 490)]
+    mixed = [line for pair in zip(lines, ["", *records], strict=True) for line in pair if line]
+    assert said(tmp_path, mixed).cause != "loss_scale_collapse"
+
+
+@pytest.mark.parametrize(("at", "cause"), [(4, "from_start"), (27, "unknown")])
+def test_a_detector_that_speaks_after_ten_finite_steps_tells_of_no_bad_start(
+    tmp_path: Path, at: int, cause: str
+) -> None:
+    raised = f"FloatingPointError: Loss became infinite or NaN at iteration={at}!"
+    assert said(tmp_path, [*TRACEBACK, raised]).cause == cause
+
+
+def test_an_exception_at_the_least_loss_scale_is_no_bad_start(tmp_path: Path) -> None:
+    record = "| epoch 028 | loss 3.976 | ppl 4.61 | num_updates 9165 | lr 0.0003 | gnorm 0.635 | loss_scale 0.000"
+    verdict = said(tmp_path, [record, *TRACEBACK, "FloatingPointError: Minimum loss scale reached (0.0001)."])
+    assert (verdict.shape, verdict.cause) == (Shape.NAN, "loss_scale_collapse")
+
+
+def test_a_worker_that_ray_killed_for_memory_is_no_traceback_that_was_cut(tmp_path: Path) -> None:
+    killed = "(raylet) node_manager.cc:3069: 1 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers"
+    verdict = said(tmp_path, [killed, *TRACEBACK])
+    assert (verdict.shape, verdict.cause) == (Shape.OOM, "host_out_of_memory")
