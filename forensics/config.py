@@ -52,6 +52,8 @@ class Config:
         if rule.config is None:
             _known(table, (), where)
             return None
+        if not table:
+            return rule.config()
         hints = typing.get_type_hints(rule.config)
         _known(table, tuple(hints), where)
         values = {key: _typed(f"{where}.{key}", value, hints[key]) for key, value in table.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 
 import polars as pl
 
@@ -32,19 +33,33 @@ def stated(run: Run, name: str) -> pl.DataFrame:
     Beside the columns of the table: `last`, the last part of the key, and `said`, the value without quotes around it,
     both in lower case.
     """
-    return _of(setting(name), run.derived(_facts))
-
-
-def _of(known: Known, facts: pl.DataFrame) -> pl.DataFrame:
-    return facts.filter(pl.col("whole").str.contains(f"(?:^|[./]){known.keys}$"))
+    facts, keys = run.derived(_facts), run.derived(_keys).get(setting(name).name)
+    return facts.filter(pl.col("whole").is_in(keys)) if keys else facts.clear()
 
 
 def _settings(run: Run) -> Mapping[str, Setting]:
     facts = run.derived(_facts).filter(~pl.col("family").is_in(_NOT_OF_TRAINING) & ~pl.col("said").is_in(NOTHING))
-    if facts.is_empty():
-        return {}
-    found = ((known.name, _agreed(known, facts)) for known in known_settings())
-    return {name: setting for name, setting in found if setting is not None}
+    found = {
+        name: _agreed(setting(name), facts.filter(pl.col("whole").is_in(keys)))
+        for name, keys in run.derived(_keys).items()
+    }
+    return {name: agreed for name, agreed in found.items() if agreed is not None}
+
+
+def _keys(run: Run) -> Mapping[str, tuple[str, ...]]:
+    """The keys of facts that state each setting; settings of none are left out, and cost no query."""
+    every, own = _patterns()
+    hits = [key for key in run.derived(_facts)["whole"].drop_nulls().unique(maintain_order=True) if every.search(key)]
+    found = {name: tuple(key for key in hits if pattern.search(key)) for name, pattern in own.items()}
+    return {name: keys for name, keys in found.items() if keys}
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], Mapping[str, re.Pattern[str]]]:
+    """What is in the key of any setting, by which most keys are told to be of none, and what is in that of each."""
+    known = known_settings()
+    every = re.compile(rf"(?:^|[./])(?:{'|'.join(one.keys for one in known)})\Z")
+    return every, {one.name: re.compile(rf"(?:^|[./]){one.keys}\Z") for one in known}
 
 
 def _facts(run: Run) -> pl.DataFrame:
@@ -60,8 +75,7 @@ def _facts(run: Run) -> pl.DataFrame:
     )
 
 
-def _agreed(known: Known, facts: pl.DataFrame) -> Setting | None:
-    rows = _of(known, facts)
+def _agreed(known: Known, rows: pl.DataFrame) -> Setting | None:
     stands = {key: (row, _meaning(known, row)) for key, row in enumerate(rows.iter_rows(named=True))}
     told = [(row, value) for row, value in stands.values() if value is not None]
     if not told or len({value for _, value in told}) > 1:
