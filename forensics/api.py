@@ -24,6 +24,7 @@ from forensics.export.frames import pandas_of
 from forensics.report import text
 from forensics.report.html import notebook
 from forensics.report.redacted import redacted
+from forensics.scale.choice import Spread
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 from forensics.store.sql import ask
@@ -136,18 +137,28 @@ class OpenRun:
         return notebook.of_tables(self.name, {name: n for name, n in counts.items() if n})
 
 
-def open_run(path: Place, *, baseline: Place | Sequence[Place] | None = None, store: Place | None = None) -> OpenRun:
+def open_run(
+    path: Place,
+    *,
+    baseline: Place | Sequence[Place] | None = None,
+    store: Place | None = None,
+    jobs: int | None = 1,
+) -> OpenRun:
     """Read a run directory, a file of it, or what a bucket holds, into tables; `store` keeps them between calls.
 
-    `baseline` is a run, or several, to compare with.
+    `baseline` is a run, or several, to compare with. `jobs` is the number of processes that read, None for as many as
+    pay.
 
     Raises:
-        UsageError: when the path does not exist, or is empty.
+        UsageError: when the path does not exist, or is empty, or `jobs` is below 1.
     """
-    place = None if store is None else Path(_given(store))
-    run = pipeline.ingest_run(_given(path), store=place)
+    if jobs is not None and jobs < 1:
+        message = f"jobs: {jobs} is no number of processes"
+        raise UsageError(message, help="forensics.triage('RUN_DIR', jobs=2)")
+    place, spread = None if store is None else Path(_given(store)), Spread(jobs)
+    run = pipeline.ingest_run(_given(path), store=place, spread=spread)
     given = () if baseline is None else (baseline,) if isinstance(baseline, str | PathLike) else tuple(baseline)
-    bases = [pipeline.ingest_run(_given(one), store=place) for one in given]
+    bases = [pipeline.ingest_run(_given(one), store=place, spread=spread) for one in given]
     return OpenRun(against(run, *bases) if bases else run)
 
 
@@ -159,13 +170,16 @@ def triage(  # noqa: PLR0913 - each is a question of its own, by name only
     ignore: Iterable[str] = (),
     figures: bool = True,
     redact: bool = False,
+    jobs: int | None = 1,
 ) -> Report:
     """Read a run and say what went wrong, where it started and what proves it.
 
+    `jobs` is the number of processes that read, None for as many as pay; it changes nothing of the report.
+
     Raises:
-        UsageError: when the path does not exist or holds several runs, or `ignore` names no rule.
+        UsageError: when the path does not exist or holds several runs, `ignore` names no rule, or `jobs` is below 1.
     """
-    opened = open_run(path, baseline=baseline, store=store)
+    opened = open_run(path, baseline=baseline, store=store, jobs=jobs)
     return opened.triage(ignore=ignore, figures=figures, redact=redact)
 
 

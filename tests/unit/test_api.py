@@ -232,3 +232,9 @@ def test_what_comes_to_pandas_can_be_written_to_without_reaching_the_frame() -> 
     frame = pandas_of(source)
     frame.loc[0, "a"] = 9.0
     assert source["a"].to_list() == [1.0, 2.0]
+
+
+def test_the_number_of_processes_changes_nothing_and_none_of_them_is_refused() -> None:
+    assert repr(forensics.triage(NAN_RUN, jobs=2)) == repr(forensics.triage(NAN_RUN))
+    with pytest.raises(UsageError, match="0 is no number of processes"):
+        forensics.triage(NAN_RUN, jobs=0)

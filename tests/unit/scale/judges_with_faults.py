@@ -20,5 +20,5 @@ def judge(task: Task) -> Record:
 
 def refuses(task: Task) -> Record:
     """Say what a bucket says that answers no more."""
-    place = "s3://b"
+    place = task.runs[0].name
     raise PlaceError(place, OSError("the service is silent"), help="look at it")

@@ -13,7 +13,7 @@ import pytest
 from forensics.config import Config
 from forensics.errors import PlaceError
 from forensics.fleet import engines, judging
-from forensics.fleet.judging import How, Judged, Record, Task
+from forensics.fleet.judging import How, Judged, Named, Record, Task
 from forensics.fleet.members import Member
 from forensics.io.places.named import place_of
 from forensics.model import Outcome, Report
@@ -132,7 +132,7 @@ def test_a_store_that_refuses_ends_the_command_with_its_words(runs: Path, tmp_pa
 
 
 def test_a_refusal_of_a_bucket_keeps_its_words_and_its_help_on_the_way(faults: Any) -> None:
-    reply = worker.reply_to(worker.name_of(faults.refuses), wire.packed(Task((), HOW)))
+    reply = worker.reply_to(worker.name_of(faults.refuses), wire.packed(Task((Named("s3://b", ""),), HOW)))
     with pytest.raises(PlaceError) as refused:
         wire.unpacked(wire.packed(reply), worker.Reply).record_as(Record)
     assert (refused.value.message, refused.value.help) == ("s3://b: the service is silent", "look at it")
