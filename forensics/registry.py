@@ -52,6 +52,7 @@ class Ingester:
 
     `growth`: bytes of rows in memory for each byte of a file; `device_growth`: the same under `Limits.device_only`.
     `beside`: other files that it reads with one, as pairs: the end of the name, and what stands in its place.
+    `slicing`: the module that reads a large file of this format in slices (`store.slices.Slicing`); empty for none.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Ingester:
     growth: float = 1.0
     device_growth: float = 1.0
     beside: tuple[tuple[str, str], ...] = ()
+    slicing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +171,14 @@ def ingester(  # noqa: PLR0913 - each is a fact of the format, and named
     growth: float = 1.0,
     device_growth: float | None = None,
     beside: tuple[tuple[str, str], ...] = (),
+    slicing: str = "",
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Mark a function as the reader of one format; `device_growth` is `growth` where it is left out."""
 
     def mark(function: Callable[..., None]) -> Callable[..., None]:
         lean = growth if device_growth is None else device_growth
         doc, origin = _module_doc(function), function.__module__
-        value = Ingester(name, version, sniff, emits, function, doc, origin, growth, lean, beside)
+        value = Ingester(name, version, sniff, emits, function, doc, origin, growth, lean, beside, slicing)
         setattr(function, _MARK, value)
         return function
 

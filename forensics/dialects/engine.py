@@ -9,11 +9,12 @@ from functools import lru_cache
 
 import polars as pl
 
-from forensics.dialects import _counters, _lines, _times, prefixes
-from forensics.dialects._assemble import Memory, assemble, empty, needs_whole_file
+from forensics.dialects import _counters, _lines, _times, handover, prefixes
+from forensics.dialects._assemble import Memory, Stream, assemble, empty, needs_whole_file
 from forensics.dialects._layouts import Layout
 from forensics.dialects._match import LEARN_FROM, Batch, How, Learned, Sample, by_layout, claims, matches
 from forensics.dialects.events import signatures
+from forensics.dialects.handover import COUNTED, Drained
 from forensics.dialects.spec import Dialect, Line
 
 Tables = dict[str, pl.DataFrame]
@@ -125,11 +126,13 @@ class _Held:
 class Matcher:
     """Several dialects over the blocks of one file, in order; the first that reads a segment's metrics keeps it."""
 
-    __slots__ = ("_held", "needles", "pattern")
+    __slots__ = ("_held", "drained", "needles", "pattern")
 
     def __init__(self, dialects: Sequence[Dialect], *, year: int = 1970, learn_from: int = LEARN_FROM) -> None:
         """`year` is for timestamps that print none; `learn_from` lines of a kind are worth learning a layout."""
         self._held = [_Held(d, Learned(year, learn_from)) for d in dialects]
+        #: In which order rows were given, where they count restarts.
+        self.drained: list[Drained] = []
         self.needles = tuple(line.needle for d in dialects for line in d.lines)
         #: Finds every line that any of the dialects may read; None when one of them has no literal.
         self.pattern = None if "" in self.needles else _lines.alternation(self.needles)
@@ -156,15 +159,27 @@ class Matcher:
         """Match segments (columns seq, line, byte, text, raw, rank); give the rows that are final."""
         claimed = claims([])
         ready: list[Tables] = []
-        for held in self._held:
+        for number, held in enumerate(self._held):
             lines = _counters.sparse(found) if held.dialect is _counters.COUNTERS else found
             batches = matches(held.dialect, lines, held.learned, claimed)
             if len(self._held) > 1:
                 claimed = _lines.union(claimed, claims(batches))
             held.keep(batches)
             if held.batches and held.rows >= (HELD_MATCHES if needs_whole_file(held.dialect) else HELD_A_WHILE):
-                ready.append(_drain(held))
+                ready.append(self._drain(number))
         return ready
+
+    def begin_anew(self) -> None:
+        """Forget all rows and restarts; layouts, kinds of lines and the matches before the next ones stay known."""
+        self.close()
+        self.drained.clear()
+        for held in self._held:
+            streams = {rank: Stream(kind=stream.kind) for rank, stream in held.memory.streams.items()}
+            held.memory = Memory(streams, before=held.memory.before)
+
+    def streams(self) -> tuple[tuple[handover.Stream, ...], ...]:
+        """The streams of each dialect that has rows, by rank."""
+        return tuple(tuple(_ended(held.memory, rank) for rank in sorted(held.memory.starts)) for held in self._held)
 
     def _learn(self, held: _Held) -> None:
         every = [other.dialect for other in self._held]
@@ -177,13 +192,19 @@ class Matcher:
 
     def close(self) -> list[Tables]:
         """Give the rows that were held back."""
-        return [_drain(held) for held in self._held if held.batches]
+        return [self._drain(number) for number, held in enumerate(self._held) if held.batches]
+
+    def _drain(self, number: int) -> Tables:
+        held = self._held[number]
+        tables = assemble(held.dialect, held.batches, held.memory)
+        held.batches, held.rows = [], 0
+        self.drained += [Drained(t, number, tables[t].height) for t in COUNTED if t in tables and tables[t].height]
+        return tables
 
 
-def _drain(held: _Held) -> Tables:
-    tables = assemble(held.dialect, held.batches, held.memory)
-    held.batches, held.rows = [], 0
-    return tables
+def _ended(memory: Memory, rank: int) -> handover.Stream:
+    one = memory.streams[rank]
+    return handover.Stream(rank, one.kind, one.restarts, one.at, tuple(one.first), tuple(one.recent))
 
 
 def parse_text(dialects: Dialect | Sequence[Dialect], text: bytes | str) -> Tables:

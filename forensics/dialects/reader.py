@@ -12,17 +12,15 @@ import polars as pl
 from forensics.dialects import _counters, _lines, _sieve, _times, prefixes
 from forensics.dialects.engine import Matcher, Tables
 from forensics.dialects.events import collectives, elastic, heads, signatures, tracebacks, wrapped
+from forensics.dialects.handover import Handover
 from forensics.dialects.spec import Dialect
 from forensics.io.columns import owned
 
-#: Tracebacks of one file that are assembled; further ones are counted.
-TRACEBACKS = 500
 #: Share of the segments from which it pays to leave out those that no signature can stand in.
 _CROWD = 0.3
 #: Suspects that are worth a scan.
 _SCAN_ROWS, _SCAN_BYTES = 4096, 4 << 20
 _LAYOUTS = 64
-_WINDOW_BYTES = 64 << 10
 _NONE = np.zeros(0, np.int64)
 #: One of these stands in every line that is an event or the begin of one.
 NEEDLES = (*signatures.needles(), tracebacks.HEAD, *elastic.NEEDLES, *wrapped.NEEDLES)
@@ -65,19 +63,28 @@ class Reader:
     )
 
     def __init__(
-        self, dialects: Sequence[Dialect], bounds: Bounds, *, tasks: bool = True, sample: bytes | None = None
+        self,
+        dialects: Sequence[Dialect],
+        bounds: Bounds,
+        *,
+        tasks: bool = True,
+        sample: bytes | None = None,
+        first_seq: int = 0,
     ) -> None:
         """Read with these dialects, best first.
 
         `tasks`: whether lines may begin with the task number of `srun -l`; `sample`: a part of a file that is large
-        enough for a sieve to pay.
+        enough for a sieve to pay; `first_seq`: segments before the first block.
         """
         self._bounds = bounds
         self._tasks = tasks
         self._matcher = Matcher([*dialects, _counters.COUNTERS], year=bounds.year)
         self._scanner = signatures.Scanner(quote_chars=bounds.quote_chars)
         self._tracebacks = tracebacks.Assembler(
-            most=TRACEBACKS, window_bytes=_WINDOW_BYTES, lines=bounds.traceback_lines, quote_chars=bounds.quote_chars
+            most=tracebacks.MOST,
+            window_bytes=tracebacks.WINDOW_BYTES,
+            lines=bounds.traceback_lines,
+            quote_chars=bounds.quote_chars,
         )
         self._pattern = signatures.pattern()
         self._needles = self._matcher.needles
@@ -87,10 +94,24 @@ class Reader:
         self._crowded = False
         self._heads = heads.Heads()
         self._last: tuple[bytes, int, int] | None = None
-        self._seq = 0
+        self._seq = first_seq
         self._waiting: list[pl.DataFrame] = []
         self._waiting_rows = self._waiting_bytes = 0
         self.lines = 0
+
+    def warm(self, head: bytes, before: bytes) -> None:
+        """Learn from the head of a log and from what stands before the first block, both of whole lines.
+
+        No row comes of them: the first lines of a part take their step from those before, and the lines of the head
+        and the kind of line that counts restarts are those of the whole log.
+        """
+        self._heads.feed(_lines.Cut(head))
+        breaks = [_lines.Cut(part).height for part in (head, before)]
+        for part, first_seq in ((head, self._seq - sum(breaks)), (before, self._seq - breaks[1])):
+            _, printed = self._chosen(_lines.Cut(part, first_seq=first_seq))
+            self._matcher.feed(printed)
+        self._matcher.begin_anew()
+        self._heads.begin_anew()
 
     def feed(self, data: bytes, *, offset: int, first_line: int) -> list[Tables]:
         """Read one block of whole lines."""
@@ -150,14 +171,25 @@ class Reader:
         waiting, self._waiting, self._waiting_rows, self._waiting_bytes = self._waiting, [], 0, 0
         return self._scanner.feed(pl.concat(waiting)) if waiting else []
 
-    def close(self) -> tuple[list[Tables], list[tuple[str, int]]]:
-        """What was held back, and how many hits of which code were left out of a flood."""
+    def close(self, *, is_last: bool = True) -> tuple[list[Tables], list[tuple[str, int]]]:
+        """What was held back, and how many hits of which code were left out of a flood; `is_last`: the log ends."""
         events = self._tracebacks.close() + self._scan()
         kept, flooded = self._scanner.close()
-        events += kept + self._last_line()
+        events += kept + (self._last_line() if is_last else [])
         if self._tracebacks.left_out:
             flooded = [*flooded, ("traceback", self._tracebacks.left_out)]
         return [self._events(events), *map(_filled, self._matcher.close())], flooded
+
+    def handover(self) -> Handover:
+        """Say what other parts of the log need to know of the one that was read."""
+        return Handover(
+            heads=tuple(self._heads.counts),
+            tracebacks=self._tracebacks.count + self._tracebacks.left_out,
+            floods=tuple(self._scanner.floods()),
+            streams=self._matcher.streams(),
+            drained=tuple(self._matcher.drained),
+            ends=self._last is not None,
+        )
 
     def _events(self, rows: list[dict[str, Any]]) -> Tables:
         stamped = pl.Series([row["stamped"] for row in rows], dtype=pl.String)

@@ -16,6 +16,8 @@ from forensics.io.reading import Opened
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BREAKS = (b"\r", b"\x08")
 _COUNTED_BYTES = 8 << 20
+#: About so many bytes are one slice.
+SLICE_BYTES = 128 << 20
 #: So many places are tried for the begin of a slice, each so far before the one that comes next.
 _TRIES = 16
 
@@ -53,8 +55,8 @@ class Cutting:
     within `after_bytes` before one.
     """
 
-    step_bytes: int
     joints: tuple[bytes, ...] = ()
+    step_bytes: int = SLICE_BYTES
     before_bytes: int = 64 << 10
     after_bytes: int = 8 << 10
     line_bytes: int = 1 << 20

@@ -17,9 +17,10 @@ RANKS_KEPT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One hit: the number of its segment, and the rank that speaks."""
+    """One hit: the number of its segment and where it begins, and the rank that speaks."""
 
     seq: int
+    byte: int
     rank: int | None
 
 

@@ -16,8 +16,10 @@ import numpy as np
 if TYPE_CHECKING:
     from forensics.dialects._lines import Cut
 
-#: The head: so many bytes at most, of which so many lines are looked for, so often each.
-_HEAD_BYTES, _LINES, _MOST = 8192, 4, 1000
+#: The head: so many bytes at most, of which so many lines are looked for.
+_HEAD_BYTES, _LINES = 8192, 4
+#: So often each of them is told.
+MOST = 1000
 #: A time and what stands around it, also as the first field of a JSON line; two words; a fraction, as records of a loss
 #: have.
 _STAMP = re.compile(
@@ -35,7 +37,11 @@ class Heads:
     """The lines of a file's head, learned from its first block, and how often each came again."""
 
     _lines: tuple[bytes, ...] | None = None
-    _counts: list[int] = field(default_factory=list[int])
+    counts: list[int] = field(default_factory=list[int])
+
+    def begin_anew(self) -> None:
+        """Count from nothing again."""
+        self.counts = [0] * len(self.counts)
 
     def feed(self, cut: Cut) -> list[dict[str, Any]]:
         """Give the places of a block at which a line of the head stands again, as rows of events."""
@@ -43,7 +49,7 @@ class Heads:
         if self._lines is None:
             head = data[:_HEAD_BYTES]
             self._lines, skip = _head_of(head)
-            self._counts = [0] * len(self._lines)
+            self.counts = [0] * len(self._lines)
         found = {at: number for number, line in enumerate(self._lines) for at in self._again(number, line, data, skip)}
         if not found:
             return []
@@ -54,10 +60,10 @@ class Heads:
     def _again(self, number: int, line: bytes, data: bytes, skip: int) -> Iterator[int]:
         """Places of one line in a block, behind a time of day or nothing."""
         at = data.find(line + b"\n", skip)
-        while at >= 0 and self._counts[number] < _MOST:
+        while at >= 0 and self.counts[number] < MOST:
             begin = data.rfind(b"\n", 0, at) + 1
             if _bare(data[begin : at + len(line)]) == line:
-                self._counts[number] += 1
+                self.counts[number] += 1
                 yield at
             at = data.find(line + b"\n", at + len(line))
 

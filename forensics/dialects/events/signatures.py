@@ -107,8 +107,8 @@ class Scanner:
     def floods(self) -> Iterator[Flood]:
         """How often each signature was hit, and which hits are kept."""
         for number, first in sorted(self._kept.items()):
-            hits = (*first, *(hit for hit, _ in self._last.get(number, ())))
-            yield Flood(self._signatures[number].id, self._counts[number], tuple(sorted(hits, key=lambda hit: hit.seq)))
+            hits = sorted((*first, *(hit for hit, _ in self._last.get(number, ()))), key=lambda hit: hit.seq)
+            yield Flood(self._signatures[number].id, self._counts[number], tuple(hits))
 
     def _verified(self, number: int, rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
         rows = self._hit(number, rows)
@@ -124,12 +124,12 @@ class Scanner:
             first = pl.concat([first, fresh])
         self._counts[number] += min(rows.height, free) + rest.height
         for row in first.iter_rows(named=True):
-            self._kept.setdefault(number, []).append(Hit(row["seq"], row["rank"]))
+            self._kept.setdefault(number, []).append(Hit(row["seq"], row["byte"], row["rank"]))
             yield self._event(number, row)
         if rest.height:
             last = self._last.setdefault(number, deque(maxlen=LAST_KEPT))
             for row in rest.tail(LAST_KEPT).iter_rows(named=True):
-                last.append((Hit(row["seq"], row["rank"]), self._event(number, row)))
+                last.append((Hit(row["seq"], row["byte"], row["rank"]), self._event(number, row)))
 
     def _hit(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows in which a signature stands; where its pattern looks ahead, Python's engine searches."""

@@ -21,10 +21,14 @@ from forensics.dialects import _lines, prefixes
 from forensics.dialects.events.code import SOURCE
 from forensics.knowledge.libraries import is_library, is_library_frame
 
+#: Tracebacks of one file that are assembled; further ones are counted.
+MOST = 500
+#: So many bytes are looked at from the begin of one on.
+WINDOW_BYTES = 64 << 10
 HEAD = "Traceback (most recent call last)"
 #: Anomaly detection prints the frames of a forward call; no exception follows them.
-_FORWARD = "Traceback of forward call"
-_HEAD = re.compile("|".join(map(_lines.literal, (HEAD, _FORWARD))))
+FORWARD = "Traceback of forward call"
+_HEAD = re.compile("|".join(map(_lines.literal, (HEAD, FORWARD))))
 _FRAME = re.compile(r'File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<function>.{1,200})')
 _RICH = re.compile(r"^[│|] (?P<file>\S{1,500}\.py):(?P<line>\d{1,9}) in (?P<function>\S{1,200})")
 #: Names that are exceptions wherever they stand, also where frames are missing.
@@ -133,7 +137,7 @@ def read(head: str, lines: Sequence[str]) -> Traceback:
     indent = len(before) - len(before.lstrip()) if not before.strip() else 0
     if rank is None and (glued := _SPEAKER.search(before)) is not None:
         before, rank = "", int(glued["rank"])
-    found, forward = Traceback(rank=rank), _FORWARD in head
+    found, forward = Traceback(rank=rank), FORWARD in head
     for number, line in enumerate(lines, start=1):
         rest, speaker = body(_ANSI.sub("", line), before if before.strip() else "")
         if rank is not None and speaker != rank:
@@ -265,7 +269,7 @@ class Assembler:
         lines = [text[a + 1 : b] for a, b in pairwise([*breaks, len(text)])]
         found = read(row["raw"], lines)
         rank = found.rank if row["rank"] is None else row["rank"]
-        if _FORWARD in row["raw"]:
+        if FORWARD in row["raw"]:
             return [_forward_call(row, rank, found, self._chars)]
         self._read_to[rank] = row["seq"] + found.read
         place = {key: row[key] for key in ("seq", "line", "byte")}

@@ -8,8 +8,8 @@ segments, lines count by newline. Program text in a log is not output, and a fil
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -29,6 +29,8 @@ from forensics.io.reading import Opened
 from forensics.knowledge.errors import speaking_of
 from forensics.registry import Sniff, ingester
 
+#: Hits of one code that are not rows.
+FLOOD = "hits between the first and the last ones were left out"
 #: Bytes that are matched at once: what follows from them is about ten times as large while it is laid out.
 PIECE_BYTES = 8 << 20
 #: Smaller files are read before a sieve is made.
@@ -56,11 +58,61 @@ class Sizes:
     version=2,
     sniff=Sniff(glob=_GLOBS, fallback=True),
     emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
+    slicing="forensics.formats.text.slices",
 )
 def read(opened: Opened, out: Out, limits: Limits = DEFAULT, sizes: Sizes | None = None) -> None:
     """Read one log, with the sizes of this module unless others are given.
 
     Memory is bounded by a few blocks and, for dialects that need other lines, 200,000 matches.
+
+    Raises:
+        NotMine: for binary content and for program text.
+    """
+    log = log_of(opened, out, limits, sizes or Sizes())
+    log.take(opened.blocks(), out)
+    for code, count in log.close(out):
+        say_flood(out, code, count)
+    log.settle(opened, out, 0)
+
+
+@dataclass(slots=True)
+class Log:
+    """A log as it is read: its reader, and what the file says of all lines."""
+
+    reader: Reader
+    rank: int | None
+    attempt: int
+    sizes: Sizes
+    said: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    def take(self, blocks: Iterable[Block], out: Out) -> None:
+        """Read blocks, in order."""
+        for block in blocks:
+            for piece in pieces(block, self.sizes.piece_bytes):
+                write_settings(out, piece, self.said)
+                for tables in self.reader.feed(piece.data, offset=piece.offset, first_line=piece.first_line):
+                    _write(out, tables, self.rank, self.attempt)
+
+    def close(self, out: Out, *, is_last: bool = True) -> list[tuple[str, int]]:
+        """Write what was held back; give how many hits of which code were left out."""
+        ready, flooded = self.reader.close(is_last=is_last)
+        for tables in ready:
+            _write(out, tables, self.rank, self.attempt)
+        return flooded
+
+    def settle(self, opened: Opened, out: Out, lines_before: int) -> None:
+        """Hand over the account of bytes and lines, and what could not be read."""
+        for problem in opened.problems():
+            out.issue(problem.code, problem.message, byte=problem.byte, line=problem.line, count=problem.count)
+        account = opened.account()
+        lines = max(self.reader.lines - lines_before, 0)
+        out.account(
+            read_bytes=account.read_bytes, skipped_bytes=account.skipped_bytes, reason=account.reason, records=lines
+        )
+
+
+def log_of(opened: Opened, out: Out, limits: Limits, sizes: Sizes, first_seq: int = 0) -> Log:
+    """Look through a log, and give what reads it.
 
     Raises:
         NotMine: for binary content and for program text.
@@ -74,31 +126,19 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT, sizes: Sizes | None
     sample, ranks = sniff.bare(raw, tasks=tasks)
     dialects = choose(registry.load("dialects").dialects, sample, year, ranks)
     out.format("+".join(d.name for d in dialects) or "text")
-    sizes = sizes or Sizes()
     large = opened.size_bytes >= sizes.sieve_from_bytes
     lines = "\n".join(raw.to_list()).encode() if large else None
     if large:
         keep_freed_blocks()
-    reader = Reader(dialects, Bounds(limits.quote_chars, limits.traceback_lines, year), tasks=tasks, sample=lines)
-    base = opened.source.attempt or 0
+    bounds = Bounds(limits.quote_chars, limits.traceback_lines, year)
+    reader = Reader(dialects, bounds, tasks=tasks, sample=lines, first_seq=first_seq)
     rank = opened.source.rank if opened.source.rank is not None else _speaker(raw)
-    said = set[tuple[str, str]]()
-    for block in opened.blocks():
-        for piece in pieces(block, sizes.piece_bytes):
-            write_settings(out, piece, said)
-            for tables in reader.feed(piece.data, offset=piece.offset, first_line=piece.first_line):
-                _write(out, tables, rank, base)
-    ready, flooded = reader.close()
-    for tables in ready:
-        _write(out, tables, rank, base)
-    for code, count in flooded:
-        out.issue("flood", f"{code}: hits between the first and the last ones were left out", count=count)
-    for problem in opened.problems():
-        out.issue(problem.code, problem.message, byte=problem.byte, line=problem.line, count=problem.count)
-    account = opened.account()
-    out.account(
-        read_bytes=account.read_bytes, skipped_bytes=account.skipped_bytes, reason=account.reason, records=reader.lines
-    )
+    return Log(reader, rank, opened.source.attempt or 0, sizes)
+
+
+def say_flood(out: Out, code: str, count: int) -> None:
+    """State hits that were left out."""
+    out.issue("flood", f"{code}: {FLOOD}", count=count)
 
 
 def _speaker(sample: pl.Series) -> int | None:
