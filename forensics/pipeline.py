@@ -30,6 +30,7 @@ from forensics.store import disk
 from forensics.store.fill import fill, held_bytes
 from forensics.store.gather import Given, Rows, issues_frame, issues_of, run_from, sources_frame
 from forensics.store.run import Run
+from forensics.store.slicing import may_be_cut
 
 #: A run of more bytes than this is spilled to the store on disk instead of staying in memory.
 IN_MEMORY_BYTES = 256 << 20
@@ -175,9 +176,10 @@ def ingest_shard(
         PlaceError: when the machine refuses the store, or the run as a whole.
     """
     found = discover(place_of(where))
-    own = [source for source in found.sources if shard.has(source.path)]
+    own = [source for source in found.sources if shard.has(source.path) or may_be_cut(source)]
     gathered = _Gathered()
-    gathered.take(disk.ingest_to_packs(_job(found.place, own, DEFAULT, progress, spread), store))
+    job = replace(_job(found.place, own, DEFAULT, progress, spread), has=shard.has)
+    gathered.take(disk.ingest_to_packs(job, store))
     return gathered.run(found.place.name, own)
 
 

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from forensics.io.slices import SLICE_BYTES
 from forensics.model import Source
 from forensics.scale import cluster
 from forensics.scale.local import Local
 from forensics.scale.second_try import W
 from forensics.store.disk import Lost, Map, one_by_one
+from forensics.store.slicing import may_be_cut
 
 R = TypeVar("R")
 LOCAL, RAY = "local", "ray"
@@ -82,11 +84,17 @@ class Spread:
 
 
 def _costs_s(sources: Sequence[Source]) -> list[float]:
-    return [_FILE_S + source.size_bytes / _BYTES_A_SECOND for source in sources]
+    return [_FILE_S + size_bytes / _BYTES_A_SECOND for source in sources for size_bytes in _parts(source)]
 
 
 def _runs_costs_s(runs_bytes: Sequence[int]) -> list[float]:
     return [_RUN_S + size_bytes / _BYTES_A_SECOND for size_bytes in runs_bytes]
+
+
+def _parts(source: Source) -> list[int]:
+    """Bytes of what may be read apart of a source: a large one may be one that is cut."""
+    slices = -(-source.size_bytes // SLICE_BYTES) if may_be_cut(source) else 1
+    return [source.size_bytes // max(slices, 1)] * max(slices, 1)
 
 
 def _cores() -> int:

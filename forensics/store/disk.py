@@ -25,10 +25,10 @@ from forensics.io.places.named import Where, place_of
 from forensics.io.places.place import Place
 from forensics.model import UNREADABLE, FileCoverage, Issue, Source
 from forensics.registry import Ingester
-from forensics.store import compact, manifest, parts, shelf, stamps, unit
+from forensics.store import compact, manifest, parts, shelf, slices, stamps, unit
 from forensics.store.manifest import Entry
-from forensics.store.parts import Piece
 from forensics.store.shelf import AGES, Ages, Held
+from forensics.store.slices import Found, Sliced
 from forensics.store.unit import Asked, Item, Record
 
 W = TypeVar("W")
@@ -74,7 +74,10 @@ def one_by_one(function: Callable[[W], R], items: Sequence[W]) -> Iterator[tuple
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to read and with what: its `place`, its sources, the ingesters, the bounds; `done` is told each."""
+    """What to read and with what: its `place`, its sources, the ingesters, the bounds; `done` is told each.
+
+    `has` says by name which sources and slices of sources are to be read here, where others read the rest.
+    """
 
     place: Place
     sources: Sequence[Source]
@@ -82,6 +85,7 @@ class Job:
     limits: Limits
     done: Callable[[Source], None] | None = None
     engine: Map = one_by_one
+    has: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ def ingest_to_packs(job: Job, place: Path) -> Stored:
     except OSError as error:
         named = f"the store {os.fspath(place)!r}"
         raise PlaceError(named, error) from error
-    found = [plan.found[source.path] for source in job.sources]
+    found = [one for source in job.sources for one in plan.of(source)]
     tables = compact.scanned(home, [one.pieces for one in found])
     return _stored(tables, [one.entry for one in found], plan.notes)
 
@@ -135,16 +139,6 @@ def ingest_to_packs(job: Job, place: Path) -> Stored:
 def _stored(tables: Iterable[tuple[str, pl.LazyFrame]], entries: Sequence[Entry], notes: Sequence[Issue]) -> Stored:
     issues = (*notes, *(issue for entry in entries for issue in entry.issues))
     return Stored(tuple(tables), tuple(entry.coverage for entry in entries), issues)
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The entry of a source, where its rows lie, and its stamp."""
-
-    entry: Entry
-    folder: str = ""
-    pieces: Sequence[Piece] = ()
-    stamp: str = ""
 
 
 @dataclass
@@ -155,8 +149,9 @@ class _Plan:
     home: Path
     current: Held | None = None
     notes: list[Issue] = field(default_factory=list[Issue])
-    found: dict[str, _Found] = field(default_factory=dict[str, _Found])
+    found: dict[str, Found] = field(default_factory=dict[str, Found])
     told: set[str] = field(default_factory=set[str])
+    sliced: dict[str, Sliced | None] = field(default_factory=dict[str, "Sliced | None"])
 
     def published(self) -> Held:
         """Read what is missing, and give the generation that holds the run."""
@@ -166,6 +161,7 @@ class _Plan:
                 return self._generation()
             except InputError as error:  # somebody damaged or cleared a folder after it was checked
                 self.found.clear()
+                self.sliced.clear()
                 self._doubt("store", error)
         place = f"the store {os.fspath(self.home)!r}"
         raise PlaceError(place, OSError("files of it change while it is used"))
@@ -180,6 +176,13 @@ class _Plan:
             asked = self._mapped(asked)
         place = f"the store {os.fspath(self.home)!r}"
         raise PlaceError(place, OSError("what was just written cannot be read"))
+
+    def of(self, source: Source) -> list[Found]:
+        """What was found of a source: the whole, or the slices that were read here."""
+        sliced, has = self.sliced.get(source.path), self.job.has
+        if sliced is not None:
+            return [sliced.found[n] for n in sorted(sliced.found) if has is None or has(slices.name_of(source, n))]
+        return [self.found[source.path]] if has is None or has(source.path) else []
 
     def _doubt(self, source: str, error: InputError) -> None:
         message = f"the store was not believed, and the run was read again: {error.message}"
@@ -215,15 +218,17 @@ class _Plan:
                 break
         return [Asked(one, self.found[path].entry.sha256 if path in self.found else "") for path, one in left.items()]
 
-    def _usable(self, held: Held, wanted: Mapping[str, Source]) -> dict[str, _Found]:
+    def _usable(self, held: Held, wanted: Mapping[str, Source]) -> dict[str, Found]:
         """What a folder holds of the wanted sources, after a check of its files."""
         job = self.job
         said = stamps.read(self.home, held.name)
-        found: dict[str, _Found] = {}
+        found: dict[str, Found] = {}
         for entry, own in zip(held.manifest.sources, held.pieces(), strict=True):
             source = wanted.get(entry.source)
-            if source and entry.sha256 and entry.versions == unit.versions(job.ingesters, job.limits, source):
-                found[entry.source] = _Found(entry, held.name, own, said.get(entry.source, ""))
+            if source is None or entry.slice is not None or not entry.sha256:
+                continue
+            if entry.versions == unit.versions(job.ingesters, job.limits, source):
+                found[entry.source] = Found(entry, held.name, own, said.get(entry.source, ""))
         bad = shelf.damaged(self.home, held, found.keys())
         for path, error in itertools.islice(bad.items(), 1):
             self._doubt(path, error)
@@ -231,7 +236,7 @@ class _Plan:
             shelf.touch(self.home / held.name)
         return {path: one for path, one in found.items() if path not in bad}
 
-    def _is_taken(self, source: Source, one: _Found) -> bool:
+    def _is_taken(self, source: Source, one: Found) -> bool:
         """Take an entry of unchanged content, unless it says what is known to be otherwise."""
         entry = one.entry
         if entry.coverage.size_bytes != source.size_bytes or len(entry.issues) > self.job.limits.issues:
@@ -243,7 +248,7 @@ class _Plan:
             return True
         return False
 
-    def _take(self, source: Source, one: _Found) -> None:
+    def _take(self, source: Source, one: Found) -> None:
         self.found[source.path] = one
         if self.job.done is not None and source.path not in self.told:
             self.told.add(source.path)
@@ -252,14 +257,50 @@ class _Plan:
     def _mapped(self, asked: Sequence[Asked]) -> list[Asked]:
         """Let every source be read; give those whose rows could not be taken over."""
         again: list[Asked] = []
-        items = unit.items(unit.address(self.job.place), self.home.absolute(), asked, self.job.limits)
+        every = [part for one in asked for part in self._parts(one)]
+        items = unit.items(unit.address(self.job.place), self.home.absolute(), every, self.job.limits)
         for outcome in self.job.engine(unit.read, items):
             if isinstance(outcome, Lost):
                 for one in outcome.item.asked:
-                    self._take(one.source, _Found(self._lost(one.source, outcome.why)))
+                    self.sliced[one.source.path] = None
+                    self._take(one.source, Found(self._lost(one.source, outcome.why)))
             else:
                 again += self._recorded(*outcome)
-        return again
+        if self.job.has is None:
+            whole = (self._joined(one) for one in list(self.sliced.values()) if one is not None)
+            again += (one for one in whole if one is not None)
+        return list(dict.fromkeys(again))
+
+    def _parts(self, asked: Asked) -> list[Asked]:
+        """A source to read, or the slices of it that are missing; nothing of what others read."""
+        source, has = asked.source, self.job.has
+        if not asked.sha256 and source.path not in self.sliced:
+            job = self.job
+            self.sliced[source.path] = sliced = slices.planned(job.place, source, job.ingesters, job.limits)
+            if sliced is not None:
+                stamp = stamps.stamp_of(job.place, source, job.ingesters)
+                slices.keep(self.home, sliced, unit.versions(job.ingesters, job.limits, source), stamp)
+        sliced = self.sliced.get(source.path)
+        if sliced is not None:
+            missing = sliced.missing()
+            return [m for m in missing if has is None or m.part is None or has(slices.name_of(source, m.part.number))]
+        return [asked] if has is None or has(source.path) else []
+
+    def _joined(self, sliced: Sliced) -> Asked | None:
+        """Put a source together whose slices are all there; give it to be read as one where they do not fit."""
+        if sliced.missing():
+            return None
+        source = sliced.source
+        try:
+            found = slices.published(self.home, sliced, self.job.limits, self.job.ingesters)
+        except InputError as error:
+            self._doubt(source.path, error)
+            del self.sliced[source.path]
+            return Asked(source)
+        self.sliced[source.path] = None
+        if found is not None:
+            self._take(source, found)
+        return Asked(source) if found is None else None
 
     def _lost(self, source: Source, why: str) -> Entry:
         known = unit.versions(self.job.ingesters, self.job.limits, source)
@@ -283,8 +324,15 @@ class _Plan:
         said = stamps.read(self.home, name)
         bad = shelf.damaged(self.home, held, left.keys())
         for entry, own in zip(held.manifest.sources, held.pieces(), strict=True):
-            if entry.source in left and entry.source not in bad:
-                self._take(left.pop(entry.source), _Found(entry, name, own, said.get(entry.source, "")))
+            if entry.source not in left or entry.source in bad:
+                continue
+            if entry.slice is not None:
+                found = Found(entry, name, own, said.get(entry.source, ""))
+                sliced = self.sliced.get(entry.source)
+                if sliced is not None and sliced.take(found):
+                    del left[entry.source]
+            else:
+                self._take(left.pop(entry.source), Found(entry, name, own, said.get(entry.source, "")))
         for path, error in itertools.islice(bad.items(), 1):
             self._doubt(path, error)
 
@@ -299,7 +347,7 @@ class _Plan:
             stamps.write(self.home / held.name, seen)
         return held
 
-    def _put_together(self, every: Sequence[_Found]) -> Held:
+    def _put_together(self, every: Sequence[Found]) -> Held:
         work = shelf.begun(self.home)
         try:
             made = compact.compacted(self.home, work, [one.pieces for one in every], self.job.limits.part_rows)

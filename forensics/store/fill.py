@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from fnmatch import translate
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import polars as pl
@@ -15,9 +16,11 @@ from forensics.errors import InputError, NotMine, PlaceError
 from forensics.io.budget import WorkExceeded
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.io.slices import Slice
 from forensics.model import UNREADABLE, FileCoverage, FileStatus, Issue, Source
 from forensics.registry import Ingester
 from forensics.store.sink import SourceSink
+from forensics.store.slicing import slicing_of
 
 _COMPRESSED = (".gz", ".zst")
 _HEAD_BYTES = 64
@@ -27,7 +30,7 @@ _WORD_CHARS = 300
 #: Issues of a source that may be gone when it is read again.
 _PASSING = frozenset({"ingester-failed", "unreadable", "read-error", "shrank"})
 #: What hostile input, its disk or a bug of a reader may raise; a panic of polars is no Exception.
-_FAULTS = (Exception, pl.exceptions.PanicException)
+FAULTS = (Exception, pl.exceptions.PanicException)
 
 
 def candidates(source: Source, head: bytes, ingesters: Sequence[Ingester]) -> Iterator[Ingester]:
@@ -84,10 +87,29 @@ def fill(
             return _read(opened, ingesters, limits, folder)
     except (PlaceError, KeyboardInterrupt, SystemExit):
         raise
-    except _FAULTS as error:
+    except FAULTS as error:
         sink = SourceSink(source, limits)
         sink.issue("unreadable", _words(error))
         return sink, _skipped(source, f"{UNREADABLE}: {_words(error)}")
+
+
+def fill_slice(
+    opened: Opened, part: Slice, one: Ingester, limits: Limits, folder: Path
+) -> tuple[SourceSink, FileCoverage, str]:
+    """Read one slice of a source as `fill` reads a source; it hands nothing over where it did not come to its end.
+
+    Raises:
+        PlaceError: when the machine refuses the place that rows are written to.
+    """
+    sink = SourceSink(replace(opened.source, size_bytes=part.size_bytes), limits, folder=folder, budget=opened.budget)
+    told: list[str] = []
+    try:
+        failed = _attempt(one.name, lambda: told.append(slicing_of(one).read(opened, sink, limits, part)), sink)
+    except NotMine:
+        failed = "it is of another format"
+    failed = failed or _settled(one, sink)
+    broken = failed or opened.lost or opened.budget.ended
+    return sink, sink.coverage(one.name, failed=failed, lost=opened.lost), "" if broken or not told else told[0]
 
 
 def _read(
@@ -96,7 +118,7 @@ def _read(
     for one in candidates(opened.source, opened.head(_HEAD_BYTES), ingesters):
         sink = SourceSink(opened.source, limits, folder=folder, budget=opened.budget)
         try:
-            failed = _attempt(one, opened, sink)
+            failed = _attempt(one.name, partial(one.read, opened, sink, limits), sink)
         except NotMine:
             continue
         failed = failed or _settled(one, sink)
@@ -108,14 +130,14 @@ def _read(
     return SourceSink(opened.source, limits), _skipped(opened.source, "no ingester knows this content")
 
 
-def _attempt(one: Ingester, opened: Opened, sink: SourceSink) -> str:
+def _attempt(name: str, read: Callable[[], None], sink: SourceSink) -> str:
     """Why the reader did not come to its end; nothing where it did.
 
     Raises:
         NotMine: when the content is another format.
     """
     try:
-        one.read(opened, sink, sink.limits)
+        read()
     except (NotMine, PlaceError, KeyboardInterrupt, SystemExit):
         raise
     except WorkExceeded:
@@ -123,8 +145,8 @@ def _attempt(one: Ingester, opened: Opened, sink: SourceSink) -> str:
     except InputError as error:
         sink.issue("damaged", error.message)
         return error.message
-    except _FAULTS as error:
-        why = f"{one.name} failed: {_words(error)}"
+    except FAULTS as error:
+        why = f"{name} failed: {_words(error)}"
         sink.issue("ingester-failed", why)
         return why
     finally:
@@ -145,7 +167,7 @@ def _settled(one: Ingester, sink: SourceSink) -> str:
             sink.settle(table)
         except PlaceError:
             raise
-        except _FAULTS as error:
+        except FAULTS as error:
             why = f"{one.name} failed: {_words(error)}"
             sink.issue("ingester-failed", why)
     return why

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from forensics.errors import InputError
+from forensics.io.slices import Slice
 from forensics.model import FileCoverage, FileStatus, Issue
 from forensics.store.schema import TABLES, VERSION
 
@@ -47,8 +48,25 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class SliceRead:
+    """What was read of one slice of a source: what it hands over to its format, and what its rows cost.
+
+    `handover` is empty where the slice was not read to its end; `digests` are those of the ranges that begin in it.
+    """
+
+    part: Slice
+    handover: str
+    digests: tuple[str, ...]
+    cells: int
+    work: int
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """One source: its content, who read it, what it gave and what was lost; without `sha256` it is never used again."""
+    """One source: its content, who read it, what it gave and what was lost; without `sha256` it is never used again.
+
+    `slice` says of which slice of the source all of that is; None for the whole.
+    """
 
     source: str
     sha256: str
@@ -56,6 +74,7 @@ class Entry:
     shares: tuple[Share, ...]
     coverage: FileCoverage
     issues: tuple[Issue, ...]
+    slice: SliceRead | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +148,11 @@ def decoded(data: bytes) -> Manifest:
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         why = f"its manifest cannot be read: {error}"
         raise InputError(why) from error
-    if len({entry.source for entry in found.sources}) < len(found.sources):
+    if len({(entry.source, entry.slice and entry.slice.part.number) for entry in found.sources}) < len(found.sources):
         raise InputError("its manifest names a source twice")
     for entry in found.sources:
+        if entry.slice is not None and not _is_slice(entry.slice, entry.coverage.size_bytes):
+            raise InputError("its manifest makes no sense: a slice")
         if (odd := _odd(entry)) is not None:
             why = f"its manifest makes no sense: {odd} of {entry.source!r}"
             raise InputError(why)
@@ -159,6 +180,13 @@ def _odd(entry: Entry) -> str | None:
         if issue.source != entry.source or not all(map(_counts, (issue.byte, issue.line or 0, issue.count))):
             return "an issue"
     return None
+
+
+def _is_slice(found: SliceRead, size_bytes: int) -> bool:
+    part = found.part
+    numbers = (part.number, part.begin, part.lines_before, part.breaks_before, found.cells, found.work)
+    is_within = part.number < part.count and part.size_bytes == size_bytes
+    return is_within and all(map(_counts, numbers)) and all(map(_SHA256.fullmatch, found.digests))
 
 
 def _is_of_rows(one: Part | Share) -> bool:

@@ -6,31 +6,32 @@ both places. A source that fails, fails alone.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
 
 from forensics import registry
-from forensics.errors import InputError, PlaceError
-from forensics.io.limits import DEFAULT, Limits
+from forensics.errors import PlaceError
+from forensics.io.limits import Limits
 from forensics.io.places.named import place_of
 from forensics.io.places.place import Place
-from forensics.io.reading import Opened, open_source
+from forensics.io.reading import open_source
+from forensics.io.slices import Slice
 from forensics.model import FileCoverage, FileStatus, Issue, Source
 from forensics.registry import Ingester
 from forensics.store import manifest, parts, shelf, stamps
-from forensics.store.fill import fill, lasting
-from forensics.store.manifest import Entry, Part, Share
+from forensics.store.digests import digest_of, ranges, whole_digest
+from forensics.store.fill import FAULTS, fill, fill_slice, lasting
+from forensics.store.manifest import Entry, Part, Share, SliceRead
 from forensics.store.packed import Packed
 from forensics.store.schema import TABLES, VERSION
 from forensics.store.sink import Raw, SourceSink, settled
+from forensics.store.slicing import may_be_cut
 
-_HEAD_BYTES = 64
 #: Sources below this size are read together, in one item.
 SMALL_BYTES = 256 << 10
 #: Rows of smaller ones are finished together; those of others are written as they come, and never packed for memory.
@@ -41,10 +42,20 @@ _GROUP_FILES, _GROUP_BYTES = 32, 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A source to read; `sha256` is the content that the store holds its rows of, nothing where it holds none."""
+    """A source to read, or one slice of it; `sha256` is the content that the store holds its rows of, if any.
+
+    `reader` is the ingester that reads the slice.
+    """
 
     source: Source
     sha256: str = ""
+    part: Slice | None = None
+    reader: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes to read."""
+        return self.source.size_bytes if self.part is None else self.part.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +70,7 @@ class Item:
     @property
     def size_bytes(self) -> int:
         """Bytes of the sources on disk."""
-        return sum(one.source.size_bytes for one in self.asked)
+        return sum(one.size_bytes for one in self.asked)
 
     def alone(self) -> tuple[Item, ...]:
         """Give an item for each of the sources."""
@@ -85,8 +96,8 @@ def address(place: Place) -> str:
 def items(place: str, home: Path, asked: Iterable[Asked], limits: Limits) -> list[Item]:
     """Divide sources into items, the largest first; small ones are read together."""
     every = list(asked)
-    small = [one for one in every if one.source.size_bytes < SMALL_BYTES]
-    groups = [[one] for one in every if one.source.size_bytes >= SMALL_BYTES]
+    small = [one for one in every if one.size_bytes < SMALL_BYTES and one.part is None]
+    groups = [[one] for one in every if one.size_bytes >= SMALL_BYTES or one.part is not None]
     group_bytes = _GROUP_BYTES
     for one in small:
         group_bytes += one.source.size_bytes
@@ -121,10 +132,16 @@ def read(item: Item) -> Record:
             pack = _Pack(work, place, ingesters, item.limits)
             for one in item.asked:
                 stamp = stamps.stamp_of(place, one.source, ingesters)
+                if one.part is not None:
+                    if pack.add_slice(one.source, one.part, one.reader) and stamp:
+                        seen[one.source.path] = stamp
+                    continue
                 digest = digest_of(place, one.source, ingesters, item.limits)
                 if digest and digest == one.sha256 and _is_as_found(place, one.source):
                     unchanged[one.source.path] = stamp
                     continue
+                if one.sha256 and may_be_cut(one.source):
+                    continue  # it is to be read in slices
                 if pack.add(one.source, digest) and stamp:
                     seen[one.source.path] = stamp
             if not pack.entries:
@@ -174,6 +191,33 @@ class _Pack:
         lasts = bool(digest) and lasting(sink.issues) and _is_as_found(self.place, source)
         said = digest if lasts else ""  # else the rows may not be those of what was hashed
         self.entries.append(Entry(source.path, said, known, shares, coverage, tuple(sink.issues)))
+        return lasts
+
+    def add_slice(self, source: Source, part: Slice, reader: str) -> bool:
+        """Read one slice of a source; true when the same content would give the same rows again."""
+        spill = self.work / "spill"
+        known = versions(self.ingesters, self.limits, source)
+        one = next(one for one in self.ingesters if one.name == reader)
+        try:
+            spill.mkdir()
+            with open_source(self.place, source, self.limits) as opened:
+                digests = ranges(opened, part.begin, part.end, self.limits.block_bytes)
+                sink, coverage, handover = fill_slice(opened, part, one, self.limits, spill)
+                cells, work = opened.budget.cells, opened.budget.work
+            shares = self._take(sink)
+        except PlaceError:
+            raise
+        except FAULTS as error:
+            why = Issue(source.path, "ingester-failed", f"{type(error).__name__}: {str(error)[:300]}")
+            entry = lost(replace(source, size_bytes=part.size_bytes), known, "not read", why)
+            self.entries.append(replace(entry, slice=SliceRead(part, "", (), 0, 0)))
+            return False
+        finally:
+            shutil.rmtree(spill, ignore_errors=True)
+        lasts = all(digests) and bool(handover) and lasting(sink.issues) and _is_as_found(self.place, source)
+        said = whole_digest(digests) if lasts else ""
+        read = SliceRead(part, handover, digests if lasts else (), cells, work)
+        self.entries.append(Entry(source.path, said, known, shares, coverage, tuple(sink.issues), read))
         return lasts
 
     def _take(self, sink: SourceSink) -> tuple[Share, ...]:
@@ -226,45 +270,3 @@ def _is_as_found(place: Place, source: Source) -> bool:
     """Whether nobody has written to a file, nor replaced it, since the run was looked through."""
     seen = place.seen(source.disk_path or source.path)
     return seen is not None and (seen.mtime_ns, seen.size_bytes) == (source.mtime_ns, source.size_bytes)
-
-
-def digest_of(place: Place, source: Source, ingesters: Sequence[Ingester], limits: Limits = DEFAULT) -> str:
-    """SHA-256 of a file, and of those that are read with it; nothing when one cannot be read to its end."""
-    try:
-        with open_source(place, source, limits) as opened:
-            found = [_hashed(one, limits.block_bytes) for one in (opened, *_read_with(opened, ingesters))]
-    except (OSError, ValueError, InputError):
-        return ""
-    if not all(found):
-        return ""
-    return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
-
-
-def _hashed(opened: Opened, block_bytes: int) -> str:
-    """SHA-256 of one file, with the extent of a hole in place of its zeros; nothing when it ends before its size.
-
-    Where the place tells contents apart by itself, as object storage does, it is that of what it says.
-    """
-    if opened.content_id:
-        return hashlib.sha256(f"{opened.content_id} {opened.size_bytes}".encode()).hexdigest()
-    data, holes = hashlib.sha256(), hashlib.sha256()
-    at, found_holes = 0, False
-    while at < opened.size_bytes:
-        if (data_at := opened.next_data(at)) > at:
-            holes.update(b"%d-%d;" % (at, data_at))
-            at, found_holes = data_at, True
-            continue
-        if not (block := opened.span(at, block_bytes)):
-            return ""
-        data.update(block)
-        at += len(block)
-    return hashlib.sha256(data.digest() + holes.digest()).hexdigest() if found_holes else data.hexdigest()
-
-
-def _read_with(opened: Opened, ingesters: Sequence[Ingester]) -> Iterator[Opened]:
-    """The files beside a source that a reader which knows its first bytes reads with it."""
-    head = opened.head(_HEAD_BYTES)
-    known = [one for one in ingesters if one.beside and any(head.startswith(magic) for magic in one.sniff.magic)]
-    for end, other in sorted({pair for one in known for pair in one.beside}):
-        if (beside := opened.beside(end, other)) is not None:
-            yield beside

@@ -26,7 +26,7 @@ from forensics.io.places.local import Local
 from forensics.io.reading import Opened
 from forensics.model import FileStatus, Source
 from forensics.pipeline import ingest_run
-from forensics.store import compact, disk, fill, manifest, shelf, unit
+from forensics.store import compact, digests, disk, fill, manifest, shelf, unit
 from forensics.store.gather import issues_of, stored_coverage
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
@@ -289,7 +289,7 @@ def test_a_file_that_goes_while_it_is_moved_is_read_from_the_run(
 
 def digest_of(folder: Path, name: str, limits: Limits = DEFAULT) -> str:
     found = discover(folder)
-    return unit.digest_of(found.place, next(s for s in found.sources if s.path == name), (), limits)
+    return digests.digest_of(found.place, next(s for s in found.sources if s.path == name), (), limits)
 
 
 def test_a_hole_of_fifty_gigabytes_is_hashed_by_its_extent(tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ def test_a_file_that_cannot_be_hashed_is_read_and_not_used_again(
     run: Path, place: Path, spans: dict[str, object], fault: object
 ) -> None:
     spans["is"] = fault
-    assert unit.digest_of(Local(run), Source("train.log", 54), ()) == ""
+    assert digests.digest_of(Local(run), Source("train.log", 54), ()) == ""
     assert variant_of(ingest_run(run, store=place)) == 0
     current = shelf.current(home_of(place, run))
     assert current is not None

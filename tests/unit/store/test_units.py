@@ -16,7 +16,7 @@ from forensics.io.places.local import Local
 from forensics.io.places.place import Place
 from forensics.model import Source
 from forensics.pipeline import ingest_run
-from forensics.store import disk, stamps, unit
+from forensics.store import digests, disk, stamps, unit
 from forensics.store.manifest import Entry, Part, Share, manifest_of
 from forensics.store.parts import pieces
 from forensics.store.run import Run
@@ -64,6 +64,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return once(place, source, limits)
 
     monkeypatch.setattr(unit, "open_source", opening)
+    monkeypatch.setattr(digests, "open_source", opening)
     return seen
 
 

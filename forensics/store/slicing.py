@@ -1,0 +1,111 @@
+"""Which large sources are read in slices, and how their format puts slices together.
+
+Whether a source is cut, and where, depends on its content and never on who reads it: one process and a hundred give the
+same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+import polars as pl
+
+from forensics.errors import NotMine
+from forensics.formats.rows.out import Out
+from forensics.io.limits import Limits
+from forensics.io.reading import Opened
+from forensics.io.slices import Slice
+from forensics.model import Source
+from forensics.registry import Ingester
+
+#: A source above this size may be cut: a run below it stays in memory, where one process is quicker than two.
+CUT_FROM_BYTES = 256 << 20
+
+
+class Join(Protocol):
+    """How the slices of one source become its rows."""
+
+    @property
+    def issues(self) -> tuple[tuple[str, str, int], ...]:
+        """Code, message and count of what is lost of the whole source."""
+        ...
+
+    def changes(self, number: int, table: str) -> bool:
+        """Whether rows of a table change in a slice."""
+        ...
+
+    def changed(self, number: int, table: str, rows: pl.DataFrame, first: int) -> pl.DataFrame:
+        """Rows of a table in a slice, from row `first` on, put right."""
+        ...
+
+
+class Slicing(Protocol):
+    """What a module gives that reads a format in slices."""
+
+    def cut(self, opened: Opened) -> tuple[Slice, ...]:
+        """Cut a source; none where it is read as one. Raises `NotMine` for another's content."""
+        ...
+
+    def read(self, opened: Opened, out: Out, limits: Limits, part: Slice) -> str:
+        """Read one slice and give, as text, what it hands over to the others."""
+        ...
+
+    def joined(self, states: Sequence[str]) -> Join | None:
+        """Put slices together by what they handed over; None where the source is to be read as one."""
+        ...
+
+
+def slicing_of(one: Ingester) -> Slicing:
+    """The module that reads a format in slices."""
+    return cast("Slicing", import_module(one.slicing))
+
+
+def may_be_cut(source: Source) -> bool:
+    """Whether a source is large enough for slices."""
+    return source.size_bytes > CUT_FROM_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How a source is cut: the ingester that reads it, and its slices; none where it is read as one."""
+
+    reader: str = ""
+    parts: tuple[Slice, ...] = ()
+
+
+def cut(opened: Opened, candidates: Sequence[Ingester], limits: Limits) -> Cut:
+    """Cut a source as the first of these ingesters does that does not answer `NotMine`."""
+    for one in candidates:
+        try:
+            if one.slicing:
+                return Cut(one.name, slicing_of(one).cut(opened))
+            one.read(opened, _Probe(), limits)
+        except NotMine:
+            continue
+        except _Taken:
+            pass
+        return Cut()
+    return Cut()
+
+
+class _Taken(BaseException):
+    """A reader has something to say: the source is its own."""
+
+
+class _Probe:
+    """Takes nothing: the first word of a reader ends it."""
+
+    def rows(self, table: str, columns: Mapping[str, Sequence[Any]] | pl.DataFrame) -> None:
+        raise _Taken(table, columns)
+
+    def issue(self, code: str, message: str, *, byte: int = 0, line: int | None = None, count: int = 1) -> None:
+        raise _Taken(code, message, byte, line, count)
+
+    def account(self, *, read_bytes: int = 0, skipped_bytes: int = 0, reason: str = "", records: int = 0) -> None:
+        raise _Taken(read_bytes, skipped_bytes, reason, records)
+
+    def format(self, name: str) -> None:
+        raise _Taken(name)
