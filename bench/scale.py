@@ -1,9 +1,10 @@
 """Reading on several processes, and again: wall time, CPU and peak memory for the logs of many ranks.
 
-    python bench/scale.py [--ranks 512] [--lines 200] [--runs 3] [--keep DIR]
+    python bench/scale.py [--ranks 512] [--lines 200] [--runs 3] [--log-mb 600] [--keep DIR]
 
 Reads the same logs with one process and with two (`jobs`), in memory and into a store; reads the store again when
-nothing changed and when one file did; and does all of it for ten times the lines. `wall` is that of the reading,
+nothing changed and when one file did; and does all of it for ten times the lines. One log of `--log-mb` is read into a
+store, in slices, by one process and by two. `wall` is that of the reading,
 without the imports of the program that asks; `own` and `others` are CPU seconds of this process and of those that it
 started. On a machine that does other work beside, wall time says little: with a core for each process it comes near
 `own` and a half of `others`, where two share the work.
@@ -109,12 +110,25 @@ def measure(run: Path, store: Path, runs: int) -> bool:
     return len(every) == 1
 
 
+def measure_log(run: Path, store: Path, size_mb: int) -> bool:
+    """Read one large log in slices; false when the rows are not the same."""
+    run.mkdir(parents=True, exist_ok=True)
+    growth.write_text(run, size_mb)
+    print(f"one log of {size_mb} MB")
+    alone = best(run, store, 1, 1)
+    told("in slices, one process", alone)
+    two = best(run, store, 2, 1)
+    told("in slices, two processes", two, alone)
+    return alone.rows == two.rows
+
+
 def main() -> int:
     """Make the logs, read them in every way, and print what it took."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--ranks", type=int, default=512)
     options.add_argument("--lines", type=int, default=200)
     options.add_argument("--runs", type=int, default=3)
+    options.add_argument("--log-mb", type=int, default=600)
     options.add_argument("--keep", type=Path)
     asked = options.parse_args()
     same = True
@@ -126,6 +140,7 @@ def main() -> int:
             size_mb = sum(path.stat().st_size for path in run.iterdir()) / 1e6
             print(f"{asked.ranks} ranks of {asked.lines * times} lines, {size_mb:.0f} MB")
             same &= measure(run, top / f"store-{times}", asked.runs)
+        same &= measure_log(top / "log", top / "store-log", asked.log_mb)
     return 0 if same else 1
 
 
