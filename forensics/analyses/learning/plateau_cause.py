@@ -52,8 +52,8 @@ def _warmup(run: Run) -> Iterator[Reason]:
     total, usual = ledger(run).planned("step") or max(bars, default=None), range_of("warmup_share")
     if share is not None and share.number is not None and steps is None:
         told, row = share.number, share.row
-    elif steps is not None and steps.number is not None and total:
-        told, row = steps.number / total, steps.row
+    elif steps is not None and steps.number is not None and (total or not steps.number):
+        told, row = steps.number / total if total else 0.0, steps.row
     else:
         return
     if told < usual.lo:

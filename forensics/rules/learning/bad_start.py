@@ -6,7 +6,8 @@ Why it matters: a fresh language model answers at random and pays ln(vocabulary)
 too large from the start; a tiny gradient means that nothing will be learned.
 
 How it decides: within the first `steps` steps the loss is above `above` times ln(V), with V from the configuration; or
-the gradient norm is outside `norm_low` to `norm_high`. These depend on the model, so it is a note.
+the gradient norm is outside `norm_low` to `norm_high`. These depend on the model, so it is a note. A loss that later
+falls below ln(V) is no sum over tokens: it is a warning.
 
 What else looks like this: a loss that is summed over tokens; a gradient norm before unscaling.
 
@@ -76,10 +77,11 @@ def bad_start(run: Run, cfg: Start) -> Findings:
         for curve in _fresh(run, "loss", cfg)[:1]:
             if float(curve.values[0]) > cfg.above * usual:
                 because = f"a fresh model pays ln({vocab.number:.0f}) = {number(usual)}"
-                yield _finding(curve, because, (fact_evidence(vocab.row),))
+                mean = float(curve.values[len(curve) // 2 :].min()) < usual
+                yield _finding(curve, because, (fact_evidence(vocab.row),), sure=mean)
     for curve in _fresh(run, "grad_norm", cfg)[:1]:
         if curve.values[0] > 0 and not cfg.norm_low <= float(curve.values[0]) <= cfg.norm_high:
-            yield _finding(curve, f"most models start between {cfg.norm_low:g} and {cfg.norm_high:g}", ())
+            yield _finding(curve, f"most models start between {cfg.norm_low:g} and {cfg.norm_high:g}", (), sure=False)
 
 
 def _fresh(run: Run, name: str, cfg: Start) -> list[Curve]:
@@ -87,12 +89,15 @@ def _fresh(run: Run, name: str, cfg: Start) -> list[Curve]:
     return [c for c in curves(run, name) if (at := c.step(0)) is not None and at <= cfg.steps and c.attempt == 0]
 
 
-def _finding(curve: Curve, because: str, more: tuple[Evidence, ...]) -> Finding:
+def _finding(curve: Curve, because: str, more: tuple[Evidence, ...], *, sure: bool) -> Finding:
     row = curve.row(0)
     return bad_start.finding(
         f"{curve.raw_name} starts at {number(row['value'])} at {at_step(row['at'])}",
         because,
         proof(row, *more),
         onset_at(row),
+        severity="warning" if sure else "info",
+        confidence="medium" if sure else "low",
+        causal="root" if sure else "context",
         numbers={"value": row["value"]},
     )

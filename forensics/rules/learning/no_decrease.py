@@ -9,15 +9,17 @@ How it decides: on logarithms, the first level less the last one is below three 
 noise and below `least_fall`, and no moving level was lower by more than `ever`. It is a warning when the record begins
 with the run, spans `steps` or more, is quiet enough (`noise`) that a fall would show, and the model was fresh: the
 first level is at least `fresh` nats, which no trained language model pays, or the first or the last level is that of
-chance over a usual or a stated number of classes (`near`). A score beside it that never rose over `scores` records,
-such as an accuracy or an IoU, makes up for a span that is too short. Else it is a note, as a loss that starts near its
-floor (a converged model, a short fine-tuning) is flat by nature: so is one of a run whose settings name a trained model
-or made-up data, and one that compares pairs of a batch. An evaluation loss that improved silences the rule. Zero
-learning rates and gradients have rules of their own, which decide.
+chance over a usual or a stated number of classes (`near`). A fine-tuning counts as fresh whose first level is above
+what chat data give. A score beside it that never rose over `scores` records, such as an accuracy or an IoU, makes up
+for a span that is too short. Else it is a note, as a loss that starts near its floor (a converged model, a short
+fine-tuning) is flat by nature: so is another one of a run whose settings name a trained model or made-up data, and one
+that compares pairs of a batch. An evaluation loss that improved silences the rule. Zero learning rates and gradients
+have rules of their own, which decide.
 
-A gradient norm below `tiny` throughout makes weights that were too small its cause. A fresh loss that does not fall and
-rises by less than `swings` deviations, whose noise is `bounces` or more of its level, over `records` or more, bounces:
-the learning rate is too high.
+A gradient norm below `tiny` throughout makes weights that were too small its cause. A fresh loss that does not fall
+and rises by less than `swings` deviations, whose noise is `bounces` or more of its level, over `records` or more,
+bounces: the learning rate is too high. One that falls by less than counts, but by more than `sigmas` errors, and still
+does in its last quarter, crawls: the rate is too low.
 
 What else looks like this: a resumed or fine-tuned model that has nothing left to learn; losses that need not fall
 (adversarial, contrastive with a growing queue, reinforcement learning).
@@ -53,9 +55,11 @@ import numpy as np
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured, number_of
 from forensics.analyses.learning.objective import improved, paired, reinforced, tuned
+from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
 from forensics.analyses.learning.scores import has_idle_score
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve, beside
+from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Finding, Findings, Run, number, onset_at, proof, rule
 
 #: Classes of widely used data sets: 10 (MNIST, CIFAR-10), 100 (CIFAR-100), 1000 (ImageNet).
@@ -123,8 +127,10 @@ def _long(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> bool:
 def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:
     """Whether the first level is one of a model that has learned nothing yet."""
     mock = configured(run, "mock_data")
-    if tuned(run) or paired(run) or (mock is not None and mock.text.lower() not in {"false", "0", "no"}):
+    if paired(run) or (mock is not None and mock.text.lower() not in {"false", "0", "no"}):
         return False
+    if tuned(run):
+        return regime_of(run) in {ADAPTER, FULL} and trend.first > range_of("finetune_loss").hi
     stated = number_of(run, "vocabulary") or number_of(run, "classes")
     if trend.first >= cfg.fresh:
         return True
@@ -162,15 +168,22 @@ def _is_tiny(run: Run, curve: Curve, cfg: Flat) -> bool:
     return norm is not None and bool(np.median(norm.values) > 0 and np.percentile(norm.values, 90) < cfg.tiny)
 
 
+def _crawls(trend: Trend, cfg: Flat) -> bool:
+    """Whether a loss goes down all the time, by next to nothing."""
+    return trend.fall > cfg.sigmas * trend.fall_error and trend.late_fall > cfg.sigmas * trend.late_error
+
+
 def _finding(run: Run, curve: Curve, trend: Trend, cfg: Flat, *, sure: bool) -> Finding:
+    crawls = _crawls(trend, cfg)
+    what = "hardly fell" if crawls else "did not fall"
     return no_decrease.finding(
-        f"{curve.raw_name} did not fall: {number(trend.first)} at first, {number(trend.last)} at last",
+        f"{curve.raw_name} {what}: {number(trend.first)} at first, {number(trend.last)} at last",
         f"a fall of more than {max(cfg.least_fall, cfg.sigmas * trend.fall_error):.1%} would have shown"
         f" over {trend.records} records",
         proof(curve.row(0), curve.row(-1)),
         onset_at(curve.row(0)),
         severity="warning" if sure else "info",
         confidence="medium" if sure else "low",
-        cause="weights_too_small" if _is_tiny(run, curve, cfg) else "not_learning",
+        cause="weights_too_small" if _is_tiny(run, curve, cfg) else "loss_crawls" if crawls else "not_learning",
         numbers={"first": trend.first, "last": trend.last, "records": trend.records},
     )
