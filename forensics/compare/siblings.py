@@ -19,6 +19,7 @@ import polars as pl
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.settings import settings
 from forensics.compare.config.audit import Difference, audit
+from forensics.compare.config.commits import bisected
 from forensics.compare.evals.comparison import compare_all
 from forensics.knowledge.settings import setting
 from forensics.model import Outcome, Report, Shape
@@ -77,6 +78,7 @@ def _one_failed(bad: Sibling, good: Sibling) -> Iterator[str]:
     words = f": {told}" if told else ""
     if found:
         yield f"{bad.name} failed and {good.name} did not, which differs in {_list(found)}{words}"
+        yield from bisected(_differences(good, bad))
     elif settings(bad.run) and settings(good.run):
         yield (
             f"{bad.name} failed and {good.name} did not, with the same settings: compare their seeds, data order and"
@@ -105,6 +107,7 @@ def _none_failed(first: Sibling, second: Sibling) -> Iterator[str]:
             f"{low.name} scores below {high.name} ({pair.match.key[0]} {values[0]:.4g} and {values[1]:.4g}){differs}:"
             f" forensics triage {low.run.name} --baseline {high.run.name}"
         )
+        yield from bisected(found)
         return
     if unlike := next((p.settings.blocks[0].words for p in pairs if p.settings.blocks), ""):
         yield f"{first.name} and {second.name} were evaluated unlike ({unlike}): evaluate both again with one command"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from forensics.compare.config.audit import Audit, Difference, audit_all
+from forensics.compare.config.commits import bisected
 from forensics.compare.diff import SectionKind
 from forensics.compare.model import Options, Section
 from forensics.model import Evidence, Number
@@ -13,8 +13,6 @@ from forensics.store.run import Run
 
 _TITLE = "Settings"
 _SHOWN, _OTHERS_SHOWN = 20, 8
-_COMMIT = "code.commit"
-_HASH = re.compile(r"[0-9a-f]{7,64}")
 
 
 def compare(bases: Sequence[Run], cand: Run, options: Options) -> Section | None:
@@ -68,7 +66,7 @@ def _line(one: Difference) -> str:
 
 
 def _notes(found: Audit, bases: Sequence[Run]) -> Iterator[str]:
-    yield from _bisected(found)
+    yield from bisected(found.differences)
     if len(bases) > 1:
         yield "values are those of the first baseline; what the candidate shares with another one is left out"
     for who, drifts in (("baseline", found.base_drifts), ("candidate", found.cand_drifts)):
@@ -84,13 +82,6 @@ def _notes(found: Audit, bases: Sequence[Run]) -> Iterator[str]:
             "a cause that was not recorded cannot be found: keep the output of pip freeze, the commit, the tokenizer's "
             "files and the data mix beside the run"
         )
-
-
-def _bisected(found: Audit) -> Iterator[str]:
-    """Say how to find the commit that made the difference, where both runs say theirs."""
-    for one in found.differences:
-        if one.name == _COMMIT and _HASH.fullmatch(one.base) and _HASH.fullmatch(one.cand):
-            yield f"the code differs: git bisect start {one.cand} {one.base} finds the commit between bad and good"
 
 
 def _numbers(found: Audit) -> dict[str, Number | None]:
