@@ -19,8 +19,8 @@ from forensics.knowledge.restarts import nature_of
 from forensics.model import Finding, Outcome, Recorded, Verdict
 from forensics.store.run import Run
 
-#: The playbook of a run of which nothing can be said.
-_NO_VERDICT = "none"
+#: The playbooks of a run of which nothing can be said, and of one that is healthy as far as its records show.
+_NO_VERDICT, _HEALTHY = "none", "healthy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,9 @@ class _Walk:
 
 
 def playbook(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Check, ...]:
-    """Walk the checks of the verdict's shape in their order; nothing of a healthy run."""
-    if verdict.outcome is Outcome.HEALTHY:
-        return ()
-    shape = verdict.shape.value if verdict.shape is not None else _NO_VERDICT
+    """Walk the checks of the verdict's shape in their order; of a healthy run what its records could have shown."""
+    blank = _HEALTHY if verdict.outcome is Outcome.HEALTHY else _NO_VERDICT
+    shape = verdict.shape.value if verdict.shape is not None else blank
     step = verdict.onset.step
     values = {"run": shlex.quote(run.name), "step": "" if step is None else str(step)}
     lead = findings[verdict.lead].evidence[0].place if verdict.lead is not None else None

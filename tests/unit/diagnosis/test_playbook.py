@@ -111,11 +111,19 @@ def test_results_of_evaluations_alone_ask_for_a_baseline_and_not_for_a_loss(tmp_
     assert "baseline" in verdict.headline
 
 
-def test_a_healthy_run_has_no_playbook(tmp_path: Path) -> None:
-    lines = [f"step {step} loss {4 - step / 100:.3f}" for step in range(1, 60)]
+@pytest.mark.parametrize(
+    ("logged", "missing"),
+    [
+        ("", ["throughput", "grad_norm", "lr", "memory", "eval_loss"]),
+        (" lr 1e-4 gnorm 0.8 tok/s 51200 gpu/peak_gb 41.2 val_loss 3.1", []),
+    ],
+)
+def test_a_healthy_run_is_told_which_free_signals_it_lacks(tmp_path: Path, logged: str, missing: list[str]) -> None:
+    lines = [f"step {step} loss {4 - step / 100:.3f}{logged}" for step in range(1, 60)]
     (tmp_path / "train.log").write_text("\n".join([*lines, "Training complete."]) + "\n")
     verdict = triage(tmp_path).verdict
-    assert (verdict.playbook, verdict.missing) == ((), ())
+    assert verdict.outcome is Outcome.HEALTHY
+    assert [gap.signal for gap in verdict.missing] == missing
 
 
 def test_what_was_seen_and_not_seen_is_told_by_signal(tmp_path: Path) -> None:
@@ -145,6 +153,6 @@ def test_the_first_recipe_for_the_trainer_or_the_backend_is_told() -> None:
 
 
 def test_every_shape_has_a_playbook_of_known_signals_and_settings() -> None:
-    assert {row.shape for row in playbooks()} == {*(shape.value for shape in Shape), "none"}
+    assert {row.shape for row in playbooks()} == {*(shape.value for shape in Shape), "none", "healthy"}
     assert {s for row in playbooks() for s in (*row.signals, *row.beside)} <= set(recordings())
     assert {s for row in playbooks() for s in row.settings} <= {one.name for one in settings()}
