@@ -1,11 +1,11 @@
 """What to look at for each shape, in the order of cost, from `playbooks.jsonl`.
 
-A row has `check` (its id), `shape` (`none` where there is no verdict, `healthy` where nothing was found), `text` (what to do, and what it tells),
-`source`, and what decides it on files: `signals` (of `recordings`, all of them), `settings` (of `settings`, any of
-them), or `by_lead`, the evidence on which the verdict rests. One that no file decides is an experiment. It is not
-asked without the signals `beside`, with one of `without`, where a finding gives a cause of `apart`, of causes of
-another `nature` (of `restarts`), nor of another `kind` (of `causes`; `-host_memory` are all others). `command` is
-what to run.
+A row has `check` (its id), `shape` (`none` where there is no verdict, `healthy` where nothing was found), `text`
+(what to do, and what it tells), `source`, and what decides it on files: `signals` (of `recordings`, all of them),
+`settings` (of `settings`, any of them), or `by_lead`, the evidence on which the verdict rests. One that no file
+decides is an experiment. It is not asked without the signals `beside`, with one of `without`, where a finding gives a
+cause of `apart`, of causes of another `nature` (of `restarts`), nor of another `kind` (of `causes`; `-host_memory`
+are all others). `command` is what to run.
 """
 
 from __future__ import annotations

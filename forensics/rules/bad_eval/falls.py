@@ -7,14 +7,14 @@ Why it matters: the loss hides it. Most often the model is sound and the evaluat
 tokenizer, order of the labels, or a model that was left in training mode. Else the model forgets, and the last
 checkpoint is not the best.
 
-How it decides: each task is compared with its best result before, and the mean of all tasks with the evaluation before.
-The fall must be one that chance gives in less than one of a thousand cases over all results (Bonferroni), and of a task
-eight points and 15 % of its score, of the mean five points and a tenth: checkpoints of sound runs differ by less.
-Printed errors count, else those of the documents, and a share of which neither is stated is taken to be of thirty. A
-training loss that rose by a tenth explains it. The cause is the first of these that changed and can act on the task:
-labels, decoding, tokenizer, prompt, few-shot examples, documents, mode of the model, precision, version, batch. Where
-none did and another task got better by as much, the model forgets. What came before may be the model of step 0, whatever
-its name. It is an error where the fall is five errors and a fifth of the score.
+How it decides: each task is compared with its best result before, and the mean of all tasks with the evaluation
+before. The fall must be one that chance gives in less than one of a thousand cases over all results (Bonferroni), and
+of a task eight points and 15 % of its score, of the mean five points and a tenth: checkpoints of sound runs differ by
+less. Printed errors count, else those of the documents, and a share of which neither is stated is taken to be of
+thirty. A training loss that rose by a tenth explains it. The cause is the first of these that changed and can act on
+the task: labels, decoding, tokenizer, prompt, few-shot examples, documents, mode of the model, precision, version,
+batch. Where none did and another task got better by as much, the model forgets. What came before may be the model of
+step 0, whatever its name. It is an error where the fall is five errors and a fifth of the score.
 
 What else looks like this: fine-tuning towards another goal, where a fall elsewhere is the known price; other documents
 in each evaluation, which differ by chance only.
