@@ -125,3 +125,31 @@ def test_a_worker_that_ray_killed_for_memory_is_no_traceback_that_was_cut(tmp_pa
     killed = "(raylet) node_manager.cc:3069: 1 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers"
     verdict = said(tmp_path, [killed, *TRACEBACK])
     assert (verdict.shape, verdict.cause) == (Shape.OOM, "host_out_of_memory")
+
+
+@pytest.mark.parametrize(("word", "is_read"), [("No log", True), ("N/A", True), ("late", False)])
+def test_a_cell_without_a_value_leaves_its_row_in_the_table(tmp_path: Path, word: str, is_read: bool) -> None:
+    rows = [f"{at} | {word} | {loss}" for at, loss in enumerate(("0.69", "0.66", "nan", "nan"), start=1)]
+    verdict = said(tmp_path, ["Epoch | Training Loss | Validation Loss", "-- | -- | --", *rows, "5 | 0.51 | nan"])
+    assert (verdict.shape is Shape.NAN) is is_read
+
+
+@pytest.mark.parametrize(
+    ("last", "cause"),
+    [
+        ("node3:811:990 [0] NCCL INFO init.cc:1393 -> 3", "communicator_internal_error"),
+        ("node3:811:990 [0] NCCL INFO init.cc:1393 -> 2", "network_or_system_error"),
+        ("node3:811:990 [0] NCCL INFO Channel 00/0 : 1[1] -> 2[2] via P2P/IPC", ""),
+    ],
+)
+def test_a_log_that_ends_where_nccl_came_back_says_what_it_came_back_with(
+    tmp_path: Path, last: str, cause: str
+) -> None:
+    assert (
+        said(tmp_path, ["node3:811:990 [0] NCCL INFO Bootstrap : Using eth0:10.1.0.9<0>", last]).cause or ""
+    ) == cause
+
+
+def test_mpi_that_fails_to_start_is_a_crash(tmp_path: Path) -> None:
+    lines = ("*** An error occurred in MPI_Init_thread", "*** on a NULL communicator")
+    assert said(tmp_path, lines).cause == "mpi_failed"
