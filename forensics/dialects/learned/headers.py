@@ -14,10 +14,13 @@ from forensics.dialects.spec import N
 
 _NUMBER = re.compile(rf"^(?:{N})%?$")
 _CLOCK = re.compile(r"^\d+(?::\d\d)+$")
+#: Words of a cell without a value: a notebook's table of the Hugging Face Trainer before the first log of a step.
+_ABSENT = re.compile(r"(?i)^(?:no log|n/a|-{1,2})$")
 _STEP = re.compile(r"(?i)^(?:step|iter|iteration|epoch|update|batch)s?\W?$")
 _METRIC = re.compile(r"(?i)loss|acc|err|ppl|perplex|reward|score|mae|mse|auc|f1")
 #: Rows under such a name are training records, counted or not.
 _LOSS = re.compile(r"(?i)(?:^|[_\s])loss$")
+_NONE = r"(?:[Nn]o [Ll]og|[Nn]/[Aa]|--?)"
 _MAX_CELLS = 24
 #: All lines are searched for the rows of each header, so a file of nothing but headers must not cost their square.
 _MAX_HEADERS = 16
@@ -61,7 +64,13 @@ def tables(lines: Sequence[str], repeats: int) -> Iterator[Family]:
 
 
 def _is_row(cells: Sequence[str]) -> bool:
-    return all(_NUMBER.match(cell) or _CLOCK.match(cell) for cell in cells)
+    told = [cell for cell in cells if not _ABSENT.match(cell)]
+    return bool(told) and all(_NUMBER.match(cell) or _CLOCK.match(cell) for cell in told)
+
+
+def _told(rows: Sequence[Sequence[str]], i: int) -> list[str]:
+    """The cells of one column that hold a value."""
+    return [row[i] for row in rows if not _ABSENT.match(row[i])]
 
 
 def _between(line: str) -> str:
@@ -71,19 +80,28 @@ def _between(line: str) -> str:
 
 def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Family | None:
     counter = next((i for i, cell in enumerate(header) if _STEP.match(cell)), None)
-    kept = [i for i in range(len(header)) if all(_NUMBER.match(row[i]) for row in rows)]
-    if counter is not None and (counter not in kept or not _grows([_count(row[counter]) for row in rows])):
+    kept = [i for i in range(len(header)) if (told := _told(rows, i)) and all(map(_NUMBER.match, told))]
+    partly = frozenset(i for i in kept if len(_told(rows, i)) < len(rows))
+    if counter is not None and (
+        counter not in kept or counter in partly or not _grows([_count(row[counter]) for row in rows])
+    ):
         return None
     roles = {} if counter is None else {counter: "epoch" if header[counter].lower().startswith("epoch") else "step"}
     columns = tuple(
-        Column(header[i], tuple(Slot(header[i], row[i].rstrip("%"), "", "", over=False) for row in rows), (), place=i)
+        Column(
+            header[i],
+            tuple(Slot(header[i], cell.rstrip("%"), "", "", over=False) for cell in _told(rows, i)),
+            (),
+            place=i,
+        )
         for i in kept
     )
     named = group_names(header)
     groups = [roles.get(i, named[cell]) for i, cell in enumerate(header)]
     bars = between == "|"
     gap = r"\s*\|\s*" if bars else r"\s+"
-    cells = [rf"(?P<{groups[i]}>{N})%?" if i in kept else r"[\d:]+" for i in range(len(header))]
+    shown = {i: rf"(?P<{groups[i]}>{N})%?" for i in kept}
+    cells = [rf"(?:{shown[i]}|{_NONE})" if i in partly else shown.get(i, r"[\d:]+") for i in range(len(header))]
     pattern = (r"^\s*\|?\s*" if bars else r"^\s*") + gap.join(cells) + (r"\s*\|?\s*$" if bars else r"\s*$")
     counts = {header[i]: role for i, role in roles.items()}
     return Family(columns, counts, is_metric=True, pattern=pattern, needle=between)
