@@ -54,7 +54,8 @@ class Index:
         found = self._joined(own)
         if self.held(own, "n_null"):
             found = found[(self.table.short("value_class", found) != "null").to_numpy()]
-        seqs = self.table.short("seq", found).fill_null(-1).to_numpy()
+        column = self.table.short("seq", found)
+        seqs = (column.fill_null(-1) if column.null_count() else column).to_numpy()
         return found if (seqs[1:] >= seqs[:-1]).all() else found[np.argsort(seqs, kind="stable")]
 
     def held(self, own: Sequence[int], what: str) -> int:

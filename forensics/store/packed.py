@@ -60,25 +60,24 @@ class Packed:
     def record_of(self, rows: Rows | None = None) -> pl.Series:
         """Give the numbers of the records of some rows, or of all."""
         if RECORD in self.own.columns:
-            return self.own[RECORD] if rows is None else self.own[RECORD].gather(pl.Series(rows))
+            return self.own[RECORD] if rows is None else self.own[RECORD][rows]
         return pl.Series(RECORD, owned(np.arange(self.height, dtype=np.uint32)) if rows is None else rows)
 
     def code_of(self, rows: Rows | None = None) -> pl.Series:
         """Give the numbers, in `names`, of the names of some rows, or of all."""
-        return self.own[_CODE] if rows is None else self.own[_CODE].gather(pl.Series(rows))
+        return self.own[_CODE] if rows is None else self.own[_CODE][rows]
 
     def short(self, name: str, rows: Rows | None = None) -> pl.Series:
         """Give a column of some rows, or of all, with a type as short as it is held; texts are categories."""
         if name in self.alone:
             height = self.height if rows is None else len(rows)
             return pl.Series(name, [self.alone[name]], dtype=_short_type(name)).new_from_index(0, height)
-        if name in self.names.columns:
-            return self.names[name].cast(_TEXT).gather(self.code_of(rows))
-        if name in self.records.columns:
-            if rows is None and RECORD not in self.own.columns:
-                return self.records[name]
-            return self.records[name].gather(self.record_of(rows))
-        return self.own[name] if rows is None else self.own[name].gather(pl.Series(rows))
+        if name in NAMED:
+            return self.names.get_column(name).cast(_TEXT)[self.code_of(rows)]
+        if name in SHARED:
+            column = self.records.get_column(name)
+            return column if rows is None and self.n_records == self.height else column[self.record_of(rows)]
+        return self.own.get_column(name) if rows is None else self.own.get_column(name)[rows]
 
     def gather(self, name: str, rows: Rows) -> pl.Series:
         """Give a column of some rows, with the type of the schema."""
@@ -88,11 +87,12 @@ class Packed:
         """Give one cell."""
         if name in self.alone:
             return self.alone[name]
-        if name in self.names.columns:
-            return self.names[name][int(self.own[_CODE][row])]
-        if name in self.records.columns:
-            return self.records[name][int(self.own[RECORD][row]) if RECORD in self.own.columns else row]
-        return self.own[name][row]
+        if name in NAMED:
+            return self.names.get_column(name)[self.own.get_column(_CODE)[row]]
+        if name in SHARED:
+            alone = self.n_records == self.height
+            return self.records.get_column(name)[row if alone else self.own.get_column(RECORD)[row]]
+        return self.own.get_column(name)[row]
 
     def shared(self, name: str) -> pl.Series:
         """Give one of `SHARED`, a value for each record, with a type as short as it is held."""
