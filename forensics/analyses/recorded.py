@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import polars as pl
 
@@ -48,7 +49,8 @@ def is_evaluation_only(run: Run) -> bool:
 
 def _recorded(run: Run) -> Mapping[str, Recorded]:
     covered = _covered(run)
-    found = ((one, _of_metrics(one, covered) or _elsewhere(one, run)) for one in recordings().values())
+    metrics = {one.signal: own for one, own in _metrics(covered)}
+    found = ((one, _most(one, metrics.get(one.signal)) or _elsewhere(one, run)) for one in recordings().values())
     return {one.signal: seen for one, seen in found if seen is not None}
 
 
@@ -63,20 +65,31 @@ def _covered(run: Run) -> pl.DataFrame:
     return steps.cast({"source": pl.String, "name": pl.String, "raw_name": pl.String}).collect()
 
 
-def _of_metrics(one: Recording, covered: pl.DataFrame) -> Recorded | None:
+def _metrics(covered: pl.DataFrame) -> Iterator[tuple[Recording, pl.DataFrame]]:
+    """The rows of each signal that metrics show; those without one are left out."""
+    if covered.is_empty():
+        return
+    every = recordings()
+    named = {one.signal: pl.col("name").str.contains(f"^(?i:{one.metrics})$") for one in every.values() if one.metrics}
+    marks = {mark.name: mark for mark in covered.select(**named)}
+    names = list(covered.select("name", "raw_name").iter_rows())
+    for one in every.values():
+        if not one.metrics and one.kind in _KINDS:
+            marks[one.signal] = pl.Series([_KINDS[one.kind](name, raw) for name, raw in names])
+    yield from ((every[signal], covered.filter(mark)) for signal, mark in marks.items() if mark.any())
+
+
+def _most(one: Recording, own: pl.DataFrame | None) -> Recorded | None:
     """The source with most records of a signal; None where no metric is one."""
-    if one.metrics:
-        own = covered.filter(pl.col("name").str.contains(f"^(?i:{one.metrics})$"))
-    elif one.kind in _KINDS:
-        names = covered.select("name", "raw_name").unique(maintain_order=True).iter_rows()
-        raw = [raw for name, raw in names if _KINDS[one.kind](name, raw)]
-        own = covered.filter(pl.col("raw_name").is_in(raw))
-    else:
+    if own is None:
         return None
-    if own.is_empty():
-        return None
-    most = own.sort("records", descending=True, maintain_order=True).row(0, named=True)
+    most = _first_with_most(own)
     return Recorded(one.signal, one.label, most["source"], most["records"], most["first"], most["last"])
+
+
+def _first_with_most(rows: pl.DataFrame) -> Mapping[str, Any]:
+    records = rows["records"].to_list()
+    return rows.row(records.index(max(records)), named=True)
 
 
 def _elsewhere(one: Recording, run: Run) -> Recorded | None:
@@ -84,7 +97,7 @@ def _elsewhere(one: Recording, run: Run) -> Recorded | None:
     for frame in _frames(one, run):
         rows = frame.group_by("source", maintain_order=True).agg(records=pl.len()).collect()
         if rows.height:
-            most = rows.sort("records", descending=True, maintain_order=True).row(0, named=True)
+            most = _first_with_most(rows)
             return Recorded(one.signal, one.label, most["source"], most["records"])
     if one.kind == "settings" and (known := settings(run)):
         place = next(iter(known.values())).place

@@ -12,6 +12,8 @@ from forensics.store.run import Run
 
 #: No vocabulary is as large; what is larger, or infinite, is damage.
 _MOST = 1 << 40
+#: Keys of all that is asked for here.
+_TOLD = r"(?i)vocab|^tokenizer\.|\.rows$"
 _ROWS = r"(?i)(?:^|[./]){}(?:[./]value)?$"
 
 
@@ -66,15 +68,23 @@ def numbers_under(run: Run, key: str, family: str | None = None) -> list[tuple[i
     rows = run.scan("facts").filter(pl.col("key").str.contains(rf"^{key}(?:\.\d+)?$")).collect()
     if family is not None:
         rows = rows.filter(pl.col("family") == family)
+    if rows.is_empty():
+        return []
     found = rows.with_columns(number=pl.col("value").cast(pl.Int64, strict=False)).drop_nulls("number")
     return [(row["number"], row) for row in found.iter_rows(named=True)]
 
 
+def _counts(run: Run) -> pl.DataFrame:
+    """Facts of a vocabulary, with the `number` that each states."""
+    value = pl.col("value").fill_null("").str.strip_chars("\"' ").cast(pl.Float64, strict=False)
+    rows = run.scan("facts").filter(pl.col("key").str.contains(_TOLD)).with_columns(number=value)
+    return rows.filter((pl.col("number") > 0) & (pl.col("number") < _MOST)).collect()
+
+
 def _agreed(run: Run, which: pl.Expr) -> Stated | str | None:
     """The number of all rows; `nothing` where there is no row, None where they differ."""
-    value = pl.col("value").fill_null("").str.strip_chars("\"' ").cast(pl.Float64, strict=False)
-    rows = run.scan("facts").filter(which).with_columns(number=value).drop_nulls("number").collect()
-    rows = rows.filter((pl.col("number") > 0) & (pl.col("number") < _MOST))
+    rows = run.derived(_counts)
+    rows = rows.filter(which) if rows.height else rows
     if rows.height == 0:
         return "nothing"
     if rows["number"].n_unique() != 1:
