@@ -11,7 +11,6 @@ import polars as pl
 from forensics.action import Setting
 from forensics.knowledge.settings import Known, setting
 from forensics.knowledge.settings import settings as known_settings
-from forensics.regex import regex
 from forensics.store.run import Run
 
 #: Facts of these families are no settings of the training.
@@ -60,7 +59,7 @@ def _patterns() -> tuple[re.Pattern[str], Mapping[str, re.Pattern[str]]]:
     """What is in the key of any setting, by which most keys are told to be of none, and what is in that of each."""
     known = known_settings()
     every = re.compile(rf"(?:^|[./])(?:{'|'.join(one.keys for one in known)})\Z")
-    return every, {one.name: regex(rf"(?:^|[./]){one.keys}\Z") for one in known}
+    return every, {one.name: re.compile(rf"(?:^|[./]){one.keys}\Z") for one in known}
 
 
 def _facts(run: Run) -> pl.DataFrame:
