@@ -121,6 +121,23 @@ def _timed_out(run: Run) -> dict[int, frozenset[int]]:
     return {rank: frozenset(seqs) for rank, seqs in rows.iter_rows()}
 
 
+def timed_out_in(run: Run) -> dict[int, dict[int, str]]:
+    """Operations in which watchdogs found ranks waiting: by number, the operation of each rank; no group is named."""
+    rows = (
+        run.scan("collectives")
+        .filter(pl.col("group").is_null() & (pl.col("state") == "timed_out"))
+        .select("seq", "rank", "op")
+        .drop_nulls()
+        .unique(["seq", "rank"], keep="first", maintain_order=True)
+        .sort("seq", "rank")
+        .collect()
+    )
+    found: dict[int, dict[int, str]] = {}
+    for seq, rank, op in rows.iter_rows():
+        found.setdefault(seq, {})[rank] = op
+    return found
+
+
 def _dumps(run: Run) -> tuple[dict[int, str], dict[str, frozenset[int]]]:
     """The dump to believe of each rank, and which ranks left a dump of the same kind (a path but for its numbers)."""
     held = (

@@ -123,6 +123,25 @@ def stacks(run: Run) -> Mapping[int, Stack]:
     return run.derived(_stacks)
 
 
+def main_threads(run: Run) -> tuple[Stack, ...]:
+    """Give the main thread of each dump, of a process whose rank is known (its `rank`) or not (-1), by source."""
+    rows = (
+        run.scan("stack_frames")
+        .filter(pl.col("thread_name").str.contains(r"(?i)^MainThread$") & (pl.col("depth").fill_null(0) < _MOST_FRAMES))
+        .sort("source", "seq", "depth")
+        .collect()
+    )
+    return tuple(
+        Stack(
+            -1 if part["rank"][0] is None else part["rank"][0],
+            tuple(Frame(r["function"] or "", r["file"] or "", r["line"]) for r in part.iter_rows(named=True)),
+            part["state"][0] or "",
+            part["source"][0],
+        )
+        for _, part in rows.group_by("source", "seq", maintain_order=True)
+    )
+
+
 def _stacks(run: Run) -> dict[int, Stack]:
     return _raised(run) | _dumped(run)
 

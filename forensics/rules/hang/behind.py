@@ -42,9 +42,9 @@ Not this: all wait in the same collective
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from forensics.analyses.hang.collectives import recorded
+from forensics.analyses.hang.collectives import recorded, timed_out_in
 from forensics.analyses.hang.complaints import complaints
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.rules.hang._clue import Clue, of_failure, shown
@@ -81,7 +81,14 @@ def clues(run: Run) -> Iterator[Clue]:
         f"{ranks_text(sorted(waits.keys() - set(ranks)))} wait in {most}"
     )
     first = sorted(waits, key=lambda rank: (rank not in ranks, rank))[:_SHOWN]
-    yield Clue(ranks, "never_entered", weight, "log", why, tuple(of_failure(late[rank]) for rank in first))
+    cause = "uneven_data" if _ended(timed_out_in(run), ranks, at, most) else "never_entered"
+    yield Clue(ranks, cause, weight, "log", why, tuple(of_failure(late[rank]) for rank in first))
+
+
+def _ended(ops: Mapping[int, Mapping[int, str]], ranks: Sequence[int], at: Sequence[int], most: int) -> bool:
+    """Whether the ranks behind wait in a barrier and the others do not: their loops ended earlier."""
+    mine = {op for seq in at for rank, op in ops.get(seq, {}).items() if rank in ranks}
+    return bool(mine) and all("barrier" in op for op in mine) and not any("barrier" in o for o in ops[most].values())
 
 
 def _behind(waits: Mapping[int, int]) -> tuple[tuple[int, ...], int] | None:

@@ -85,6 +85,8 @@ def title_of(found: Decision) -> str:
         return raised or f"{ranks_text(found.ranks)} {words}"
     if found.tied:
         return f"undecided between {ranks_text(found.tied)}: {words}"
+    if known is not None and known.deed:
+        return known.says[:1].lower() + known.says[1:].rstrip(".")
     return words
 
 

@@ -1,7 +1,8 @@
 """HNG005 different-collective: at one place of the sequence some ranks issued another collective than the others.
 
 What it detects: the first operation of a group in which operation, shapes or element type differ between ranks, from
-dumps and from gloo's complaint about a message of the wrong size; and whether a sequence slipped by one.
+dumps, from the watchdogs of three ranks or more, and from gloo's complaint about a message of the wrong size; and
+whether a sequence slipped by one.
 
 Why it matters: it is a bug of the program, not of the machine: a branch that only some ranks take.
 
@@ -23,6 +24,18 @@ Example:
     2,0(default_pg),"[0, 1, 2]",7,all_reduce,[[8]],Float,scheduled,{}
     ```
     => HNG005 info confidence=medium rank=1 cause=collective_mismatch_op causal=context weight=6
+Example:
+    ```events source,line,rank,code,text,attrs
+    a.log,9,0,nccl-watchdog,Watchdog caught collective operation timeout,"{""role"":""symptom"",""shape"":""hang""}"
+    b.log,9,1,nccl-watchdog,Watchdog caught collective operation timeout,"{""role"":""symptom"",""shape"":""hang""}"
+    c.log,9,2,nccl-watchdog,Watchdog caught collective operation timeout,"{""role"":""symptom"",""shape"":""hang""}"
+    ```
+    ```collectives source,line,rank,seq,op,state,attrs
+    a.log,9,0,903,allreduce,timed_out,{}
+    b.log,9,1,903,allgather,timed_out,{}
+    c.log,9,2,903,allreduce,timed_out,{}
+    ```
+    => HNG005 info confidence=medium rank=1 cause=collective_mismatch_op causal=context weight=6
 Not this:
     ```collectives rank,group,ranks,seq,op,in_sizes,dtype,state,attrs
     0,0(default_pg),"[0, 1]",7,all_to_all,[[8]],Float,scheduled,{}
@@ -35,16 +48,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import ceil, prod
 from typing import Any, cast
 
-from forensics.analyses.hang.collectives import Entry
-from forensics.analyses.hang.complaints import placed
-from forensics.analyses.hang.differs import Difference, first_difference, slip_by_steps
+from forensics.analyses.hang.collectives import Entry, timed_out_in
+from forensics.analyses.hang.complaints import complaints, placed
+from forensics.analyses.hang.differs import Difference, first_difference, kind_cause, slip_by_steps
 from forensics.analyses.hang.waits import newest
 from forensics.case.errors.failures import Failure
-from forensics.case.rank_spans import ranks_text
+from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.rules.hang._clue import Clue, of_entry, of_failure, shown
 from forensics.rules.kit import Findings, Run, rule
@@ -65,6 +79,8 @@ _ELEMENT_BYTES = {
     "bool": 1,
 }
 _SHOWN = 4
+#: Of two watchdogs with two operations neither is odd.
+_FEWEST = 3
 
 
 @rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
@@ -84,6 +100,8 @@ def clues(run: Run) -> Iterator[Clue]:
     found = first_difference(run)
     if found is not None:
         yield _of_difference(found)
+    else:
+        yield from _of_watchdogs(run)
 
 
 def _of_difference(found: Difference) -> Clue:
@@ -92,6 +110,21 @@ def _of_difference(found: Difference) -> Clue:
     tied = () if found.odd else tuple(sorted(r for side in found.sides for r in side))
     proof = sorted(found.entries, key=lambda e: (e.rank not in found.odd, e.rank))[:_SHOWN]
     return Clue(found.odd, found.cause, 6, "recorder", why, tuple(of_entry(e) for e in proof), tied)
+
+
+def _of_watchdogs(run: Run) -> Iterator[Clue]:
+    """The first number in which most watchdogs found one operation, and the others another."""
+    late = complaints(run).late
+    for seq, ops in timed_out_in(run).items():
+        (best, count), *others = Counter(ops[rank] for rank in ops.keys() & late.keys()).most_common() or [("", 0)]
+        odd = tuple(rank for rank, op in ops.items() if rank in late and op != best)
+        if not others or len(odd) + count < _FEWEST or count <= len(odd):
+            continue
+        cause = kind_cause("op", Counter((op, "", "") for op in ops.values()))
+        why = f"{ranks_do(odd, 'wait')} in {ops[odd[0]]} at seq {seq}, while {count} ranks wait in {best}"
+        proof = sorted(ops.keys() & late.keys(), key=lambda rank: (rank not in odd, rank))[:_SHOWN]
+        yield Clue(odd, cause, 6, "log", why, tuple(of_failure(late[rank]) for rank in proof))
+        return
 
 
 def _aborted(run: Run) -> tuple[Failure, int, int] | None:

@@ -75,6 +75,9 @@ def _missing(run: Run, awaited: Sequence[tuple[Mapping[str, Any], Mapping[str, s
             named = absent if 0 < len(absent) <= size - joined else ()
             why = f"only {joined} of {size} ranks joined" + (f"; {ranks_text(named)} left no file" if named else "")
             return [Clue(named, "init_hang", 6, "log", why, (event_evidence(row),))]
+        if "host" in said:
+            why = f"nobody answered at {said['host']}, port {said['port']}, where the ranks meet"
+            return [Clue((), "init_hang", 6, "log", why, (event_evidence(row),))]
     return []
 
 

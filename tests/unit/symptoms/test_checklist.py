@@ -116,12 +116,17 @@ def rank_log(rank: int, count: int, tail: str = "") -> str:
     )
 
 
-def timed_out(rank: int, number: int) -> str:
+def timed_out(rank: int, number: int, operation: str = "ALLREDUCE") -> str:
     return (
         f"2026-03-04 10:50:00,000 [rank{rank}]:[E ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective"
-        f" operation timeout: WorkNCCL(SeqNum={number}, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024,"
+        f" operation timeout: WorkNCCL(SeqNum={number}, OpType={operation}, NumelIn=1024, NumelOut=1024,"
         " Timeout(ms)=1800000) ran for 1800023 milliseconds before timing out.\n"
     )
+
+
+def dumped(*frames: str) -> str:
+    inner = "".join(f"    {frame}\n" for frame in frames)
+    return f'Process 41: python train.py\nPython v3.11.7 (/usr/bin/python3)\n\nThread 41 (idle): "MainThread"\n{inner}'
 
 
 def crashed(error: str) -> Files:
@@ -326,6 +331,43 @@ SYMPTOMS: dict[str, Symptom] = {
     "a rank behind the others' collective": Symptom(
         {f"rank_{rank}.log": rank_log(rank, 400, timed_out(rank, 8120 + (rank != 2))) for rank in range(4)},
         ("FAILED hang", "rank 2"),
+    ),
+    "a rank in another collective than the others": Symptom(
+        {
+            f"rank_{rank}.log": rank_log(rank, 400, timed_out(rank, 8120, "ALLGATHER" if rank == 1 else "ALLREDUCE"))
+            for rank in range(4)
+        },
+        ("FAILED hang", "Rank 1 issued another operation than the others", "collective_mismatch_op"),
+    ),
+    "a rank whose data ended first": Symptom(
+        {
+            f"rank_{rank}.log": rank_log(rank, 400 - (rank == 3), timed_out(rank, 8121 - (rank == 3), last))
+            for rank, last in enumerate(["ALLREDUCE"] * 3 + ["BARRIER"])
+        },
+        ("FAILED hang", "Rank 3 had another number of steps", "drop_last=True with a DistributedSampler", "Join"),
+    ),
+    "a stack inside a collective, and nothing else": Symptom(
+        {
+            "train.log": steps(200, **tuned(400)),
+            "dump.txt": dumped("wait (torch/distributed/distributed_c10d.py:2806)")[:-1]
+            + "\n    all_reduce (torch/distributed/distributed_c10d.py:2808)\n    reduce_grads (train.py:120)\n",
+        },
+        ("SUSPECT hang", "waits in all_reduce, called in reduce_grads (train.py:120), after step 200", "py-spy dump"),
+        {
+            "train.log": steps(200, **tuned(200)) + DONE,
+            "dump.txt": dumped("all_reduce (torch/distributed/distributed_c10d.py:2808)", "step (train.py:9)"),
+        },
+    ),
+    "a rendezvous where nobody answers": Symptom(
+        {
+            "train.log": "torch.distributed.DistNetworkError: The client socket has timed out after 600s while trying"
+            " to connect to (node-0, 29500).\n"
+        },
+        ("FAILED hang", "A rank did not join the job", "node-0, port 29500", "MASTER_ADDR"),
+    ),
+    "a time-out of which no rank is known": Symptom(
+        {"train.log": rank_log(0, 400, timed_out(0, 8120)), "config.yaml": "fsdp_version: 2\nasync_prefetch: true\n"},
+        ("FAILED hang", "Set async_prefetch: false"),
     ),
     "a rank that died before the others waited": Symptom(
         {
