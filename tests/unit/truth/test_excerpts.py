@@ -153,3 +153,18 @@ def test_a_log_that_ends_where_nccl_came_back_says_what_it_came_back_with(
 def test_mpi_that_fails_to_start_is_a_crash(tmp_path: Path) -> None:
     lines = ("*** An error occurred in MPI_Init_thread", "*** on a NULL communicator")
     assert said(tmp_path, lines).cause == "mpi_failed"
+
+
+@pytest.mark.parametrize(
+    ("raised", "what", "cause"),
+    [
+        ("RuntimeError: DataLoader timed out after 60 seconds", Shape.HANG, "loader_stalled"),
+        ("IndexError: index out of range in self", Shape.CRASH, "index_out_of_range"),
+        ("IndexError: list index out of range", Shape.CRASH, "uncaught_exception"),
+        ("datasets.exceptions.DatasetGenerationError: a dataset was not generated", Shape.CRASH, "data_unreadable"),
+        ("datasets.exceptions.DatasetNotFoundError: no such dataset", Shape.CRASH, "web_request_failed"),
+    ],
+)
+def test_an_exception_of_a_library_is_what_its_words_say(tmp_path: Path, raised: str, what: Shape, cause: str) -> None:
+    verdict = said(tmp_path, [*TRACEBACK, raised])
+    assert (verdict.shape, verdict.cause) == (what, cause)
