@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from forensics.errors import ExitCode
@@ -19,10 +18,10 @@ class Answer:
 
     text: str
     code: ExitCode = ExitCode.OK
-    out: Path | None = None
+    out: str | None = None
     force: bool = False
     notes: tuple[str, ...] = ()
-    also: tuple[tuple[Path, str], ...] = ()
+    also: tuple[tuple[str, str], ...] = ()
 
 
 def losses(coverage: Coverage) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class Asked:
     reading: Reading = field(default_factory=Reading)
     figures: bool = False
     baselines: tuple[str, ...] = ()
-    history: Path | None = None
+    history: str | None = None
 
 
 def judged(asked: Asked) -> tuple[config.Config, list[Report]]:

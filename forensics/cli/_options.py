@@ -18,8 +18,20 @@ from forensics.errors import UsageError
 from forensics.report.style import Style
 
 
-def written_to(text: str) -> Path:
-    """Give the path that is to be written to.
+def written_to(text: str) -> str:
+    """Give the path or the address that is to be written to, after asking that it is one.
+
+    Raises:
+        UsageError: for an address that nothing can have.
+    """
+    from forensics.io.places.named import place_of  # noqa: PLC0415 - not on the path of --help
+
+    place_of(text)
+    return text
+
+
+def on_this_machine(text: str) -> Path:
+    """Give the path that is to be written to, in many files.
 
     Raises:
         UsageError: for an address of a bucket, of which a `Path` would make a folder of this machine.
@@ -28,7 +40,7 @@ def written_to(text: str) -> Path:
 
     folder = place_of(text).folder
     if folder is None:
-        message = "results, tables and histories are written to this machine, not to a bucket"
+        message = "tables are written to this machine, not to a bucket"
         raise UsageError(message, help="give a path, and copy from there")
     return folder
 
@@ -45,7 +57,7 @@ ReportFormatOption = Annotated[
     ),
 ]
 OutOption = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE, not stdout.", parser=written_to)
+    str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE, not stdout.", parser=written_to)
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Let -o replace a file that exists.")]
 ColorOption = Annotated[str, typer.Option("--color", metavar="WHEN", help="auto, always or never.")]
@@ -75,11 +87,14 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progre
 StoreOption = Annotated[
     Path | None,
     typer.Option(
-        "--store", metavar="DIR", help="Keep the tables in DIR; unchanged files are not read again.", parser=written_to
+        "--store",
+        metavar="DIR",
+        help="Keep the tables in DIR; unchanged files are not read again.",
+        parser=on_this_machine,
     ),
 ]
 HistoryOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--history",
         metavar="DIR",
@@ -104,7 +119,7 @@ class Output:
     """In which format, where to, and how it looks."""
 
     format: str = "text"
-    out: Path | None = None
+    out: str | None = None
     force: bool = False
     color: str = "auto"
     verbose: bool = False
@@ -118,9 +133,8 @@ class Output:
         """
         one_of("--format", self.format, tuple(formats))
         one_of("--color", self.color, _AUTO)
-        if self.out is not None and self.out.is_file() and not self.force:
-            message = f"{self.out} exists"
-            raise UsageError(message, help="give --force to replace it, or another name to -o")
+        if self.out is not None and not self.force:
+            _free(self.out)
         return self
 
     @property
@@ -130,6 +144,14 @@ class Output:
         width = max(40, shutil.get_terminal_size().columns) if to_terminal else 80
         color = self.out is None and wants_color(self.color, os.environ, terminal=to_terminal)
         return Style(width=width, color=color, verbose=self.verbose, checklist=self.checklist)
+
+
+def _free(out: str) -> None:
+    from forensics.io.places.written import is_taken  # noqa: PLC0415 - not on the path of --help
+
+    if is_taken(out):
+        message = f"{out} exists"
+        raise UsageError(message, help="give --force to replace it, or another name to -o")
 
 
 def wants_color(when: str, env: Mapping[str, str], *, terminal: bool) -> bool:

@@ -14,7 +14,6 @@ from forensics.errors import ExitCode, ForensicsError, InputError, PlaceError, U
 TYPE_CHECKING = False  # typing itself would cost a fifth of what --help may
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     import typer
 
@@ -192,10 +191,10 @@ def _print(text: str) -> None:
         raise PlaceError(place, error) from error
 
 
-def _written(path: Path, text: str, *, force: bool) -> None:
-    from forensics.io.atomic import write_atomic  # noqa: PLC0415 - only with a file to write
+def _written(path: str, text: str, *, force: bool) -> None:
+    from forensics.io.places.written import write  # noqa: PLC0415 - only with a file to write
 
-    write_atomic(path, text.encode("utf-8", "backslashreplace"), force=force)
+    write(path, text.encode("utf-8", "backslashreplace"), force=force)
     tell(f"Wrote {path}\n")
 
 

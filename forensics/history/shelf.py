@@ -17,6 +17,10 @@ from forensics.errors import InputError, PlaceError, UsageError
 from forensics.history.past import Past, line_of, past_in
 from forensics.io.atomic import write_atomic
 from forensics.io.opening import open_regular
+from forensics.io.places.bucket import Bucket
+from forensics.io.places.named import Where, place_of
+from forensics.io.places.place import Place
+from forensics.io.places.written import written_once
 
 _ENDING = ".diagnoses.jsonl"
 _HASH_CHARS = 32
@@ -38,34 +42,40 @@ class History:
         return self._by_root.get(root, ())
 
 
-def kept(folder: Path, past: Sequence[Past]) -> None:
-    """Add diagnoses to a history; its folder is made where there is none.
+def kept(where: Where, past: Sequence[Past]) -> None:
+    """Add diagnoses to a history; its folder is made where there is none. In a bucket it is a prefix.
 
     Raises:
-        PlaceError: when the folder cannot be made or written to.
+        PlaceError: when the place cannot be made or written to.
     """
     data = b"".join(line_of(one) for one in sorted(past, key=lambda one: (one.run, one.key)))
     if not data:
         return
+    name = f"{hashlib.sha256(data).hexdigest()[:_HASH_CHARS]}{_ENDING}"
+    place = place_of(where)
+    if isinstance(place, Bucket):
+        written_once(place.below(name), data)
+        return
+    folder = _folder(place)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        place = f"the history {str(folder)!r}"
-        raise PlaceError(place, error) from error
+        called = f"the history {str(folder)!r}"
+        raise PlaceError(called, error) from error
     with suppress(UsageError):  # it is there already: somebody judged the same at the same time
-        write_atomic(folder / f"{hashlib.sha256(data).hexdigest()[:_HASH_CHARS]}{_ENDING}", data, force=False)
+        write_atomic(folder / name, data, force=False)
 
 
-def history(folder: Path) -> History:
-    """Read a history; a folder that is not there holds nothing yet.
+def history(where: Where) -> History:
+    """Read a history; a place that is not there holds nothing yet.
 
     Raises:
-        PlaceError: when the folder cannot be listed.
+        PlaceError: when the place cannot be listed.
     """
     found: list[Past] = []
     unusable = 0
-    for path in _files(folder):
-        data = _whole(path)
+    place = place_of(where)
+    for data in _stored(place) if isinstance(place, Bucket) else map(_whole, _files(_folder(place))):
         lines = [past_in(line) for line in data.splitlines()] if data is not None else [None]
         found += [one for one in lines if one is not None]
         unusable += lines.count(None)
@@ -74,6 +84,26 @@ def history(folder: Path) -> History:
     for root, own in groupby(sorted(past, key=lambda one: one.root), key=lambda one: one.root):
         by_root[root] = tuple(own)
     return History(tuple(past), unusable, by_root)
+
+
+def _folder(place: Place) -> Path:
+    assert place.folder is not None
+    return place.folder
+
+
+def _stored(place: Bucket) -> Iterator[bytes | None]:
+    """The objects of a history in the order of their names; None for one that is not what its name says."""
+    own = sorted((one for one in place.files if one.prefix.endswith(_ENDING)), key=lambda one: one.prefix)
+    for one in own[:_MOST_FILES]:
+        try:
+            data = one.client.whole(one.prefix, _MOST_BYTES)
+        except InputError:
+            data = None
+        yield data if data is not None and _is_whole(data, one.prefix.rpartition("/")[2]) else None
+
+
+def _is_whole(data: bytes, name: str) -> bool:
+    return hashlib.sha256(data).hexdigest()[:_HASH_CHARS] == name.removesuffix(_ENDING)
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -95,5 +125,4 @@ def _whole(path: Path) -> bytes | None:
         return None
     with open(fd, "rb") as file:  # noqa: PTH123 - a descriptor that was opened without following a link
         data = file.read(_MOST_BYTES + 1) if found.st_size <= _MOST_BYTES else b""
-    is_whole = hashlib.sha256(data).hexdigest()[:_HASH_CHARS] == path.name.removesuffix(_ENDING)
-    return data if is_whole else None
+    return data if _is_whole(data, path.name) else None

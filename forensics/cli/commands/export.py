@@ -28,7 +28,8 @@ ToOption = Annotated[
     str, typer.Option("--to", metavar="TARGET", help="csv, jsonl, pandas, parquet, tensorboard or wandb.")
 ]
 PlaceOption = Annotated[
-    Path, typer.Option("-o", "--output", metavar="PLACE", help="The file or folder to write.", parser=opt.written_to)
+    Path,
+    typer.Option("-o", "--output", metavar="PLACE", help="The file or folder to write.", parser=opt.on_this_machine),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Let -o replace a file, or a folder of an earlier export.")]
 MetricsOption = Annotated[

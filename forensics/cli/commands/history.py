@@ -7,7 +7,6 @@ Exit codes: 0 whatever the history holds; 2 when it cannot be read.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,12 +15,15 @@ from forensics.cli import _options as opt
 from forensics.cli._answer import Answer, lines
 from forensics.errors import ExitCode, UsageError
 
-FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a history.")]
+FolderArgument = Annotated[
+    str,
+    typer.Argument(metavar="DIR", help="The folder of a history, or its address in a bucket.", parser=opt.written_to),
+]
 _FORMATS = ("text", "json", "markdown")
 
 
 def command(  # noqa: PLR0913 - each is an option of the command line
-    folder: FolderArgument,
+    where: FolderArgument,
     *,
     format_: opt.FormatOption = "text",
     out: opt.OutOption = None,
@@ -31,11 +33,13 @@ def command(  # noqa: PLR0913 - each is an option of the command line
 ) -> Answer:
     """Read a history and lay out its failures."""
     from forensics.history.shelf import history  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.io.places.named import place_of  # noqa: PLC0415 - same
     from forensics.report.pages import history as pages  # noqa: PLC0415 - same
 
-    if not folder.is_dir():
-        message = f"{str(folder)!r} holds no history"
-        raise UsageError(message, help="forensics triage RUN --history DIR starts one")
     output = opt.Output(format_, out, force, color, verbose).checked(_FORMATS)
-    page = pages.Page(str(folder), history(folder))
+    found, folder = history(where), place_of(where).folder
+    if not found.past and not found.unusable and (folder is None or not folder.is_dir()):
+        message = f"{where!r} holds no history"
+        raise UsageError(message, help="forensics triage RUN --history DIR starts one")
+    page = pages.Page(where, found)
     return Answer(lines(pages.render(page, output.format, output.style)), ExitCode.OK, out, force)

@@ -9,7 +9,6 @@ Exit codes: 0 nothing at or above --fail-on; 1 findings; 3 cannot say; 4 input w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 RunsArgument = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
 HtmlOption = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write the page of report, too.", parser=opt.written_to)
+    str | None, typer.Option("--html", metavar="FILE", help="Write the page of report, too.", parser=opt.written_to)
 ]
 
 BaselineOption = Annotated[

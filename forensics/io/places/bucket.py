@@ -85,6 +85,19 @@ class Bucket:
         """A folder of this prefix, over the same connection."""
         return Bucket(self.client, self.scheme, self.bucket, f"{self.prefix}/{folder}".strip("/"))
 
+    @property
+    def files(self) -> Iterator[Bucket]:
+        """The objects right below the prefix, each as a place.
+
+        Raises:
+            PlaceError: when the bucket refuses, or answers no more.
+        """
+        try:
+            objects, _ = self.client.children(self.prefix)
+        except Refused as error:
+            raise PlaceError(self.name, OSError(error.message), help=error.help) from error
+        yield from (Bucket(self.client, self.scheme, self.bucket, one.key) for one in objects)
+
     def _above(self) -> Bucket:
         return Bucket(self.client, self.scheme, self.bucket, self.prefix.rpartition("/")[0])
 

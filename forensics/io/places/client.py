@@ -27,6 +27,8 @@ BLOCK_BYTES = 8 << 20
 _CACHE_BYTES = 32 << 20
 #: How `refusals.tsv` names an object that is not there.
 _GONE = "FileNotFoundError"
+#: How it names one that is there already.
+_TAKEN = "AlreadyExistsError"
 #: Keys that a page of a listing gives at most, in every service.
 _PAGE_KEYS = 1_000
 
@@ -146,6 +148,35 @@ class Client:
         _, data = self._body(lambda: self._module.get(self._bucket, found.key, options=options))
         self._keep(at, data)
         return data
+
+    def put(self, key: str, data: bytes, *, force: bool) -> bool:
+        """Write an object; false where one has this key and `force` is not given, which the service decides.
+
+        Raises:
+            Refused: when the bucket says no.
+            PlaceError: when the bucket answers no more.
+        """
+        mode = "overwrite" if force else "create"
+        try:
+            self._asked(lambda: self._module.put(self._bucket, key, data, mode=mode, use_multipart=False))
+        except Refused as error:
+            if error.refusal.sign != _TAKEN:
+                raise
+            return False
+        self._heads.pop(key, None)
+        return True
+
+    def whole(self, key: str, most_bytes: int) -> bytes | None:
+        """Give an object of at most so many bytes; None for a larger one.
+
+        Raises:
+            Refused: when it is gone or may not be read.
+            PlaceError: when the bucket answers no more.
+        """
+        found = self.head(key)
+        if found.size_bytes > most_bytes:
+            return None
+        return b"".join(self.block(found, index) for index in range(-(-found.size_bytes // BLOCK_BYTES)))
 
     def _body(self, get: Callable[[], Any]) -> tuple[Any, bytes]:
         """Ask for an object and its bytes; again where they end early, which the client's own tries do not mend."""

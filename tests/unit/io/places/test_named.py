@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forensics.cli._options import written_to
+from forensics.cli._options import on_this_machine, written_to
 from forensics.errors import UsageError
 from forensics.io.places.local import Local
 from forensics.io.places.named import place_of
@@ -65,8 +65,14 @@ def test_credentials_in_an_address_are_refused_and_not_repeated(text: str) -> No
     assert "credentials come from the environment" in caught.value.message
 
 
-def test_what_is_written_goes_to_this_machine_only() -> None:
-    assert written_to("out/report.html") == Path("out/report.html")
-    assert written_to("file:///tmp/a") == Path("/tmp/a")
+def test_tables_are_written_to_this_machine_only() -> None:
+    assert on_this_machine("out/tables") == Path("out/tables")
+    assert on_this_machine("file:///tmp/a") == Path("/tmp/a")
     with pytest.raises(UsageError, match="not to a bucket"):
-        written_to("s3://bucket/report.html")
+        on_this_machine("s3://bucket/tables")
+
+
+def test_results_are_written_to_a_path_or_an_address_that_can_be_one() -> None:
+    assert [written_to(text) for text in ("out.html", "s3://b/out.html")] == ["out.html", "s3://b/out.html"]
+    with pytest.raises(UsageError, match="credentials come from the environment"):
+        written_to("s3://key:hunter2@b/out.html")
