@@ -119,9 +119,10 @@ def first_fall(run: Run, limits: Limits | None = None) -> Fall | None:
 def rises_beside(fall: Fall, limits: Limits | None = None) -> bool:
     """Whether another task got better at the evaluation of a fall by what counts as a fall: the model learned that."""
     limits = limits or Limits()
-    before, after = fall.sound[-1].rows, fall.fallen[0].rows if fall.fallen else {}
-    pairs = [(before[key], row) for key, row in after.items() if key in before and _gap(before[key], row) < 0]
-    gains = [gain for was, now in pairs if (gain := fall_between(now, was)) is not None]
+    before: Mapping[Key, Row] = fall.sound[-1].rows
+    after: Mapping[Key, Row] = fall.fallen[0].rows if fall.fallen else {}
+    better = [(row, before[key]) for key, row in after.items() if key in before and _gap(before[key], row) < 0]
+    gains = [gain for now, was in better if (gain := fall_between(now, was)) is not None]
     bound = NormalDist().inv_cdf(1 - limits.alpha / max(len(after), 1))
     return any(gain.errors > bound and _is_material(gain, limits) for gain in gains)
 
