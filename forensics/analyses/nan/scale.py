@@ -57,9 +57,14 @@ def collapse_of(run: Run) -> Collapse | None:
 def _collapse(run: Run) -> Collapse | None:
     cfg = run.threshold(ScaleLimits)
     fallen = _by_series(run, cfg)
-    if fallen is not None and fallen.step is None:
-        fallen = replace(fallen, step=_step_by_place(run, fallen))
-    return fallen or _by_counters(run, cfg) or _by_lines(run, cfg) or _by_falls(run, cfg)
+    if fallen is not None:
+        return _placed(run, fallen)
+    return _by_counters(run, cfg) or _by_lines(run, cfg) or _by_falls(run, cfg)
+
+
+def _placed(run: Run, collapse: Collapse) -> Collapse:
+    """A collapse with the step of its place where its record has none."""
+    return collapse if collapse.step is not None else replace(collapse, step=_step_by_place(run, collapse))
 
 
 def _step_by_place(run: Run, collapse: Collapse) -> int | None:
@@ -178,11 +183,13 @@ def _by_falls(run: Run, cfg: ScaleLimits) -> Collapse | None:
         rises = own.filter(pl.col("scale") >= pl.col("scale").shift(1))
         last = own if rises.is_empty() else own.filter(pl.col("seq") > rises["seq"][-1] - 1)
         first, end = last.row(0, named=True), last.row(-1, named=True)
-        begins = first["step"] >= cfg.warmup if first["step"] is not None else end["scale"] <= cfg.calibrated
-        if last.height >= cfg.burst and begins and _in_a_row(run, last, cfg):
-            words = f"the loss scale fell {last.height} times in a row, to {end['scale']:g}"
-            evidence = (event_evidence(first), event_evidence(end, EvidenceRole.RELATED))
-            return Collapse(first["step"], words, evidence)
+        if last.height < cfg.burst or not _in_a_row(run, last, cfg):
+            continue
+        words = f"the loss scale fell {last.height} times in a row, to {end['scale']:g}"
+        evidence = (event_evidence(first), event_evidence(end, EvidenceRole.RELATED))
+        found = _placed(run, Collapse(first["step"], words, evidence))
+        if end["scale"] <= cfg.calibrated if found.step is None else found.step >= cfg.warmup:
+            return found
     return None
 
 
