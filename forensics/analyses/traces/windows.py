@@ -23,13 +23,15 @@ def window_pairs(run: Run) -> pl.DataFrame:
 
     Columns for each window, with the suffix `_first` or `_last`: source, step_lo, step_hi, comm_share (exposed
     communication of the traced time), memory_share and other_share (of the summed device time), memory_each and
-    other_each (pieces a step), other_median_ns. Ranks without a number count as one.
+    other_each (pieces a step), other_median_ns. Windows are in the order of their steps, where a trace lacks these in
+    the order of time. Ranks without a number count as one.
     """
     return run.derived(_window_pairs)
 
 
 def _window_pairs(run: Run) -> pl.DataFrame:
-    rows = _windows(run).sort("first_ns")
+    rows = _windows(run)
+    rows = rows.sort("first_ns") if rows["step_lo"].null_count() else rows.sort("step_lo", "first_ns")
     where = (pl.col("rank").fill_null(-1)).alias("who")
     first = rows.group_by(where, maintain_order=True).first().drop("rank")
     last = rows.group_by(where, maintain_order=True).last()

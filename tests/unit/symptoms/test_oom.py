@@ -119,7 +119,10 @@ def test_memory_that_grows_asks_for_a_snapshot_of_kempnerforge(tmp_path: Path, h
         for n in range(10, 2500, 10)
     )
     said = told(written(tmp_path, {"train.log": "".join(lines)}))
-    assert "Let DeviceMemoryMonitor write a snapshot: set its snapshot_step beyond step" in said
+    assert (
+        "Let DeviceMemoryMonitor write a snapshot on one rank (several hundred MB): set its snapshot_step beyond"
+        in said
+    )
 
 
 def test_memory_that_grows_at_each_step_is_answered_with_what_a_log_keeps(tmp_path: Path) -> None:

@@ -167,6 +167,26 @@ def test_what_grew_between_two_traces_is_the_cause_of_a_slowdown_between_them(tm
     assert "error counters of the links" in page
 
 
+@pytest.mark.parametrize(
+    ("kernel", "cause", "remedy"),
+    [
+        (NCCL, "communication_grew", "error counters of the links"),
+        ("void at::native::elementwise_kernel<128, 4>", "other_kernels_grew", "graph breaks"),
+    ],
+)
+def test_traces_whose_clocks_begin_alike_are_ordered_by_their_steps(
+    kernel: str, cause: str, remedy: str, tmp_path: Path
+) -> None:
+    files = {
+        "metrics.jsonl": slowed(),
+        "good/trace.json": trace(100, (GEMM, 900), (kernel, 50)),
+        "bad/trace.json": trace(500, (GEMM, 500), (kernel, 450)),
+    }
+    page = told(written(tmp_path, files))
+    assert f"({cause}, confidence" in page
+    assert remedy in page
+
+
 def test_traces_that_were_both_taken_before_a_slowdown_do_not_explain_it(tmp_path: Path) -> None:
     files = {
         "metrics.jsonl": slowed(),
