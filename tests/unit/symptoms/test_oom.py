@@ -145,7 +145,7 @@ def test_a_little_growth_is_told_where_little_is_left(tmp_path: Path) -> None:
     page = told(written(tmp_path, {"train.log": peaks(*CREEP)}))
     assert "Peak allocated memory creeps up from 78.4 GiB to 79.1 GiB" in page
     assert "921.6 MiB of a device of 80 GiB is left" in page
-    assert "compare them: the sites that grew are the leak" in page
+    assert "compare: the sites that grew are the leak" in page
 
 
 @pytest.mark.parametrize(
