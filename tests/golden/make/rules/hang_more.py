@@ -38,6 +38,11 @@ def _weighed() -> Iterator[Made]:
         {**ranks(ends | {5: [waited(5)]}, out=words), **stacks},
         _hang(1, causes=("rank_conditional_work", "host_stall_loop")),
     )
+    yield Made(
+        "hang-one-stack-in-a-collective",
+        {**ranks({0: []}), "stacks/pyspy_rank0.txt": stack(0, _WAITS)},
+        Label("suspect", "hang", ("waits_in_collective",), onset=60, within=2),
+    )
     entries = {r: recorded(20, 0 if r == 5 else 1) for r in range(8)}
     yield Made("hang-dumps-name-one-logs-two", {**ranks(ends), **dumps(entries, 8)}, _hang(5))
     half = {r: [waited(r)] if r < 2 else [] for r in range(4)}
