@@ -30,7 +30,7 @@ from forensics.store import disk
 from forensics.store.fill import fill, held_bytes
 from forensics.store.gather import Given, Rows, issues_frame, issues_of, run_from, sources_frame
 from forensics.store.run import Run
-from forensics.store.slicing import may_be_cut
+from forensics.store.slices.cutting import may_be_cut
 
 #: A run of more bytes than this is spilled to the store on disk instead of staying in memory.
 IN_MEMORY_BYTES = 256 << 20

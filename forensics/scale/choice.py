@@ -13,7 +13,7 @@ from forensics.scale import cluster
 from forensics.scale.local import Local
 from forensics.scale.second_try import W
 from forensics.store.disk import Lost, Map, one_by_one
-from forensics.store.slicing import may_be_cut
+from forensics.store.slices.cutting import may_be_cut
 
 R = TypeVar("R")
 LOCAL, RAY = "local", "ray"

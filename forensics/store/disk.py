@@ -25,10 +25,11 @@ from forensics.io.places.named import Where, place_of
 from forensics.io.places.place import Place
 from forensics.model import UNREADABLE, FileCoverage, Issue, Source
 from forensics.registry import Ingester
-from forensics.store import compact, manifest, parts, shelf, slices, stamps, unit
+from forensics.store import compact, manifest, parts, shelf, stamps, unit
 from forensics.store.manifest import Entry
 from forensics.store.shelf import AGES, Ages, Held
-from forensics.store.slices import Found, Sliced
+from forensics.store.slices import joining
+from forensics.store.slices.joining import Found, Sliced
 from forensics.store.unit import Asked, Item, Record
 
 W = TypeVar("W")
@@ -181,7 +182,7 @@ class _Plan:
         """What was found of a source: the whole, or the slices that were read here."""
         sliced, has = self.sliced.get(source.path), self.job.has
         if sliced is not None:
-            return [sliced.found[n] for n in sorted(sliced.found) if has is None or has(slices.name_of(source, n))]
+            return [sliced.found[n] for n in sorted(sliced.found) if has is None or has(joining.name_of(source, n))]
         return [self.found[source.path]] if has is None or has(source.path) else []
 
     def _doubt(self, source: str, error: InputError) -> None:
@@ -276,14 +277,14 @@ class _Plan:
         source, has = asked.source, self.job.has
         if not asked.sha256 and source.path not in self.sliced:
             job = self.job
-            self.sliced[source.path] = sliced = slices.planned(job.place, source, job.ingesters, job.limits)
+            self.sliced[source.path] = sliced = joining.planned(job.place, source, job.ingesters, job.limits)
             if sliced is not None:
                 stamp = stamps.stamp_of(job.place, source, job.ingesters)
-                slices.keep(self.home, sliced, unit.versions(job.ingesters, job.limits, source), stamp)
+                joining.keep(self.home, sliced, unit.versions(job.ingesters, job.limits, source), stamp)
         sliced = self.sliced.get(source.path)
         if sliced is not None:
             missing = sliced.missing()
-            return [m for m in missing if has is None or m.part is None or has(slices.name_of(source, m.part.number))]
+            return [m for m in missing if has is None or m.part is None or has(joining.name_of(source, m.part.number))]
         return [asked] if has is None or has(source.path) else []
 
     def _joined(self, sliced: Sliced) -> Asked | None:
@@ -292,7 +293,7 @@ class _Plan:
             return None
         source = sliced.source
         try:
-            found = slices.published(self.home, sliced, self.job.limits, self.job.ingesters)
+            found = joining.published(self.home, sliced, self.job.limits, self.job.ingesters)
         except InputError as error:
             self._doubt(source.path, error)
             del self.sliced[source.path]

@@ -20,7 +20,7 @@ from forensics.io.slices import Slice
 from forensics.model import UNREADABLE, FileCoverage, FileStatus, Issue, Source
 from forensics.registry import Ingester
 from forensics.store.sink import SourceSink
-from forensics.store.slicing import slicing_of
+from forensics.store.slices.cutting import slicing_of
 
 _COMPRESSED = (".gz", ".zst")
 _HEAD_BYTES = 64

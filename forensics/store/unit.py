@@ -30,7 +30,7 @@ from forensics.store.manifest import Entry, Part, Share, SliceRead
 from forensics.store.packed import Packed
 from forensics.store.schema import TABLES, VERSION
 from forensics.store.sink import Raw, SourceSink, settled
-from forensics.store.slicing import may_be_cut
+from forensics.store.slices.cutting import may_be_cut
 
 #: Sources below this size are read together, in one item.
 SMALL_BYTES = 256 << 10

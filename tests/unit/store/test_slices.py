@@ -20,12 +20,12 @@ from forensics.io.slices import Cutting
 from forensics.pipeline import ingest_run, ingest_shard
 from forensics.scale.choice import Spread
 from forensics.scale.shard import Shard
-from forensics.store import disk, slicing, stamps, unit
-from forensics.store import slices as store_slices
+from forensics.store import disk, stamps, unit
 from forensics.store.digests import digest_of
 from forensics.store.manifest import decoded
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
+from forensics.store.slices import cutting, joining
 
 STEP = 12_000
 CUTTING = Cutting(text_slices.CUTTING.joints, step_bytes=STEP, before_bytes=3_000, after_bytes=500, line_bytes=4_000)
@@ -42,7 +42,7 @@ def log_lines(count: int) -> Iterator[str]:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(slicing, "CUT_FROM_BYTES", 2 * STEP)
+    monkeypatch.setattr(cutting, "CUT_FROM_BYTES", 2 * STEP)
     monkeypatch.setattr(text_slices, "CUTTING", CUTTING)
     monkeypatch.setattr(stamps, "_TICK_NS", 0)
     run = tmp_path / "run"
@@ -69,7 +69,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def whole(run: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """What one reading of each file gives."""
     with monkeypatch.context() as patched:
-        patched.setattr(slicing, "CUT_FROM_BYTES", 1 << 40)
+        patched.setattr(cutting, "CUT_FROM_BYTES", 1 << 40)
         return ingest_run(run)
 
 
@@ -195,12 +195,12 @@ def test_the_digest_of_slices_is_that_of_the_file(run: Path, tmp_path: Path, mon
 def test_what_cannot_be_cut_is_read_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes
 ) -> None:
-    monkeypatch.setattr(slicing, "CUT_FROM_BYTES", 2 * STEP)
+    monkeypatch.setattr(cutting, "CUT_FROM_BYTES", 2 * STEP)
     monkeypatch.setattr(text_slices, "CUTTING", CUTTING)
     (tmp_path / name).write_bytes(data)
     place = Local(tmp_path)
     source = discover(place, DEFAULT).sources[0]
-    assert store_slices.planned(place, source, registry.load("ingesters").ingesters, DEFAULT) is None
+    assert joining.planned(place, source, registry.load("ingesters").ingesters, DEFAULT) is None
 
 
 def test_no_slice_begins_near_a_traceback() -> None:

@@ -18,13 +18,14 @@ from forensics.io.places.place import Place
 from forensics.io.reading import open_source
 from forensics.model import FileCoverage, FileStatus, Issue, Source
 from forensics.registry import Ingester
-from forensics.store import manifest, parts, shelf, slicing, stamps
+from forensics.store import manifest, parts, shelf, stamps
 from forensics.store.digests import whole_digest
 from forensics.store.fill import FAULTS, candidates
 from forensics.store.manifest import Entry, Part, Share, SliceRead
 from forensics.store.parts import Piece
 from forensics.store.schema import TABLES
-from forensics.store.slicing import Cut, Join
+from forensics.store.slices import cutting
+from forensics.store.slices.cutting import Cut, Join
 from forensics.store.unit import Asked
 
 _HEAD_BYTES = 64
@@ -68,12 +69,12 @@ class Sliced:
 
 def planned(place: Place, source: Source, ingesters: Sequence[Ingester], limits: Limits) -> Sliced | None:
     """How a source is cut; None where it is read as one."""
-    if not slicing.may_be_cut(source):
+    if not cutting.may_be_cut(source):
         return None
     with suppress(*FAULTS), open_source(place, source, limits) as opened:
         if opened.size_bytes == source.size_bytes:
             readers = list(candidates(opened.source, opened.head(_HEAD_BYTES), ingesters))
-            cut = slicing.cut(opened, readers, limits)
+            cut = cutting.cut(opened, readers, limits)
             return Sliced(source, cut) if cut.parts else None
     return None
 
@@ -130,7 +131,7 @@ def _put_together(
     read = [one.entry.slice for one in every if one.entry.slice is not None and one.entry.slice.handover]
     if len(read) < len(sliced.cut.parts) or not _is_within(read, sliced.source.size_bytes, limits):
         return None
-    join = slicing.slicing_of(reader).joined([one.handover for one in read])
+    join = cutting.slicing_of(reader).joined([one.handover for one in read])
     if join is None:
         return None
     made = [part for table in TABLES for part in _table(home, work, table, every, join)]
