@@ -77,18 +77,31 @@ class Cut:
 
 
 def cut(opened: Opened, candidates: Sequence[Ingester], limits: Limits) -> Cut:
-    """Cut a source as the first of these ingesters does that does not answer `NotMine`."""
-    for one in candidates:
-        try:
-            if one.slicing:
-                return Cut(one.name, slicing_of(one).cut(opened))
-            one.read(opened, _Probe(), limits)
-        except NotMine:
-            continue
-        except _Taken:
-            pass
-        return Cut()
+    """Cut a source as the first of its readers does that can; not where a reader that is asked before takes it.
+
+    Whether it can be cut is asked first: it is seen in a few places, and other readers may look at the whole.
+    """
+    for number, one in enumerate(candidates):
+        if one.slicing:
+            try:
+                parts = slicing_of(one).cut(opened)
+            except NotMine:
+                continue
+            if not parts or any(_takes(earlier, opened, limits) for earlier in candidates[:number]):
+                return Cut()
+            return Cut(one.name, parts)
     return Cut()
+
+
+def _takes(one: Ingester, opened: Opened, limits: Limits) -> bool:
+    """Whether a source is of the format of a reader."""
+    try:
+        one.read(opened, _Probe(), limits)
+    except NotMine:
+        return False
+    except _Taken:
+        return True
+    return True
 
 
 class _Taken(BaseException):

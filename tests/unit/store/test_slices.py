@@ -13,6 +13,7 @@ import pytest
 from forensics import registry
 from forensics.formats.text import slices as text_slices
 from forensics.io.discover import discover
+from forensics.io.disk import OpenFile
 from forensics.io.limits import DEFAULT
 from forensics.io.places.local import Local
 from forensics.io.reading import opened_bytes
@@ -201,6 +202,19 @@ def test_what_cannot_be_cut_is_read_as_one(
     place = Local(tmp_path)
     source = discover(place, DEFAULT).sources[0]
     assert joining.planned(place, source, registry.load("ingesters").ingesters, DEFAULT) is None
+
+
+def test_a_large_file_that_is_no_log_is_not_looked_at_by_other_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cutting, "CUT_FROM_BYTES", 2 * STEP)
+    (tmp_path / "events.out.tfevents.1").write_bytes(bytes(range(256)) * STEP)
+    copied: list[object] = []
+    monkeypatch.setattr(OpenFile, "copied", copied.append)
+    place = Local(tmp_path)
+    source = discover(place, DEFAULT).sources[0]
+    assert joining.planned(place, source, registry.load("ingesters").ingesters, DEFAULT) is None
+    assert copied == []
 
 
 def test_no_slice_begins_near_a_traceback() -> None:
