@@ -88,7 +88,7 @@ def _recorded(run: Run) -> Recorded:
         .with_columns(
             pending=pending_expr(),
             p2p=pl.col("attrs").str.contains('"p2p":\\s*"?true', literal=False).fill_null(value=False),
-            ranks=pl.col("ranks").fill_null(""),
+            ranks=pl.col("ranks").fill_null("").cast(pl.Categorical),  # grouped by its number: a text of all ranks
         )
         .sort("source", "record")
         .collect()
