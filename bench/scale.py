@@ -1,6 +1,8 @@
 """Reading on several processes, and again: wall time, CPU and peak memory for the logs of many ranks.
 
     python bench/scale.py [--ranks 512] [--lines 200] [--runs 3] [--log-mb 600] [--keep DIR]
+    python bench/scale.py --fleet 100 1000 10000      # so many small runs in one place
+    python bench/scale.py --job 512 4096              # logs and dumps of so many ranks, one of them late
 
 Reads the same logs with one process and with two (`jobs`), in memory and into a store; reads the store again when
 nothing changed and when one file did; and does all of it for ten times the lines. One log of `--log-mb` is read into a
@@ -8,19 +10,23 @@ store, in slices, by one process and by two. `wall` is that of the reading,
 without the imports of the program that asks; `own` and `others` are CPU seconds of this process and of those that it
 started. On a machine that does other work beside, wall time says little: with a core for each process it comes near
 `own` and a half of `others`, where two share the work.
-Every way gives the same rows, or the bench ends with exit code 1.
+Every way gives the same rows, or the bench ends with exit code 1; so it does where the late rank of a job is not the
+culprit. What grows ten and a hundred times is seen by giving several sizes: CPU seconds for each run or rank should
+stay, and the MB of a fleet, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import growth
 
@@ -45,6 +51,15 @@ wall, own = time.monotonic() - wall, spent(resource.RUSAGE_SELF) - own
 rows = read.scan("metrics").select(pl.len(), pl.col("value").sum()).collect().row(0)
 peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1e3
 print(json.dumps({"wall": wall, "own": own, "others": spent(resource.RUSAGE_CHILDREN), "peak_mb": peak, "rows": rows}))
+"""
+
+
+_LOSS = re.compile(r"loss: \S+")
+_NO_MEMORY = """Traceback (most recent call last):
+  File "train.py", line 88, in <module>
+    step()
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of \
+which 1.20 GiB is free.
 """
 
 
@@ -122,6 +137,54 @@ def measure_log(run: Path, store: Path, size_mb: int) -> bool:
     return alone.rows == two.rows
 
 
+def write_fleet(place: Path, runs: int) -> None:
+    """So many runs of one log of 40 steps and one configuration; of five, one ends in NaN and one without memory."""
+    for number in range(runs):
+        folder = place / f"exp-{number:05d}"
+        folder.mkdir(parents=True)
+        rng = growth.random.Random(number)
+        lines = [growth.line(rng, step) for step in range(40)]
+        if number % 5 == 1:
+            lines[30:] = [_LOSS.sub("loss: nan", line) for line in lines[30:]]
+        (folder / "train.log").write_text("".join(lines) + (_NO_MEMORY if number % 5 == 2 else ""))
+        (folder / "config.json").write_text(json.dumps({"lr": 3e-4, "seed": number, "max_steps": 40}))
+
+
+def write_job(place: Path, ranks: int) -> None:
+    """Two logs and a dump of each rank; the rank at three quarters never entered the last collective."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "fixtures" / "make"))
+    from hang_files import large_run  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - found beside its fixtures
+
+    large_run(place, ranks, _late(ranks))
+
+
+def _late(ranks: int) -> int:
+    return ranks * 3 // 4
+
+
+def judge(place: Path, top: Path, size: int, unit: str) -> dict[str, Any]:
+    """Judge a place in a process of its own, print what each of its runs or ranks costs, and give the document."""
+    out = top / "out.json"
+    ours = [sys.executable, "-m", "forensics", "triage", str(place), "--jobs", "1", "-f", "json", "--exit-zero"]
+    cpu_s, peak_mb, _ = growth.commands.best([*ours, "--force", "-o", str(out)], top / "said", 1)
+    print(f"{size:>7,} {unit}  {cpu_s:8.1f} CPU s  {1e3 * cpu_s / size:6.1f} ms each  {peak_mb:6.0f} MB", flush=True)
+    return json.loads(out.read_text())
+
+
+def measure_grown(asked: argparse.Namespace, top: Path) -> bool:
+    """Judge fleets and jobs of the sizes that were asked for; false where an answer is wrong."""
+    right = True
+    for runs in asked.fleet:
+        place = top / f"fleet-{runs}"
+        write_fleet(place, runs)
+        right &= len(judge(place, top, runs, "runs")["runs"]) == runs
+    for ranks in asked.job:
+        place = top / f"job-{ranks}"
+        write_job(place, ranks)
+        right &= judge(place, top, ranks, "ranks")["verdict"]["culprits"] == [_late(ranks)]
+    return right
+
+
 def main() -> int:
     """Make the logs, read them in every way, and print what it took."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -130,10 +193,14 @@ def main() -> int:
     options.add_argument("--runs", type=int, default=3)
     options.add_argument("--log-mb", type=int, default=600)
     options.add_argument("--keep", type=Path)
+    options.add_argument("--fleet", type=int, nargs="+", default=())
+    options.add_argument("--job", type=int, nargs="+", default=())
     asked = options.parse_args()
     same = True
     with tempfile.TemporaryDirectory() as scratch:
         top = asked.keep or Path(scratch)
+        if asked.fleet or asked.job:
+            return 0 if measure_grown(asked, top) else 1
         for times in (1, 10):
             run = top / f"run-{times}"
             write_ranks(run, asked.ranks, asked.lines * times)
