@@ -152,10 +152,8 @@ def write_fleet(place: Path, runs: int) -> None:
 
 def write_job(place: Path, ranks: int) -> None:
     """Two logs and a dump of each rank; the rank at three quarters never entered the last collective."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "fixtures" / "make"))
-    from hang_files import large_run  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - found beside its fixtures
-
-    large_run(place, ranks, _late(ranks))
+    maker = Path(__file__).parents[1] / "fixtures" / "make" / "hang_files.py"
+    subprocess.run([sys.executable, maker, place, "--ranks", str(ranks), "--culprit", str(_late(ranks))], check=True)
 
 
 def _late(ranks: int) -> int:
