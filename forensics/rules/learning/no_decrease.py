@@ -6,15 +6,15 @@ lower in between.
 Why it matters: all of the run was spent without learning anything.
 
 How it decides: on logarithms, the first level less the last one is below three standard errors under autocorrelated
-noise and below `least_fall`, and no moving level was lower by more than `ever`. It is a warning when the record begins
-with the run, spans `steps` or more, is quiet enough (`noise`) that a fall would show, and the model was fresh: the
-first level is at least `fresh` nats, which no trained language model pays, or the first or the last level is that of
-chance over a usual or a stated number of classes (`near`). A fine-tuning counts as fresh whose first level is above
-what chat data give. A score beside it that never rose over `scores` records, such as an accuracy or an IoU, makes up
-for a span that is too short. Else it is a note, as a loss that starts near its floor (a converged model, a short
-fine-tuning) is flat by nature: so is another one of a run whose settings name a trained model or made-up data, and one
-that compares pairs of a batch. An evaluation loss that improved silences the rule. Zero learning rates and gradients
-have rules of their own, which decide.
+noise and below `least_fall`, and no moving level was lower by more than `ever`. It is a warning when the record
+begins with the run, spans `steps` or `epochs` or more, is quiet enough (`noise`) that a fall would show, and the
+model was fresh: the first level is at least `fresh` nats, which no trained language model pays, or the first or the
+last level is that of chance over a usual or a stated number of classes (`near`). A fine-tuning counts as fresh whose
+first level is above what chat data give. A score beside it that never rose over `scores` records, such as an accuracy
+or an IoU, makes up for a span that is too short. Else it is a note, as a loss that starts near its floor (a converged
+model, a short fine-tuning) is flat by nature: so is another one of a run whose settings name a trained model or made-
+up data, and one that compares pairs of a batch. An evaluation loss that improved silences the rule. Zero learning
+rates and gradients have rules of their own, which decide.
 
 A gradient norm below `tiny` throughout makes weights that were too small its cause. A fresh loss that does not fall
 and rises by less than `swings` deviations, whose noise is `bounces` or more of its level, over `records` or more,
@@ -59,6 +59,7 @@ from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
 from forensics.analyses.learning.scores import has_idle_score
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve, beside
+from forensics.case.endings import ending
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Finding, Findings, Run, number, onset_at, proof, rule
 
@@ -73,10 +74,12 @@ class Flat:
     `least_fall` and three standard errors bound what counts as a fall; `ever` is the fall of any moving level. Noise
     that would hide a fall of `shown` (`shown_short` in fewer than `records` records) decides nothing. Labels that are
     shuffled still let a model learn how frequent they are, which is worth a few percent (`least_fall`) of the loss.
+    A run spans `steps`, or `epochs` where that is what it counts: a model learns something of data seen ten times.
     """
 
     records: int = 100
     steps: int = 90
+    epochs: int = 10
     sigmas: float = 3.0
     least_fall: float = 0.05
     ever: float = 0.08
@@ -120,7 +123,9 @@ def _bounces(curve: Curve, trend: Trend, cfg: Flat) -> bool:
 def _long(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> bool:
     first, last = curve.step(0), curve.step(-1)
     span = trend.records if first is None or last is None else last - first + 1
-    shown = span >= cfg.steps or has_idle_score(run, cfg.scores)
+    reach = ending(run).reach
+    passes = reach.done if reach.unit == "epoch" and reach.done is not None else 0
+    shown = max(span / cfg.steps, passes / cfg.epochs) >= 1 or has_idle_score(run, cfg.scores)
     return shown and from_the_start(curve) and trend.noise.sd_long < cfg.noise
 
 

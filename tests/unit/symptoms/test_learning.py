@@ -178,3 +178,11 @@ def test_no_gradient_at_all_asks_for_requires_grad_and_the_optimizer(tmp_path: P
     assert text.startswith("FAILED learning")
     assert "Check requires_grad of the parameters" in text
     assert "the optimizer holds the parameters that should learn" in text
+
+
+@pytest.mark.parametrize(("epochs", "is_told"), [(22, True), (9, False)])
+def test_a_loss_at_chance_after_ten_passes_over_the_data_is_told(tmp_path: Path, epochs: int, is_told: bool) -> None:
+    chance = noisy(lambda _: 4.16, 0.0005)
+    lines = [f"Epoch {n}/{epochs}\n5/5 - 0s - 34ms/step - loss: {chance(n):.4f}" for n in range(1, epochs + 1)]
+    text = told(written(tmp_path, {"train.log": "\n".join(lines) + "\n"}))
+    assert ("SUSPECT learning" in text) is is_told
