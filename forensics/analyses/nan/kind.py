@@ -29,8 +29,6 @@ WORDS: Mapping[str, str] = MappingProxyType(
 
 #: A log that begins this late cannot tell the beginning from the course.
 _LATE = 50
-#: A detector looks at every step, so that the steps before it were finite: the first ones belong to the start.
-_SPOKEN_LATE = 10
 #: A first record more intervals in than this has others before it, which the log lacks.
 _INTERVALS = 2
 
@@ -41,12 +39,11 @@ class Alarm:
 
     `window` records make the past, the last `within` before the onset are looked at; both numbers `sigma` (robust)
     and `ratio` must be passed. The gradient norm of a fresh model falls, so that its level long ago hides a rise:
-    where the past shows none, the last `near_window` records are the past, above which a rise must be `near_sigma`,
-    as so few tell their spread less well: one of 4 times in a noise of 0.6 was 5.2 (of 1,500 drawn norms without a
-    rise up to 2 % more pass then, where the noise has heavy tails, and 0 to 0.7 % where it has none). `loss_sigma`
-    and `loss_ratio` are those of the loss over the last `loss_within` records, above the `loss_window` before each: a
-    loss falls, so that its level long ago hides a rise. Of 11,118 losses of controls 25 pass both numbers of the
-    loss, and 23 would pass six deviations: five let in two more.
+    where the past shows none, the last `loss_within` are compared with the `near_window` before each (of 1,500
+    drawn norms without a rise up to 0.4 % more pass then). `loss_sigma` and `loss_ratio` are those of the loss over
+    the last `loss_within` records, above the `loss_window` before each: a loss falls, so that its level long ago
+    hides a rise. Of 11,118 losses of controls 25 pass both numbers of the loss, and 23 would pass six deviations:
+    five let in two more.
     """
 
     window: int = 50
@@ -54,7 +51,6 @@ class Alarm:
     sigma: float = 5.0
     ratio: float = 3.0
     near_window: int = 20
-    near_sigma: float = 6.0
     loss_within: int = 3
     loss_window: int = 20
     loss_sigma: float = 5.0
@@ -116,9 +112,8 @@ def _kind_of_onset(run: Run) -> Kind:
 def _kind_of(run: Run, found: NanOnset) -> Kind:
     cfg, collapse = run.threshold(Alarm), collapse_of(run)
     tops = _tops(found, "grad_norm", cfg, cfg.within)
-    near = _tops(found, "grad_norm", cfg, cfg.within, cfg.near_window)
-    pasts = ((tops, cfg.sigma), (near, cfg.near_sigma))
-    rises = [p for past, sigma in pasts for p in past if p.z > sigma and p.ratio >= cfg.ratio]
+    near = _tops(found, "grad_norm", cfg, cfg.loss_within, cfg.near_window)
+    rises = [p for past in (tops, near) for p in past if p.z > cfg.sigma and p.ratio >= cfg.ratio]
     rise = rises[0] if rises else _loss_rise(found, cfg)
     quiet = tops[-1] if tops else None
     if collapse is not None and _before(collapse, found, run.threshold(ScaleLimits)):
@@ -145,20 +140,15 @@ def _seen_from_the_start(run: Run, found: NanOnset) -> bool:
     """Whether the records begin where the run does: not so many intervals in that others must have been before them.
 
     An attempt that went on from an earlier one may begin at any step. A lone line that names a late step says nothing
-    of the steps before it, and one that names none stands behind the losses that were logged.
+    of the steps before it.
     """
-    spoken = found.first.role in SPOKEN
-    if found.step is None:
-        return not spoken or found.rows.filter((pl.col("role") == "loss") & (pl.col("at") > _LATE)).is_empty()
-    if found.first.row.get("attempt"):
+    if found.step is None or found.first.row.get("attempt"):
         return True
     if not run.scan("checkpoints").filter(pl.col("kind") == "resumed").head(1).collect().is_empty():
         return True
     if found.clean_step is not None:
         return found.clean_step <= _INTERVALS * max(1, found.step - found.clean_step)
-    if spoken and found.n_before == 0:
-        return found.step <= _SPOKEN_LATE
-    return found.step <= _LATE or (not spoken and found.step <= _INTERVALS * _interval(found))
+    return found.step <= _LATE or (found.first.role not in SPOKEN and found.step <= _INTERVALS * _interval(found))
 
 
 def _interval(found: NanOnset) -> int:
