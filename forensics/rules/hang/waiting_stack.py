@@ -24,6 +24,11 @@ Example:
     dump.txt,0,MainThread,0,1,step,train.py,88,python,idle
     ```
     => HNG023 warning confidence=low step=7 step_lo=7 onset_rank=0 cause=waits_in_collective dumps=1
+Not this: stacks alone, of which nobody knows what came after
+    ```stack_frames source,rank,thread_name,seq,depth,function,file,line,kind,state
+    dump.txt,0,MainThread,0,0,all_reduce,torch/distributed/distributed_c10d.py,2810,python,idle
+    ```
+    => nothing
 Not this: a rank that computes
     ```metrics step,name,value,source,seq,line
     7,loss,2.5,job.out,1,1
@@ -65,12 +70,14 @@ def waiting_stack(run: Run) -> Findings:
     if marks_of(run).final is not None or any(f.weight > Weight.STOP for f in standing(run)):
         return
     steps = metric_records(run).select("step").drop_nulls().collect()["step"]
-    last = None if steps.is_empty() else int(steps[-1])
+    if steps.is_empty():
+        return
+    last = int(steps[-1])
     first = dumps[0]
     who = f"rank {first.rank}" if first.rank >= 0 else "the process"
     own = next((f", called in {f.text}," for f in first.frames if not is_library(f.file)), "")
     yield waiting_stack.finding(
-        f"{who} waits in {_named(first)}{own}" + (f" after step {last}" if last is not None else ""),
+        f"{who} waits in {_named(first)}{own} after step {last}",
         "a rank waits there until all ranks of its group come, and the log has neither an error nor an end",
         proof(*map(_evidence, dumps[:_SHOWN])),
         Onset(step=last, step_lo=last, rank=first.rank if first.rank >= 0 else None),
