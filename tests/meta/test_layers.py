@@ -93,7 +93,7 @@ def private_to(module: str) -> str | None:
 @pytest.mark.parametrize(
     ("module", "package"),
     [
-        ("forensics.rules.hang._clue", "forensics.rules.hang."),
+        ("forensics.rules.oom._memory", "forensics.rules.oom."),
         ("forensics.report.html._sections.proof", "forensics.report.html."),
         ("forensics.report.phrases", None),
     ],

@@ -40,7 +40,7 @@ from forensics.analyses.hang.collectives import recorded
 from forensics.analyses.hang.differs import first_difference
 from forensics.analyses.hang.lag import device_lags
 from forensics.case.rank_spans import ranks_do
-from forensics.rules.hang._clue import Clue, of_entry, shown
+from forensics.rules.hang.clue import Clue, of_entry, shown
 from forensics.rules.kit import Findings, Run, rule
 
 _SHOWN = 4

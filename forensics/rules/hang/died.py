@@ -44,7 +44,7 @@ from forensics.case.errors.kinds import Weight
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
-from forensics.rules.hang._clue import Clue, of_seen, shown
+from forensics.rules.hang.clue import Clue, of_seen, shown
 from forensics.rules.kit import Evidence, Findings, Locator, Run, rule
 
 _SHOWN = 4

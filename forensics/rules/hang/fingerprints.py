@@ -41,7 +41,7 @@ from forensics.analyses.hang.lines import matching
 from forensics.case.errors.attributes import attributes
 from forensics.case.rank_spans import ranks_do
 from forensics.knowledge.errors import telling
-from forensics.rules.hang._clue import Clue, shown
+from forensics.rules.hang.clue import Clue, shown
 from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
 
 _OTHER = re.compile(r"OpType=(?P<op>\w+)(?:, TensorShape=\[(?P<shape>[^\]]*)\], TensorDtypes=(?P<dtype>\w+))?")

@@ -37,7 +37,7 @@ from forensics.case.errors.kinds import UNKNOWN
 from forensics.case.errors.timeline import in_order
 from forensics.case.world import world
 from forensics.knowledge.suspects import suspect
-from forensics.rules.hang._clue import Clue, of_failure, shown
+from forensics.rules.hang.clue import Clue, of_failure, shown
 from forensics.rules.kit import Findings, Run, rule
 
 _CHARS = 120

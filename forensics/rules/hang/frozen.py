@@ -32,7 +32,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from forensics.case.evidence import attributes
-from forensics.rules.hang._clue import Clue, shown
+from forensics.rules.hang.clue import Clue, shown
 from forensics.rules.kit import Findings, Run, event_evidence, rule
 
 _STORAGE = ("nfs", "folio", "wait_on_page", "lustre", "ceph", "fuse", "xfs", "ext4", "jbd2", "io_schedule", "blk")

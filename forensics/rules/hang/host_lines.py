@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from forensics.analyses.hang.lines import matching
 from forensics.case.errors.exits import exits
 from forensics.knowledge import errors
-from forensics.rules.hang._clue import Clue, shown
+from forensics.rules.hang.clue import Clue, shown
 from forensics.rules.kit import Findings, Run, event_evidence, rule
 
 #: What a line proves that names a rank, or a process of one.

@@ -32,7 +32,7 @@ from collections.abc import Iterator
 
 from forensics.analyses.hang.last_seen import last_seen
 from forensics.knowledge.doing import by_words
-from forensics.rules.hang._clue import Clue, of_seen, shown
+from forensics.rules.hang.clue import Clue, of_seen, shown
 from forensics.rules.kit import Findings, Run, rule
 
 

@@ -39,7 +39,7 @@ from forensics.analyses.hang.lines import matching
 from forensics.case.rank_spans import listed, ranks_text
 from forensics.case.world import world
 from forensics.knowledge import errors
-from forensics.rules.hang._clue import Clue, shown
+from forensics.rules.hang.clue import Clue, shown
 from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
 
 #: Groups of a pattern that name the ranks it is about.

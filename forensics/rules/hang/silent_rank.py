@@ -41,7 +41,7 @@ from forensics.analyses.hang.stacks import stacks
 from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
-from forensics.rules.hang._clue import Clue, of_failure, of_seen, shown
+from forensics.rules.hang.clue import Clue, of_failure, of_seen, shown
 from forensics.rules.kit import Evidence, Findings, Run, rule
 
 _SHOWN = 3

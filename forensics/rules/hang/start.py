@@ -39,7 +39,7 @@ from forensics.analyses.hang.lines import matching
 from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import ranks_text
 from forensics.knowledge import errors
-from forensics.rules.hang._clue import Clue, of_failure, shown
+from forensics.rules.hang.clue import Clue, of_failure, shown
 from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
 
 #: The number of the rank that did not write it ends a key of the store.

@@ -9,7 +9,7 @@ import pytest
 
 from forensics.model import Confidence, Evidence, Locator, Shape
 from forensics.rules.hang import decide
-from forensics.rules.hang._clue import Clue
+from forensics.rules.hang.clue import Clue
 from forensics.rules.hang.decide import Decision
 from forensics.store.run import run_of
 

@@ -44,7 +44,7 @@ from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import all_ranks, ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.knowledge.signals import is_killed
-from forensics.rules.hang._clue import Clue, of_stack, shown
+from forensics.rules.hang.clue import Clue, of_stack, shown
 from forensics.rules.kit import Findings, Run, rule
 
 _SHOWN = 3

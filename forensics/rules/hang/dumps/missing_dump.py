@@ -37,7 +37,7 @@ from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.stacks import stacks
 from forensics.case.rank_spans import ranks_text
 from forensics.case.world import world
-from forensics.rules.hang._clue import Clue, of_stack, shown
+from forensics.rules.hang.clue import Clue, of_stack, shown
 from forensics.rules.kit import Evidence, Findings, Locator, Run, rule
 
 

@@ -36,7 +36,7 @@ from collections.abc import Iterator
 from forensics.analyses.hang.differs import first_difference
 from forensics.analyses.hang.waits import Wait, WaitGraph, wait_graph
 from forensics.case.rank_spans import ranks_do, ranks_text
-from forensics.rules.hang._clue import Clue, of_entry, shown
+from forensics.rules.hang.clue import Clue, of_entry, shown
 from forensics.rules.kit import Evidence, Findings, Run, rule
 
 _SHOWN = 4

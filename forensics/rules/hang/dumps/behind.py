@@ -47,7 +47,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from forensics.analyses.hang.collectives import recorded, timed_out_in
 from forensics.analyses.hang.complaints import complaints
 from forensics.case.rank_spans import ranks_do, ranks_text
-from forensics.rules.hang._clue import Clue, of_failure, shown
+from forensics.rules.hang.clue import Clue, of_failure, shown
 from forensics.rules.kit import Findings, Run, rule
 
 #: Two ranks with two numbers are even.

@@ -60,7 +60,7 @@ from forensics.analyses.hang.waits import newest
 from forensics.case.errors.failures import Failure
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import world
-from forensics.rules.hang._clue import Clue, of_entry, of_failure, shown
+from forensics.rules.hang.clue import Clue, of_entry, of_failure, shown
 from forensics.rules.kit import Findings, Run, rule
 
 _SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (?P<got>\d+) vs (?P<want>\d+)")
