@@ -29,6 +29,8 @@ WORDS: Mapping[str, str] = MappingProxyType(
 
 #: A log that begins this late cannot tell the beginning from the course.
 _LATE = 50
+#: A detector looks at every step, so that the steps before it were finite: the first ones belong to the start.
+_SPOKEN_LATE = 10
 #: A first record more intervals in than this has others before it, which the log lacks.
 _INTERVALS = 2
 
@@ -39,11 +41,11 @@ class Alarm:
 
     `window` records make the past, the last `within` before the onset are looked at; both numbers `sigma` (robust)
     and `ratio` must be passed. The gradient norm of a fresh model falls, so that its level long ago hides a rise:
-    where the past shows none, the last `loss_within` are compared with the `near_window` before each (of 1,500
-    drawn norms without a rise up to 0.4 % more pass then). `loss_sigma` and `loss_ratio` are those of the loss over
-    the last `loss_within` records, above the `loss_window` before each: a loss falls, so that its level long ago
-    hides a rise. Of 11,118 losses of controls 25 pass both numbers of the loss, and 23 would pass six deviations:
-    five let in two more.
+    where the past shows none, the last `loss_within` are compared with the `near_window` before each (of 1,500 drawn
+    norms without a rise up to 0.4 % more pass then). `loss_sigma` and `loss_ratio` are those of the loss over the
+    last `loss_within` records, above the `loss_window` before each: a loss falls, so that its level long ago hides a
+    rise. Of 11,118 losses of controls 25 pass both numbers of the loss, and 23 would pass six deviations: five let in
+    two more.
     """
 
     window: int = 50
@@ -140,15 +142,20 @@ def _seen_from_the_start(run: Run, found: NanOnset) -> bool:
     """Whether the records begin where the run does: not so many intervals in that others must have been before them.
 
     An attempt that went on from an earlier one may begin at any step. A lone line that names a late step says nothing
-    of the steps before it.
+    of the steps before it, and one that names none stands behind the losses that were logged.
     """
-    if found.step is None or found.first.row.get("attempt"):
+    spoken = found.first.role in SPOKEN
+    if found.step is None:
+        return not spoken or found.rows.filter((pl.col("role") == "loss") & (pl.col("at") > _LATE)).is_empty()
+    if found.first.row.get("attempt"):
         return True
     if not run.scan("checkpoints").filter(pl.col("kind") == "resumed").head(1).collect().is_empty():
         return True
     if found.clean_step is not None:
         return found.clean_step <= _INTERVALS * max(1, found.step - found.clean_step)
-    return found.step <= _LATE or (found.first.role not in SPOKEN and found.step <= _INTERVALS * _interval(found))
+    if spoken and found.n_before == 0:
+        return found.step <= _SPOKEN_LATE
+    return found.step <= _LATE or (not spoken and found.step <= _INTERVALS * _interval(found))
 
 
 def _interval(found: NanOnset) -> int:

@@ -24,8 +24,9 @@ class ScaleLimits:
     A collapse is a scale at or under `floor` for `at_floor` records after a fall by `fall`, `burst` falls within
     `burst_records` records, or a share of skipped updates above `skip_share` with at least `least_skips` of them.
     Where a line says of each fall to what the scale falls, `burst` of them without another update in between are one
-    too; without a step such lines may be calibration, which ends above `calibrated`: the lowest scale that a trainer
-    begins with is 128 (fairseq, --fp16-init-scale), and a sixteenth of it is left out.
+    too, where they end at `calibrated` or below, or behind the warm-up before a loss that is lost: the search for a
+    scale at the start ends above `calibrated`, as the lowest one that a trainer begins with is 128 (fairseq,
+    --fp16-init-scale), and a sixteenth of it is left out.
     """
 
     warmup: int = 50
@@ -188,9 +189,20 @@ def _by_falls(run: Run, cfg: ScaleLimits) -> Collapse | None:
         words = f"the loss scale fell {last.height} times in a row, to {end['scale']:g}"
         evidence = (event_evidence(first), event_evidence(end, EvidenceRole.RELATED))
         found = _placed(run, Collapse(first["step"], words, evidence))
-        if end["scale"] <= cfg.calibrated if found.step is None else found.step >= cfg.warmup:
+        warm = found.step is not None and found.step >= cfg.warmup
+        if end["scale"] <= cfg.calibrated or (warm and _loses(run, first)):
             return found
     return None
+
+
+def _loses(run: Run, fall: Row) -> bool:
+    """Whether a loss that is not finite was logged in the source of a fall, behind it."""
+    place = pl.coalesce("line", "seq").fill_null(0)
+    lost = watched(run, every=True).filter(
+        (pl.col("source") == fall["source"]) & (pl.col("role") == "loss") & pl.col("bad")
+    )
+    after = fall["line"] if fall["line"] is not None else fall["seq"]
+    return bool(lost.select((place > after).any()).collect().item())
 
 
 def _in_a_row(run: Run, falls: pl.DataFrame, cfg: ScaleLimits) -> bool:

@@ -38,6 +38,7 @@ from forensics.analyses.hang.last_seen import last_seen
 from forensics.analyses.hang.lines import matching
 from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import ranks_text
+from forensics.case.world import world
 from forensics.knowledge import errors
 from forensics.rules.hang.clue import Clue, of_failure, shown
 from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
@@ -75,7 +76,7 @@ def _missing(run: Run, awaited: Sequence[tuple[Mapping[str, Any], Mapping[str, s
             named = absent if 0 < len(absent) <= size - joined else ()
             why = f"only {joined} of {size} ranks joined" + (f"; {ranks_text(named)} left no file" if named else "")
             return [Clue(named, "init_hang", 6, "log", why, (event_evidence(row),))]
-        if "host" in said:
+        if "host" in said and not world(run) - {row["rank"] for row, said in awaited if "host" in said}:
             why = f"nobody answered at {said['host']}, port {said['port']}, where the ranks meet"
             return [Clue((), "init_hang", 6, "log", why, (event_evidence(row),))]
     return []
