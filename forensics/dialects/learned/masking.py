@@ -115,6 +115,12 @@ def _is_site(line: str, found: re.Match[str]) -> bool:
     )
 
 
+def _is_counter(line: str, place: _Place) -> bool:
+    """The whole number between the name of a quantity and the colon before its value: `Validation loss 6312: 0.149`."""
+    named = _VALUED.search(place.slot.before.rstrip()) is not None
+    return named and line[place.begin : place.end].isdigit()
+
+
 def _before(line: str, pieces: tuple[str | tuple[int, int], ...]) -> str:
     return "".join(piece if isinstance(piece, str) else line[piece[0] : piece[1]] for piece in pieces)
 
@@ -135,6 +141,10 @@ def _places(line: str) -> tuple[_Place, ...]:
         before = _before(line, tuple(pieces))
         slot = Slot("", "", (found["unit"] or "").strip(), before, bool(places) and before.strip() in {"/", "of"})
         slot = slot._replace(key=_key(slot, places[-1].slot if places else None))
+        if places and before.strip() == ":" and _is_counter(line, places[-1]):
+            counted = places[-1].slot
+            places[-1] = places[-1]._replace(slot=counted._replace(key="step"))
+            slot = slot._replace(key=counted.key)
         holds = not any(map(str.isdigit, earlier + before))
         places.append(_Place(*found.span("number"), tuple(pieces), slot, holds))
         pieces, earlier = [], before

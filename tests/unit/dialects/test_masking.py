@@ -43,6 +43,20 @@ def test_a_date_with_slashes_counts_nothing(date: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "keys"),
+    [
+        ("Validation loss 6312: 0.149", ["step", "Validation loss"]),
+        ("train accuracy 12 : 0.81", ["step", "train accuracy"]),
+        ("loss 0.5: 0.149", ["loss", ""]),
+        ("loss: 12: 0.149", ["loss", ""]),
+        ("rank 3: 0.149", ["rank", ""]),
+    ],
+)
+def test_a_whole_number_between_a_name_and_its_colon_counts(line: str, keys: list[str]) -> None:
+    assert [slot.key for slot in slots(line)] == keys
+
+
 def test_a_count_of_a_plan_is_no_date() -> None:
     assert [slot.over for slot in slots("11/22 loss 1.60")] == [False, True, False]
 
