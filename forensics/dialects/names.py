@@ -19,10 +19,6 @@ from forensics.dialects.tables import rows
 _BETWEEN = re.compile(r"[\s/._-]+")
 _BRACKETS = re.compile(r"[()\[\]]")
 _WITH_UNIT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)? ?([A-Za-zµ]{1,3})")
-#: A first part of a name that says where it is logged, not what it is.
-_OWN_GROUPS = frozenset(("train", "training", "optim", "actor", "perf", ""))
-#: One that says so of a memory alone.
-_DEVICE_GROUPS = frozenset(("gpu", "cuda", "device", "memory", "mem", "system"))
 _DEVICE = re.compile(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
 
 
@@ -30,6 +26,12 @@ _DEVICE = re.compile(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
 def table() -> dict[str, Name]:
     """Printed name (lower case) → canonical name and scale."""
     return {printed.lower(): Name(known, float(scale)) for printed, known, scale, *_ in rows("names.tsv")}
+
+
+@cache
+def _groups() -> dict[str, str]:
+    """First part of a name that says where it is logged → what it means: `own`, `device` or `eval`."""
+    return {group: means for group, means, *_ in rows("groups.tsv")}
 
 
 @cache
@@ -84,7 +86,7 @@ def canonical(printed: str) -> Name:
 
     Last by its words, whatever stands between them or nothing: `Grad/norm` and `gradnorm` are `grad_norm`, and `mem_gb`
     is a memory in GiB. The number of a device is left out: `gpu.3.memory.used` is looked up as `gpu.memory.used`.
-    A prefix that names a split (`val`, `valid`, `validation`, `eval`, `test`) makes `loss` an `eval_loss`.
+    A prefix that names an evaluation in `groups.tsv` (`val`, `eval`, `test`) makes `loss` an `eval_loss`.
     """
     known = table()
     key = printed.strip().lower()
@@ -95,10 +97,11 @@ def canonical(printed: str) -> Name:
     head, _, last = key.replace(".", "/").rpartition("/")
     means = known.get(last) or _sized(last) or _joined().get(last)
     if means is not None:
-        split = head.split("/")[0]
-        if split in {"val", "valid", "validation", "eval", "test"}:
+        first = head.split("/")[0]
+        group = _groups().get(first)
+        if group == "eval":
             return Name(f"eval_{means.canonical}", means.scale)
-        if split in _OWN_GROUPS or (split in _DEVICE_GROUPS and means.canonical.endswith("_gib")):
+        if not first or group == "own" or (group == "device" and means.canonical.endswith("_gib")):
             return means
     return _by_words().get(_words(key)) or _sized(key) or Name(printed.strip())
 

@@ -19,17 +19,24 @@ def scale(run: Run) -> pl.DataFrame:
 
 def overflows(events: pl.LazyFrame) -> pl.DataFrame:
     """Event rows that announce a skipped update, one per line, in file order."""
-    code = pl.col("code")
-    rows = events.filter(code.str.ends_with(".overflow") | code.is_in(telling("skipped_update")))
-    return rows.sort("source", "seq").collect().unique(("source", "line", "byte"), keep="first", maintain_order=True)
+    return _once(_overflows(events))
 
 
 def falling(events: pl.LazyFrame) -> pl.DataFrame:
     """Event rows that let the scale fall and say to what, with `scale`, in file order."""
-    said = overflows(events)
     to = [pl.col("attrs").str.json_path_match(f"$.{name}") for name in ("to", "scale")]
     number = pl.coalesce(*to).str.strip_chars_end(".,").cast(pl.Float64, strict=False)
-    return said.with_columns(scale=number).filter(pl.col("scale").is_not_null())
+    return _once(_overflows(events).with_columns(scale=number).filter(pl.col("scale").is_not_null()))
+
+
+def _overflows(events: pl.LazyFrame) -> pl.LazyFrame:
+    code = pl.col("code")
+    return events.filter(code.str.ends_with(".overflow") | code.is_in(telling("skipped_update")))
+
+
+def _once(rows: pl.LazyFrame) -> pl.DataFrame:
+    """One row for each line: a trainer's own row of a line and that of the catalogue tell of one update."""
+    return rows.sort("source", "seq").collect().unique(("source", "line", "byte"), keep="first", maintain_order=True)
 
 
 def floors(events: pl.LazyFrame) -> pl.DataFrame:

@@ -214,6 +214,7 @@ def test_a_loss_that_died_above_its_best_dates_from_where_it_left() -> None:
 def test_shuffled_labels_leave_a_fresh_loss_near_its_start() -> None:
     loss = noisy(4.18 + 0.12 * np.exp(-np.arange(100) / 15), 0.006)
     assert "not_learning" in causes(made(loss=loss))
+    assert "loss_crawls" in causes(made(loss=noisy(np.linspace(4.3, 4.18, 100), 0.006)))
     assert causes(made(loss=loss, facts={"model_name_or_path": "org/base"})) == []
     assert causes(made(loss=loss, logit_scale=np.linspace(1, 2, 100))) == []
     assert causes(made(loss=noisy(np.full(100, 0.92), 0.006))) == []

@@ -95,7 +95,7 @@ SYMPTOMS: dict[str, tuple[Files, tuple[str, ...], Files]] = {
     ),
     "overflows up to the first loss that is lost": (
         {"train.log": overflowing(160, 12), "config.yaml": "fp16: true\n"},
-        ("FAILED nan", "loss scale fell 11 times in a row", "bf16"),
+        ("FAILED nan", "loss scale fell 12 times in a row", "bf16"),
         {},
     ),
     "a detector that leaves out two updates": (
