@@ -139,6 +139,7 @@ def _truth(job: Job, paths: Paths, codes: Sequence[int]) -> dict[str, Any]:
         "fault": job.fault,
         "trainer": job.trainer,
         "ranks": job.ranks,
+        "epoch_steps": round(1 / trainer.counts) if trainer.counts < 1 else None,
         "stores": job.stores,
         "codes": codes,
         "last_shown": own(max((one["shown"] for one in of(facts, "shown")), default=None)),

@@ -7,13 +7,16 @@ import math
 import shlex
 import subprocess
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 FIELDS = ("outcome", "shape", "onset", "culprits", "cause", "checkpoint", "action")
 #: Fields of a truth or a label that are judged or counted by; the rest of a truth file says how the job went.
-TRUTH = ("outcome", "shape", "causes", "onset", "within", "culprits", "checkpoint", "says", "fault", "trainer", "ranks")
+TRUTH = (
+    "outcome", "shape", "causes", "onset", "within", "culprits", "checkpoint", "says", "fault", "trainer", "ranks",
+    "epoch_steps",
+)  # fmt: skip
 #: Shapes that say how well a run worked: `suspect` says them as well as `failed` does.
 SOFT = frozenset(("learning", "slowdown", "bad_eval"))
 #: Without these the answer is wrong: they are what "all right" means.
@@ -91,15 +94,23 @@ def judged(truth: Mapping[str, Any], said: Mapping[str, Any] | None) -> dict[str
     tests: dict[str, Callable[[], bool]] = {
         "outcome": lambda: said["outcome"] in outcomes or bool(soft),
         "shape": lambda: said["shape"] in shapes,
-        "onset": lambda: said["onset"] is not None and abs(said["onset"] - truth["onset"]) <= truth["within"],
+        "onset": lambda: any(abs(at - truth["onset"]) <= truth["within"] for at in _counts(truth, said["onset"])),
         "culprits": lambda: sorted(said["culprits"]) == sorted(truth["culprits"]),
         "cause": lambda: said["cause"] in truth["causes"],
-        "checkpoint": lambda: (said["checkpoint"] or {}).get("step") == truth["checkpoint"],
+        "checkpoint": lambda: truth["checkpoint"] in _counts(truth, (said["checkpoint"] or {}).get("step")),
         "action": lambda: any(word in said["action"].lower() for word in truth["says"]),
     }
     asked_checkpoint = said["has_checkpoint"] or said["checkpoint"] is not None or "nan" in shapes
     open_fields["checkpoint"] = open_fields["checkpoint"] and asked_checkpoint
     return {name: tests[name]() if is_open else None for name, is_open in open_fields.items()}
+
+
+def _counts(truth: Mapping[str, Any], step: int | None) -> Iterator[int]:
+    """The step as it was said, and the epoch that it is in, where the job counts epochs and prints their steps."""
+    if step is not None:
+        yield step
+        if per_epoch := truth.get("epoch_steps"):
+            yield -(-step // per_epoch)
 
 
 def all_right(row: Mapping[str, Any]) -> bool:

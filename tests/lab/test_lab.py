@@ -135,6 +135,18 @@ def test_a_truth_counts_as_the_files_of_its_trainer_do(trainer: str, counted: in
     assert lab._counted(trainers.BY_NAME[trainer], None) is None
 
 
+@pytest.mark.parametrize(("step", "right"), [(50, True), (55, True), (60, True), (61, False), (11, True), (9, False)])
+def test_a_job_that_counts_epochs_may_be_answered_in_its_steps(step: int, right: bool) -> None:
+    truth = TRUTH | {"onset": 11, "within": 1, "checkpoint": None, "epoch_steps": 5}
+    assert score.judged(truth, SAID | {"onset": step})["onset"] is right
+
+
+@pytest.mark.parametrize(("step", "right"), [(40, True), (45, False)])
+def test_a_checkpoint_of_an_epoch_may_be_named_by_its_last_step(step: int, right: bool) -> None:
+    truth = TRUTH | {"checkpoint": 8, "epoch_steps": 5}
+    assert score.judged(truth, SAID | {"checkpoint": {"step": step, "path": None}})["checkpoint"] is right
+
+
 def test_every_library_is_pinned_without_a_build_or_an_index() -> None:
     pins = (HERE / "requirements.lock").read_text().splitlines()
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins)

@@ -70,7 +70,7 @@ def culprit(run: Run) -> Findings:
         culprits=found.ranks,
         cause=found.cause,
         numbers={"clues": len(found.clues), "kinds": len({c.kind for c in found.clues})},
-        next=("forensics hang RUN shows who waits for whom and when each rank was last seen",),
+        next=("forensics hang RUN",),
         decides=True,
     )
 
