@@ -9,7 +9,8 @@ How it decides: on logarithms, the loss stands above the median of the records b
 `ratio`, and by `over_dips` times the deepest excursion downwards, which calibrates heavy tails; one record alone
 needs more. It is over when the median of the next ten records is back. Three spikes of twice the level or more are a
 warning where they share a cause: most of them at one place of their epochs are a bad sample; 70 % of them near the peak
-of a rate that is elsewhere most of the time are a rate that is too high. Three of 2.5 times the level always are.
+of a rate that is elsewhere most of the time are a rate that is too high. Three of 2.5 times the level always are, and so is one that
+holds the loss up for a fifth of all records.
 
 What else looks like this: one batch of unusual data; the restart of a cyclic learning rate; the last, smaller batch of
 an epoch.
@@ -28,6 +29,13 @@ Example:
         2.032 2.054 2.008 2.041 2.002
     ```
     => LRN003 info confidence=high step=400 step_lo=390 cause=loss_spike causal=context spikes=1 peak=2.38498
+Example: one that cost a third of the run
+    ```metrics
+    step: 10..300/10
+    loss: 2.139 2.136 2.133 2.09 2.11 2.08 2.095 2.07 2.084 2.06 25.1 14 9.7 6.1 5.2 4.5 3.9 3.1 2.7 2.4 2.07 2.06 2.065
+        2.05 2.06 2.04 2.05 2.045 2.03 2.04
+    ```
+    => LRN003 warning confidence=medium step=110 step_lo=100 cause=loss_spike spikes=1
 Not this: a single outlier of a loss that has as deep ones downwards
     ```metrics
     step: 10..400/10
@@ -50,6 +58,8 @@ from forensics.rules.kit import Findings, Run, at_step, number, onset_at, proof,
 _MAJOR = 2.0
 #: So many large ones are no accident of a single batch where they share a cause, and severe ones in any case.
 _FREQUENT, _SEVERE = 3, 2.5
+#: A severe one that holds the loss up for this share of all records has cost as much of the run.
+_COSTLY = 0.2
 
 
 @rule("learning", needs=("metrics", "facts"), config=Limits)
@@ -70,7 +80,9 @@ def loss_spike(run: Run, cfg: Limits) -> Findings:
     )
     major = [spike for spike in spikes if spike.peak >= _MAJOR]
     cause, shared = common_cause(run, curve, major, Common()) if len(major) >= _FREQUENT else ("", "")
-    warns = bool(cause) or sum(spike.peak >= _SEVERE for spike in spikes) >= _FREQUENT
+    severe = [spike for spike in spikes if spike.peak >= _SEVERE]
+    longest = max(((spike.recovered or spike.index) - spike.index for spike in severe), default=0)
+    warns = bool(cause) or len(severe) >= _FREQUENT or longest >= _COSTLY * len(curve.values)
     later = f"{back - worst.index} records" if back - worst.index != 1 else "a record"
     yield loss_spike.finding(
         f"{many} {worst.peak:.2f} times its level, at {at_step(first['at'])}, recovered",
