@@ -8,7 +8,6 @@ else their last record. A record that gives an epoch alone stands at the step th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -17,15 +16,13 @@ import numpy as np
 import polars as pl
 
 from forensics.case.epochs import counts_epochs, epoch_scale
-from forensics.case.progress import ledger
+from forensics.case.progress import ledger, same_process
 from forensics.case.series import metric_records
 from forensics.case.steps import at
 from forensics.store.run import Run
 
 #: Many logs print whole seconds, so that a record of the same second may be printed before a line of a finer clock.
 _CLOCK_NS = 1_000_000_000
-#: What tells the two streams of one process apart in the names of their files.
-_STREAM = re.compile(r"(?:std)?(?:err|out)(?:or|put)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +71,6 @@ def last_step(run: Run, source: str, at: int, t_ns: int | None = None, rank: int
     return max(steps, default=None)
 
 
-def same_process(one: str, other: str) -> bool:
-    """Tell whether two files are the two streams of one process: `job-7.err` and `job-7.out`."""
-    (here, name), (there, like) = ((path.rpartition("/")[0], path.rpartition("/")[2]) for path in (one, other))
-    return here == there and _STREAM.sub("", name) == _STREAM.sub("", like)
-
-
 def _distance(track: Track, source: str, rank: int | None) -> tuple[bool, int, bool, bool]:
     """Sort key of how near a store is to a file of the same process; the smaller is the nearer."""
     folders = zip(source.split("/")[:-1], track.source.split("/")[:-1], strict=False)
@@ -87,7 +78,19 @@ def _distance(track: Track, source: str, rank: int | None) -> tuple[bool, int, b
     return (not same_process(source, track.source), -shared, rank is not None and track.rank != rank, not track.printed)
 
 
+def reached(run: Run) -> pl.DataFrame:
+    """Give each step that training printed, by records and by counters: `source`, `rank`, `at`, `step`, `t_ns`, `seq`.
+
+    The rows of a source are in the order in which they were written.
+    """
+    return run.derived(_reached)
+
+
 def _tracks(run: Run) -> Mapping[str, Track]:
+    return {track.source: track for track in map(_track, reached(run).partition_by("source", maintain_order=True))}
+
+
+def _reached(run: Run) -> pl.DataFrame:
     scale = epoch_scale(run)
     by_epoch = scale.steps_of(pl.col("epoch")) if scale is not None else pl.lit(None, dtype=pl.Int64)
     step = pl.coalesce(at(), by_epoch)
@@ -109,8 +112,7 @@ def _tracks(run: Run) -> Mapping[str, Track]:
         .unique(["source", "at", "step"], maintain_order=True)
         .collect()
     )
-    every = pl.concat([rows, _counted(run)]).sort("source", "seq", "at", maintain_order=True)
-    return {track.source: track for track in map(_track, every.partition_by("source", maintain_order=True))}
+    return pl.concat([rows, _counted(run)]).sort("source", "seq", "at", maintain_order=True)
 
 
 def _counted(run: Run) -> pl.DataFrame:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.case.series import metric_records
+from forensics.case.steps import at
 from forensics.dialects.counters import kind_of, plan_keys
 from forensics.store.run import Run
 
@@ -21,6 +22,8 @@ from forensics.store.run import Run
 #: A run that is killed at any step alike dies in that share of its runs between its last record and its end.
 CLOSE = 0.05
 _NUMBERED_EPOCH = re.compile(r"(?i)\bep(?:och)?s?\W{0,3}(\d+)(?:\s*(?:/|of)\s*(\d+))?")
+#: What tells the two streams of one process apart in the names of their files.
+_STREAM = re.compile(r"(?:std)?(?:err|out)(?:or|put)?", re.IGNORECASE)
 _SPEAKER = ("source", "attempt", "rank")
 #: A counter's frames: those of one reader under one name and plan, in order.
 _COUNTER = (*_SPEAKER, "name", "unit", "plan", "dialect")
@@ -106,6 +109,12 @@ def is_close(done: int, last: int, every: int) -> bool:
     return done + every > last and last - done <= CLOSE * last
 
 
+def same_process(one: str, other: str) -> bool:
+    """Tell whether two files are the two streams of one process: `job-7.err` and `job-7.out`."""
+    (here, name), (there, like) = ((path.rpartition("/")[0], path.rpartition("/")[2]) for path in (one, other))
+    return here == there and _STREAM.sub("", name) == _STREAM.sub("", like)
+
+
 def ledger(run: Run) -> Ledger:
     """Collect the counters and plans of a run."""
     return run.derived(_ledger)
@@ -131,6 +140,7 @@ def _frames(run: Run) -> pl.DataFrame:
 def _counters(run: Run, frames: pl.DataFrame, plans: Sequence[Plan]) -> Iterator[Counter]:
     records = _training_records(run)
     planned = frozenset(plan.count for plan in plans if plan.unit == "step")
+    unnumbered = _unnumbered(run)
     for _, part in frames.group_by(_COUNTER, maintain_order=True):
         seen = part.filter(pl.col("done").is_not_null())
         row = (seen if seen.height else part).row(-1, named=True)
@@ -139,6 +149,9 @@ def _counters(run: Run, frames: pl.DataFrame, plans: Sequence[Plan]) -> Iterator
         what, unit = _what(row, part, records), row["unit"]
         if not what and unit == "step" and row["plan"] in planned:
             what = "train"  # a bar in a file of its own, of as many steps as the settings plan
+        beside = any(same_process(row["source"], other) for other in unnumbered)
+        if not what and unit == "step" and beside and _holds_all(part, frames):
+            what = "train"  # a bar on the other stream of a process whose records number no step
         epoch = _NUMBERED_EPOCH.search(row["label"])
         if what == "train" and unit == "step" and epoch is not None:
             unit = "batch"
@@ -161,6 +174,12 @@ def _counters(run: Run, frames: pl.DataFrame, plans: Sequence[Plan]) -> Iterator
             t_ns=row["t_ns"],
             elapsed_s=row["elapsed_s"],
         )
+
+
+def _holds_all(part: pl.DataFrame, frames: pl.DataFrame) -> bool:
+    """Whether a bar is drawn before and after all others of its file: evaluations come and go within it."""
+    outside = (pl.col("seq") < int(part["seq"][0])) | (pl.col("seq") > int(part["seq"][-1]))
+    return frames.filter((pl.col("source") == part["source"][0]) & outside).is_empty()
 
 
 def _epoch_of_label(row: Mapping[str, int | str | None], seen: pl.DataFrame, epoch: re.Match[str]) -> Iterator[Counter]:
@@ -207,6 +226,12 @@ def _training_records(run: Run) -> dict[str, list[int]]:
     """Places of the records of a loss or another training quantity, by source."""
     rows = metric_records(run).filter("trains").select("source", "seq").unique().sort("source", "seq").collect()
     return {str(source): part["seq"].to_list() for (source,), part in rows.group_by("source", maintain_order=True)}
+
+
+def _unnumbered(run: Run) -> Sequence[str]:
+    """Sources whose training records have no step, as a stream whose steps are drawn by a bar in the other one."""
+    told = metric_records(run).filter("trains").group_by("source").agg(at().is_not_null().any().alias("numbered"))
+    return told.filter(~pl.col("numbered")).collect()["source"].sort().to_list()
 
 
 def _plans(run: Run) -> Iterator[Plan]:

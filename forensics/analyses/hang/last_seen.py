@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from forensics.case.series import metric_records
+from forensics.case.last_steps import reached
 from forensics.store.run import Run
 
 #: Files that somebody else wrote about a rank are no words of its own.
@@ -59,13 +59,9 @@ def _later(a: int | None, b: int | None) -> int | None:
 
 
 def _steps(run: Run) -> pl.DataFrame:
-    """Last step and time of each source and rank, in the order printed."""
-    keys = ["source", "rank"]
-    stepped = metric_records(run).filter(pl.col("step").is_not_null())
-    last = stepped.group_by(keys).agg(pl.col("seq").max(), pl.col("t_ns").max()).collect()
-    # the record that was last is found without a sort of all that came before it
-    steps = stepped.select(*keys, "seq", "step").join(last.lazy(), on=[*keys, "seq"], how="inner", nulls_equal=True)
-    return steps.unique(keys).collect().sort(keys)
+    """Last step and time of each source and rank, in the order printed: of a record or of a bar, whichever is later."""
+    last = reached(run).group_by("source", "rank").agg(pl.col("step").last(), pl.col("t_ns").max())
+    return last.with_columns(pl.col("t_ns").replace(-1, None)).sort("source", "rank")
 
 
 def _words(run: Run) -> pl.DataFrame:

@@ -71,6 +71,36 @@ def test_a_bar_without_a_name_counts_training_where_records_stand_between_its_fr
     assert {(c.plan, c.what) for c in found.counters} == {(20, "train"), (8, "")}
 
 
+def streams(place: Path, bars: list[str], log: list[str], printed: str = "stdout.log") -> Ledger:
+    (place / "stderr.log").write_text("\r".join(bars) + "\n", encoding="utf-8")
+    (place / printed).write_text("\n".join(log) + "\n", encoding="utf-8")
+    return ledger(ingest_run(place))
+
+
+UNNUMBERED = [f"{{'loss': {3 - at / 50:.4f}, 'grad_norm': 0.5, 'epoch': {at / 40:.4f}}}" for at in range(1, 21)]
+MAIN = [bar("", at, 40) for at in range(21)]
+
+
+def test_a_bar_counts_training_where_the_other_stream_of_its_process_numbers_no_step(tmp_path: Path) -> None:
+    evaluated = [*MAIN[:11], *(bar("", at, 8) for at in range(9)), *MAIN[11:]]
+    assert {(c.plan, c.what) for c in streams(tmp_path, evaluated, UNNUMBERED).counters} == {(40, "train"), (8, "")}
+
+
+@pytest.mark.parametrize(
+    ("bars", "log", "printed"),
+    [
+        (MAIN, records(20), "stdout.log"),  # the records number their steps
+        (MAIN, UNNUMBERED, "eval.log"),  # the other file is no stream of this process
+        ([*(bar("", at, 8) for at in range(9)), *MAIN], UNNUMBERED, "stdout.log"),  # a data set was read first
+        ([*MAIN, *(bar("", at, 8) for at in range(9))], UNNUMBERED, "stdout.log"),  # another loop came after it
+    ],
+)
+def test_a_bar_without_a_name_says_nothing_of_training_elsewhere(
+    bars: list[str], log: list[str], printed: str, tmp_path: Path
+) -> None:
+    assert "train" not in {c.what for c in streams(tmp_path, bars, log, printed).counters}
+
+
 def test_a_bar_that_begins_again_in_each_epoch_counts_batches(tmp_path: Path) -> None:
     lines = [bar(f"Epoch {e}/3: ", at, 30) for e in (1, 2) for at in range(0, 31, 3)]
     _, found = read(tmp_path, [*lines, *records(20)])
