@@ -6,11 +6,11 @@ Why it matters: the run survived, so one spike is a note and no fault. Large and
 and an evaluation or a checkpoint taken inside one is worth little.
 
 How it decides: on logarithms, the loss stands above the median of the records before it by `z` noise deviations, by
-`ratio`, and by `over_dips` times the deepest excursion downwards, which calibrates heavy tails; one record alone
-needs more. It is over when the median of the next ten records is back. Three spikes of twice the level or more are a
-warning where they share a cause: most of them at one place of their epochs are a bad sample; 70 % of them near the peak
-of a rate that is elsewhere most of the time are a rate that is too high. Three of 2.5 times the level always are, and so is one that
-holds the loss up for a fifth of all records.
+`ratio`, and by `over_dips` times the deepest excursion downwards, which calibrates heavy tails; one record alone needs
+more. It is over when the median of the next ten records is back. Three spikes of twice the level or more are a warning
+where they share a cause: most of them at one place of their epochs are a bad sample; 70 % of them near the peak of a
+rate that is elsewhere most of the time are a rate that is too high. Three of 2.5 times the level always are, and so is
+one that holds the loss up for a fifth of all records.
 
 What else looks like this: one batch of unusual data; the restart of a cyclic learning rate; the last, smaller batch of
 an epoch.
