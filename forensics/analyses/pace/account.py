@@ -190,7 +190,8 @@ def stands_out(series: Steady, change: Change) -> float:
 
     0 where a side has fewer than five records. The printing unit counts as such a deviation. Stretches are of the raw
     times: a burst of another job's load is no spike to be set aside here, as the last records of a run may be one. The
-    records of a ramp are taken about the line through them: from their median they depart by what they climb.
+    records of a ramp are taken about the line through them: from their median they depart by what they climb. A side
+    that rose again is two stretches with a level each.
     """
     parts = [series.logs[: change.first], series.logs[change.first : change.end]]
     width = min(map(len, parts))
@@ -199,6 +200,8 @@ def stands_out(series: Steady, change: Change) -> float:
     if change.form == "ramp":
         place = np.arange(len(parts[1]))
         parts[1] = parts[1] - np.polyval(np.polyfit(place, parts[1], 1), place)
+    elif later := [cut for cut in change.cuts if change.first + width <= cut <= change.end - width]:
+        parts[1:] = np.split(parts[1], [cut - change.first for cut in later])
     apart = [
         np.abs(np.lib.stride_tricks.sliding_window_view(part, width // 2).mean(axis=1) - np.median(part)).max()
         for part in parts

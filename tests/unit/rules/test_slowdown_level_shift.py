@@ -105,6 +105,16 @@ def test_two_rises_by_other_seconds_are_two_faults() -> None:
     assert (hit.rule, hit.onset.step) == ("SLO001", 610)
 
 
+def test_a_second_rise_behind_few_records_is_no_unevenness_of_the_first() -> None:
+    [hit] = found(clock_run(noisy(18, 0.034, 1, 0.01) + noisy(19, 0.062, 2, 0.01) + noisy(31, 0.118, 3, 0.01)))
+    assert (hit.rule, hit.severity, hit.onset.step) == ("SLO001", Severity.ERROR, 190)
+
+
+def test_a_burst_shorter_than_the_records_before_it_is_no_second_rise() -> None:
+    burst = noisy(20, 0.034, 1, 0.01) + noisy(7, 0.2, 2, 0.01)
+    assert not found(clock_run(noisy(12, 0.024, 4, 0.01) + burst + noisy(5, 0.034, 3, 0.01)))
+
+
 def loaded(count: int, level: float, seed: int) -> list[float]:
     """Times of a machine with another job on it: any step may take longer, none is faster."""
     chance = random.Random(seed)
