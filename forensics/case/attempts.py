@@ -18,7 +18,7 @@ import polars as pl
 
 from forensics.case.end_markers import is_end
 from forensics.case.launches import launches
-from forensics.case.lives import Boundary, Life, boundaries, is_new, lives, steps_of_launches
+from forensics.case.lives import Boundary, Life, boundaries, is_new, lives, steps_of_copies, steps_of_launches
 from forensics.case.series import metric_rows
 from forensics.case.starts import Start, openings, starts
 from forensics.case.steps import at
@@ -181,13 +181,19 @@ def _attempts(run: Run) -> Attempts:
     joins = [edge for edge in edges if edge.before.source != edge.after.source]
     fresh = _counts_anew(run, inside, edges)
     inside = {source: kept for source, own in inside.items() if (kept := tuple(s for s in own if s not in fresh))}
-    if not inside and not joins and not launched:
-        return Attempts((Attempt(0),))
     base = _bases(inside, joins) | {**launched}
-    count = 1 + max(base.get(source, 0) + len(inside.get(source, ())) for source in {*inside, *base})
+    copies = [(start, step) for start, step in steps_of_copies(run) if start.source not in {*inside, *base}]
+    last = max((base.get(source, 0) + len(inside.get(source, ())) for source in {*inside, *base}), default=0)
+    if not inside and not base and not copies:
+        return Attempts((Attempt(0),))
+    count = 1 + max(last, len(copies))
+    base |= {start.source: count - len(copies) + i for i, (start, _) in enumerate(copies)}
     cuts = {source: _cuts(source, inside.get(source, ()), base, count) for source in {*inside, *base}}
     begins = _begins(run, cuts, inside, joins, count)
-    cuts |= _by_steps(run, cuts, begins)
+    loaded = {number: start.step for number, start in enumerate(begins) if start is not None and start.step}
+    loaded |= {launches(run)[start.source]: int(step) - 1 for start, step in steps_of_launches(run)}
+    loaded |= {base[start.source]: int(step) - 1 for start, step in copies}
+    cuts |= _by_steps(run, cuts, loaded)
     return Attempts(_described(run, cuts, begins), cuts)
 
 
@@ -267,12 +273,8 @@ def _begins(
     ]
 
 
-def _by_steps(
-    run: Run, cuts: Mapping[str, Sequence[Cut]], begins: Sequence[Start | None]
-) -> dict[str, tuple[Cut, ...]]:
+def _by_steps(run: Run, cuts: Mapping[str, Sequence[Cut]], loaded: Mapping[int, int]) -> dict[str, tuple[Cut, ...]]:
     """Cuts of the sources that only went on counting: at their first record after the step that was loaded."""
-    loaded = {number: start.step for number, start in enumerate(begins) if start is not None and start.step}
-    loaded |= {launches(run)[start.source]: int(step) - 1 for start, step in steps_of_launches(run)}
     alone = {life.source for life in lives(run)} - {*cuts}
     if not loaded or not alone:
         return {}

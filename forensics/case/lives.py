@@ -15,7 +15,7 @@ from typing import Any, Literal
 import polars as pl
 
 from forensics.case.end_markers import Marks, marks_of
-from forensics.case.joined.stores import stores_of
+from forensics.case.joined.stores import Strand, stores_of
 from forensics.case.launches import launches
 from forensics.case.progress import ledger
 from forensics.case.series import chosen, index_of, metric_rows, standing_in
@@ -205,7 +205,7 @@ def _marked(rows: pl.LazyFrame, begins: _Begins) -> pl.LazyFrame:
 
 def _silent(rows: pl.LazyFrame, run: Run) -> dict[str, tuple[tuple[int, Start], ...]]:
     """Where a process began in sources that only go on counting, as another source tells."""
-    told = [*_first_steps(run), *steps_of_launches(run)]
+    told = [*_first_steps(run), *steps_of_launches(run), *steps_of_copies(run)]
     if not told:
         return {}
     quiet = rows.select(pl.col("source").cast(pl.String), "seq", "at")
@@ -245,6 +245,28 @@ def steps_of_launches(run: Run) -> list[tuple[Start, float]]:
             start = openings(run).get(own.source, Start(own.source, int(own.seq[0])))
             found.append((start, float(other.at.filter(other.seq == place)[0])))
     return found
+
+
+def steps_of_copies(run: Run) -> list[tuple[Start, float]]:
+    """Files that hold a later part of another one and begin where a file of its earlier part ends.
+
+    A tracker opens a new file for each process, while a log that is kept with the checkpoints only goes on counting.
+    """
+    parts: dict[tuple[str, str], list[tuple[float, float, Strand]]] = {}
+    for match in [m for link in stores_of(run).links for m in link.same]:
+        own, other, place = (match.b, match.a, match.first[0]) if match.covers_b else (match.a, match.b, match.first[1])
+        if (match.covers_a or match.covers_b) and own.numbered and other.numbered and len(own) > 1:
+            first = float(other.at.filter(other.seq == place)[0])
+            last = first + float(own.at[-1] - own.at[0])
+            parts.setdefault((other.source, other.raw_name), []).append((first, last, own))
+    found: dict[str, tuple[Start, float]] = {}
+    for spans in parts.values():
+        for first, last, own in spans:
+            near = 2 * max(1.0, (last - first) / (len(own) - 1))
+            if any(begin < first - near <= end < first for begin, end, _ in spans):
+                start = openings(run).get(own.source, Start(own.source, int(own.seq[0])))
+                found.setdefault(own.source, (start, first))
+    return sorted(found.values(), key=lambda one: one[1])
 
 
 def _printed_most(run: Run) -> pl.DataFrame:

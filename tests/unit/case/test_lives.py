@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from forensics.case.attempts import attempts
 from forensics.case.lives import boundaries, lives, rows_of
 from forensics.store.run import Run, run_of
 
@@ -129,3 +130,33 @@ def test_quantities_printed_under_one_name_are_one_life() -> None:
 def test_a_summary_printed_once_behind_the_last_step_is_no_process_that_went_on() -> None:
     assert boundaries(made(life(0, 139), life(140, 140, source="train.log"))) == ()
     assert told(made(life(0, 139), life(140, 150, source="train.log"))) == [("continues", 140, 0)]
+
+
+def parts(*spans: tuple[int, int]) -> Run:
+    """A log that only goes on counting to step 60, and a tracker's file for each of `spans` of it."""
+    files = [
+        life(*span, source=f"tb/events.out.tfevents.{number}.host.7.0", line=1) for number, span in enumerate(spans)
+    ]
+    return made(life(1, 60, source="state.jsonl", line=1), *files)
+
+
+def test_a_log_that_only_goes_on_counting_is_parted_where_a_tracker_opened_its_next_file() -> None:
+    (edge,) = boundaries(parts((1, 24), (25, 60)))
+    assert (edge.before.last, edge.after.first, edge.kind) == (24, 25, "continues")
+
+
+def test_each_next_file_of_a_tracker_parts_it() -> None:
+    assert [edge.after.first for edge in boundaries(parts((1, 24), (25, 40), (41, 60)))] == [25, 41]
+
+
+def test_a_file_that_holds_the_whole_or_that_nothing_comes_before_parts_nothing() -> None:
+    assert boundaries(parts((1, 60), (1, 60))) == ()
+    assert boundaries(parts((25, 60))) == ()
+    assert boundaries(parts((1, 10), (25, 60))) == ()
+
+
+def test_an_attempt_begins_where_a_tracker_opened_its_next_file() -> None:
+    found = attempts(parts((1, 24), (25, 60)))
+    assert [(one.first, one.last) for one in found.every] == [(1, 24), (25, 60)]
+    assert found.of("state.jsonl", line=24) == 0
+    assert found.of("state.jsonl", line=25) == 1
