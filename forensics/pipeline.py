@@ -193,7 +193,7 @@ def _job(
     told = _Told(progress, len(sources), sum(s.size_bytes for s in sources))
     told.start()
     ingesters = registry.load("ingesters").ingesters
-    return disk.Job(place, sources, ingesters, limits, told.done, spread.map(sources))
+    return disk.Job(place, sources, ingesters, limits, told.done, spread.map())
 
 
 @contextlib.contextmanager

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from forensics.io.slices import SLICE_BYTES
 from forensics.model import Source
 from forensics.scale import cluster
 from forensics.scale.local import Local
 from forensics.scale.second_try import W
 from forensics.store.disk import Lost, Map, one_by_one
-from forensics.store.slices.cutting import may_be_cut
+from forensics.store.unit import Item
 
 R = TypeVar("R")
 LOCAL, RAY = "local", "ray"
@@ -42,16 +41,15 @@ class Spread:
         """Whether reading these goes to other processes of this machine."""
         return self._processes(_costs_s(sources)) > 1
 
-    def map(self, sources: Sequence[Source]) -> Map:
-        """Give the engine for these sources.
+    def map(self) -> Map:
+        """Give the engine of a run; how many processes pay follows from the items, which know what is read in slices.
 
         Raises:
             MissingPackage: when the engine's package is not installed.
         """
         if self.is_remote:
             cluster.check()
-        costs_s = _costs_s(sources)
-        return lambda function, items: self._done(function, items, costs_s)
+        return lambda function, items: self._done(function, items, _items_costs_s(items))
 
     def is_alone(self, runs_bytes: Sequence[int]) -> bool:
         """Whether runs of these sizes are judged one by one in this process."""
@@ -84,17 +82,15 @@ class Spread:
 
 
 def _costs_s(sources: Sequence[Source]) -> list[float]:
-    return [_FILE_S + size_bytes / _BYTES_A_SECOND for source in sources for size_bytes in _parts(source)]
+    return [_FILE_S + source.size_bytes / _BYTES_A_SECOND for source in sources]
+
+
+def _items_costs_s(items: Sequence[Item]) -> list[float]:
+    return [_FILE_S * len(item.asked) + item.size_bytes / _BYTES_A_SECOND for item in items]
 
 
 def _runs_costs_s(runs_bytes: Sequence[int]) -> list[float]:
     return [_RUN_S + size_bytes / _BYTES_A_SECOND for size_bytes in runs_bytes]
-
-
-def _parts(source: Source) -> list[int]:
-    """Bytes of what may be read apart of a source: a large one may be one that is cut."""
-    slices = -(-source.size_bytes // SLICE_BYTES) if may_be_cut(source) else 1
-    return [source.size_bytes // max(slices, 1)] * max(slices, 1)
 
 
 def _cores() -> int:

@@ -20,6 +20,7 @@ from forensics import registry
 from forensics.errors import PlaceError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT
+from forensics.io.slices import Slice
 from forensics.model import FileStatus
 from forensics.pipeline import ingest_run, report_of
 from forensics.report.json_v1 import render
@@ -167,6 +168,7 @@ import reads_with_faults
 from forensics import registry
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT
+from forensics.io.slices import Slice
 from forensics.scale.local import Local
 from forensics.store import disk, unit
 unit._GROUP_FILES = 1
@@ -209,7 +211,6 @@ def test_a_killed_command_goes_on_where_it_ended(run: Path, tmp_path: Path) -> N
         ([250_000_000], 1),
         ([250_000_000, 59_000_000], 1),
         ([250_000_000, 61_000_000], 4),
-        ([900_000_000], 4),
         ([], 1),
     ],
 )
@@ -221,3 +222,16 @@ def test_processes_are_started_where_they_pay(
     assert Spread()._processes(choice._costs_s(sources)) == processes
     assert Spread(jobs=3)._processes(sources) == 3
     assert choice.ALONE._processes(sources) == 1
+
+
+@pytest.mark.parametrize(("slices", "processes"), [(1, 1), (7, 4)])
+def test_a_large_file_is_worth_processes_where_it_is_read_in_slices(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, slices: int, processes: int
+) -> None:
+    monkeypatch.setattr(choice, "_cores", lambda: 4)
+    source = unit.Source("train.log", 900_000_000)
+    begins = [900_000_000 * number // slices for number in range(slices + 1)]
+    cut = (Slice(number, slices, *begins[number : number + 2], 0, 0) for number in range(slices))
+    asked = [unit.Asked(source, part=part) for part in cut] if slices > 1 else [unit.Asked(source)]
+    items = unit.items("run", tmp_path, asked, DEFAULT)
+    assert Spread()._processes(choice._items_costs_s(items)) == processes
