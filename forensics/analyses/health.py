@@ -18,6 +18,7 @@ from forensics.case.endings import Ending, ending
 from forensics.case.joined.stores import counted, counted_records
 from forensics.case.nonfinite import BAD_CLASSES, role
 from forensics.case.steps import at, first_of_each, of_training, parts
+from forensics.knowledge.vocabulary import words_for
 from forensics.model import Confidence
 from forensics.store.run import Run
 
@@ -27,7 +28,6 @@ MIN_RECORDS = 2
 MIN_LOSSES = 3
 #: A clock with a printing unit above this share of a step shows no slowdown by 30 %, which needs three units (SLO001).
 COARSEST = 0.1
-_LOSS = pl.col("name").str.contains(r"(?i)loss|perplexity|\bppl\b|bpb|cross[_-]?entropy|\bxent\b|\bnll\b")
 _QUOTED_CHARS = 80
 _NO_TIME = "; no time of a step tells whether it became slower"
 _SETTLES = "an exit code of 0, or the scheduler's record of the job, would settle it"
@@ -125,7 +125,7 @@ def _records(run: Run) -> _Records:
     trained = counted_records(run).filter("trains").select("source", "attempt", "seq")
     places = parts(pl.concat([trained, evaluated]).with_columns(pl.col("attempt").fill_null(0)).collect(), ["source"])
     newest = {"source": [one["source"][0] for one in places], "newest": [one["attempt"].max() for one in places]}
-    rows = counted(run, _LOSS & (of_training() | (role() == "eval")))
+    rows = counted(run, pl.col("name").str.contains(words_for("of_loss")) & (of_training() | (role() == "eval")))
     told, bad = pl.col("value").is_not_null(), (pl.col("name") == "loss") & pl.col("value_class").is_in(BAD_CLASSES)
     losses, finite, steps = (
         rows.select(

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
 
-_USER = r"(?i)(?:^|[._/])(?:user(?:_?name)?|login|logname|email|owner|author|entity)$"
-_HOST = r"(?i)(?:^|[._/])(?:host(?:_?name)?|node_?name|slurmd_nodename|master_addr|machine)$"
 _HOME = re.compile(r"(?i)(?:/(?:home|users)/|[a-z]:[\\/]+users[\\/]+)([^/\\\s:\"'<>|,;]+)")
 _NAME = re.compile(r"[\w.@-]{3,253}")
 #: Files that their writer names by the host: event files of TensorBoard, traces of torch's profiler, dumps of a group.
@@ -20,7 +19,6 @@ _HOST_FILES = (
     re.compile(r"comm_lib_trace_rank_(.+)_\d+"),
 )
 _LISTED = re.compile(r"[\w.,\[\]-]{3,4000}")
-_NODE_LIST = r"(?i)(?:^|[._/])(?:slurm_(?:job_)?)?node_?list$"
 _NODE_NAMES = re.compile(r"([A-Za-z](?:[\w.-]*[A-Za-z.-])?)(?:\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\]|(\d*))(?=,|$)")
 _MOST_NODES = 2000
 #: Words that begin the names of machines, or of files, and name none.
@@ -38,10 +36,12 @@ class Identities:
 def identities_of(run: Run) -> Identities:
     """Find the names that facts and names of files state, and the users of home folders in facts and paths."""
     facts = run.scan("facts").select("key", "value").drop_nulls().unique().sort("key", "value").collect()
-    users = _values(facts.filter(pl.col("key").str.contains(_USER)))
-    hosts = _values(facts.filter(pl.col("key").str.contains(_HOST)))
+    users = _values(facts.filter(pl.col("key").str.contains(words_for("user_setting"))))
+    hosts = _values(facts.filter(pl.col("key").str.contains(words_for("host_setting"))))
     hosts |= {
-        name for text in _values(facts.filter(pl.col("key").str.contains(_NODE_LIST)), _LISTED) for name in _nodes(text)
+        name
+        for text in _values(facts.filter(pl.col("key").str.contains(words_for("node_list_setting"))), _LISTED)
+        for name in _nodes(text)
     }
     paths = run.scan("sources").select("source").drop_nulls().unique().sort("source").collect()["source"].to_list()
     hosts |= {name for path in paths for name in _named_by(path)}

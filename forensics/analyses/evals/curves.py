@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,19 +12,11 @@ import polars as pl
 from forensics.case.joined.stores import counted
 from forensics.case.series import metric_names
 from forensics.knowledge.scores import direction
+from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
 _NAMES = ("name", "raw_name")
-_NAME = (
-    r"(?i)^(?:eval|evaluation|val|valid|validation|test|testing|heldout|held_out|benchmark|downstream)s?[/_. ].+"
-    r"|[/_.](?:eval|val|valid|validation)[/_.].+|(?:^|[/_. ])k[-_]?nn[/_. @].+"
-)
-_COSTS = re.compile(
-    r"(?i)runtime|_per_s|per_second|memory|model_preparation|dataloader|progress|lr$|learning_rate|length|gen_len|grad"
-    r"|[/_. ](?:steps?|epoch|iters?|iteration|time|duration|batches|tokens|samples|count|num\w*)$|seconds"
-    r"|throughput|speed"
-)
 _MOST_NAMES = 60
 _COLUMNS = (
     *("source", "line", "byte", "seq", "attempt", "rank", "step", "gstep", "name", "raw_name"),
@@ -63,14 +54,17 @@ def eval_curves(run: Run) -> tuple[EvalCurve, ...]:
 
 def _found(run: Run) -> tuple[EvalCurve, ...]:
     known = metric_names(run)
-    meant = {c: known[c].filter(known[c].str.contains(_NAME).fill_null(value=False)).to_list() for c in _NAMES}
+    meant = {
+        c: known[c].filter(known[c].str.contains(words_for("evaluation_metric")).fill_null(value=False)).to_list()
+        for c in _NAMES
+    }
     if not any(meant.values()):
         return ()
     wanted = pl.any_horizontal(pl.col(c).is_in(names) for c, names in meant.items())
     at = pl.coalesce("gstep", "step")
     finite = counted(run, wanted).filter(pl.col("value_class") == "finite").select(_COLUMNS)
     rows = finite.with_columns(at=at).drop_nulls("at").collect()
-    names = [n for n in rows["name"].unique(maintain_order=True).to_list() if not _COSTS.search(n)]
+    names = [n for n in rows["name"].unique(maintain_order=True).to_list() if not stands_for("cost_of_evaluation", n)]
     return tuple(filter(None, map(partial(_curve, rows), sorted(names)[:_MOST_NAMES])))
 
 

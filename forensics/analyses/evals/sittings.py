@@ -6,16 +6,15 @@ may be of another one, and are then of a wrong checkpoint. Where neither a step 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from forensics.analyses.evals.results import Key, Row, courses, settings_of
 from forensics.formats.evals.checkpoint_names import step_in
+from forensics.knowledge.vocabulary import stands_for
 from forensics.store.run import Run
 
 _EARLIEST = -(1 << 62)
-_BASELINE = re.compile(r"(?i)(?:^|[/_.-])(?:baseline\w*|base|before|reference|ref|good|untuned)(?=[/_.-]|$)")
 _STEPS = ("step", "global_step", "train_step", "training_step", "checkpoint_step", "ckpt_step", "iteration", "iter")
 #: Settings that name the weights that were loaded, the nearest to them first.
 _WEIGHTS = (
@@ -94,7 +93,7 @@ def sittings(run: Run) -> tuple[Sitting, ...]:
     last = max((step for step in steps if step is not None), default=None)
     placed: list[tuple[_Order, int | None, Row]] = []
     for row, step in zip(rows, steps, strict=True):
-        is_baseline = _BASELINE.search(str(row["source"])) is not None
+        is_baseline = stands_for("of_a_baseline", str(row["source"]))
         if step is not None or is_baseline or last is None:
             at = step if step is not None else last if last is not None else _EARLIEST
             t_ns = row["t_ns"] if row["t_ns"] is not None else _EARLIEST

@@ -18,13 +18,9 @@ from forensics.analyses.hang.collectives import Entry, Key, entry_of, recorded
 from forensics.analyses.hang.last_seen import last_seen
 from forensics.case.rank_spans import listed
 from forensics.case.world import world
+from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
 
-#: Operations whose shapes may differ between ranks.
-_UNEQUAL = (
-    "all_to_all|all_to_all_single|alltoall|alltoall_base|all_to_all_v_single|broadcast|_broadcast_oop|gather|scatter|"
-    "all_gather_v|all_gatherv|reduce_scatter_v|allgatherv|send|recv"
-)
 Signature = tuple[str, str, str]
 
 
@@ -52,7 +48,9 @@ def _first_difference(run: Run) -> Difference | None:
         return None
     everyone = tuple(sorted(world(run)))
     marked = told.rows.filter(~pl.col("p2p")).with_columns(
-        shape=pl.when(pl.col("op").str.contains(rf"^(?:{_UNEQUAL})$")).then(pl.lit("")).otherwise(pl.col("in_sizes"))
+        shape=pl.when(pl.col("op").str.contains(words_for("operation_of_unequal_shapes")))
+        .then(pl.lit(""))
+        .otherwise(pl.col("in_sizes"))
     )
     places = (
         marked.group_by("group", "ranks", "seq")

@@ -9,10 +9,8 @@ from typing import Any
 import polars as pl
 
 from forensics.case.last_steps import reached
+from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
-
-#: Files that somebody else wrote about a rank are no words of its own.
-_NOT_OWN = r"(?:^|/)(?:stacks?|fr\w*|py-?spy\w*)[/_]|pyspy|proc_rank|trace_rank|error\.json|_dump_\d"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +63,5 @@ def _steps(run: Run) -> pl.DataFrame:
 
 
 def _words(run: Run) -> pl.DataFrame:
-    own = (pl.col("code") == "last_line") & ~pl.col("source").str.contains(_NOT_OWN)
+    own = (pl.col("code") == "last_line") & ~pl.col("source").str.contains(words_for("about_a_rank"))
     return run.scan("events").filter(own).sort("source").select("source", "rank", "t_ns", "text", "line").collect()

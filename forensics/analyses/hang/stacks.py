@@ -17,25 +17,13 @@ from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.knowledge.doing import by_frame
 from forensics.knowledge.libraries import is_library
+from forensics.knowledge.vocabulary import stands_for
 from forensics.store.run import Run
 
 _DIGITS = re.compile(r"\d+")
 #: Innermost frames in which the wait must stand.
 _NEAR = 14
 _MOST_FRAMES = 120
-_INSIDE = re.compile(
-    r"(?:all_?reduce|all_?gather\w*|reduce_?scatter\w*|broadcast\w*|barrier|all_?to_?all\w*|reduce|gather|scatter|send"
-    r"|recv|i?send|irecv|batch_isend_irecv|monitored_barrier|wait)\b.*(?:distributed|c10d)|_engine_run_backward"
-    r"|Work::wait|^synchronize\b.*cuda|nccl|gloo::",
-    re.IGNORECASE,
-)
-_P2P = re.compile(r"\b(?:i?send|i?recv|batch_isend_irecv)\b.*(?:distributed|c10d)", re.IGNORECASE)
-_INIT = re.compile(
-    r"init_process_group|_store_based_barrier|next_rendezvous|_new_process_group_helper|rendezvous\b.*handler"
-)
-_ENDED = re.compile(
-    r"excepthook|atexit|print_exception|format_exc|_del_library|_shutdown\b|Py_Finalize|destroy_process_group"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +61,30 @@ class Stack:
     @property
     def inside(self) -> bool:
         """Whether it waits for other ranks."""
-        return any(_INSIDE.search(f.text) for f in self.frames[:_NEAR])
+        return any(stands_for("collective_frame", f.text) for f in self.frames[:_NEAR])
 
     @property
     def p2p(self) -> bool:
         """Whether it waits in a send or a receive."""
-        return any(_P2P.search(f.text) for f in self.frames[:3])
+        return any(stands_for("point_to_point_frame", f.text) for f in self.frames[:3])
 
     @property
     def call(self) -> str:
         """The collective that it waits in, `backward` where DDP waits in it, empty where it waits in none."""
         for frame in self.frames[:_NEAR]:
-            if _INSIDE.search(frame.text):
+            if stands_for("collective_frame", frame.text):
                 return frame.function.rsplit(".", 1)[-1].removeprefix("_engine_run_")
         return ""
 
     @property
     def starting(self) -> bool:
         """Whether it still joins the job."""
-        return _INIT.search(self._near()) is not None
+        return stands_for("joining_frame", self._near())
 
     @property
     def ended(self) -> bool:
         """Whether it was already past its own end when the dump was taken."""
-        return any(_ENDED.search(f.text) for f in self.frames[:6])
+        return any(stands_for("ending_frame", f.text) for f in self.frames[:6])
 
     @property
     def running(self) -> bool:

@@ -7,20 +7,10 @@ import polars as pl
 
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.series import metric_names
+from forensics.knowledge.vocabulary import words_for
 from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
-#: Metrics that stand beside a loss which need not fall: rewards of a policy, two players, and pairs of a batch.
-_REWARDS = r"(?i)reward|(?:^|[/_])kl(?:$|[/_])|advantage|policy"
-#: What a preference loss (DPO and its kind) logs beside it: that loss falls as any supervised one does.
-_PREFERENCES = r"(?i)rewards?/(?:chosen|rejected|margins?|accurac)|logps/|logits/(?:chosen|rejected)"
-_PLAYERS = r"(?i)(?:^|[/_.])(?:(?:gen|generator|disc|discriminator|critic)(?:_loss)?|loss_?[dg]|[dg]_loss)$"
-_PAIRS = r"(?i)contrastive|info_?nce|nt_?xent|logit_scale|(?:^|[/_])(?:moco|simclr|clip_loss|queue_\w+)(?:$|[/_])"
-#: Settings that say that a trained model is trained on.
-_TRAINED = (
-    r"(?i)(?:^|[./])(?:pretrained\w*|base_model\w*|model_name_or_path|init_from|init_checkpoint|finetune\w*"
-    r"|lora_\w+|adapter\w*)$"
-)
 _NOT_SAID = ("", "false", "0", "none", "null", "no", "scratch", "random")
 
 
@@ -41,18 +31,20 @@ def tuned(run: Run) -> bool:
 
 def _has_rewards(run: Run) -> bool:
     names = metric_names(run)["name"]
-    own = names.filter(~names.str.contains(_PREFERENCES))
-    return bool((own.str.contains(_REWARDS) | own.str.contains(_PLAYERS)).any())
+    own = names.filter(~names.str.contains(words_for("of_preference")))
+    return bool((own.str.contains(words_for("of_reinforcement")) | own.str.contains(words_for("of_two_players"))).any())
 
 
 def _has_pairs(run: Run) -> bool:
     names = metric_names(run)
-    return any(bool(names[column].str.contains(_PAIRS).any()) for column in ("name", "raw_name"))
+    return any(bool(names[column].str.contains(words_for("of_pairs")).any()) for column in ("name", "raw_name"))
 
 
 def _is_tuned(run: Run) -> bool:
     said = pl.col("value").fill_null("").str.strip_chars("\"' ").str.to_lowercase()
-    rows = run.scan("facts").filter(pl.col("key").str.contains(_TRAINED) & ~said.is_in(_NOT_SAID))
+    rows = run.scan("facts").filter(
+        pl.col("key").str.contains(words_for("start_weights_setting")) & ~said.is_in(_NOT_SAID)
+    )
     return bool(rows.head(1).collect().height)
 
 

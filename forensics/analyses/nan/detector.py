@@ -16,6 +16,7 @@ from forensics.case.last_steps import last_step
 from forensics.case.nonfinite import watched
 from forensics.case.steps import SERIES
 from forensics.knowledge.errors import telling
+from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
 
 #: So many finite losses after a detector's last line mean that training went on; so many lines at most are a stumble.
@@ -23,7 +24,6 @@ _SURVIVED = 2
 _STUMBLES = 3
 _NAN_SHAPE = r'"shape":\s*"nan"'
 _BLAMED = r'"role":\s*"(?:root|symptom)"'
-_MAY_BE_NAN = r"(?i)nan\b|inf\b|finite|FloatingPoint|probability tensor|NanLoss|(?:found|has) invalid values"
 #: A detector's own words for when it fired.
 _WHEN = re.compile(r"(?i)\b(?:iter(?:ation)?|(?:global[_ ])?step)\b\s*(?:number|no\.?)?\s*[=#:]?\s*(\d{1,12})\b")
 
@@ -65,7 +65,7 @@ def _errors(run: Run) -> Iterator[_Line]:
     """Signatures that speak of NaN as an error, and exceptions whose words do."""
     attrs, code = pl.col("attrs").fill_null(""), pl.col("code")
     signed, alone = attrs.str.contains(_NAN_SHAPE) & attrs.str.contains(_BLAMED), telling("exception")
-    raised = code.is_in(["traceback", *alone]) & attrs.str.contains(_MAY_BE_NAN)
+    raised = code.is_in(["traceback", *alone]) & attrs.str.contains(words_for("may_be_of_nan"))
     rows = run.scan("events").filter((signed | raised) & ~code.str.ends_with(".nan")).sort("source", "seq").collect()
     last = last_lines(run)
     told = set(rows.filter(code == "traceback").select("source", "line").iter_rows())

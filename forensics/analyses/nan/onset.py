@@ -15,6 +15,7 @@ from forensics.case.joined.stores import counted
 from forensics.case.nonfinite import BAD_CLASSES, series, watched, watched_series
 from forensics.case.series import metric_rows
 from forensics.case.steps import SERIES, at, by_record
+from forensics.knowledge.vocabulary import words_for
 from forensics.model import Evidence, EvidenceRole, Onset
 from forensics.store.run import Run
 
@@ -22,11 +23,6 @@ _ORDER = (Status.FAILED, Status.EARLIER, Status.INTERMITTENT, Status.TRANSIENT)
 #: Roles of candidates that rest on words and not on a number.
 SPOKEN = ("detector", "echo")
 _MAX_RELATED = 4
-#: Clocks, rates, counts and scores, which are no objective.
-_NO_OBJECTIVE = (
-    r"(?i)time|data|sec|speed|fps|eta|(?:^|[\W_])lr|learning|rate|epoch|step|iter|batch|mem|gpu|eval|val|test|acc|auc|prec|recall"
-    r"|f1|iou|map|score|std|len|count|num|total|scale|weight|norm"
-)
 _SERIES_TOGETHER = 2
 
 
@@ -205,7 +201,7 @@ def lost_together(run: Run) -> Iterator[Candidate]:
     least = run.threshold(Shares).lost_records
     known = watched_series(run)["source"].unique().to_list()
     rows = by_record(
-        counted(run, ~pl.col("source").is_in(known) & ~pl.col("name").str.contains(_NO_OBJECTIVE))
+        counted(run, ~pl.col("source").is_in(known) & ~pl.col("name").str.contains(words_for("no_objective")))
         .filter(pl.col("value_class") != "null")
         .with_columns(role=pl.lit("together"), bad=pl.col("value_class").is_in(BAD_CLASSES))
     ).collect()

@@ -23,6 +23,7 @@ from forensics.case.attempts import Cut, attempts
 from forensics.case.checkpoints import known
 from forensics.case.series import keys_of, metric_rows, standing_in
 from forensics.case.steps import first_of_each, kept_as_proof, ordered, parts, where
+from forensics.knowledge.vocabulary import words_for
 from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
@@ -200,7 +201,7 @@ def _bar_clocks(run: Run) -> Iterator[Clock]:
 
 def _wall_clocks(run: Run) -> Iterator[Clock]:
     """Clocks from the times of the records themselves, of the name that each source printed most often."""
-    training = ~pl.col("name").str.contains(r"(?i)eval|val_|valid|test|gpu|system|process|cpu")
+    training = ~pl.col("name").str.contains(words_for("of_machine_or_evaluation"))
     known = keys_of(run).filter(training & (pl.col("n_timed") > 0)).with_columns(pl.col("attempt").fill_null(0))
     counts = known.group_by(*_GROUP, "raw_name", maintain_order=True).agg(pl.col("n_timed").sum())
     tops = counts.sort("n_timed", descending=True, maintain_order=True).unique(_GROUP, keep="first")

@@ -8,8 +8,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
+from forensics.knowledge.vocabulary import stands_for
+
 Form = Literal["clock", "time", "rate", "mean-time", "mean-rate", "wall"]
-_NOT_TRAINING = re.compile(r"(?:^|[/._ ])(?:eval|val|valid|validation|test|predict|pred|infer|generation)(?:[/._ ]|$)")
 _WORDS = re.compile(r"[\s\-]+")
 
 
@@ -37,7 +38,7 @@ def _table() -> tuple[tuple[re.Pattern[str], PaceName], ...]:
 def pace_name(name: str) -> PaceName | None:
     """Say what a metric name measures; None for names that tell no training speed."""
     lower = _WORDS.sub("_", name.lower().strip())
-    if _NOT_TRAINING.search(lower):
+    if stands_for("not_of_training", lower):
         return None
     parts = (lower, lower.rsplit("/", 1)[-1], lower.rsplit(".", 1)[-1], "/".join(lower.split("/")[1:]))
     return next((found for part in parts if part for pattern, found in _table() if pattern.fullmatch(part)), None)

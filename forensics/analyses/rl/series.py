@@ -16,6 +16,7 @@ import polars as pl
 
 from forensics.case.series import metric_names, metric_rows
 from forensics.case.steps import ordered
+from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
 
 #: A dialect names a group of its pattern `rewards_mean` where the line says `rewards/mean`; the line's name is shown.
@@ -27,9 +28,6 @@ _PRINTED = (
 _PREFIX = r"^train(?:ing)?/"
 #: Quantities that mark it when one source prints them all: only here is a reward weighed against a reference policy.
 _TOGETHER = ("reward", "kl")
-_NO_SERIES = r"^(?:eval|val|test|valid|validation)[_/]"
-#: Preference tuning (DPO, KTO, ORPO) calls its implicit margins rewards.
-_PREFERENCE = r"^rewards/(?:chosen|rejected|accurac(?:y|ies)|margins?)(?:_sum)?$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,9 @@ def _quantities(names: pl.DataFrame) -> pl.DataFrame:
     The printed name decides; one that no row knows is looked up by its canonical name.
     """
     plain = pl.col("printed").str.to_lowercase().str.replace(_PREFIX, "")
-    own = ~pl.col("plain").str.contains(_NO_SERIES) & ~pl.col("plain").str.contains(_PREFERENCE)
+    own = ~pl.col("plain").str.contains(words_for("held_out_reward")) & ~pl.col("plain").str.contains(
+        words_for("implicit_reward")
+    )
     quantity, mark = pl.lit(None, dtype=pl.String), pl.lit(value=False)
     for column in ("name", "plain"):
         for name, pattern, marks in reversed(name_table()):

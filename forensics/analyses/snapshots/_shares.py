@@ -9,13 +9,12 @@ import polars as pl
 from forensics.analyses.snapshots._events import Accounts, by_address
 from forensics.analyses.snapshots._stacks import Known, Phase, stack_of
 from forensics.analyses.snapshots._values import Share, Stack
+from forensics.knowledge.vocabulary import stands_for
 from forensics.model import Confidence
 
 _SHARES = 5_000
 #: A stack stays when more than this share of what it allocated is never given back.
 _MOST = 0.5
-_PARAMETER = ("__init__", "_apply", "convert", "reset_parameters", "load_state_dict", "empty_parameter", "materialize")
-_GRADIENT = ("accumulate_grad", "accumulategrad")
 
 
 def peak_of(books: Accounts) -> tuple[int | None, int]:
@@ -107,11 +106,11 @@ def is_of_parameters(stack: Stack) -> bool:
 
 
 def _names_parameters(names: list[str]) -> bool:
-    return any(name.startswith(word) for name in names for word in _PARAMETER)
+    return any(stands_for("parameter_name", name) for name in names)
 
 
 def _of_backward(names: list[str], ends: set[Phase], *, stays: bool) -> tuple[str, Confidence]:
-    if any(word in name for name in names for word in _GRADIENT):
+    if any(stands_for("gradient_name", name) for name in names):
         return "gradient", Confidence.HIGH
     return "gradient" if stays or Phase.OPTIMIZER in ends else "temporary", Confidence.MEDIUM
 

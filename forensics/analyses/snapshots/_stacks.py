@@ -9,6 +9,7 @@ from enum import StrEnum
 import polars as pl
 
 from forensics.analyses.snapshots._values import Stack
+from forensics.knowledge.vocabulary import stands_for
 from forensics.store.run import Run
 
 
@@ -30,8 +31,6 @@ class Known:
 
 
 _NOTHING = Known((), Phase.OTHER)
-_BACKWARD = ("backward", "accumulategrad", "accumulate_grad", "autograd::engine", "graphtask")
-_OPTIMIZER = ("zero_grad", "_init_group", "_multi_tensor_", "_single_tensor_", "optimizer_step", "profile_hook_step")
 
 
 def known_stacks(run: Run, source: str) -> Mapping[int, Known]:
@@ -60,9 +59,9 @@ def _phase(frames: list[tuple[str | None, int | None, str | None]]) -> Phase:
     phase = Phase.OTHER
     for file, _, function in frames:
         name, place = (function or "").lower(), (file or "").lower()
-        if any(word in name for word in _BACKWARD) or "torch/autograd/graph" in place:
+        if stands_for("backward_name", name) or "torch/autograd/graph" in place:
             return Phase.BACKWARD
-        if any(word in name for word in _OPTIMIZER) or "/optim/" in place or (name == "step" and "optim" in place):
+        if stands_for("optimizer_name", name) or "/optim/" in place or (name == "step" and "optim" in place):
             return Phase.OPTIMIZER
         if place.endswith(".py"):
             phase = Phase.FORWARD

@@ -6,11 +6,10 @@ import polars as pl
 
 from forensics.analyses.traces.intervals import union
 from forensics.analyses.traces.steps import step_at, steps
+from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
 
 # marks that the compiler sets around its own work, and its frame in a trace with stacks
-_COMPILING = r"\(dynamo_timed\)$|^torch/_dynamo/convert_frame\.py\(\d+\): _compile$"
-_NOT_COMPILING = r"(?i)cache.?lookup|runtime|guards? check"
 
 
 def compile_rows(run: Run) -> pl.DataFrame:
@@ -37,7 +36,7 @@ def _compile_rows(run: Run) -> pl.DataFrame:
     rows = (
         run.scan("spans")
         .filter(~pl.col("category").str.starts_with("gpu") & (pl.col("category") != "kernel"))
-        .filter(name.str.contains(_COMPILING) & ~name.str.contains(_NOT_COMPILING))
+        .filter(name.str.contains(words_for("compiling_event")) & ~name.str.contains(words_for("compiler_at_run_time")))
         .select("source", "rank", "seq", "name", "start_ns", "dur_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
         .collect()
         .sort("source", "start_ns", "seq")

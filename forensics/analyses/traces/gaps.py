@@ -15,13 +15,13 @@ from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
 from forensics.analyses.traces.intervals import Ints, Union, covered, gaps, union
 from forensics.analyses.traces.loader import waiting
 from forensics.analyses.traces.syncs import sync_calls
+from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
 
 LOADER, SYNC, COMM_WAIT = "data loader", "sync call", "communication wait"
 HOST, KERNEL, UNKNOWN = "host wait", "kernel wait", "unknown"
 #: Gaps up to this long after a timely launch are latency between kernels (the default of HTA's idle-time breakdown).
 KERNEL_WAIT_NS = 30_000
-COLLECTIVE = r"^(c10d::|nccl:|gloo:|mpi:|record_param_comms|## .*[wW]ait.*\(\) ##$)"
 
 
 def idle_gaps(run: Run) -> pl.DataFrame:
@@ -108,7 +108,7 @@ def _collectives(run: Run, source: str) -> Union:
         .filter(
             (pl.col("source") == source)
             & pl.col("category").is_in(["cpu_op", "user_annotation"])
-            & pl.col("name").str.contains(COLLECTIVE)
+            & pl.col("name").str.contains(words_for("collective_event"))
         )
         .select("start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
         .collect()

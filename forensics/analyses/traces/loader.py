@@ -7,10 +7,10 @@ import polars as pl
 
 from forensics.analyses.traces.intervals import Union, covered, union
 from forensics.analyses.traces.steps import steps
+from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
 
 MARK = "enumerate(DataLoader)"
-_IN_PROCESS = "_SingleProcessDataLoaderIter"
 
 
 def loader_rows(run: Run) -> pl.DataFrame:
@@ -80,5 +80,5 @@ def _share(own: pl.DataFrame, marks: pl.DataFrame) -> dict[str, object]:
         "steps_ns": steps_ns,
         "steps": marks.height,
         "share": inside / steps_ns if steps_ns else None,
-        "in_process": bool(own["name"].str.contains(_IN_PROCESS, literal=True).any()),
+        "in_process": bool(own["name"].str.contains(words_for("loader_in_process")).any()),
     }

@@ -14,15 +14,8 @@ from forensics.analyses.traces.gpu import gpu_rows, host_calls
 from forensics.analyses.traces.intervals import Ints
 from forensics.analyses.traces.steps import step_at, steps
 from forensics.knowledge.libraries import library_files
+from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
-
-BLOCKING = (
-    r"Synchronize(_ptsz|_spt)?$|^(cuda|hip)Memcpy(_ptds)?$|^hipMemcpyWithStream$"
-    r"|^(cuda|hip)(Free|Malloc|HostAlloc|FreeHost)$"
-)
-_WAITS = r"Synchronize|Memcpy"
-_OWN = r"^(cuda|hip|xpu)DeviceSynchronize$"
-_BUILT_IN = r"^<built-in|^nn\.Module|^<string>"
 
 
 def sync_calls(run: Run) -> pl.DataFrame:
@@ -37,7 +30,9 @@ def sync_calls(run: Run) -> pl.DataFrame:
 
 def _sync_calls(run: Run) -> pl.DataFrame:
     calls = host_calls(run)
-    found = calls.filter(pl.col("name").str.contains(BLOCKING)).with_columns(waits=pl.col("name").str.contains(_WAITS))
+    found = calls.filter(pl.col("name").str.contains(words_for("blocking_call"))).with_columns(
+        waits=pl.col("name").str.contains(words_for("waiting_call"))
+    )
     found = found.with_columns(step_at(steps(run), found["source"], found["start_ns"]))
     found = _without_profiler(found, calls, steps(run))
     return _copies(_sites(run, found), gpu_rows(run)).drop("category", "correlation")
@@ -51,7 +46,9 @@ def _without_profiler(found: pl.DataFrame, calls: pl.DataFrame, marks: pl.DataFr
     stepped = bounds["source"].is_in(marks["source"].unique().to_list())
     outside = pl.when(stepped).then(pl.col("step").is_null())
     outside = outside.otherwise(~pl.col("start_ns").is_between("first", "last").fill_null(value=False))
-    return bounds.filter(~(pl.col("name").str.contains(_OWN) & outside)).drop("first", "last")
+    return bounds.filter(~(pl.col("name").str.contains(words_for("device_synchronize")) & outside)).drop(
+        "first", "last"
+    )
 
 
 def _sites(run: Run, found: pl.DataFrame) -> pl.DataFrame:
@@ -61,7 +58,9 @@ def _sites(run: Run, found: pl.DataFrame) -> pl.DataFrame:
     end = pl.col("start_ns") + pl.col("dur_ns")
     ops = threads.filter(pl.col("category") == "cpu_op").select(*columns, end_ns=end).collect()
     frames = (
-        threads.filter((pl.col("category") == "python_function") & ~pl.col("name").str.contains(_BUILT_IN))
+        threads.filter(
+            (pl.col("category") == "python_function") & ~pl.col("name").str.contains(words_for("frame_without_file"))
+        )
         .select(*columns, end_ns=end)
         .collect()
     )

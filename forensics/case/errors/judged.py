@@ -19,6 +19,7 @@ from forensics.case.errors.exits import NONZERO, exits
 from forensics.case.errors.kinds import Weight, of_exception, of_line, of_lone_line
 from forensics.knowledge.errors import final, telling
 from forensics.knowledge.signals import signal_of
+from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.store.run import Run
 
 _MAX_EVENTS = 20_000
@@ -29,10 +30,6 @@ _EXIT_RECORD = "wandb.exit"
 _INTERRUPTED = {"255": "130"}
 #: The cause of a traceback without its last line.
 CUT = "traceback_cut_short"
-#: Files in which a tracker's own service logs its own troubles, none of which ends a run.
-_OWN_LOGS = r"(?:^|/)logs/debug(?:-internal|-core)?\.log$|(?:^|/)debug-(?:internal|core)\.log$"
-#: A warning of Python's own: the program went on.
-_WARNED = re.compile(r"^[^\"']{0,300}\b(?:User|Runtime|Future|Deprecation|Resource|Import)Warning: ")
 
 
 def judged(run: Run) -> tuple[Failure, ...]:
@@ -51,7 +48,7 @@ def _events(run: Run) -> pl.DataFrame:
     """
     raised = pl.col("code").is_in(["traceback", *telling("exception")])
     read = pl.col("code").is_in([_EXIT_RECORD, *telling("rank_of_block"), *final()])
-    trackers_own = pl.col("source").str.contains(_OWN_LOGS) & raised
+    trackers_own = pl.col("source").str.contains(words_for("log_of_a_tracker")) & raised
     blamed = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"').fill_null(value=False)
     return (
         run.scan("events")
@@ -129,7 +126,7 @@ def _rank_of_block(row: dict[str, Any], block: dict[str, Any] | None, of_process
 
 def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tuple[Weight, str, str] | None:
     role, exception = attrs.get("role", ""), attrs.get("exc", "")
-    if role == "benign" or (code != "traceback" and _WARNED.search(text)):
+    if role == "benign" or (code != "traceback" and stands_for("python_warning", text)):
         return None
     if code == "traceback":
         frames = _stack(attrs.get("stack", ""))

@@ -11,14 +11,11 @@ import polars as pl
 
 from forensics.case.series import keys_of, metric_rows
 from forensics.case.steps import SERIES, at
+from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.store.run import Run
 
-#: Metrics that are measured, so that two runs of one configuration differ in them: they identify a run.
-_MEASURED = r"loss|grad_?norm|reward|accuracy|\bacc\b|entropy|perplexity|\bppl\b|bpb|\bkl\b"
-#: What rules judge: a store is left out only when all it holds of these stands elsewhere.
-_CORE = r"loss|grad_?norm|reward|perplexity|bpb|^lr$|scale|skipped|nan_steps"
-#: What is compared; of the readings of many devices each would meet each.
-_COMPARED = rf"(?i){_MEASURED}|{_CORE}|tokens_per_sec|_time_s$"
+#: Metrics that are compared; of the readings of many devices each would meet each.
+_COMPARED = ("measured", "judged", "of_pace")
 _SAMPLE = 64
 #: A number with as many digits as this is printed in full.
 FULL_DIGITS = 9
@@ -91,13 +88,13 @@ def preference(source: str) -> tuple[int, str]:
 
 
 def is_measured(name: str) -> bool:
-    """Whether a metric differs between two runs of one configuration."""
-    return re.search(_MEASURED, name, re.IGNORECASE) is not None
+    """Whether a metric differs between two runs of one configuration, so that it identifies a run."""
+    return stands_for("measured", name)
 
 
 def is_core(name: str) -> bool:
-    """Whether rules judge a metric."""
-    return re.search(_CORE, name, re.IGNORECASE) is not None
+    """Whether rules judge a metric: a store is left out only when all it holds of these is found elsewhere."""
+    return stands_for("judged", name)
 
 
 def without_numbers(path: str) -> str:
@@ -189,7 +186,8 @@ def strands(run: Run) -> Strands:
     sources = keys["source"].unique().drop_nulls().to_list()
     if len(sources) < 2 and not any(keeps_console(s) for s in sources):
         return Strands()
-    held = keys.filter(pl.col("name").str.contains(_COMPARED)).select(*SERIES, "name")
+    compared = "|".join(map(words_for, _COMPARED))
+    held = keys.filter(pl.col("name").str.contains(compared)).select(*SERIES, "name")
     names = held.group_by("name").agg(
         files=pl.col("source").n_unique(), printed=pl.struct("source", "raw_name").n_unique()
     )
@@ -197,7 +195,7 @@ def strands(run: Run) -> Strands:
     if not any(is_measured(name) for name in shared):
         return Strands()
     elsewhere = names.filter(pl.col("files") > 1)["name"]
-    own = held.filter(pl.col("name").str.contains(f"(?i){_CORE}") & ~pl.col("name").is_in(elsewhere.implode()))
+    own = held.filter(pl.col("name").str.contains(words_for("judged")) & ~pl.col("name").is_in(elsewhere.implode()))
     alone = frozenset(own.select("source", "attempt", "rank").iter_rows())
     found = (
         metric_rows(run, pl.col("name").is_in(shared.to_list()))

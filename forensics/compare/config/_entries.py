@@ -11,16 +11,13 @@ import polars as pl
 
 from forensics.compare.config._keys import OTHER, Concept, concept_of, normalised
 from forensics.compare.config._values import Value, value_of
+from forensics.knowledge.vocabulary import stands_for
 from forensics.store.run import Run
 
 _FAMILIES = ("config", "generation", "tokenizer", "versions", "weights")
 _NAMES = (
     *("name", "path", "id", "dataset", "dataset_path", "repo_id", "source", "domain", "hf_name", "data_path"),
     *("source_name", "identifier", "dataset_name", "corpus", "dataset_id", "alias"),
-)
-_PACKAGES = re.compile(
-    r"torch|transformers|lm[-_.]?eval|flash[-_]attn|tokenizers|vllm|datasets|accelerate|deepspeed|triton|trl|peft"
-    r"|megatron\S*|transformer[-_]engine|xformers|cuda|sglang|jax|numpy|bitsandbytes|liger\S*|lighteval|sentencepiece"
 )
 
 
@@ -132,7 +129,7 @@ def _version(row: dict[str, Any]) -> Entry:
     if own is not None and own is not OTHER and own.name.startswith("code."):
         return Entry("git_commit" if own.name == "code.commit" else "git_dirty", own, value_of(row["value"]), row)
     name = key.rsplit(".", 1)[-1].removesuffix("_version").replace("_", "-")
-    weight = 6.0 if _PACKAGES.fullmatch(name) else 1.0
+    weight = 6.0 if stands_for("package_of_training", name) else 1.0
     raw = value_of(row["value"])
     value = str(row["value"]).strip('"') if isinstance(raw, float) else raw
     concept = Concept(f"version of {name}", "code and versions", weight, "version", "the program")

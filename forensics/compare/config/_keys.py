@@ -10,17 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-_FIRST_NOISE = re.compile(
-    r"^(?:wandb|hydra|consumed|logging|loggers?|profil\w*|slurm|tensorboard|mlflow(?!\.source\.git)|trackio|comet|id2label|label2id"
-    r"|_wandb|monitor\w*|metrics|tracking|callbacks?)\.|^define_metric\."
-)
-#: Words of keys that say where, how often or under which name something is done, not what.
-_ASIDE = re.compile(
-    r"(?:^|[._])(?:dirs?|folder|cache\w*|interval|every|freq\w*|period|workers?|proc|procs|threads?|log\w*|save\w*|eval|val"
-    r"|valid\w*|test|checkpoint\w*|ckpt\w*|url|uri|host\w*|port|ids?|uuid|times?|timeout|date|wandb|monitor\w*|metrics?|profil\w*"
-    r"|verbose|prefetch\w*|debug\w*|callbacks?|retry|retries|buffer|backend|device|devices|project|group|tags?|notes?|author"
-    r"|print\w*|mmap\w*|virtual|pipeline|\w*nccl\w*|tensorboard|mlflow|comet|hub|push\w*|upload\w*|download\w*|overwrite\w*|version|warmstart_dir|remote|local)(?:$|[._])"
-)
+from forensics.knowledge.vocabulary import stands_for
+
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -54,8 +45,12 @@ def _rows(name: str) -> list[list[str]]:
 
 
 @cache
-def _noise() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern) for _, pattern in _rows("noise.tsv"))
+def _noise(when: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern) for asked, _, pattern in _rows("noise.tsv") if asked == when)
+
+
+def _is_noise(key: str, when: str) -> bool:
+    return any(pattern.fullmatch(key) for pattern in _noise(when))
 
 
 def normalised(key: str) -> str:
@@ -67,12 +62,12 @@ def normalised(key: str) -> str:
 @cache
 def concept_of(key: str) -> Concept | None:
     """Give the meaning of a normalised key; `OTHER` where the table has none, None for noise."""
-    if _FIRST_NOISE.match(key):
+    if _is_noise(key, "first"):
         return None
     for concept, pattern in concepts():
         if pattern.fullmatch(key):
             return concept
-    if any(pattern.fullmatch(key) for pattern in _noise()):
+    if _is_noise(key, "last"):
         return None
     return _by_words(key)
 
@@ -80,6 +75,6 @@ def concept_of(key: str) -> Concept | None:
 def _by_words(key: str) -> Concept:
     """The meaning that the words of an unknown key suggest; `OTHER` where they are of places, rhythms or names."""
     ending = ".".join(key.split(".")[-2:])
-    if _ASIDE.search(key):
+    if stands_for("place_or_rhythm", key):
         return OTHER
     return next((concept for concept, pattern in concepts("stems.tsv") if pattern.search(ending)), OTHER)

@@ -51,16 +51,12 @@ from typing import Any
 import polars as pl
 
 from forensics.analyses.evals.results import Row, settings_of
+from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.rules.bad_eval._results import result_evidence
 from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, proof, rule
 
 _FEW_BITS = ("model_args.load_in_4bit", "model_args.load_in_8bit", "model_args.quantization", "model_args.bits")
 _DTYPES = ("model_args.dtype", "model_dtype", "model_args.torch_dtype")
-_KEYS = (
-    r"(?i)(?:^|[./])(?:bf16|bf16[./]enabled|torch_dtype|dtype|precision|mixed_precision|params_dtype)(?:[./]value)?$"
-)
-_TRAINED_COARSE = r"(?i)load_in_[48]bit|quantization_bit|bnb_4bit|qlora"
-_WIDE = re.compile(r"(?i)^(?:torch\.)?(?:bf16|bfloat16|bf16-mixed|amp_bf16|float32|fp32|32|32-true)$")
 
 
 @rule("bad_eval", needs=("evals", "facts"), confidence="medium", causal="context")
@@ -79,12 +75,14 @@ def precision_differs(run: Run) -> Findings:
 def _trained(run: Run) -> Mapping[str, Any] | None:
     """A setting that says that training was not in float16 or in few bits; None where another says that it was."""
     facts = run.scan("facts").filter(pl.col("family") == "config").collect()
-    coarse = facts.filter(pl.col("key").str.contains(_TRAINED_COARSE))
+    coarse = facts.filter(pl.col("key").str.contains(words_for("few_bits_setting")))
     if coarse.filter(~pl.col("value").is_in(["null", "false", "0"])).height:
         return None
-    own = facts.filter(pl.col("key").str.contains(_KEYS)).iter_rows(named=True)
+    own = facts.filter(pl.col("key").str.contains(words_for("number_format_setting"))).iter_rows(named=True)
     rows = [row for row in own if row["value"] not in ("false", "null")]
-    wide = [row for row in rows if row["value"] == "true" or _WIDE.match(str(row["value"]).strip('"'))]
+    wide = [
+        row for row in rows if row["value"] == "true" or stands_for("wide_number_format", str(row["value"]).strip('"'))
+    ]
     return wide[0] if wide and len(wide) == len(rows) else None
 
 

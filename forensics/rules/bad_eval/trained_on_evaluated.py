@@ -51,14 +51,10 @@ from typing import Any
 import polars as pl
 
 from forensics.analyses.evals.results import Row, settings_of
+from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.rules.bad_eval._results import result_evidence
 from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, proof, rule
 
-_NAMES = (
-    r"(?i)(?:^|[._/])(?:data|dataset|datasets|train\w*|mix\w*|sources?)\w*[._/](?:\d+[._/])?"
-    r"(?:path|name|dataset|repo_id|id|hf_name)$|(?:^|[._/])dataset(?:_name|_path|_id)?$"
-)
-_HELD_BACK = re.compile(r"(?i)test|valid|dev|eval")
 _EVALUATED = ("task.dataset_path", "task.hf_repo")
 
 
@@ -70,7 +66,7 @@ def trained_on_evaluated(run: Run) -> Findings:
         return
     own = (pl.col("family") == "config") & ~pl.col("key").str.contains("(?i)eval|test")
     facts = run.scan("facts").filter(own).collect()
-    named = facts.filter(pl.col("key").str.contains(_NAMES)).iter_rows(named=True)
+    named = facts.filter(pl.col("key").str.contains(words_for("data_set_setting"))).iter_rows(named=True)
     found = [(row, tasks[name]) for row in named if (name := _plain(row["value"])) in tasks]
     split = {str(r["key"]): str(r["value"]) for r in facts.iter_rows(named=True) if str(r["key"]).endswith("split")}
     ranked = sorted(found, key=lambda pair: not _is_held_back(pair[0], split))
@@ -97,7 +93,7 @@ def _plain(value: str | None) -> str:
 def _is_held_back(row: Mapping[str, Any], split: Mapping[str, str]) -> bool:
     parent = re.split(r"[./][^./]*$", str(row["key"]))[0]
     own = next((value for key, value in split.items() if re.split(r"[./][^./]*$", key)[0] == parent), "")
-    return _HELD_BACK.search(own) is not None
+    return stands_for("held_back_split", own)
 
 
 def _finding(row: Mapping[str, Any], result: Row, *, held_back: bool) -> Finding:

@@ -32,10 +32,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from forensics.case.evidence import attributes
+from forensics.knowledge.vocabulary import stands_for
 from forensics.rules.hang.clue import Clue, shown
 from forensics.rules.kit import Findings, Run, event_evidence, rule
-
-_STORAGE = ("nfs", "folio", "wait_on_page", "lustre", "ceph", "fuse", "xfs", "ext4", "jbd2", "io_schedule", "blk")
 
 
 @rule("hang", needs=("events",))
@@ -59,6 +58,6 @@ def clues(run: Run) -> Iterator[Clue]:
                 (rank,), "frozen_process", 6, "host", f"rank {rank} is stopped (state T)", (event_evidence(row),)
             )
         elif state == "D":
-            cause = "slow_storage_read" if any(w in where for w in _STORAGE) else "host_stall"
+            cause = "slow_storage_read" if stands_for("storage_wait", where) else "host_stall"
             why = f"rank {rank} waits in the kernel and cannot be interrupted ({where or 'state D'})"
             yield Clue((rank,), cause, 3, "host", why, (event_evidence(row),))

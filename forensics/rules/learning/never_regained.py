@@ -35,7 +35,6 @@ Not this: the loss rises while the score improves
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,9 +43,8 @@ from forensics.analyses.learning.beside_eval import Series, series_of
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.series import metric_names
 from forensics.knowledge.scores import direction, is_of_loss
+from forensics.knowledge.vocabulary import stands_for
 from forensics.rules.kit import Evidence, Finding, Findings, Locator, Run, number, onset_at, proof, rule
-
-_EVAL = re.compile(r"(?i)^(?:eval|val|valid|validation|test)[_/ ]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,9 @@ def never_regained(run: Run, cfg: Regained) -> Findings:
 
 def _score_names(run: Run) -> list[str]:
     found = metric_names(run)["name"].unique().drop_nulls().to_list()
-    return sorted(n for n in found if _EVAL.search(n) and direction(n) is not None and not is_of_loss(n))
+    return sorted(
+        n for n in found if stands_for("held_out_prefix", n) and direction(n) is not None and not is_of_loss(n)
+    )
 
 
 def _best(curve: Curve, cfg: Regained) -> int | None:

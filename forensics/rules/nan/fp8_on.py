@@ -41,10 +41,10 @@ import polars as pl
 
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
+from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
 
 _OFF = ("false", "0", "null", "none", "no", "off", "", "disabled", "[]", "{}")
-_NAMES = r"(?i)(?:^|[^a-z0-9])(?:mx)?(?:fp8|float8)(?:$|[^a-z])"
 
 
 @rule("nan", needs=("metrics", "events", "facts"), severity="warning", cause="fp8", causal="context")
@@ -55,7 +55,11 @@ def fp8_on(run: Run) -> Findings:
         return
     value = pl.col("value").fill_null("").str.strip_chars('"').str.to_lowercase()
     config = run.scan("facts").filter((pl.col("family") == "config") & ~value.is_in(_OFF))
-    keys = config.filter(pl.col("key").str.contains(_NAMES) | value.str.contains(_NAMES)).head(3).collect()
+    keys = (
+        config.filter(pl.col("key").str.contains(words_for("fp8")) | value.str.contains(words_for("fp8")))
+        .head(3)
+        .collect()
+    )
     if keys.is_empty():
         return
     yield fp8_on.finding(

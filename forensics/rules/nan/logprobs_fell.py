@@ -45,11 +45,9 @@ from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.case.series import metric_rows
 from forensics.case.steps import SERIES, ordered
+from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import Findings, Row, Run, at_step, number, proof, rule
 from forensics.stats.spread import median
-
-_NAMES = r"(?i)(?:^|[/_.])log_?p(?:rob)?s?(?:$|[/_.])"
-_LOWEST = r"(?i)(?:^|[/_.])min$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +87,13 @@ def logprobs_fell(run: Run, cfg: Fall) -> Findings:
 def _fallen(run: Run, found: NanOnset, cfg: Fall) -> Iterator[tuple[float, Row, float]]:
     """Each one that fell: how many times, the record where it began to lie there, and its level before."""
     row = found.first.row
-    own = pl.col("raw_name").str.contains(_NAMES) & (pl.col("source") == row["source"])
+    own = pl.col("raw_name").str.contains(words_for("log_probability")) & (pl.col("source") == row["source"])
     rows = ordered(metric_rows(run, own).filter(pl.col("value").is_finite() & (pl.col("seq") < row["seq"]))).collect()
     for series in rows.partition_by(*SERIES, maintain_order=True):
         if series.height < cfg.records:
             continue
         before, last = median(series["value"].head(series.height // 2)), median(series["value"].tail(cfg.near))
-        lowest = pl.Series([series["raw_name"][0]]).str.contains(_LOWEST)[0]
+        lowest = pl.Series([series["raw_name"][0]]).str.contains(words_for("lowest_of"))[0]
         if not (last <= cfg.ratio * before < 0 or (lowest and last < cfg.floor < before)):
             continue
         low = series.filter(pl.col("value") <= (before + last) / 2).row(0, named=True)

@@ -38,12 +38,12 @@ import polars as pl
 from forensics.analyses.rl.ranges import Hit, Persistence, rewards_of
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
+from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, fact_evidence, rule
 from forensics.rules.rl._words import finding_of
 from forensics.stats.spread import median
 from forensics.stats.trend import together, trend_of
 
-_LIMIT_KEY = r"(?i)(?:^|[._/-])(?:max_completion_length|max_response_length|generate_max_len|response_length)$"
 #: Kendall's tau, share of the maximum, and correlation from which a growth counts (axolotl, GRPO training reference).
 _TAU, _SHARE, _PAID = 0.8, 0.9, 0.7
 #: Share of records whose longest answer is exactly the longest of all, from which that is the maximum.
@@ -74,7 +74,7 @@ def length_growth(run: Run, cfg: Persistence) -> Findings:
 
 
 def _configured(run: Run) -> pl.DataFrame:
-    facts = run.scan("facts").filter(pl.col("key").str.contains(_LIMIT_KEY))
+    facts = run.scan("facts").filter(pl.col("key").str.contains(words_for("response_limit_setting")))
     return (
         facts.with_columns(limit=pl.col("value").str.strip_chars('"').cast(pl.Float64, strict=False))
         .filter(pl.col("limit") > 1)

@@ -40,10 +40,10 @@ from dataclasses import replace
 from forensics.analyses.rl.ranges import Hit, Persistence, judge
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
+from forensics.knowledge.vocabulary import stands_for
 from forensics.rules.kit import Confidence, Findings, Run, Severity, rule
 from forensics.rules.rl._words import finding_of
 
-_PENALTY = ("penal", "punish", "overlong", "length", "repeti")
 #: Before a reward became zero for good, this share of its records must have been something else.
 _PAID_BEFORE = 0.5
 
@@ -62,7 +62,7 @@ def reward_zero(run: Run, cfg: Persistence) -> Findings:
         yield replace(finding_of(hits[whole], Severity.ERROR, cause="reward_zero"), confidence=Confidence.HIGH)
         return
     for name, hit in hits.items():
-        penalty = any(word in name.lower() for word in _PENALTY)
+        penalty = stands_for("penalty", name.lower())
         note = "a penalty rests at zero when nothing is wrong" if penalty else "other rewards are paid"
         yield finding_of(hit, Severity.INFO if penalty else Severity.WARNING, cause="reward_zero", note=note)
 

@@ -49,6 +49,7 @@ from forensics.case.series import metric_rows
 from forensics.case.settings import settings
 from forensics.case.steps import ordered
 from forensics.knowledge.ranges import range_of
+from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 
 _FULL, _OFF = re.compile(r"32.*|fp32|float32"), frozenset(("false", "0", "no", "off"))
@@ -70,7 +71,7 @@ class Utilisation:
 )
 def low_mfu(run: Run, cfg: Utilisation) -> Findings:
     """Find the lowest median utilisation that a source prints."""
-    named = pl.col("name").str.contains(r"(?i)(?:^|[/_.])(?:mfu|hfu)(?:_pct|_percent)?$")
+    named = pl.col("name").str.contains(words_for("utilisation"))
     rows = ordered(metric_rows(run, named).filter((pl.col("value") > 0) & pl.col("value").is_finite())).collect()
     for _, part in rows.group_by(["source", "raw_name"], maintain_order=True):
         late = part.slice(part.height // 10)

@@ -12,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics import pipeline
-from forensics.analyses.traces import gaps as trace_gaps
 from forensics.analyses.traces import loader as trace_loader
-from forensics.analyses.traces import syncs as trace_syncs
 from forensics.compare.kernel_profile import KernelProfile, profile
 from forensics.compare.kernels import diff
 from forensics.formats.trace import chrome as chrome_trace
@@ -23,6 +21,7 @@ from forensics.formats.trace._skip import Skipper
 from forensics.formats.trace._stream import Stream
 from forensics.formats.trace.calls import QUIET_CALLS
 from forensics.io.limits import DEFAULT
+from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
 
 from . import _made_traces as made
@@ -175,12 +174,12 @@ def test_kinds_that_are_left_out_are_counted_by_phase_and_category() -> None:
     "name", ["c10d::send", "nccl:all_reduce", "gloo:x", "mpi:x", "record_param_comms", "## Wait() ##"]
 )
 def test_marks_that_an_analysis_finds_by_name_are_wanted(name: str) -> None:
-    assert pl.Series([name]).str.contains(trace_gaps.COLLECTIVE).all()
+    assert pl.Series([name]).str.contains(words_for("collective_event")).all()
     assert not may_be_left("cpu_op", name)
 
 
 def test_the_wanted_names_are_those_of_the_analyses() -> None:
-    alternatives = trace_gaps.COLLECTIVE.strip("^()").split("|")
+    alternatives = words_for("collective_event").removeprefix("(?:").strip("^()").split("|")
     assert {one[:3] for one in alternatives} == {one[:3] for one in WANTED["cpu_op"]} - {"enu", "Pro"}
     for cat in ("cpu_op", "Operator", "python_function"):
         assert not may_be_left(cat, trace_loader.MARK + "#x.__next__")
@@ -189,7 +188,7 @@ def test_the_wanted_names_are_those_of_the_analyses() -> None:
 
 
 def test_no_quiet_call_launches_or_waits() -> None:
-    assert not pl.Series(sorted(QUIET_CALLS)).str.contains(trace_syncs.BLOCKING).any()
+    assert not pl.Series(sorted(QUIET_CALLS)).str.contains(words_for("blocking_call")).any()
     assert not any(
         word in one for one in QUIET_CALLS for word in ("Launch", "Memcpy", "Memset", "Synchronize", "Malloc")
     )

@@ -48,10 +48,9 @@ from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.series import metric_records
 from forensics.knowledge.libraries import is_library
+from forensics.knowledge.vocabulary import stands_for
 from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
 
-#: What a step does most of the time, alone or waiting.
-_ANY_STEP = frozenset(("", "backward", "synchronize"))
 _SHOWN = 3
 
 
@@ -65,7 +64,7 @@ _SHOWN = 3
 def waiting_stack(run: Run) -> Findings:
     """Find dumps of which each waits in a collective, where nothing else says how the run ended."""
     dumps = [stack for stack in main_threads(run) if not stack.ended]
-    if not dumps or any(stack.call in _ANY_STEP or stack.starting for stack in dumps):
+    if not dumps or any(stands_for("call_of_every_step", stack.call) or stack.starting for stack in dumps):
         return
     if marks_of(run).final is not None or any(f.weight > Weight.STOP for f in standing(run)):
         return

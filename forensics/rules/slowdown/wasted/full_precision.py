@@ -33,10 +33,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.traces.gpu import gpu_rows
+from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import Findings, Onset, Run, proof, rule
 from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
-
-_FULL = r"(?i)(?:^|_)sgemm(?:_|$)|gemm_f32f32_f32f32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class FullPrecision:
 def full_precision(run: Run, cfg: FullPrecision) -> Findings:
     """Find the trace with most time in fp32 products."""
     rows = gpu_rows(run)
-    full, time = pl.col("name").str.contains(_FULL), pl.col("dur_ns")
+    full, time = pl.col("name").str.contains(words_for("full_precision_kernel")), pl.col("dur_ns")
     shares = rows.group_by("source", maintain_order=True).agg(
         pl.col("rank").max(), share=time.filter(full).sum() / time.sum()
     )

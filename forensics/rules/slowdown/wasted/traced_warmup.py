@@ -34,10 +34,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.traces.steps import steps
+from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import Evidence, Findings, Onset, Run, fact_evidence, proof, rule
 from forensics.rules.slowdown._trace_kit import span_evidence
-
-_KEY = r"(?i)(?:^|[./])profiler_steps(?:[./\[]\d+\]?)?$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ def _traced(run: Run) -> tuple[int, Evidence] | None:
 
 
 def _planned(run: Run) -> tuple[int, Evidence] | None:
-    found = run.scan("facts").filter(pl.col("key").str.contains(_KEY))
+    found = run.scan("facts").filter(pl.col("key").str.contains(words_for("profiled_steps")))
     told = found.with_columns(step=pl.col("value").str.extract_all(r"\d+").list.last().cast(pl.Int64, strict=False))
     rows = told.filter(pl.col("step").is_not_null()).sort("step").collect()
     if rows.is_empty():
