@@ -6,16 +6,20 @@ Rules give clues; one decider adds them up.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, cast
 
 from forensics.analyses.hang.collectives import Entry
 from forensics.analyses.hang.last_seen import Seen
 from forensics.analyses.hang.stacks import Stack
 from forensics.case.errors.failures import Failure
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
-from forensics.registry import Rule
+from forensics.registry import Rule, rule
 from forensics.rules.kit import Findings
 from forensics.store.run import Run
+
+#: Tables that tell of the ranks of a job, and of what they wait for.
+RANKS = ("collectives", "events", "facts", "metrics", "sources", "stack_frames")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +41,39 @@ class Clue:
     stated: bool = False
 
 
-def shown(rule: Rule, clues: Iterable[Clue]) -> Findings:
-    """Show clues as findings of a rule that decide nothing by themselves."""
-    for clue in clues:
-        yield rule.finding(
-            clue.why,
-            f"evidence of the kind {clue.kind!r}, weight {clue.weight:g}; the decision is HNG003's",
-            clue.evidence,
-            Onset(rank=clue.ranks[0] if clue.ranks else None),
-            severity="info",
-            confidence="medium" if clue.weight >= 5 else "low",
-            culprits=clue.ranks,
-            cause=clue.cause,
-            causal="context",
-            numbers={"weight": clue.weight},
-        )
+ClueSource = Callable[[Run], Iterable[Clue]]
+
+
+class ClueRule(Rule):
+    """A rule that finds clues: each is shown as a finding that decides nothing by itself."""
+
+    __slots__ = ()
+
+    def __call__(self, run: object, config: object = None) -> Findings:  # noqa: ARG002 - clues ask the run for thresholds
+        """Show what the rule finds in a run."""
+        for clue in self.find(run):
+            yield self.finding(
+                clue.why,
+                f"evidence of the kind {clue.kind!r}, weight {clue.weight:g}; the decision is HNG003's",
+                clue.evidence,
+                Onset(rank=clue.ranks[0] if clue.ranks else None),
+                severity="info",
+                confidence="medium" if clue.weight >= 5 else "low",
+                culprits=clue.ranks,
+                cause=clue.cause,
+                causal="context",
+                numbers={"weight": clue.weight},
+            )
+
+
+def gives_clues(*, needs: tuple[str, ...] = RANKS, config: type | None = None) -> Callable[[ClueSource], ClueRule]:
+    """Make a rule of a function that gives clues; a new file with one is a new kind of evidence for the decider."""
+
+    def declared(source: ClueSource) -> ClueRule:
+        made = rule("hang", needs=needs, config=config)(cast("Any", source))
+        return ClueRule(**{one.name: getattr(made, one.name) for one in fields(made)})
+
+    return declared
 
 
 def of_failure(failure: Failure, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
@@ -93,6 +115,3 @@ def of_seen(seen: Seen) -> Evidence:
         seen.source, Locator(line=seen.line), seen.words, step=seen.step, rank=seen.rank, t_ns=seen.t_ns,
         role=EvidenceRole.RELATED,
     )  # fmt: skip
-
-
-ClueSource = Callable[[Run], Iterable[Clue]]

@@ -20,7 +20,7 @@ from forensics.case.world import world
 from forensics.knowledge.errors import table
 from forensics.knowledge.suspects import is_absence, is_death, is_start, suspect
 from forensics.model import Confidence, Shape
-from forensics.rules.hang.clue import Clue, ClueSource
+from forensics.rules.hang.clue import Clue, ClueRule, ClueSource
 from forensics.store.run import Run
 
 #: Ranks with this share of the best score are named together.
@@ -50,13 +50,16 @@ class Decision:
 
 @cache
 def sources() -> tuple[ClueSource, ...]:
-    """Every function named `clues` of the rules in this folder and below: a new file is a new kind of evidence."""
+    """Every rule of this folder and below that gives clues: a new file is a new kind of evidence."""
     package = importlib.import_module(__package__ or "forensics.rules.hang")
     names = sorted(m.name for m in pkgutil.walk_packages(package.__path__, package.__name__ + "."))
-    found = [
-        getattr(importlib.import_module(n), "clues", None) for n in names if not n.rsplit(".", 1)[-1].startswith("_")
-    ]
-    return tuple(f for f in found if f is not None)
+    modules = [importlib.import_module(n) for n in names if not n.rsplit(".", 1)[-1].startswith("_")]
+    return tuple(
+        one.find
+        for module in modules
+        for one in vars(module).values()
+        if isinstance(one, ClueRule) and one.origin == module.__name__
+    )
 
 
 def decision(run: Run) -> Decision | None:

@@ -40,8 +40,8 @@ from forensics.analyses.hang.collectives import recorded
 from forensics.analyses.hang.differs import first_difference
 from forensics.analyses.hang.lag import device_lags
 from forensics.case.rank_spans import ranks_do
-from forensics.rules.hang.clue import Clue, of_entry, shown
-from forensics.rules.kit import Findings, Run, rule
+from forensics.rules.hang.clue import Clue, gives_clues, of_entry
+from forensics.rules.kit import Run
 
 _SHOWN = 4
 
@@ -54,15 +54,10 @@ class Config:
     share: float = 0.5
 
 
-@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"), config=Config)
-def device_stopped(run: Run, cfg: Config) -> Findings:
-    """Show ranks whose device is behind."""
-    yield from shown(device_stopped, clues(run, cfg or Config()))
-
-
-def clues(run: Run, cfg: Config | None = None) -> Iterator[Clue]:
+@gives_clues(config=Config)
+def device_stopped(run: Run) -> Iterator[Clue]:
     """Ranks that hold pending what their peers completed."""
-    cfg = cfg or Config()
+    cfg = run.threshold(Config)
     lags = device_lags(run)
     most = max((lag.count for lag in lags.values()), default=0)
     bad = sorted(r for r, lag in lags.items() if lag.count >= max(cfg.fewest, cfg.share * most))

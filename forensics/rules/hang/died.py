@@ -44,19 +44,14 @@ from forensics.case.errors.kinds import Weight
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
-from forensics.rules.hang.clue import Clue, of_seen, shown
-from forensics.rules.kit import Evidence, Findings, Locator, Run, rule
+from forensics.rules.hang.clue import Clue, gives_clues, of_seen
+from forensics.rules.kit import Evidence, Locator, Run
 
 _SHOWN = 4
 
 
-@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def died(run: Run) -> Findings:
-    """Show how ranks ended."""
-    yield from shown(died, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues()
+def died(run: Run) -> Iterator[Clue]:
     """Deaths by a signal, forced kills and absent ranks."""
     told = exits(run)
     dead = [e for e in told.by_rank.values() if is_killed(e.code) and not e.forced]

@@ -41,8 +41,8 @@ from forensics.analyses.hang.lines import matching
 from forensics.case.errors.attributes import attributes
 from forensics.case.rank_spans import ranks_do
 from forensics.knowledge.errors import telling
-from forensics.rules.hang.clue import Clue, shown
-from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
+from forensics.rules.hang.clue import Clue, gives_clues
+from forensics.rules.kit import Evidence, Run, event_evidence
 
 _OTHER = re.compile(r"OpType=(?P<op>\w+)(?:, TensorShape=\[(?P<shape>[^\]]*)\], TensorDtypes=(?P<dtype>\w+))?")
 _SAID = re.compile(
@@ -52,13 +52,8 @@ _SAID = re.compile(
 )
 
 
-@rule("hang", needs=("events", "metrics"))
-def fingerprints(run: Run) -> Findings:
-    """Show which ranks run another collective."""
-    yield from shown(fingerprints, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues(needs=("events", "metrics"))
+def fingerprints(run: Run) -> Iterator[Clue]:
     """The vote over what ranks say of themselves."""
     said: dict[int, Signature] = {}
     proof: dict[int, Evidence] = {}

@@ -37,19 +37,14 @@ from forensics.case.errors.kinds import UNKNOWN
 from forensics.case.errors.timeline import in_order
 from forensics.case.world import world
 from forensics.knowledge.suspects import suspect
-from forensics.rules.hang.clue import Clue, of_failure, shown
-from forensics.rules.kit import Findings, Run, rule
+from forensics.rules.hang.clue import Clue, gives_clues, of_failure
+from forensics.rules.kit import Run
 
 _CHARS = 120
 
 
-@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def first_exception(run: Run) -> Findings:
-    """Show the first error of one rank."""
-    yield from shown(first_exception, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues()
+def first_exception(run: Run) -> Iterator[Clue]:
     """The earliest own error, when few ranks have one."""
     own = complaints(run).own
     if not own or len(own) * 2 >= max(3, len(world(run))):

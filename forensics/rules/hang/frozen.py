@@ -33,17 +33,12 @@ import polars as pl
 
 from forensics.case.evidence import attributes
 from forensics.knowledge.vocabulary import stands_for
-from forensics.rules.hang.clue import Clue, shown
-from forensics.rules.kit import Findings, Run, event_evidence, rule
+from forensics.rules.hang.clue import Clue, gives_clues
+from forensics.rules.kit import Run, event_evidence
 
 
-@rule("hang", needs=("events",))
-def frozen(run: Run) -> Findings:
-    """Show processes that the kernel holds."""
-    yield from shown(frozen, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues(needs=("events",))
+def frozen(run: Run) -> Iterator[Clue]:
     """Stopped and uninterruptible processes."""
     rows = (
         run.scan("events")

@@ -34,20 +34,15 @@ from collections.abc import Iterator
 from forensics.analyses.hang.lines import matching
 from forensics.case.errors.exits import exits
 from forensics.knowledge import errors
-from forensics.rules.hang.clue import Clue, shown
-from forensics.rules.kit import Findings, Run, event_evidence, rule
+from forensics.rules.hang.clue import Clue, gives_clues
+from forensics.rules.kit import Run, event_evidence
 
 #: What a line proves that names a rank, or a process of one.
 _OF_RANK = 3.0
 
 
-@rule("hang", needs=("events",))
-def host_lines(run: Run) -> Findings:
-    """Show faults that the kernel or the fabric reported."""
-    yield from shown(host_lines, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues(needs=("events",))
+def host_lines(run: Run) -> Iterator[Clue]:
     """One clue for each kind of fault and rank."""
     pids = {e.pid: e.rank for e in exits(run).by_rank.values()}
     seen: set[tuple[str, int | None]] = set()

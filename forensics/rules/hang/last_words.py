@@ -32,17 +32,12 @@ from collections.abc import Iterator
 
 from forensics.analyses.hang.last_seen import last_seen
 from forensics.knowledge.doing import by_words
-from forensics.rules.hang.clue import Clue, of_seen, shown
-from forensics.rules.kit import Findings, Run, rule
+from forensics.rules.hang.clue import Clue, gives_clues, of_seen
+from forensics.rules.kit import Run
 
 
-@rule("hang", needs=("events", "metrics"))
-def last_words(run: Run) -> Findings:
-    """Show last words that tell what a rank was at."""
-    yield from shown(last_words, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues(needs=("events", "metrics"))
+def last_words(run: Run) -> Iterator[Clue]:
     """One clue for each rank whose last words are telling, when few ranks say so."""
     seen = last_seen(run)
     found: list[Clue] = []

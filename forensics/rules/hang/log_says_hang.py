@@ -37,7 +37,7 @@ from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import ranks_text
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when
-from forensics.rules.hang.silent_rank import clues as silent_ranks
+from forensics.rules.hang.silent_rank import silent_rank
 from forensics.rules.kit import Findings, Run, rule
 
 
@@ -55,7 +55,7 @@ def log_says_hang(run: Run) -> Findings:
     first = found[0]
     onset = onset_of(run, first)
     victims = set(ranks_of(found))
-    silent = tuple(rank for clue in silent_ranks(run) for rank in clue.ranks)
+    silent = tuple(rank for clue in silent_rank.find(run) for rank in clue.ranks)
     named = silent if len(silent) < len(victims) else ()
     waited = ranks_text(sorted(victims)) if victims else "the run"
     blame = f"; {ranks_text(named)} reported nothing" if named else ""

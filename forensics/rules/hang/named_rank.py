@@ -39,20 +39,15 @@ from forensics.analyses.hang.lines import matching
 from forensics.case.rank_spans import listed, ranks_text
 from forensics.case.world import world
 from forensics.knowledge import errors
-from forensics.rules.hang.clue import Clue, shown
-from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
+from forensics.rules.hang.clue import Clue, gives_clues
+from forensics.rules.kit import Evidence, Run, event_evidence
 
 #: Groups of a pattern that name the ranks it is about.
 _NAMING = ("ranks", "missing", "rank", "rank__2")
 
 
-@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def named_rank(run: Run) -> Findings:
-    """Show ranks that a library names."""
-    yield from shown(named_rank, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues()
+def named_rank(run: Run) -> Iterator[Clue]:
     """One clue for each kind of statement."""
     for line, clue in errors.clues("log"):
         named: dict[int, Evidence] = {}

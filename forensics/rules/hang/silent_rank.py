@@ -41,8 +41,8 @@ from forensics.analyses.hang.stacks import stacks
 from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
-from forensics.rules.hang.clue import Clue, of_failure, of_seen, shown
-from forensics.rules.kit import Evidence, Findings, Run, rule
+from forensics.rules.hang.clue import Clue, gives_clues, of_failure, of_seen
+from forensics.rules.kit import Evidence, Run
 
 _SHOWN = 3
 #: Ranks are numbered without gaps, so a number that no line carries is a rank. Two victims prove no numbering; in a
@@ -51,13 +51,8 @@ _GAP_VICTIMS = 3
 _GAP_WORLD = 1024
 
 
-@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def silent_rank(run: Run) -> Findings:
-    """Show ranks that did not complain."""
-    yield from shown(silent_rank, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues()
+def silent_rank(run: Run) -> Iterator[Clue]:
     """The ranks that do not complain while at least half of the job does."""
     said, everyone = complaints(run), world(run)
     victims = said.victims

@@ -40,20 +40,15 @@ from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import ranks_text
 from forensics.case.world import world
 from forensics.knowledge import errors
-from forensics.rules.hang.clue import Clue, of_failure, shown
-from forensics.rules.kit import Evidence, Findings, Run, event_evidence, rule
+from forensics.rules.hang.clue import Clue, gives_clues, of_failure
+from forensics.rules.kit import Evidence, Run, event_evidence
 
 #: The number of the rank that did not write it ends a key of the store.
 _KEY = re.compile(r"[\w/:\-.]*?(?P<rank>\d{1,6})(?![\w/])")
 
 
-@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def start(run: Run) -> Findings:
-    """Show what kept the job from coming together."""
-    yield from shown(start, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues()
+def start(run: Run) -> Iterator[Clue]:
     """Missing clients, awaited keys, rendezvous and ports."""
     awaited = list(_awaited(run))
     yield from _missing(run, awaited) or _keys(awaited)

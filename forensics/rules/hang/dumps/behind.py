@@ -47,21 +47,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from forensics.analyses.hang.collectives import recorded, timed_out_in
 from forensics.analyses.hang.complaints import complaints
 from forensics.case.rank_spans import ranks_do, ranks_text
-from forensics.rules.hang.clue import Clue, of_failure, shown
-from forensics.rules.kit import Findings, Run, rule
+from forensics.rules.hang.clue import Clue, gives_clues, of_failure
+from forensics.rules.kit import Run
 
 #: Two ranks with two numbers are even.
 _FEWEST = 3
 _SHOWN = 4
 
 
-@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def behind(run: Run) -> Findings:
-    """Show ranks that wait in an earlier collective than the others."""
-    yield from shown(behind, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues()
+def behind(run: Run) -> Iterator[Clue]:
     """The ranks whose time-out has a smaller number than that of most."""
     told, late = recorded(run), complaints(run).late
     groups = {entry.key for entries in told.pending.values() for entry in entries}

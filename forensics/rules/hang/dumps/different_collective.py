@@ -60,8 +60,8 @@ from forensics.analyses.hang.waits import newest
 from forensics.case.errors.failures import Failure
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import world
-from forensics.rules.hang.clue import Clue, of_entry, of_failure, shown
-from forensics.rules.kit import Findings, Run, rule
+from forensics.rules.hang.clue import Clue, gives_clues, of_entry, of_failure
+from forensics.rules.kit import Run
 
 _SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (?P<got>\d+) vs (?P<want>\d+)")
 #: A buffer that is smaller than the message by more than this factor is no half or quarter of it.
@@ -83,13 +83,8 @@ _SHOWN = 4
 _FEWEST = 3
 
 
-@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def different_collective(run: Run) -> Findings:
-    """Show where ranks differ."""
-    yield from shown(different_collective, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues()
+def different_collective(run: Run) -> Iterator[Clue]:
     """The first difference in dumps, and what a message of the wrong size tells."""
     aborted = _aborted(run)
     if aborted is not None:

@@ -37,17 +37,12 @@ from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.stacks import stacks
 from forensics.case.rank_spans import ranks_text
 from forensics.case.world import world
-from forensics.rules.hang.clue import Clue, of_stack, shown
-from forensics.rules.kit import Evidence, Findings, Locator, Run, rule
+from forensics.rules.hang.clue import Clue, gives_clues, of_stack
+from forensics.rules.kit import Evidence, Locator, Run
 
 
-@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def missing_dump(run: Run) -> Findings:
-    """Show ranks that left no dump."""
-    yield from shown(missing_dump, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues()
+def missing_dump(run: Run) -> Iterator[Clue]:
     """Ranks without a dump that did not complain either."""
     told = recorded(run)
     if not told.dumps:

@@ -44,21 +44,16 @@ from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import all_ranks, ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.knowledge.signals import is_killed
-from forensics.rules.hang.clue import Clue, of_stack, shown
-from forensics.rules.kit import Findings, Run, rule
+from forensics.rules.hang.clue import Clue, gives_clues, of_stack
+from forensics.rules.kit import Run
 
 _SHOWN = 3
 #: All ranks reduce gradients; a barrier is what a rank comes to that left the loop, or takes another branch.
 _BARRIER = "barrier"
 
 
-@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def stack_outlier(run: Run) -> Findings:
-    """Show ranks whose stacks differ from the others'."""
-    yield from shown(stack_outlier, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues()
+def stack_outlier(run: Run) -> Iterator[Clue]:
     """Outliers among the stacks."""
     found = {r: s for r, s in stacks(run).items() if s.frames and not s.ended}
     if len(found) < 2:

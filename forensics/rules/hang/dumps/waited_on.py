@@ -36,19 +36,14 @@ from collections.abc import Iterator
 from forensics.analyses.hang.differs import first_difference
 from forensics.analyses.hang.waits import Wait, WaitGraph, wait_graph
 from forensics.case.rank_spans import ranks_do, ranks_text
-from forensics.rules.hang.clue import Clue, of_entry, shown
-from forensics.rules.kit import Evidence, Findings, Run, rule
+from forensics.rules.hang.clue import Clue, gives_clues, of_entry
+from forensics.rules.kit import Evidence, Run
 
 _SHOWN = 4
 
 
-@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def waited_on(run: Run) -> Findings:
-    """Show who is waited for."""
-    yield from shown(waited_on, clues(run))
-
-
-def clues(run: Run) -> Iterator[Clue]:
+@gives_clues()
+def waited_on(run: Run) -> Iterator[Clue]:
     """Sinks of the wait-for graph, or its cycle; none where ranks issued different operations, which come first."""
     graph = wait_graph(run)
     if not graph.waits or first_difference(run) is not None:
