@@ -2,7 +2,7 @@
 
 A chart is drawn from samples or bins, never from every row, and the file is stated to be that. The bounds of a bin
 (`__MIN`, `__MAX`) are kept where they differ from the point. An empty cell was not drawn; a column without a value is
-stated. The printed name keeps the run, so each run is a series of its own.
+stated. Where a chart shows several runs the printed name keeps the run, so that each is a series of its own.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class _State:
     attempt: int
     rows: MetricRows
     names: dict[int, Name]
+    many: bool
     count: int = 0
     binned: int = 0
     lost_bytes: int = 0
@@ -45,7 +46,7 @@ class _State:
 
 @ingester(
     "wandb_chart_csv",
-    version=1,
+    version=2,
     sniff=Sniff(glob=("*.csv", "*.tsv")),
     emits=("metrics", "facts"),
 )
@@ -63,7 +64,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         raise NotMine("no row begins with a number")
     source = opened.source
     names = {column.index: _name(column) for column in chart.columns}
-    state = _State(chart, len(head[0]), source.rank, source.attempt or 0, MetricRows(out, limits), names)
+    many = len({column.run for column in chart.columns}) > 1
+    state = _State(chart, len(head[0]), source.rank, source.attempt or 0, MetricRows(out, limits), names, many)
     rows = rows_of(opened, delimiter, out)
     next(rows, None)
     for row in rows:
@@ -109,7 +111,8 @@ def _row(row: Row, state: _State) -> None:
             epoch=x if chart.axis.lower() == "epoch" else None,
             t_ns=unix_ns(x) if chart.by_time else None,
         )
-        state.rows.add(at, column.header, value, means=state.names[column.index])
+        printed = column.header if state.many else f"{column.metric}{column.bound}"
+        state.rows.add(at, printed, value, means=state.names[column.index])
     state.binned += binned
 
 
