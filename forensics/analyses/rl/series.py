@@ -1,9 +1,9 @@
 """What a trainer prints of reinforcement learning on a language model, as one series per quantity.
 
 Printed names differ from trainer to trainer; `names.tsv` maps them to quantities, with the trainer of each row. Only
-sources that print a name marked there, or a reward beside a KL, are read: entropy, KL and reward alone mean other
-things elsewhere (supervised fine-tuning prints an entropy, preference tuning prints rewards, a game's reward is zero
-for long).
+sources that print a name marked there, or a reward beside a KL, an entropy or a spread, are read, and all sources
+where the settings name such a training: entropy, KL and reward alone mean other things elsewhere (supervised
+fine-tuning prints an entropy, preference tuning prints rewards, a game's reward is zero for long).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from importlib.resources import files
 
 import polars as pl
 
+from forensics.case.regimes import named_regime
 from forensics.case.series import metric_names, metric_rows
 from forensics.case.steps import ordered
 from forensics.knowledge.vocabulary import words_for
@@ -26,8 +27,9 @@ _PRINTED = (
     .otherwise(pl.coalesce("raw_name", "name"))
 )
 _PREFIX = r"^train(?:ing)?/"
-#: Quantities that mark it when one source prints them all: only here is a reward weighed against a reference policy.
-_TOGETHER = ("reward", "kl")
+#: Quantities that mark it when one source prints both: only here is a reward weighed against a reference policy, or
+#: printed beside the entropy of its tokens or the spread within a group.
+_TOGETHER = (("reward", "kl"), ("reward", "entropy"), ("reward", "reward_std"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +94,18 @@ def _named(run: Run) -> pl.DataFrame:
     names = metric_names(run).select("source", "name", raw_name=pl.coalesce("raw_name", "name"), printed=_PRINTED)
     names = names.unique(["source", "name", "raw_name"], maintain_order=True)
     known = _quantities(names.select("raw_name", "name", "printed").unique(maintain_order=True))
-    if not (known["mark"].any() or set(_TOGETHER) <= set(known["quantity"])):
+    stated = named_regime(run) == "rl"
+    quantities = set(known["quantity"])
+    if not (stated or known["mark"].any() or any(quantities.issuperset(pair) for pair in _TOGETHER)):
         return known.clear().with_columns(source=pl.lit(None, dtype=pl.String))
     names = names.join(known, on=["raw_name", "name", "printed"], how="inner", maintain_order="left")
-    together = pl.all_horizontal((pl.col("quantity") == one).any().over("source") for one in _TOGETHER)
+    together = pl.any_horizontal(
+        pl.all_horizontal((pl.col("quantity") == one).any().over("source") for one in pair) for pair in _TOGETHER
+    )
     quantity = pl.when(pl.col("name") == "loss").then(pl.lit("loss")).otherwise(pl.col("quantity"))
     return (
         names.with_columns(quantity=quantity)
-        .filter(pl.col("quantity").is_not_null() & (pl.col("mark").any().over("source") | together))
+        .filter(pl.col("quantity").is_not_null() & (pl.lit(stated) | pl.col("mark").any().over("source") | together))
         .unique(["source", "raw_name"], maintain_order=True)
         .select("source", "raw_name", "printed", "plain", "quantity")
         .sort("source", "raw_name")

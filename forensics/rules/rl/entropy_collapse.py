@@ -7,7 +7,8 @@ Why it matters: a policy without entropy explores nothing; what it has not found
 
 How it decides: the running median of 10 records is below 0.01 in 80 % of the last 20, after it was higher. It is an
 error when the reward did not rise meanwhile, else a warning. A slow fall is what learning looks like. An entropy that
-is exactly zero in every record was not computed. Entropies of supervised fine-tuning are not looked at.
+is exactly zero in every record was not computed, and one below zero is of continuous actions, not of tokens. Entropies
+of supervised fine-tuning are not looked at.
 
 What else looks like this: a solved task with one right answer; a trainer that logs zero for an entropy that it does not
 compute.
@@ -65,7 +66,8 @@ def entropy_collapse(run: Run, cfg: Persistence) -> Findings:
     rose = risen(rewards_of(every))
     words = {None: "no reward is logged", True: "the reward rose meanwhile", False: "the reward did not rise"}[rose]
     for series in every:
-        if series.quantity != "entropy" or not (series.finite["value"] > 0).any():
+        values = series.finite["value"]
+        if series.quantity != "entropy" or not (values > 0).any() or (values < 0).any():
             continue
         hit = judge(series, range_of("entropy_low"), cfg)
         if hit is not None and hit.red:

@@ -7,8 +7,9 @@ Why it matters: far from its reference a policy exploits the reward instead of s
 
 How it decides: the running median of 10 records is above 2 in 80 % of the last 20; an error unless the reward clearly
 rose. Or the median of the last fifth is five times that of the middle fifth, above the healthy range and on a
-proven rise: a warning. A KL that is zero, or not logged, is that of a run without a KL term. A KL summed over the
-answer, as some trainers log it, grows with the length and is judged by its growth alone.
+proven rise: a warning. One that stays above the healthy range and below 2 is a warning of low confidence. A KL that is
+zero, or not logged, is that of a run without a KL term. A KL summed over the answer, as some trainers log it, grows
+with the length and is judged by its growth alone.
 
 What else looks like this: another estimator of the KL (k1, k2, k3 differ); a slow growth, which is normal.
 
@@ -42,10 +43,12 @@ Not this:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from forensics.analyses.rl.ranges import Hit, Persistence, judge, rewards_of, risen
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import Findings, Run, Severity, rule
+from forensics.rules.kit import Confidence, Findings, Run, Severity, rule
 from forensics.rules.rl._words import finding_of
 from forensics.stats.spread import median
 from forensics.stats.trend import trend_of
@@ -71,7 +74,7 @@ def kl_divergence(run: Run, cfg: Persistence) -> Findings:
             note = "the last fifth is five times the middle fifth"
             yield finding_of(shot, Severity.WARNING, cause="kl_divergence", note=note)
         elif hit is not None and hit.last > hit.row.hi:
-            yield finding_of(hit, Severity.INFO, cause="kl_high")
+            yield replace(finding_of(hit, Severity.WARNING, cause="kl_high"), confidence=Confidence.LOW)
 
 
 def _shooting(series: RlSeries, cfg: Persistence) -> Hit | None:

@@ -9,7 +9,7 @@ How it decides: after 100 steps, Kendall's test over 20 equal parts of the last 
 than twice the noise of single records, that ends below the level of the first fifth. A reward need not rise
 monotonically. Without a fall, a last fifth that is not above the first by three standard errors is a remark,
 and a warning where even a gain two standard errors larger would be less than a fifth of the reward,
-unless a reward function that pays nothing explains it.
+unless a red level of another metric, such as a reward function that pays nothing, explains it.
 
 What else looks like this: a curriculum whose prompts get harder; a penalty that is switched on; a solved task.
 
@@ -46,7 +46,7 @@ from dataclasses import replace
 
 from forensics.analyses.rl.ranges import Hit, Persistence, gain_of, judge, risen
 from forensics.analyses.rl.series import RlSeries, rl_series
-from forensics.knowledge.ranges import range_of
+from forensics.knowledge.ranges import Range, range_of, ranges
 from forensics.rules.kit import Confidence, Findings, Run, Severity, rule
 from forensics.rules.rl._words import finding_of
 from forensics.stats.spread import median
@@ -62,8 +62,8 @@ _SURE, _LEAST_GAIN = 2.0, 0.2
 def reward_trend(run: Run, cfg: Persistence) -> Findings:
     """Find a total reward that falls or never rose."""
     row = range_of("reward_trend")
-    every = rl_series(run, "reward", "reward_fn")
-    unpaid = any(s.quantity == "reward_fn" and (s.finite["value"].tail(cfg.last) == 0.0).all() for s in every)
+    levels = [row for row in ranges().values() if row.rule.startswith("RLX") and row.red is not None]
+    every = rl_series(run, "reward", *(row.quantity for row in levels))
     for series in (s for s in every if s.quantity == "reward"):
         hit = judge(series, row, cfg)
         if hit is not None and hit.last < hit.first:
@@ -73,7 +73,8 @@ def reward_trend(run: Run, cfg: Persistence) -> Findings:
             fifth = max(1, rows.height // 5)
             first, last = median(rows["value"].head(fifth)), median(rows["value"].tail(fifth))
             flat = Hit(range_of("reward_flat"), series, rows, red=False, onset=0, first=first, last=last, share=0.0)
-            severity = Severity.WARNING if _level(series) and not unpaid else Severity.INFO
+            explained = any(_red(other, row, cfg) for row in levels for other in every if other is not series)
+            severity = Severity.WARNING if _level(series) and not explained else Severity.INFO
             yield replace(finding_of(flat, severity, cause="reward_flat"), confidence=Confidence.LOW)
 
 
@@ -85,6 +86,12 @@ def _flat(series: RlSeries, from_step: int, cfg: Persistence) -> bool:
         return False
     values = rows["value"]
     return 0 < median(values.abs()) < _FULL and risen([series]) is False
+
+
+def _red(series: RlSeries, row: Range, cfg: Persistence) -> bool:
+    """Whether another quantity raises its red flag, which is nearer to the cause than a reward that does not rise."""
+    hit = judge(series, row, cfg) if series.quantity == row.quantity else None
+    return hit is not None and hit.red
 
 
 def _level(series: RlSeries) -> bool:

@@ -83,7 +83,7 @@ def test_a_reward_that_stays_zero_checks_the_function_its_columns_and_the_served
     text = told(run_of(tmp_path, reward=nothing, rewards__accuracy__mean=nothing, reward_std=nothing))
     assert text.startswith("FAILED learning")
     assert "Call the reward function outside of the training" in text
-    assert "the sampler (vLLM) serves the configured model: ask its health endpoint for the model's name" in text
+    assert "the sampler (vLLM) serves the configured model (curl HOST/v1/models)" in text
 
 
 @pytest.mark.parametrize(("solved_at", "outcome"), [(30, "SUSPECT"), (150, "HEALTHY")])
@@ -136,3 +136,61 @@ def test_a_gradient_of_zero_is_by_design_where_no_answer_has_an_advantage(
     )
     run = written(tmp_path, {"train.log": steps(200, **values), "config.yaml": SETTINGS})
     assert report(run).verdict.cause == cause
+
+
+FLAT = noisy(lambda _: 0.2, 0.03)
+
+
+def table(records: int, **values: Value) -> str:
+    """A CSV of the values."""
+    rows = (f"{n + 1}," + ",".join(f"{value(n):.6g}" for value in values.values()) for n in range(records))
+    return "\n".join(("step," + ",".join(values), *rows)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "settings", "cause"),
+    [
+        ({"entropy": lambda n: max(0.006, 0.4 - 0.005 * n)}, "", "entropy_collapse"),
+        ({"entropy": lambda n: 0.4 - 0.001 * n}, "", ""),
+        ({"entropy": lambda n: -0.4 - 0.005 * n}, "", ""),
+        (
+            {"policy/entropy": lambda n: 0.4 if n < 90 else 0.005, "objective/kl": lambda _: 0.02},
+            "",
+            "entropy_collapse",
+        ),
+        ({"reward_std": lambda _: 0.0}, "", "no_advantage"),
+        ({"grad_norm": spread(18.0)}, SETTINGS, "grad_norm"),
+        ({"grad_norm": spread(18.0)}, "", ""),
+    ],
+)
+def test_a_reward_beside_an_entropy_or_a_spread_or_the_settings_say_that_a_policy_is_trained(
+    tmp_path: Path, values: dict[str, Value], settings: str, cause: str
+) -> None:
+    rises = noisy(lambda n: 0.1 + 0.003 * n, 0.03)
+    files = {"metrics.csv": table(150, loss=noisy(lambda _: 0.02, 0.01), reward=rises, **values)}
+    assert report(written(tmp_path, files | {"config.yaml": settings} if settings else files)).verdict.cause == cause
+
+
+@pytest.mark.parametrize(("level", "cause"), [(0.9, "kl_high"), (0.4, "")])
+def test_a_divergence_between_its_healthy_range_and_its_red_flag_is_suspect(
+    tmp_path: Path, level: float, cause: str
+) -> None:
+    text = told(run_of(tmp_path, kl=noisy(lambda n: level * (0.8 + 0.001 * n), 0.02)))
+    assert text.startswith("SUSPECT" if cause else "HEALTHY")
+    assert ("Raise the KL penalty (beta), or lower the learning rate" in text) == bool(cause)
+
+
+def test_a_reward_that_does_not_rise_beside_a_red_flag_is_its_consequence(tmp_path: Path) -> None:
+    spreads = run_of(
+        tmp_path, entropy=noisy(lambda n: 0.4 + 0.012 * n, 0.03), reward=FLAT, rewards__accuracy__mean=FLAT
+    )
+    assert report(spreads).verdict.cause == "entropy_high"
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_chart_of_one_run_prints_the_names_of_its_metrics(tmp_path: Path, *, many: bool) -> None:
+    names = ["vague-sun-12 - train/reward", "vague-sun-12 - train/reward_std"] + ["calm-sea-3 - train/reward"] * many
+    rows = (f"{n}," + ",".join((f"{0.5 + n % 3 / 100}", "0", "0.5")[: len(names)]) for n in range(90))
+    text = "\n".join((",".join(f'"{name}"' for name in ("Step", *names)), *rows)) + "\n"
+    said = told(written(tmp_path, {"chart.csv": text}))
+    assert ("Train/reward_std is 0 from step 0 on" in said) is not many
