@@ -31,10 +31,10 @@ TAILS: Mapping[str, str] = MappingProxyType(
     {
         "eq": rf"(?P<key>[A-Za-z_][\w./%()-]*)\s*=\s*(?P<value>{NS})",
         "colon": rf"(?P<key>[A-Za-z_][\w ./%()-]*?)\s*:\s*(?P<value>{NS})",
-        "pydict": rf"'(?P<key>[^']+)': (?:np\.float\d+\()?'?(?P<value>{N})",
+        "pydict": rf"'(?P<key>[^']+)': (?:np\.float\d+\(|tensor\()?'?(?P<value>{N})",
         "json": rf'"(?P<key>[^"]+)"\s*:\s*"?(?P<value>{N})',
         "box": rf"\|\s*(?P<key>[A-Za-z_][\w/.]*)\s*\|\s*(?P<value>{N})\s*\|",
-        "tight": rf"(?P<key>[A-Za-z_][\w./@%-]*):(?:np\.float\d+\()?(?P<value>{NS})",
+        "tight": rf"(?P<key>[A-Za-z_][\w./@%-]*):(?:np\.float\d+\(|tensor\()?(?P<value>{NS})",
     }
 )
 
