@@ -16,8 +16,9 @@ _SPAN = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
-    """`rank 3`, `ranks 1,2`, with runs as `4-7`."""
-    listed = ",".join(spans(ranks))
+    """`rank 3`, `ranks 1 and 2`, `ranks 0, 4-7 and 9`."""
+    parts = spans(ranks)
+    listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
     return f"rank {listed}" if len(ranks) == 1 else f"ranks {listed}"
 
 
@@ -27,7 +28,7 @@ def all_ranks(count: int) -> str:
 
 
 def ranks_do(ranks: Sequence[int], verb: str) -> str:
-    """`rank 3 waits for others`, `ranks 1,2 wait for others`: `verb` begins with its plural form."""
+    """`rank 3 waits for others`, `ranks 1 and 2 wait for others`: `verb` begins with its plural form."""
     first, _, rest = verb.partition(" ")
     word = _SINGULAR.get(first, f"{first}s") if len(ranks) == 1 else first
     return " ".join(part for part in (ranks_text(ranks), word, rest) if part)

@@ -8,12 +8,15 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from forensics.action import Action, Check, Gap
+from forensics.case.rank_spans import ranks_text
 from forensics.checkpoint import Checkpoint
 from forensics.knowledge.causes import causes
 from forensics.model import WEIGHTS, Confidence, Coverage, FileStatus, Finding, Onset, Outcome, Report, Verdict
 
 _RANKS_SHOWN = 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: A clock that shows the year 1970 counts from when a machine or a process began.
+_UPTIME_NS = 365 * 86_400 * 1_000_000_000
 _OPTION = re.compile(r"--[a-z]")
 
 
@@ -23,8 +26,8 @@ def plural(count: int, noun: str) -> str:
 
 
 def utc(t_ns: int | None) -> str | None:
-    """Nanoseconds since 1970 as ISO-8601 in UTC (microseconds only where there are any); None when out of range."""
-    if t_ns is None:
+    """Nanoseconds since 1970 as ISO-8601 in UTC (microseconds only where there are any); None when it is no date."""
+    if t_ns is None or 0 <= t_ns < _UPTIME_NS:
         return None
     try:
         when = _EPOCH + timedelta(microseconds=t_ns // 1000)
@@ -39,12 +42,11 @@ def checkpoint(saved: Checkpoint) -> str:
 
 
 def ranks(culprits: Iterable[int]) -> str:
-    """`rank 3`, or `ranks 1, 2, 5` with the tail counted."""
+    """`rank 3`, `ranks 1, 2 and 5`, or the first of them with the tail counted."""
     every = sorted(culprits)
-    if len(every) == 1:
-        return f"rank {every[0]}"
-    more = f" and {len(every) - _RANKS_SHOWN} more" if len(every) > _RANKS_SHOWN else ""
-    return "ranks " + ", ".join(str(r) for r in every[:_RANKS_SHOWN]) + more
+    if len(every) <= _RANKS_SHOWN:
+        return ranks_text(every)
+    return "ranks " + ", ".join(str(r) for r in every[:_RANKS_SHOWN]) + f" and {len(every) - _RANKS_SHOWN} more"
 
 
 def onset(value: Onset) -> str:

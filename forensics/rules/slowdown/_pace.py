@@ -7,12 +7,25 @@ from forensics.analyses.pace.change import Change
 from forensics.case.evidence import metric_evidence
 from forensics.model import Confidence, Evidence, EvidenceRole, Onset, Severity
 
+#: A rate from here on is printed without decimals.
+_WHOLE = 1000
+
 
 def severity_of(one: Paced, change: Change, cfg: Gravity) -> Severity:
     """Give the severity of a loss of time: grave ones are errors, mild ones and what is not sure are warnings."""
     if (tier := tier_of(one, change, cfg)) == "grave" and confidence_of(one, change) is not Confidence.LOW:
         return Severity.ERROR
     return Severity.INFO if tier == "note" else Severity.WARNING
+
+
+def slower(one: Paced, change: Change) -> str:
+    """Say how fast the run is and was, in the unit in which people think of it: seconds of a step, else a rate."""
+    before, after, unit = change.before, change.before * change.ratio, one.clock.unit
+    if unit == "step":
+        return f"a step takes {after:.3g} s instead of {before:.3g} s ({change.ratio:.2f} times as long)"
+    rates = (f"{rate:.4g}" if (rate := 1 / seconds) < _WHOLE else f"{rate:,.0f}" for seconds in (before, after))
+    name = str(one.row(change.first)["raw_name"]) if unit == "flop" else f"{unit}s per second".replace("/", "s per ", 1)
+    return f"{name} fell from {' to '.join(rates)} (steps take {change.ratio:.2f} times as long)"
 
 
 def evidence_of(one: Paced, change: Change) -> tuple[Evidence, ...]:

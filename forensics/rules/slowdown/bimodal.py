@@ -39,7 +39,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analyses.pace.account import Paced, paced
-from forensics.rules.kit import Finding, Findings, Onset, Run, number, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 from forensics.stats.changes import Modes, modes_of
 
 
@@ -82,7 +82,7 @@ def _finding(one: Paced, found: Modes) -> Finding:
     first, fast = one.row(int(slow.argmax())), one.row(int((~slow).argmax()))
     high, low = (float(one.steady.seconds[part].mean()) for part in (slow, ~slow))
     return two_step_times.finding(
-        f"steps take {number(low)} or {number(high)} s per {one.clock.unit}: {100 * found.slow:.0f} % are slow",
+        f"a {one.clock.unit} takes {low:.3g} s or {high:.3g} s: {100 * found.slow:.0f} % are slow",
         "the two times are more than four of their own deviations apart, and come in turn all along",
         proof(first, fast),
         Onset(step=one.at(int(slow.argmax())), rank=one.clock.rank),

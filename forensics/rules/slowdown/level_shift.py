@@ -49,8 +49,8 @@ from dataclasses import replace
 
 from forensics.analyses.pace.account import Gravity, Paced, gravest
 from forensics.analyses.pace.change import Change
-from forensics.rules.kit import EvidenceRole, Finding, Findings, Onset, Run, at_step, number, rule
-from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of, severity_of
+from forensics.rules.kit import EvidenceRole, Finding, Findings, Onset, Run, at_step, rule
+from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of, severity_of, slower
 from forensics.rules.slowdown.trace_communication_grew import trace_communication_grew
 from forensics.rules.slowdown.trace_memory_ops_grew import trace_memory_ops_grew
 from forensics.rules.slowdown.trace_other_kernels_grew import trace_other_kernels_grew
@@ -97,11 +97,9 @@ def _with(slower: Finding, why: Finding) -> Finding:
 
 
 def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:
-    after = change.before * change.ratio
-    by_plan = " in even stairs, as a schedule makes them" if change.form == "stairs" else ""
+    by_plan = ", in even stairs, as a schedule makes them" if change.form == "stairs" else ""
     return step_time_level_shift.finding(
-        f"seconds per {one.clock.unit} rose{by_plan} and stayed: {number(change.before)} → {number(after)} "
-        f"({change.ratio:.2f} times) from {at_step(one.at(change.first))}",
+        f"{slower(one, change)} from {at_step(one.at(change.first))} on{by_plan}",
         measured(one, change),
         evidence_of(one, change),
         onset_of(one, change),
@@ -109,7 +107,7 @@ def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:
         confidence=confidence_of(one, change),
         numbers={
             "before_s": change.before,
-            "after_s": after,
+            "after_s": change.before * change.ratio,
             "ratio": change.ratio,
             "z": change.z,
             "lost": one.lost(change),

@@ -52,7 +52,7 @@ def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
 
 def _finding(one: Paced, change: Change, cfg: Gravity) -> Finding:
     return step_time_ramp.finding(
-        f"seconds per {one.clock.unit} climbed to {change.ratio:.2f} times what they were, "
+        f"the time per {one.clock.unit} climbed to {change.ratio:.2f} times what it was, "
         f"from step {one.at(change.first)} on",
         measured(one, change),
         evidence_of(one, change),

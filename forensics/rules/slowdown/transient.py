@@ -73,7 +73,7 @@ def _finding(one: Paced, change: Change, cfg: Temporary) -> Finding:
     lost = one.lost(change)
     last = one.at(min(change.end, len(one.steady) - 1))
     return temporary_slowdown.finding(
-        f"seconds per {one.clock.unit} rose to {change.ratio:.2f} times from step {one.at(change.first)} "
+        f"the time per {one.clock.unit} rose to {change.ratio:.2f} times from step {one.at(change.first)} "
         f"to step {last}, then came back",
         measured(one, change),
         evidence_of(one, change),

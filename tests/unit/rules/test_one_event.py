@@ -224,7 +224,7 @@ def test_a_launcher_that_puts_the_host_before_the_rank_loses_neither(tmp_path: P
     lines = [f"worker-{rank // 8}: {line}" for rank in (3, 20, 21) for line in waits(rank, "all_reduce")]
     found = judged(tmp_path, steps(30), lines)
     assert found.shape is Shape.HANG
-    assert "3,20-21" in found.headline or "3,20,21" in found.headline
+    assert found.headline.startswith("Ranks 3, 20 and 21 timed out")
 
 
 def test_a_word_and_a_colon_before_other_brackets_is_no_host(tmp_path: Path) -> None:

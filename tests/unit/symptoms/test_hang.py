@@ -121,7 +121,7 @@ def mismatch(rank: int, op: str, other: int, other_op: str) -> str:
 def test_one_ranks_log_is_enough_to_name_the_two_that_differ(tmp_path: Path) -> None:
     log = STEPS + mismatch(0, "ALLREDUCE", 2, "BROADCAST")
     page = told(written(tmp_path, {"rank0.log": log}))
-    assert "Undecided between ranks 0,2: issued another operation than the others" in page
+    assert "Undecided between ranks 0 and 2: issued another operation than the others" in page
     assert "rank 0 runs allreduce 10 Float and rank 2 runs broadcast 10 Float" in page
 
 
