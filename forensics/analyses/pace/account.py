@@ -15,6 +15,7 @@ import numpy as np
 
 from forensics.analyses.pace.change import Change, Form, change_of
 from forensics.analyses.pace.clocks import Clock, best_clocks, clocks
+from forensics.analyses.pace.devices import fewer_devices
 from forensics.analyses.pace.pauses import Comb, Flags, Steps, regular
 from forensics.analyses.pace.steady import FEWEST, SHORTEST, Steady, steady
 from forensics.stats.spread import Floats
@@ -125,8 +126,15 @@ def _every(run: Run) -> Iterator[Paced]:
         series = steady(calm.seconds, calm.steps, calm.quantum)
         if series is not None:
             change = change_of(series)
-            held = change is not None and more_work(run, calm, series, change)
+            held = change is not None and (
+                more_work(run, calm, series, change) or _is_shared_by_fewer(run, calm, series, change)
+            )
             yield Paced(calm, series, None if held else change)
+
+
+def _is_shared_by_fewer(run: Run, clock: Clock, series: Steady, change: Change) -> bool:
+    """Whether the run went on with fewer devices, each as fast as it was; a time per device tells that by itself."""
+    return "/device" not in clock.unit and fewer_devices(run, clock.rows[series.kept], change)
 
 
 def more_work(run: Run, clock: Clock, series: Steady, change: Change) -> bool:

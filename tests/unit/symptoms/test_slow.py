@@ -211,3 +211,28 @@ def test_a_low_use_of_the_device_warns_where_the_settings_keep_the_fast_path_off
     log = "".join(f"step={n} loss={3 - n / 100:.3f} step_time=0.5 mfu={mfu + n % 3 / 10}\n" for n in range(1, 61))
     files = {"train.log": log + "Training complete.\n", "config.yaml": settings}
     assert told(written(tmp_path, files)).startswith(outcome)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "slower"),
+    [
+        ("world_size: 64", "world_size: 32", False),
+        ("using world size: 64, data-parallel size: 8", "using world size: 32, data-parallel size: 4", False),
+        ("Num processes: 64", "Num processes: 32", False),
+        ("Distributed: 64 GPUs", "Distributed: 32 GPUs", False),
+        ("world_size: 64", "world_size: 64", True),
+        ("world_size: 64", "world_size: 48", True),
+        ("world_size: 32", "world_size: 64", True),
+    ],
+)
+def test_steps_that_fewer_devices_share_are_not_slower(
+    tmp_path: Path, before: str, after: str, *, slower: bool
+) -> None:
+    lines = [
+        f"step={n} loss={3 - n / 300:.4f} dt={(0.4 if n <= 150 else 0.8) * (1 + 0.01 * (n % 3 - 1)):.4f}s"
+        for n in range(1, 301)
+    ]
+    again = ["Resuming from checkpoint ckpt/step_150", after]
+    log = "\n".join([before, *lines[:150], *again, *lines[150:]]) + "\n"
+    verdict = report(written(tmp_path, {"train.log": log})).verdict
+    assert (verdict.shape == "slowdown") is slower
