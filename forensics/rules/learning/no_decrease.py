@@ -16,7 +16,8 @@ model, a short fine-tuning) is flat by nature: so is another one of a run whose 
 up data, and one that compares pairs of a batch. An evaluation loss that improved silences the rule. Zero learning
 rates and gradients have rules of their own, which decide.
 
-A gradient norm below `tiny` throughout makes weights that were too small its cause. A fresh loss that does not fall
+A gradient norm below `tiny` throughout makes weights that were too small its cause, and is a warning above `by_heart`,
+the loss of a few examples that are learned by heart: a model that has converged has a loss below it. A fresh loss that does not fall
 and rises by less than `swings` deviations, whose noise is `bounces` or more of its level, over `records` or more,
 bounces: the learning rate is too high. One that falls by less than counts, but by more than `sigmas` errors, and still
 does in its last quarter, crawls: the rate is too low.
@@ -75,6 +76,7 @@ class Flat:
     that would hide a fall of `shown` (`shown_short` in fewer than `records` records) decides nothing. Labels that are
     shuffled still let a model learn how frequent they are, which is worth a few percent (`least_fall`) of the loss.
     A run spans `steps`, or `epochs` where that is what it counts: a model learns something of data seen ten times.
+    `by_heart` is the loss that two examples reach within 200 steps where loop, loss and model are right.
     """
 
     records: int = 100
@@ -92,6 +94,7 @@ class Flat:
     bounces: float = 0.08
     swings: float = 2.0
     tiny: float = 1e-4
+    by_heart: float = 0.1
 
 
 #: What the rules about zero learning rates, zero gradients and chance call flat.
@@ -111,7 +114,8 @@ def no_decrease(run: Run, cfg: Flat) -> Findings:
         return
     curve, trend = max(known, key=lambda pair: len(pair[0]))
     if not improved(run, curve, 1):
-        yield _finding(run, curve, trend, cfg, sure=_long(run, curve, trend, cfg) and _is_fresh(run, trend, cfg))
+        known_little = _is_fresh(run, trend, cfg) or (trend.last > cfg.by_heart and _is_tiny(run, curve, cfg))
+        yield _finding(run, curve, trend, cfg, sure=_long(run, curve, trend, cfg) and known_little)
 
 
 def _bounces(curve: Curve, trend: Trend, cfg: Flat) -> bool:
@@ -135,7 +139,7 @@ def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:
     if paired(run) or (mock is not None and mock.text.lower() not in {"false", "0", "no"}):
         return False
     if tuned(run):
-        return regime_of(run) in {ADAPTER, FULL} and trend.first > range_of("finetune_loss").hi
+        return regime_of(run) in {ADAPTER, FULL, ""} and trend.first > range_of("finetune_loss").hi
     stated = number_of(run, "vocabulary") or number_of(run, "classes")
     if trend.first >= cfg.fresh:
         return True

@@ -186,3 +186,29 @@ def test_a_loss_at_chance_after_ten_passes_over_the_data_is_told(tmp_path: Path,
     lines = [f"Epoch {n}/{epochs}\n5/5 - 0s - 34ms/step - loss: {chance(n):.4f}" for n in range(1, epochs + 1)]
     text = told(written(tmp_path, {"train.log": "\n".join(lines) + "\n"}))
     assert ("SUSPECT learning" in text) is is_told
+
+
+@pytest.mark.parametrize(
+    ("level", "norm", "outcome"),
+    [(1.9, 3e-7, "suspect"), (1.9, 0.8, "healthy"), (0.05, 3e-7, "healthy")],
+)
+def test_a_flat_loss_with_next_to_no_gradient_is_a_symptom_at_any_level_that_is_not_learned_by_heart(
+    tmp_path: Path, level: float, norm: float, outcome: str
+) -> None:
+    log = steps(200, loss=noisy(lambda _: level, level / 60), grad_norm=spread(norm)) + "Training complete\n"
+    folder = written(tmp_path, {"train.log": log})
+    assert report(folder).verdict.outcome.value == outcome
+    if outcome == "suspect":
+        text = told(folder)
+        assert "(weights_too_small, confidence" in text
+        assert "nn.init.kaiming_normal_" in text
+
+
+@pytest.mark.parametrize(("level", "outcome"), [(3.4, "suspect"), (2.4, "healthy")])
+def test_a_trained_model_whose_loss_stays_far_above_chat_data_does_not_learn(
+    tmp_path: Path, level: float, outcome: str
+) -> None:
+    values = supervised(240, noisy(lambda _: level, 0.05), rate=cosine(2e-5, 240))
+    settings = "model_name_or_path: meta-llama/Llama-3.1-8B\nbf16: true\n"
+    folder = written(tmp_path, {"train.log": trainer(240, values), "config.yaml": settings})
+    assert report(folder).verdict.outcome.value == outcome
