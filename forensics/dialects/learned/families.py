@@ -42,6 +42,11 @@ class Column:
         return tuple(cell.value for cell in self.cells)
 
     @property
+    def behind(self) -> str:
+        """The key, where it is the unit behind every number and nothing stands before it."""
+        return self.key if all(cell.behind == self.key for cell in self.cells) else ""
+
+    @property
     def counts_evenly(self) -> bool:
         """Whether it is the first number of each line and rises by the same whole number, whatever its name."""
         rises = {b - a for at, (a, b) in enumerate(pairwise(self.values), 1) if at not in self.begins}
@@ -126,7 +131,10 @@ def _number(column: Column, group: str) -> str:
     if group == "rank":
         return r"(?P<rank>\d{1,6})"
     suffixed = any(cell.unit in _THOUSANDS for cell in column.cells)
-    return rf"(?P<{group}>{NS})" if suffixed else rf"(?P<{group}>{N}){UNIT_SOURCE}"
+    number = rf"(?P<{group}>{NS})" if suffixed else rf"(?P<{group}>{N})"
+    if column.behind:
+        return rf"{number} ?{re.escape(column.behind)}\b"
+    return number if suffixed else number + UNIT_SOURCE
 
 
 def _shared(texts: Sequence[str]) -> str:
@@ -159,6 +167,8 @@ def _lead(column: Column, *, first: bool) -> tuple[str, str]:
         return r"^\s*" + source(shared).removeprefix(r"\s*"), shared
     if whole and not first and shared.strip() and not re.search(r"\w", shared):
         return source(shared), ""  # the key stands before another number
+    if column.behind:
+        return ("" if first else r".*?"), column.behind
     clipped = re.split("[\x01-\x04]", shared)[-1] if first else shared
     clipped = _from_a_word(clipped, column.key)
     text = source(clipped) if clipped.strip() else rf"{re.escape(column.key)}\W{{0,6}}?" if column.key else ""

@@ -66,14 +66,26 @@ _STOP = frozenset(
 )
 
 
+#: A rate or a duration of steps or of what they work on, behind its number: `748,982 tok/s`, `410 ms/step`.
+_RATE = re.compile(
+    r" ?((?:(?:tok(?:en)?s?|words?|samples?|sequences?|seqs?|examples?|images?|imgs?|batch(?:es)?|steps?|it(?:er)?s?)"
+    r"/s(?:ec)?(?:/(?:gpu|device))?|m?s/(?:step|it(?:er)?|batch)))(?![\w/])",
+    re.IGNORECASE,
+)
+
+
 class Slot(NamedTuple):
-    """One number of a line: its key (empty when it has none), its text, its unit, and the masked text before it."""
+    """One number of a line: its key (empty when it has none), its text, its unit, and the masked text before it.
+
+    `behind`: the key, where it is the unit behind a number that has none before it.
+    """
 
     key: str
     text: str
     unit: str
     before: str
     over: bool
+    behind: str = ""
 
     @property
     def value(self) -> float:
@@ -141,6 +153,9 @@ def _places(line: str) -> tuple[_Place, ...]:
         before = _before(line, tuple(pieces))
         slot = Slot("", "", (found["unit"] or "").strip(), before, bool(places) and before.strip() in {"/", "of"})
         slot = slot._replace(key=_key(slot, places[-1].slot if places else None))
+        rate = None if slot.key or slot.over else _RATE.match(line, found.end("number")) or _RATE.match(line, start)
+        if rate is not None:
+            slot, start = slot._replace(key=rate[1], behind=rate[1]), rate.end()
         if places and before.strip() == ":" and _is_counter(line, places[-1]):
             counted = places[-1].slot
             places[-1] = places[-1]._replace(slot=counted._replace(key="step"))
@@ -205,12 +220,12 @@ def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
     """
     found: list[Slot] = []
     for place in _places(shape if shape is not None else shape_of(line)):
-        key, _, unit, before, over = place.slot
+        key, _, unit, before, over, behind = place.slot
         text = line[place.begin : place.end]
         if not place.holds:
             before = _before(line, place.before)
-            key = _key(Slot("", text, unit, before, over), found[-1] if found else None)
-        found.append(Slot(key, text, unit, before, over))
+            key = _key(Slot("", text, unit, before, over), found[-1] if found else None) or behind
+        found.append(Slot(key, text, unit, before, over, behind))
     return tuple(found)
 
 
