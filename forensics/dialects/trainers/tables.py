@@ -5,7 +5,7 @@ metrics, `sniff`, `stores` and examples), `steps` (a way of `steps.NAMED`), `sni
 `nan` (with `prints`, `skips`, `show`), `names` and `parts`; the fields of `Dialect`, `Nan` and `Line` say what each
 is. Of a line the key that is a meaning holds the pattern: `saved = 'Saved (?P<path>\S+)'`; beside it stand `needle`,
 `tail`, `names`, `carry`, `step_offset`, and `each` (names, for each of which there is such a line, with `{key}` in
-its place).
+its place and its number in the group `value`).
 
 In a pattern `{N}` and `{NS}` are printed numbers, `{NAME}` is one of `parts`, and a break of the line is left out with
 the blanks behind it, as are those that a pattern begins with. In `names` an empty text drops a number, and
@@ -35,7 +35,7 @@ _LINE_KEYS = frozenset(("needle", "tail", "names", "carry", "step_offset", "each
 #: What a table does not take from the one that it extends.
 _OWN = frozenset(("title", "doc", "sniff", "stores", "examples"))
 _BREAK, _PART = re.compile(r"(?:^|\n) +"), re.compile(r"\{([A-Z]+)\}")
-_META = re.compile(r"[\\.+*?()|\[\]{}^$]")
+_META, _BETWEEN = re.compile(r"[\\.+*?()|\[\]{}^$]"), re.compile(r"\W+")
 
 
 def dialects(tables: Mapping[str, Table]) -> tuple[Dialect, ...]:
@@ -106,8 +106,9 @@ def _lines(name: str, row: Table, parts: Mapping[str, str], names: Mapping[str, 
     if "each" not in row:
         yield Line(meaning, needle, pattern, names=own, **rest)
     for key, known in _names(row.get("each", {})).items():
-        exact = pattern.replace("{key}", _META.sub(r"\\\g<0>", key))
-        yield Line(meaning, needle.replace("{key}", key), exact, names={**own, "value": known}, **rest)
+        group = _BETWEEN.sub("_", key).strip("_")  # the printed name, by which series are told apart
+        exact = pattern.replace("{key}", _META.sub(r"\\\g<0>", key)).replace("(?P<value>", f"(?P<{group}>")
+        yield Line(meaning, needle.replace("{key}", key), exact, names={**own, group: known}, **rest)
 
 
 def _pattern(name: str, written: str, parts: Mapping[str, str]) -> str:

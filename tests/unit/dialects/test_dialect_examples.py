@@ -104,6 +104,13 @@ def test_the_lines_of_an_example_give_the_records_written_beside_them(block: Blo
     _check_rows(events, tables["events"].to_dicts(), "code")
 
 
+@pytest.mark.parametrize("name", [n for n in sorted(DIALECTS) if any("each" in row for row in TABLES[n]["lines"])])
+def test_numbers_on_lines_of_their_own_are_series_of_their_own(name: str) -> None:
+    for block in _blocks(name):
+        series = parse_text([block.dialect], block.log)["metrics"].group_by("raw_name").agg(pl.col("name").n_unique())
+        assert series["name"].to_list() == [1] * series.height
+
+
 @pytest.mark.parametrize("name", sorted(DIALECTS))
 def test_every_trainer_shows_what_it_reads_and_what_it_refuses(name: str) -> None:
     blocks = _blocks(name)
