@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,7 +26,7 @@ _KEY = ("source", "attempt", "rank", "raw_name", "name")
 _SERIES = _KEY[:4]
 #: One row of so many, or more, is found faster by a mark than by sorting.
 _DENSE = 20
-#: So many rows are looked at together: grouping takes ten times the memory of the row numbers it gives.
+#: So many rows are looked at together: sorting takes four times the memory of the row numbers it gives.
 _PIECE_ROWS = 500_000
 
 
@@ -57,6 +58,12 @@ class Index:
         column = self.table.short("seq", found)
         seqs = (column.fill_null(-1) if column.null_count() else column).to_numpy()
         return found if (seqs[1:] >= seqs[:-1]).all() else found[np.argsort(seqs, kind="stable")]
+
+    def steps(self, own: Sequence[int]) -> pl.Series:
+        """Give the steps of some of `keys` in the order of the table, as `case.steps.at` has them; null where none."""
+        rows = self._joined(own)
+        steps = [self.table.gather(name, rows) for name in ("gstep", "step")]
+        return steps[0].zip_with(steps[0].is_not_null(), steps[1]) if steps[0].null_count() < len(rows) else steps[1]
 
     def held(self, own: Sequence[int], what: str) -> int:
         """Count the records of some of `keys`, by one of their columns as `n_finite`."""
@@ -100,7 +107,20 @@ def metric_rows(
     index = index_of(run)
     wanted = chosen(index, where, without)
     rows = None if wanted.all() else index.places(wanted)
-    return index.table.lazy(_finite_at_steps(index, wanted, rows) if finite_at_steps else rows, coded=coded)
+    rows = _finite_at_steps(index, wanted, rows) if finite_at_steps else rows
+    return index.table.lazy(rows, coded=coded, columns=run.derived(_Columns(every=rows is None, coded=coded)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What makes the columns of metric rows, of all or of some: made once for all questions."""
+
+    every: bool
+    coded: bool
+
+    def __call__(self, run: Run) -> list[pl.Expr]:
+        """Give the expressions."""
+        return index_of(run).table.columns(every=self.every, coded=self.coded)
 
 
 def _finite_at_steps(
@@ -139,27 +159,16 @@ def metric_records(run: Run, *, without: pl.DataFrame | None = None) -> pl.LazyF
     name, `evaluates`: whether the row is one of an evaluation, and `trains`: whether training itself logged it; in the
     order of the table. Series that stand in `without` (source, attempt, rank and raw name) are left out.
     """
-    index = index_of(run)
     if without is None or without.is_empty():
-        return index.table.lazy_records(run.derived(_records))
+        return run.derived(_records)
+    index = index_of(run)
     rows = index.places(chosen(index, pl.lit(value=True), without))
     return index.table.lazy_records(_once_a_record(index, rows))
 
 
 def _index_of(run: Run) -> Index:
     table = run.packed_metrics()
-    owners = [table.short(name) for name in _KEY[:3] if name not in table.alone]
-    keyed = pl.DataFrame([*owners, table.code_of().rename(_CODE)]).with_row_index("row")
-    by = keyed.columns[1:]
-    pieces = [
-        keyed.slice(first, _PIECE_ROWS).group_by(by, maintain_order=True).agg("row")
-        for first in range(0, max(1, keyed.height), _PIECE_ROWS)
-    ]
-    grouped = pl.concat(pieces)
-    if len(pieces) > 1:
-        grouped = grouped.group_by(by, maintain_order=True).agg(pl.col("row").list.explode(empty_as_null=False))
-    order = grouped["row"].list.explode(empty_as_null=False).to_numpy()
-    counts = grouped["row"].list.len().cast(pl.Int64).to_numpy()
+    order, counts = _grouped(table)
     ends = np.cumsum(counts)
     firsts = order[ends - counts]
     marks = {name: _marked(rows, order, counts) for name, rows in _told(table).items()}
@@ -167,6 +176,40 @@ def _index_of(run: Run) -> Index:
         [pl.Series(name, found) for name, found in marks.items()]
     )
     return Index(table, keys, order, counts, ends)
+
+
+def _grouped(table: Packed) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """All row numbers, series after series in the order of their first rows, and how many rows each series has."""
+    code, owner = table.code_of().to_numpy(), _owners(table)
+    record = None if owner is None else table.record_of().to_numpy()
+    dtype = np.min_scalar_type(table.names.height * (1 if owner is None else int(owner.max(initial=0)) + 1))
+    parts, keys = list[NDArray[np.uint32]](), list[NDArray[Any]]()
+    for first in range(0, table.height, _PIECE_ROWS):
+        key = code[first : first + _PIECE_ROWS].astype(dtype)
+        if owner is not None and record is not None:
+            key += owner.astype(dtype)[record[first : first + _PIECE_ROWS]] * dtype.type(table.names.height)
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        begins = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+        parts += np.split((order + first).astype(np.uint32), begins[1:])
+        keys.append(key[begins])
+    if not parts:
+        return np.zeros(0, np.uint32), np.zeros(0, np.int64)
+    _, at, series = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
+    place = np.argsort(np.argsort([parts[i][0] for i in at]))[series]
+    counts = np.zeros(len(at), np.int64)
+    np.add.at(counts, place, [len(part) for part in parts])
+    return np.concatenate([parts[i] for i in np.argsort(place, kind="stable")]), counts
+
+
+def _owners(table: Packed) -> NDArray[np.uint32] | None:
+    """The number of the source, attempt and rank of each record; None where all have the same."""
+    own = [name for name in _KEY[:3] if name not in table.alone]
+    if not own:
+        return None
+    every = pl.DataFrame([table.shared(name) for name in own])
+    known = every.unique(maintain_order=True).with_row_index(_CODE)
+    return every.join(known, on=own, how="left", nulls_equal=True, maintain_order="left")[_CODE].to_numpy()
 
 
 def _told(table: Packed) -> dict[str, Bools]:
@@ -202,13 +245,12 @@ def _marked(rows: Bools, order: NDArray[np.uint32], counts: NDArray[np.int64]) -
     """How many rows of each series are true."""
     if rows.all() or not rows.any():
         return counts.copy() if rows.any() else np.zeros(len(counts), np.int64)
-    before = np.concatenate([[0], np.cumsum(rows[order], dtype=np.int64)])
-    ends = np.cumsum(counts)
-    return before[ends] - before[ends - counts]
+    return np.add.reduceat(rows[order], np.cumsum(counts) - counts, dtype=np.int64)
 
 
-def _records(run: Run) -> pl.DataFrame:
-    return _once_a_record(index_of(run), None)
+def _records(run: Run) -> pl.LazyFrame:
+    index = index_of(run)
+    return index.table.lazy_records(_once_a_record(index, None))
 
 
 def _once_a_record(index: Index, rows: NDArray[np.uint32] | None) -> pl.DataFrame:

@@ -107,10 +107,13 @@ class Packed:
             return self.shared(name) if name in self.alone else self.records.drop_in_place(name)
         return self.short(name) if name in self.alone else self.own.drop_in_place(name)
 
-    def lazy(self, rows: Rows | None = None, *, coded: bool = False) -> pl.LazyFrame:
+    def lazy(
+        self, rows: Rows | None = None, *, coded: bool = False, columns: Sequence[pl.Expr] | None = None
+    ) -> pl.LazyFrame:
         """Give some rows, or all, with the types of the schema; a column that nobody asks for is not made.
 
-        With `coded`, texts are categories, which take a quarter of the memory.
+        With `coded`, texts are categories, which take a quarter of the memory. `columns` are those of `columns`, where
+        somebody keeps them.
         """
         if rows is None:
             numbered = self.own.lazy() if RECORD in self.own.columns else self.own.lazy().with_row_index(RECORD)
@@ -118,10 +121,14 @@ class Packed:
             numbered = pl.DataFrame({_ROW: rows}).lazy()
             record = pl.lit(self.own[RECORD]).gather(_ROW) if RECORD in self.own.columns else pl.col(_ROW)
             numbered = numbered.with_columns(record.alias(RECORD), pl.lit(self.own[_CODE]).gather(_ROW).alias(_CODE))
-        made = {name: self._expression(name, rows, coded=coded) for name in TABLES[_TABLE]}
-        return numbered.with_columns(**made).select(*made)
+        made = self.columns(every=rows is None, coded=coded) if columns is None else columns
+        return numbered.with_columns(made).select(pl.col(*TABLES[_TABLE]))
 
-    def _expression(self, name: str, rows: Rows | None, *, coded: bool) -> pl.Expr:
+    def columns(self, *, every: bool, coded: bool = False) -> list[pl.Expr]:
+        """Give what makes the columns of `lazy`, of all rows or of some: it costs more than most questions."""
+        return [self._expression(name, every=every, coded=coded).alias(name) for name in TABLES[_TABLE]]
+
+    def _expression(self, name: str, *, every: bool = True, coded: bool = False) -> pl.Expr:
         dtype = TABLES[_TABLE][name]
         dtype = _TEXT if coded and dtype == pl.String else dtype
         if name in self.alone:
@@ -130,14 +137,14 @@ class Packed:
             return pl.lit(self.names[name].cast(dtype)).gather(_CODE)
         if name in self.records.columns:
             return pl.lit(self.records[name]).gather(RECORD).cast(dtype)
-        return (pl.col(name) if rows is None else pl.lit(self.own[name]).gather(_ROW)).cast(dtype)
+        return (pl.col(name) if every else pl.lit(self.own[name]).gather(_ROW)).cast(dtype)
 
     def lazy_records(self, records: pl.DataFrame) -> pl.LazyFrame:
         """Give the columns of `SHARED` with the types of the schema, for records by their `RECORD`, and its others.
 
         A column that nobody asks for is not made.
         """
-        made = {name: self._expression(name, None, coded=False) for name in SHARED}
+        made = {name: self._expression(name) for name in SHARED}
         others = (name for name in records.columns if name != RECORD)
         return records.lazy().with_columns(**made).select(*made, *others)
 
