@@ -12,9 +12,8 @@ from forensics.analyses.memory.kinds import MEANINGS
 from forensics.analyses.pace.clocks import clocks
 from forensics.analyses.pace.names import pace_name
 from forensics.case.endings import ending
-from forensics.case.series import keys_of, metric_rows
+from forensics.case.series import Index, index_of, keys_of
 from forensics.case.settings import settings
-from forensics.case.steps import at
 from forensics.case.world import world
 from forensics.knowledge.recordings import Recording, recordings
 from forensics.model import Recorded
@@ -48,21 +47,15 @@ def is_evaluation_only(run: Run) -> bool:
 
 
 def _recorded(run: Run) -> Mapping[str, Recorded]:
-    covered = _covered(run)
-    metrics = {one.signal: own for one, own in _metrics(covered)}
-    found = ((one, _most(one, metrics.get(one.signal)) or _elsewhere(one, run)) for one in recordings().values())
+    index, metrics = index_of(run), {one.signal: own for one, own in _metrics(_covered(run))}
+    found = ((one, _most(one, metrics.get(one.signal), index) or _elsewhere(one, run)) for one in recordings().values())
     return {one.signal: seen for one, seen in found if seen is not None}
 
 
 def _covered(run: Run) -> pl.DataFrame:
-    """Each name of each source: its records, and its first and last step."""
-    keys = keys_of(run)
-    if keys.is_empty():
-        return keys.select("source", "name", "raw_name", records=pl.lit(0), first=pl.lit(0), last=pl.lit(0))
-    rows = metric_rows(run, pl.lit(value=True), coded=True).with_columns(at())
-    names = rows.group_by("source", "name", "raw_name", maintain_order=True)
-    steps = names.agg(records=pl.len(), first=pl.col("at").min(), last=pl.col("at").max())
-    return steps.cast({"source": pl.String, "name": pl.String, "raw_name": pl.String}).collect()
+    """Each name of each source: its series in the index, and how many records they have."""
+    names = keys_of(run).with_row_index("series").group_by("source", "name", "raw_name", maintain_order=True)
+    return names.agg(pl.col("series"), records=pl.col("n").sum())
 
 
 def _metrics(covered: pl.DataFrame) -> Iterator[tuple[Recording, pl.DataFrame]]:
@@ -79,12 +72,13 @@ def _metrics(covered: pl.DataFrame) -> Iterator[tuple[Recording, pl.DataFrame]]:
     yield from ((every[signal], covered.filter(mark)) for signal, mark in marks.items() if mark.any())
 
 
-def _most(one: Recording, own: pl.DataFrame | None) -> Recorded | None:
+def _most(one: Recording, own: pl.DataFrame | None, index: Index) -> Recorded | None:
     """The source with most records of a signal; None where no metric is one."""
     if own is None:
         return None
     most = _first_with_most(own)
-    return Recorded(one.signal, one.label, most["source"], most["records"], most["first"], most["last"])
+    steps = index.steps(most["series"])
+    return Recorded(one.signal, one.label, most["source"], most["records"], steps.min(), steps.max())
 
 
 def _first_with_most(rows: pl.DataFrame) -> Mapping[str, Any]:
@@ -113,10 +107,10 @@ def _elsewhere(one: Recording, run: Run) -> Recorded | None:
 
 def _frames(one: Recording, run: Run) -> list[pl.LazyFrame]:
     """Rows that show a signal, in the tables in which it may be."""
-    found = [run.scan(table) for table in one.tables]
-    if one.events:
+    found = [run.scan(table) for table in one.tables if table in run.frames]
+    if one.events and "events" in run.frames:
         found.append(run.scan("events").filter(pl.col("code").str.contains(f"^(?:{one.events})$")))
-    if one.facts:
+    if one.facts and "facts" in run.frames:
         found.append(run.scan("facts").filter(pl.col("key").str.contains(f"(?i)(?:^|[./]){one.facts}$")))
     if one.formats:
         found.append(run.scan("sources").filter(pl.col("format").str.contains(f"^(?:{one.formats})$")))
