@@ -22,11 +22,11 @@ def _backend(run: Run) -> str:
 
 
 def _is(one: Backend, names: pl.Series, values: pl.Series) -> bool:
-    return _any(values, one.values) or bool(one.metrics and names.str.contains(one.metrics).any())
+    return _any(values, one.values) or bool(one.metrics and len(names) and names.str.contains(one.metrics).any())
 
 
 def _any(said: pl.Series, pattern: str) -> bool:
-    return bool(pattern and said.str.contains(f"^(?:{pattern})$").any())
+    return bool(pattern and len(said) and said.str.contains(f"^(?:{pattern})$").any())
 
 
 def _lines(run: Run) -> pl.Series:

@@ -21,6 +21,8 @@ def _named(run: Run) -> str:
 def _fits(run: Run, sign: Sign) -> bool:
     if sign.metric:
         return bool(metric_names(run)["raw_name"].str.contains(f"(?i)(?:^|/)(?:{sign.metric})$").any())
+    if "facts" not in run.frames:
+        return False
     key, value = pl.col("key").str.to_lowercase(), pl.col("value").fill_null("").str.strip_chars("\"' ")
     fits = key.str.contains(f"(?:^|[./])(?:{sign.key})$") & value.str.to_lowercase().str.contains(f"^(?:{sign.value})$")
     return bool(run.scan("facts").filter((pl.col("family") == "config") & fits).head(1).collect().height)

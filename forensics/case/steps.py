@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 #: What makes a series: the same printed name, by one rank, in one attempt, in one source.
@@ -48,14 +49,21 @@ def _sorted(metrics: pl.LazyFrame, *keys: str) -> pl.LazyFrame:
     Only the keys are looked at: the other columns are made where they are asked for.
     """
     rows = metrics.with_columns(at(), pl.col("attempt").fill_null(0))
-    places = rows.select(*keys).collect()
-    falls, equal = pl.lit(value=False), pl.lit(value=True)
-    for key in keys:
-        column = pl.col(key)
-        falls |= equal & (column < column.shift())
-        equal &= column == column.shift()
-    unsorted = places.select(falls.any()).item() or any(places[key].null_count() for key in keys)
-    return rows.sort(*keys, maintain_order=True) if unsorted else rows
+    places = rows.select(keys).collect()
+    return rows if _are_sorted(places) else rows.sort(*keys, maintain_order=True)
+
+
+def _are_sorted(places: pl.DataFrame) -> bool:
+    """Whether rows are in the order of their columns, the first before the others, and none of these is null."""
+    if any(column.null_count() for column in places):
+        return False
+    equal = np.ones(max(places.height - 1, 0), np.bool_)
+    for column in places:
+        before, after = column.head(len(equal)), column.slice(1)
+        if (equal & (after < before).to_numpy()).any():
+            return False
+        equal &= (after == before).to_numpy()
+    return True
 
 
 def first_of_each(rows: pl.DataFrame, column: str) -> pl.DataFrame:

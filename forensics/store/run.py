@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -41,8 +42,7 @@ class Run:
         Raises:
             KeyError: for a table that the schema does not name.
         """
-        columns = TABLES[table]
-        return self.frames[table] if table in self.frames else pl.LazyFrame(schema=dict(columns))
+        return self.frames[table] if table in self.frames else _empty(table)
 
     def collect(self, table: str) -> pl.DataFrame:
         """Give one table whole."""
@@ -81,6 +81,12 @@ class Run:
     def packed_metrics(self) -> Packed:
         """Give all metric rows in few bytes each; those from disk are read at every call."""
         return self.held["metrics"] if "metrics" in self.held else packed_from(self.scan("metrics"))
+
+
+@cache
+def _empty(table: str) -> pl.LazyFrame:
+    """A table that nothing wrote; made once, as half of all questions are about one."""
+    return pl.LazyFrame(schema=dict(TABLES[table]))
 
 
 def run_of(name: str, tables: Mapping[str, pl.DataFrame]) -> Run:

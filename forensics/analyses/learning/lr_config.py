@@ -26,7 +26,10 @@ class Said:
 
 def configured(run: Run, what: str) -> Said | None:
     """Give the value of a setting; None when no file or several different values say it."""
-    rows = stated(run, what).filter(~pl.col("said").is_in(NOTHING))
+    rows = stated(run, what)
+    if rows.is_empty():
+        return None
+    rows = rows.filter(~pl.col("said").is_in(NOTHING))
     rows = rows.with_columns(number=pl.col("said").cast(pl.Float64, strict=False))
     same = rows["number"] if rows["number"].null_count() == 0 else rows["value"]
     if rows.height == 0 or same.n_unique() != 1:

@@ -95,6 +95,8 @@ def beside_reserved(run: Run) -> tuple[Beside, ...]:
         .agg(pl.col("value").max(), pl.col("raw_name").n_unique().alias("names"))
         .collect()
     )
+    if highest.is_empty():
+        return ()
     used = highest.filter((pl.col("name") == _USED) & (pl.col("names") == 1))
     held = highest.filter(pl.col("name") != _USED).sort("value", "name").group_by("source", "rank").last()
     both = used.join(held, on=["source", "rank"], how="inner", suffix="_held", nulls_equal=True)

@@ -49,8 +49,7 @@ def paddings(run: Run) -> tuple[Part, ...]:
 
 
 def _data_waits(run: Run) -> tuple[Part, ...]:
-    names = keys_of(run).select("name", "raw_name").unique().iter_rows()
-    pairs = ((name or "", raw or "") for name, raw in names)
+    pairs = ((name or "", raw or "") for name, raw in run.derived(_names))
     steps = {raw: one.scale for name, raw in pairs if (one := _step(name, raw)) is not None}
     return tuple(_parts(run, named(run, "data"), steps))
 
@@ -120,9 +119,14 @@ def _rows(run: Run, names: Mapping[str, float]) -> pl.DataFrame:
 
 def named(run: Run, part: str) -> dict[str, float]:
     """Give the printed names of one kind of part of `parts.tsv`, with the factor to its unit."""
-    names = keys_of(run).select("name", "raw_name").drop_nulls().unique(maintain_order=True).iter_rows()
+    names = ((name, raw) for name, raw in run.derived(_names) if name is not None and raw is not None)
     told = ((raw, _scale(part, name) or _scale(part, raw)) for name, raw in names)
     return {raw: scale for raw, scale in told if scale is not None}
+
+
+def _names(run: Run) -> list[tuple[str | None, str | None]]:
+    """The canonical and the printed name of each metric, in the order in which they came."""
+    return keys_of(run).select("name", "raw_name").unique(maintain_order=True).rows()
 
 
 def is_part(name: str) -> bool:

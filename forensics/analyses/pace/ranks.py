@@ -79,7 +79,10 @@ def stragglers(run: Run, *, effect: float, z: float, persist: float) -> Iterator
     step_s = timed.select(pl.col("value").median()).collect().item()
     least = _Least(effect, z, persist)
     for part, waiting in (("own", False), ("waiting", True)):
-        timed = metric_rows(run, ranked & pl.col("raw_name").is_in(list(named(run, part))))
+        names = list(named(run, part))
+        if not names:
+            continue
+        timed = metric_rows(run, ranked & pl.col("raw_name").is_in(names))
         rows = (
             ordered(timed.filter(known_value & pl.col("value").is_finite()))
             .filter(pl.col("at").is_not_null())
