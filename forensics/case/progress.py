@@ -7,14 +7,15 @@ its first and its last frame: an evaluation, a data set or a download draws the 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from forensics.case.series import metric_records
-from forensics.case.steps import at
+from forensics.case.steps import at, parts
 from forensics.dialects.counters import kind_of, plan_keys
 from forensics.store.run import Run
 
@@ -24,6 +25,8 @@ CLOSE = 0.05
 _NUMBERED_EPOCH = re.compile(r"(?i)\bep(?:och)?s?\W{0,3}(\d+)(?:\s*(?:/|of)\s*(\d+))?")
 #: What tells the two streams of one process apart in the names of their files.
 _STREAM = re.compile(r"(?:std)?(?:err|out)(?:or|put)?", re.IGNORECASE)
+#: Numbers of records, rising.
+Places = NDArray[np.int64]
 _SPEAKER = ("source", "attempt", "rank")
 #: A counter's frames: those of one reader under one name and plan, in order.
 _COUNTER = (*_SPEAKER, "name", "unit", "plan", "dialect")
@@ -210,22 +213,24 @@ def _whole(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _what(row: Mapping[str, str], part: pl.DataFrame, records: Mapping[str, list[int]]) -> str:
+def _what(row: Mapping[str, str], part: pl.DataFrame, records: Mapping[str, Places]) -> str:
     if row["label"] or row["per"]:
         named = kind_of(row["label"], row["per"])
         if named or row["label"]:
             return named
-    places = records.get(row["source"], [])
-    first, last = int(part["seq"][0]), int(part["seq"][-1])
     if part["done"].null_count() == part.height:  # a plan alone: `Total optimization steps = 3000`
         return "train"
-    return "train" if bisect_right(places, last) > bisect_right(places, first - 1) else ""
+    places = records.get(row["source"])
+    if places is None:
+        return ""
+    first, behind = np.searchsorted(places, [part["seq"][0], part["seq"][-1] + 1])
+    return "train" if behind > first else ""
 
 
-def _training_records(run: Run) -> dict[str, list[int]]:
-    """Places of the records of a loss or another training quantity, by source."""
-    rows = metric_records(run).filter("trains").select("source", "seq").unique().sort("source", "seq").collect()
-    return {str(source): part["seq"].to_list() for (source,), part in rows.group_by("source", maintain_order=True)}
+def _training_records(run: Run) -> dict[str, Places]:
+    """Places of the records of a loss or another training quantity, by source, in order."""
+    rows = metric_records(run).filter("trains").select("source", "seq").drop_nulls("seq").collect()
+    return {str(part["source"][0]): np.sort(part["seq"].to_numpy()) for part in parts(rows, ("source",)) if part.height}
 
 
 def _unnumbered(run: Run) -> Sequence[str]:

@@ -48,18 +48,23 @@ def _settings(run: Run) -> Mapping[str, Setting]:
 
 def _keys(run: Run) -> Mapping[str, tuple[str, ...]]:
     """The keys of facts that state each setting; settings of none are left out, and cost no query."""
-    every, own = _patterns()
-    hits = [key for key in run.derived(_facts)["whole"].drop_nulls().unique(maintain_order=True) if every.search(key)]
-    found = {name: tuple(key for key in hits if pattern.search(key)) for name, pattern in own.items()}
+    whole = run.derived(_facts)["whole"].drop_nulls().unique(maintain_order=True) if "facts" in run.frames else ()
+    hits = [key for key in whole if _any().search(key)]
+    each = _each() if hits else {}
+    found = {name: tuple(key for key in hits if pattern.search(key)) for name, pattern in each.items()}
     return {name: keys for name, keys in found.items() if keys}
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], Mapping[str, re.Pattern[str]]]:
-    """What is in the key of any setting, by which most keys are told to be of none, and what is in that of each."""
-    known = known_settings()
-    every = re.compile(rf"(?:^|[./])(?:{'|'.join(one.keys for one in known)})\Z")
-    return every, {one.name: re.compile(rf"(?:^|[./]){one.keys}\Z") for one in known}
+def _any() -> re.Pattern[str]:
+    """What is in the key of any setting: by it most keys are told to be of none."""
+    return re.compile(rf"(?:^|[./])(?:{'|'.join(one.keys for one in known_settings())})\Z")
+
+
+@cache
+def _each() -> Mapping[str, re.Pattern[str]]:
+    """What is in the key of each setting."""
+    return {one.name: re.compile(rf"(?:^|[./]){one.keys}\Z") for one in known_settings()}
 
 
 def _facts(run: Run) -> pl.DataFrame:
