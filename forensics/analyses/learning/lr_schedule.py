@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forensics.case.curves.loss import Curve, beside
 from forensics.store.run import Run
@@ -44,17 +45,6 @@ def schedule_of(curve: Curve) -> Schedule:
     alive = np.flatnonzero(v != 0)
     dead = int(alive[-1]) + 1 if len(alive) else 0
     rising = np.flatnonzero(v[1:] / JUMP > v[:-1]) + 1
-    fell = np.concatenate([[False], v[:-1] <= 0.999 * np.maximum.accumulate(v)[:-1]])
-    at = curve.at.to_numpy()  # a step that is logged twice is no steady rate
-    steady = np.zeros(n, dtype=bool)
-    steady[2:] = (v[1:-1] <= v[:-2]) & (at[1:-1] != at[:-2])
-    stairs = np.sort(np.diff(v))[-_STAIRS:]
-    usual = JUMP * float(stairs[0]) if len(stairs) == _STAIRS else 0.0
-    ups = tuple(
-        int(i)
-        for i in rising
-        if i >= n // 20 and v[i - 1] > 0 and steady[i] and (fell[i] or (v[i] > v[0] and v[i] - v[i - 1] > usual))
-    )
     return Schedule(
         curve=curve,
         peak=float(v[top]),
@@ -63,7 +53,23 @@ def schedule_of(curve: Curve) -> Schedule:
         dead=dead,
         before_dead=float(v[dead - 1]) if dead else 0.0,
         late=float(np.median(v[-max(1, n // 4) :])),
-        ups=ups,
+        ups=_ups(curve, rising) if len(rising) else (),
+    )
+
+
+def _ups(curve: Curve, rising: NDArray[np.intp]) -> tuple[int, ...]:
+    """Those of the places at which a rate rose that are no stairs of a warm-up."""
+    v, n = curve.values, len(curve)
+    fell = np.concatenate([[False], v[:-1] <= 0.999 * np.maximum.accumulate(v)[:-1]])
+    at = curve.at.to_numpy()  # a step that is logged twice is no steady rate
+    steady = np.zeros(n, dtype=bool)
+    steady[2:] = (v[1:-1] <= v[:-2]) & (at[1:-1] != at[:-2])
+    stairs = np.sort(np.diff(v))[-_STAIRS:]
+    usual = JUMP * float(stairs[0]) if len(stairs) == _STAIRS else 0.0
+    return tuple(
+        int(i)
+        for i in rising
+        if i >= n // 20 and v[i - 1] > 0 and steady[i] and (fell[i] or (v[i] > v[0] and v[i] - v[i - 1] > usual))
     )
 
 

@@ -262,7 +262,7 @@ def _pauses_of(clock: Clock, known: Steady | None) -> Pauses | None:
     passed = (rows["at"] - rows["lo"]).fill_null(1).to_numpy().astype(np.float64)
     took, usual = series.seconds * passed, np.exp(series.spikes.base) * passed
     over = (took - usual).clip(min=0.0)
-    flags, found = regular(np.log(series.seconds), series.steps)
+    flags, found = regular(series.slow, series.steps)
     saves = rows["saved"].to_numpy()
     saving, at_saves = _beside(over, saves)
     evaluating, _ = _beside(over, rows["evaluated"].to_numpy() & ~saves)

@@ -20,6 +20,7 @@ _SIGMAS, _LEAST = 4.0, log(1.25)
 _WARM_LEAST, _WARM_SHARE, _WARM_MOST = log(1.15), 0.2, 200
 _TEETH, _TEETH_SHARE, _CHANCE = 3, 0.75, log(1e-3)
 _CANDIDATES, _COMBS, _SPAN = 400, 3, 2_000_000
+_NEIGHBOURS = 7  # whose lower quartile is the floor of a series
 _PIECE = 1 << 16  # windows of which quartiles are taken at once, as they are copied
 _SAMPLE = 4096  # records that a pattern of at most forty is looked for in
 
@@ -94,9 +95,8 @@ def combs(places: Steps, first: int, last: int) -> tuple[Comb, ...]:
     return tuple(found)
 
 
-def regular(logs: Floats, steps: Steps) -> tuple[Flags, tuple[Comb, ...]]:
-    """Flag the pauses of a series that come with a period, and give their combs."""
-    slow = spikes(logs).high(logs)
+def regular(slow: Flags, steps: Steps) -> tuple[Flags, tuple[Comb, ...]]:
+    """Flag those of the pauses of a series that come with a period, and give their combs."""
     found = combs(steps[slow], int(steps[0]), int(steps[-1])) if np.count_nonzero(slow) >= _TEETH else ()
     return of_combs(steps, found) & slow, found
 
@@ -180,12 +180,34 @@ def winsorised(logs: Floats, found: Spikes, sigmas: float = 3.0) -> Floats:
     return found.base + np.clip(calm - found.base, -sigmas * found.sd, sigmas * found.sd)
 
 
-def floor_of(logs: Floats, width: int = 7, share: float = 0.25) -> Floats:
+def floor_of(logs: Floats) -> Floats:
     """Give the lower quartile of seven neighbours: the level where noise only ever adds time."""
-    half = width // 2
-    around = np.lib.stride_tricks.sliding_window_view(np.pad(logs, half, mode="edge"), width)
-    pieces = (around[first : first + _PIECE] for first in range(0, max(len(around), 1), _PIECE))
-    return np.concatenate([np.quantile(piece, share, axis=1) for piece in pieces])
+    return _quartiles(_around(logs), np.ones(len(logs), np.bool_))
+
+
+def over_floor(logs: Floats, least: float) -> Floats:
+    """Give by how much each record is above its floor (`floor_of`); 0 where that is `least` or less.
+
+    A quartile takes a hundred times as long as the lowest of the neighbours, and only few records are far above that.
+    """
+    around = _around(logs)
+    far = logs - np.minimum.reduce([around[:, place] for place in range(_NEIGHBOURS)]) > least
+    over = np.zeros(len(logs))
+    over[far] = logs[far] - _quartiles(around, far)
+    over[over <= least] = 0.0
+    return over
+
+
+def _around(logs: Floats) -> Floats:
+    padded = np.pad(logs, _NEIGHBOURS // 2, mode="edge")
+    return np.lib.stride_tricks.sliding_window_view(padded, _NEIGHBOURS)
+
+
+def _quartiles(around: Floats, wanted: Flags) -> Floats:
+    """The lower quartile of some windows."""
+    places = np.flatnonzero(wanted)
+    pieces = (places[first : first + _PIECE] for first in range(0, max(len(places), 1), _PIECE))
+    return np.concatenate([np.quantile(around[piece], 0.25, axis=1) for piece in pieces])
 
 
 def excess(logs: Floats, found: Spikes) -> Floats:

@@ -7,7 +7,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from forensics.analyses.pace.pauses import Flags, Steps, floor_of
+from forensics.analyses.pace.pauses import Flags, Steps, over_floor
 from forensics.analyses.pace.steady import Steady
 from forensics.stats.spread import Floats
 
@@ -51,8 +51,7 @@ def stalls_of(series: Steady, *, least_added: float = 0.05) -> Stalls | None:
 
 def _begun(series: Steady, least_added: float) -> Stalls | None:
     """The height of pauses for which a free begin is least likely by chance."""
-    logs = np.log(series.seconds)
-    over = logs - floor_of(logs)
+    over = over_floor(np.log(series.seconds), _STANDS)
     best: tuple[float, Stalls] | None = None
     for height in _heights(over):
         slow = over >= height

@@ -43,7 +43,8 @@ class Steady:
 
     `kept` are the positions in the series that was given, `seconds` and `steps` theirs; `logs` are the logarithms
     without a pattern of `period` records (0: none). `values` are the logs that a level may be judged on: spikes
-    replaced, tails pulled in; the floor of them where noise only adds time (`shared`). `pauses` are the periodic ones.
+    replaced, tails pulled in; the floor of them where noise only adds time (`shared`). `slow` flags what stands out of
+    the times as they were, `pauses` are the periodic ones.
     `resolution` is the printing unit over the median.
     """
 
@@ -53,6 +54,7 @@ class Steady:
     logs: Floats
     values: Floats
     spikes: Spikes
+    slow: Flags
     pauses: tuple[Comb, ...]
     period: int
     multimodal: bool
@@ -100,7 +102,8 @@ def steady(seconds: Floats, steps: Steps, quantum: float = 0.0, *, fewest: int =
 
 
 def _steady(logs: Floats, seconds: Floats, steps: Steps, kept: Steps, known: tuple[int, float]) -> Steady:
-    found = _ended(logs, spikes(logs))
+    alone = spikes(logs)
+    slow, found = alone.high(logs), _ended(logs, alone)
     pattern = by_record(logs)
     if pattern is not None:
         logs = pattern[1]
@@ -119,6 +122,7 @@ def _steady(logs: Floats, seconds: Floats, steps: Steps, kept: Steps, known: tup
         logs=logs,
         values=values,
         spikes=found,
+        slow=slow,
         pauses=regular,
         period=pattern[0] if pattern is not None else 0,
         multimodal=many,
