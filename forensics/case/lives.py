@@ -20,7 +20,7 @@ from forensics.case.launches import launches
 from forensics.case.progress import ledger
 from forensics.case.series import chosen, index_of, metric_rows, standing_in
 from forensics.case.starts import Start, openings, starts
-from forensics.case.steps import at
+from forensics.case.steps import at, parts
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 
@@ -210,6 +210,8 @@ def _silent(rows: pl.LazyFrame, run: Run) -> dict[str, tuple[tuple[int, Start], 
         return {}
     quiet = rows.select(pl.col("source").cast(pl.String), "seq", "at")
     quiet = quiet.filter(~pl.col("source").is_in(sorted(starts(run)))).collect()
+    if quiet.is_empty():
+        return {}
     found: dict[str, dict[int, Start]] = {}
     for start, step in told:
         behind = pl.col("at") >= step
@@ -226,10 +228,13 @@ def _first_steps(run: Run) -> list[tuple[Start, float]]:
         return []
     steps = metric_rows(run, pl.col("source").is_in(sorted({s.source for s in told})))
     later = steps.select("source", "seq", at=at()).filter(pl.col("at").is_not_null()).sort("seq").collect()
+    own = {str(part["source"][0]): part for part in parts(later, ("source",)) if part.height}
     found: list[tuple[Start, float]] = []
     for start in told:
-        own = later.filter((pl.col("source") == start.source) & (pl.col("seq") >= start.seq))["at"]
-        found.append((start, start.step + 1 if start.step else int(own[0]) if len(own) else math.inf))
+        rows = own.get(start.source, later.clear())
+        next_one = int(rows["seq"].to_numpy().searchsorted(start.seq))
+        behind = int(rows["at"][next_one]) if next_one < rows.height else math.inf
+        found.append((start, start.step + 1 if start.step else behind))
     return found
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite, sqrt
 
+import numpy as np
 import polars as pl
 
 from forensics.case.lives import Boundary, rows_of
-from forensics.stats.spread import MAD_TO_SIGMA, median
+from forensics.stats.spread import Floats, scatter
 from forensics.store.run import Run
 
 
@@ -37,15 +38,20 @@ class _Compared:
 
     def __call__(self, run: Run) -> Around | None:
         old, new = (rows_of(run, life, self.name) for life in (self.boundary.before, self.boundary.after))
-        shared = set(old["raw_name"].unique()) & set(new["raw_name"].unique()) if old.height and new.height else None
-        if not shared:
+        if not old.height or not new.height:
             return None
-        counted = pl.concat([old["raw_name"], new["raw_name"]]).value_counts(sort=True)
-        if counted.height > 1:
-            raw = next(r for r in counted["raw_name"].to_list() if r in shared)
+        names = pl.concat([old["raw_name"], new["raw_name"]])
+        if names.n_unique() > 1:
+            shared = set(old["raw_name"].unique()) & set(new["raw_name"].unique())
+            raw = next((r for r in names.value_counts(sort=True)["raw_name"].to_list() if r in shared), None)
+            if raw is None:
+                return None
             old, new = old.filter(pl.col("raw_name") == raw), new.filter(pl.col("raw_name") == raw)
-        start = new["at"][0]
-        return Around(old.filter(pl.col("at") < start), old.filter(pl.col("at") >= start), new)
+        early = old["at"] < new["at"][0]
+        kept = int(early.sum())
+        if early.head(kept).all():
+            return Around(old.head(kept), old.slice(kept), new)
+        return Around(old.filter(early), old.filter(~early), new)
 
 
 def paired(seen: Around) -> pl.DataFrame:
@@ -62,22 +68,27 @@ def mean_error(values: pl.Series, *, count: int, steps: pl.Series | None = None)
     there), the rest clipped at three robust deviations, and its lag-one correlation corrected for its bias in short
     series (Marriott and Pope 1954).
     """
-    places = pl.int_range(values.len(), eager=True) if steps is None else (steps - min(0, int(steps[0])) + 1).log()
-    frame = pl.DataFrame({"y": values, "x": places.cast(pl.Float64)})
-    slope = _known(frame.select(pl.cov("x", "y") / pl.col("x").var()).item())
-    frame = frame if slope else frame.with_columns(x=pl.lit(0.0))
-    rest = frame.select(pl.col("y") - pl.col("x") * slope)["y"]
-    rest = rest - median(rest)
-    sigma = MAD_TO_SIGMA * median(rest.abs())
+    y, n = values.to_numpy(), values.len()
+    if not n:
+        return 0.0
+    x = np.arange(n) if steps is None else np.log(steps.to_numpy() - min(0, int(steps[0])) + 1)
+    rest = y - x * _ratio(_product(x, y), _product(x, x))
+    rest = rest - np.median(rest)
+    sigma = scatter(rest)
     if sigma <= 0:
-        sigma = float(rest.std() or 0.0)  # type: ignore[arg-type] - a column of floats
-    calm = rest.clip(-3 * sigma, 3 * sigma)
-    n = calm.len()
-    rho = pl.DataFrame({"a": calm, "b": calm.shift(1)}).drop_nulls().select(pl.corr("a", "b")).item()
-    rho = min(0.95, max(0.0, (n * _known(rho) + 1) / (n - 4))) if n > 4 else 0.0
+        sigma = float(rest.std(ddof=1)) if n > 1 else 0.0
+    calm = np.clip(rest, -3 * sigma, 3 * sigma)
+    one, next_one = calm[:-1], calm[1:]
+    rho = _ratio(_product(one, next_one), sqrt(_product(one, one) * _product(next_one, next_one)))
+    rho = min(0.95, max(0.0, (n * rho + 1) / (n - 4))) if n > 4 else 0.0
     return sigma * sqrt((1 + rho) / (1 - rho) / max(1, count))
 
 
-def _known(value: object) -> float:
-    """A finite number, or 0 for what cannot be computed (a series of one step, or of equal values)."""
-    return value if isinstance(value, float) and isfinite(value) else 0.0
+def _product(one: Floats, other: Floats) -> float:
+    """Sum of the products of two series, each about its mean."""
+    return float((one - one.mean()) @ (other - other.mean())) if len(one) else 0.0
+
+
+def _ratio(part: float, whole: float) -> float:
+    """A finite ratio, or 0 for what cannot be computed (a series of one step, or of equal values)."""
+    return part / whole if whole and isfinite(part / whole) else 0.0

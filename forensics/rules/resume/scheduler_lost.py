@@ -114,8 +114,8 @@ def _found(old: pl.Series, expected: float, after: pl.Series, cfg: Config) -> tu
     if expected <= 0 or after.len() <= cfg.rising:
         return None
     new, head = float(after[0]), after.head(cfg.rising + 1)
-    warms = bool((head.diff().drop_nulls() > 0).all()) and float(head[-1]) >= cfg.grown * new
-    if new < cfg.low * expected and warms:
+    rises = new < cfg.low * expected and bool((head.diff().drop_nulls() > 0).all())
+    if rises and float(head[-1]) >= cfg.grown * new:
         return "warmup_again", expected, new
     highest = float(old.max())  # type: ignore[arg-type] - a column of floats
     if _repeats(old, after, cfg) and abs(new - expected) > cfg.moved * expected:
