@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from importlib.resources import files
 from itertools import groupby
 
 from forensics import registry
 from forensics.dialects.spec import Dialect
 from forensics.figures.kind import kinds
+from forensics.io.tables import table_rows
 from forensics.registry import Ingester
 from forensics.report.pages import catalogue
 from forensics.store.schema import TABLES, VERSION
@@ -32,7 +31,7 @@ def table(head: Row, rows: Iterable[Row]) -> Iterator[str]:
 
 def columns() -> dict[str, dict[str, str]]:
     """What each column of each table holds, from `store/columns.tsv`."""
-    rows = _tsv("forensics.store", "columns.tsv")
+    rows = table_rows("forensics.store", "columns.tsv")
     return {name: {row[1]: row[2] for row in group} for name, group in groupby(rows, key=lambda row: row[0])}
 
 
@@ -109,7 +108,7 @@ def _doc(function: Callable[..., object]) -> str:
 
 def metric_names() -> Iterator[str]:
     """Printed names and the canonical name that the table `metrics` gives them."""
-    rows = _tsv("forensics.dialects", "names.tsv")
+    rows = table_rows("forensics.dialects", "names.tsv")
     yield from ("# Metric names", "")
     yield "What trainers print, the name that `metrics.name` holds, and the factor that brings the number to the unit"
     yield "in that name. Case does not matter. A prefix as in `train/loss` is left out; one that names a split, as in"
@@ -120,15 +119,9 @@ def metric_names() -> Iterator[str]:
     yield "These mean something only where their numbers show it: `bytes`, each has a unit of bytes, behind it (`4MB`)"
     yield "or as the last word of its name (`mem_gb`); `powers`, each is a power of two; `falls`, they become smaller."
     yield ""
-    told = _tsv("forensics.dialects", "roles.tsv")
+    told = table_rows("forensics.dialects", "roles.tsv")
     yield from table(("printed", "name", "holds", "where"), ((f"`{a}`", f"`{b}`", c, d) for a, b, c, d in told))
     yield from ("", "Metrics that were read under any other name are listed as `unrecognised` in the coverage.", "")
-
-
-def _tsv(package: str, name: str) -> list[list[str]]:
-    text = (files(package) / name).read_text(encoding="utf-8")
-    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
-    return list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 def marked(text: str) -> str:

@@ -6,11 +6,11 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 import polars as pl
 
 from forensics.analyses.pace.work import work_of
+from forensics.io.tables import table_rows
 from forensics.store.run import Run
 
 _NOTHING = frozenset({"null", "none", '""', "~"})
@@ -44,9 +44,7 @@ def differences(base: Run, cand: Run) -> tuple[Difference, ...]:
 
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    text = (files("forensics.compare") / "comparable.tsv").read_text(encoding="utf-8")
-    lines = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
-    return tuple((what, re.compile(pattern)) for what, pattern in lines)
+    return tuple((what, re.compile(pattern)) for what, pattern in table_rows("forensics.compare", "comparable.tsv"))
 
 
 def _known(run: Run) -> dict[tuple[str, str], str]:

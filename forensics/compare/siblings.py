@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import combinations
 
 import numpy as np
@@ -21,6 +20,7 @@ from forensics.case.settings import settings
 from forensics.compare.config.audit import Difference, audit
 from forensics.compare.config.commits import bisected
 from forensics.compare.evals.comparison import compare_all
+from forensics.io.tables import table_rows
 from forensics.knowledge.settings import setting
 from forensics.model import Outcome, Report, Shape
 from forensics.store.run import Run
@@ -211,8 +211,7 @@ def _number(text: str) -> float | None:
 
 @cache
 def _table() -> tuple[tuple[str, ...], ...]:
-    text = (files("forensics.compare") / "checklist.tsv").read_text(encoding="utf-8")
-    return tuple(tuple(line.split("\t")) for line in text.splitlines() if line and not line.startswith("#"))
+    return tuple(map(tuple, table_rows("forensics.compare", "checklist.tsv")))
 
 
 def _together(first: Run, second: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:

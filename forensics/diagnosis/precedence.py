@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from importlib.resources import files
 
 from forensics.case.errors.timeline import before
+from forensics.io.tables import named_rows
 from forensics.knowledge.causes import is_kind
 from forensics.model import Causal, Confidence, Finding, Shape
 
@@ -113,17 +113,11 @@ def _same_loss(one: Finding, other: Finding) -> bool:
     return abs(excess) >= _SAME_LOSS * (ratio - 1) > 0
 
 
-def _rows(name: str) -> tuple[dict[str, str], ...]:
-    lines = (files(__package__ or "") / name).read_text(encoding="utf-8").splitlines()
-    head, *rows = [line.split("\t") for line in lines if not line.startswith("#")]
-    return tuple(dict(zip(head, row, strict=True)) for row in rows)
-
-
-def _cells(rows: tuple[dict[str, str], ...]) -> _Cells:
+def _cells(rows: list[dict[str, str]]) -> _Cells:
     return {(Kind(row["kind"]), kind): row[kind.value] for row in rows for kind in Kind}
 
 
-_LEADING = _rows("leads.tsv")
+_LEADING = named_rows("forensics.diagnosis", "leads.tsv")
 RANKS: Mapping[Kind, int] = {Kind(row["kind"]): int(row["rank"]) for row in _LEADING}
 LEADS: _Cells = _cells(_LEADING)
-EXPLAINS: _Cells = _cells(_rows("explains.tsv"))
+EXPLAINS: _Cells = _cells(named_rows("forensics.diagnosis", "explains.tsv"))

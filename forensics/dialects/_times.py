@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.dialects.tables import rows
+from forensics.io.tables import table_rows
 
 _ROUNDS = 3
 _CLOCK = re.compile(r"\d:\d+:\d")
@@ -32,7 +32,7 @@ class Form:
 
 _FORMS = tuple(
     Form(re.compile(pattern), int(width), spelled, year=bool(year))
-    for pattern, width, spelled, year, _ in rows("stamps.tsv")
+    for pattern, width, spelled, year, _ in table_rows("forensics.dialects", "stamps.tsv")
 )
 
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from forensics.dialects.tables import rows
+from forensics.io.tables import table_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def plan_names() -> tuple[PlanName, ...]:
     """The names of plans; words are joined by `_`, `-`, a blank or nothing, and case does not count."""
     return tuple(
         PlanName("[-_ ]?".join(map(re.escape, re.split("[_ ]", name))), unit, needle)
-        for name, unit, needle, _ in rows("plans.tsv")
+        for name, unit, needle, _ in table_rows("forensics.dialects", "plans.tsv")
     )
 
 
@@ -44,4 +44,7 @@ def kind_of(label: str, per: str = "") -> str:
 
 @cache
 def _kinds() -> tuple[tuple[str, re.Pattern[str], str], ...]:
-    return tuple((where, re.compile(pattern, re.IGNORECASE), kind) for where, pattern, kind, _ in rows("counters.tsv"))
+    return tuple(
+        (where, re.compile(pattern, re.IGNORECASE), kind)
+        for where, pattern, kind, _ in table_rows("forensics.dialects", "counters.tsv")
+    )

@@ -13,9 +13,10 @@ from math import isfinite, log2
 from statistics import median
 
 from forensics.dialects.spec import Name
-from forensics.dialects.tables import rows
+from forensics.io.tables import table_rows
 
 #: `gpu.3.memory.used`, `gpu/3/power`, `system/gpu_3_power_usage_watts`: the device is no part of the quantity.
+_PACKAGE = "forensics.dialects"
 _BETWEEN = re.compile(r"[\s/._-]+")
 _BRACKETS = re.compile(r"[()\[\]]")
 _WITH_UNIT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)? ?([A-Za-zµ]{1,3})")
@@ -25,19 +26,23 @@ _DEVICE = re.compile(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
 @cache
 def table() -> dict[str, Name]:
     """Printed name (lower case) → canonical name and scale."""
-    return {printed.lower(): Name(known, float(scale)) for printed, known, scale, *_ in rows("names.tsv")}
+    return {
+        printed.lower(): Name(known, float(scale)) for printed, known, scale, *_ in table_rows(_PACKAGE, "names.tsv")
+    }
 
 
 @cache
 def _groups() -> dict[str, str]:
     """First part of a name that says where it is logged → what it means: `own`, `device` or `eval`."""
-    return {group: means for group, means, *_ in rows("groups.tsv")}
+    return {group: means for group, means, *_ in table_rows(_PACKAGE, "groups.tsv")}
 
 
 @cache
 def meanings() -> frozenset[str]:
     """Every canonical name that a printed one can have."""
-    return frozenset(name.canonical for name in table().values()) | {known for _, known, *_ in rows("roles.tsv")}
+    return frozenset(name.canonical for name in table().values()) | {
+        known for _, known, *_ in table_rows(_PACKAGE, "roles.tsv")
+    }
 
 
 @cache
@@ -61,13 +66,13 @@ def _joined() -> dict[str, Name]:
 @cache
 def _roles(holds: str) -> dict[str, str]:
     """Words of a name → what it means where its numbers hold that."""
-    return {printed: known for printed, known, told, *_ in rows("roles.tsv") if told == holds}
+    return {printed: known for printed, known, told, *_ in table_rows(_PACKAGE, "roles.tsv") if told == holds}
 
 
 @cache
 def _units(of: str) -> dict[str, float]:
     """Units of one kind (bytes, name, time) → the factor to GiB or to seconds."""
-    return {unit: float(factor) for unit, kind, factor, *_ in rows("units.tsv") if kind == of}
+    return {unit: float(factor) for unit, kind, factor, *_ in table_rows(_PACKAGE, "units.tsv") if kind == of}
 
 
 def _words(printed: str) -> str:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
 
 from forensics.errors import NotMine
 from forensics.formats.rows.out import Out
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.io.tables import table_rows
 from forensics.registry import Sniff, ingester
 
 #: Folders of other trackers: what stands in them is theirs, their own logs too.
@@ -38,8 +38,7 @@ class Known:
 @cache
 def table() -> tuple[Known, ...]:
     """The kinds of file, in the order in which they are tried."""
-    rows = (files("forensics.formats") / "not_read.tsv").read_text(encoding="utf-8").splitlines()
-    return tuple(_known(row.split("\t")) for row in rows if row and not row.startswith("#"))
+    return tuple(map(_known, table_rows("forensics.formats", "not_read.tsv")))
 
 
 def _known(cells: list[str]) -> Known:

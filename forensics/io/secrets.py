@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from forensics.io.tables import table_rows
 
 HIDDEN = "***"
 #: What follows the name of a value: `token*` in the table stands for each of these, `token+` for a blank as well.
@@ -62,11 +63,9 @@ class Form:
 @cache
 def forms() -> tuple[Form, ...]:
     """Give all rows of `secret_forms.tsv`, in its order."""
-    text = (files("forensics.io") / "secret_forms.tsv").read_text(encoding="utf-8")
-    rows = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
     return tuple(
         Form(name, kind, tuple(_needles(needles)), pattern, _cells(examples), _cells(misses), source)
-        for name, kind, needles, pattern, examples, misses, source in rows
+        for name, kind, needles, pattern, examples, misses, source in table_rows("forensics.io", "secret_forms.tsv")
     )
 
 

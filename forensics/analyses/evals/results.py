@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from importlib.resources import files
 from math import isfinite, sqrt
 from types import MappingProxyType
 from typing import Any, cast
 
 import polars as pl
 
+from forensics.io.tables import table_rows
 from forensics.io.tolerant_json import loads
 from forensics.knowledge.scores import is_higher_better, is_share
 from forensics.store.run import Run
@@ -94,9 +94,7 @@ def courses(run: Run) -> dict[Key, list[Row]]:
 
 @cache
 def _chances() -> tuple[tuple[str, float], ...]:
-    rows = (files("forensics.analyses.evals") / "chance.tsv").read_text(encoding="utf-8").splitlines()
-    cells = (row.split("\t") for row in rows if row and not row.startswith("#"))
-    return tuple((name, float(share)) for name, share in cells)
+    return tuple((name, float(share)) for name, share in table_rows("forensics.analyses.evals", "chance.tsv"))
 
 
 def chance_of(task: str) -> float | None:

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
 
 from forensics.analyses.evals.results import Row, members_of, settings_of
+from forensics.io.tables import table_rows
 
 #: Families that make another test of an evaluation, the likeliest to move a score first.
 BLOCKS = ("decoding", "tokenizer", "prompt", "few-shot", "documents", "model mode")
@@ -76,9 +76,8 @@ class Compared:
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
-    rows = (files("forensics.analyses.evals") / "families.tsv").read_text(encoding="utf-8").splitlines()
-    cells = (row.split("\t") for row in rows if row and not row.startswith("#"))
-    return tuple((re.compile(pattern), family) for pattern, family in cells)
+    rows = table_rows("forensics.analyses.evals", "families.tsv")
+    return tuple((re.compile(pattern), family) for pattern, family in rows)
 
 
 @lru_cache(maxsize=4096)

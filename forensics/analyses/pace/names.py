@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Literal
 
+from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import stands_for
 
 Form = Literal["clock", "time", "rate", "mean-time", "mean-rate", "wall"]
@@ -26,11 +26,9 @@ class PaceName:
 
 @cache
 def _table() -> tuple[tuple[re.Pattern[str], PaceName], ...]:
-    text = (files("forensics.analyses.pace") / "names.tsv").read_text(encoding="utf-8")
-    lines = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
     return tuple(
         (re.compile(pattern), PaceName(form, unit, float(scale), order))  # pyright: ignore[reportArgumentType] - the file's word
-        for order, (pattern, form, unit, scale, _) in enumerate(lines)
+        for order, (pattern, form, unit, scale, _) in enumerate(table_rows("forensics.analyses.pace", "names.tsv"))
     )
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import polars as pl
@@ -14,6 +13,7 @@ import polars as pl
 from forensics.analyses.pace.names import pace_name
 from forensics.case.series import keys_of, metric_rows
 from forensics.case.steps import ordered
+from forensics.io.tables import table_rows
 from forensics.store.run import Run
 
 _PLACE = ("source", "attempt", "rank")
@@ -141,6 +141,5 @@ def _scale(part: str, name: str) -> float | None:
 
 @cache
 def _table() -> tuple[tuple[str, re.Pattern[str], float], ...]:
-    text = (files("forensics.analyses.pace") / "parts.tsv").read_text(encoding="utf-8")
-    lines = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
-    return tuple((part, re.compile(pattern), float(scale)) for pattern, part, scale, _ in lines)
+    rows = table_rows("forensics.analyses.pace", "parts.tsv")
+    return tuple((part, re.compile(pattern), float(scale)) for pattern, part, scale, _ in rows)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 import polars as pl
 
 from forensics.case.regimes import named_regime
 from forensics.case.series import metric_names, metric_rows
 from forensics.case.steps import ordered
+from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
 
@@ -53,9 +53,8 @@ class RlSeries:
 @cache
 def name_table() -> tuple[tuple[str, str, bool], ...]:
     """Rows of `names.tsv`: quantity, pattern, and whether the name marks reinforcement learning."""
-    text = (files("forensics.analyses.rl") / "names.tsv").read_text(encoding="utf-8")
-    cells = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
-    return tuple((quantity, pattern, mark == "mark") for quantity, pattern, mark, *_ in cells)
+    rows = table_rows("forensics.analyses.rl", "names.tsv")
+    return tuple((quantity, pattern, mark == "mark") for quantity, pattern, mark, *_ in rows)
 
 
 def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:

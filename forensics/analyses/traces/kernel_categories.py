@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 import polars as pl
+
+from forensics.io.tables import table_rows
 
 OTHER = "other"
 #: Rows of the summary that KempnerForge's profiler writes; a product of matrices is all that its first row means.
@@ -39,8 +40,7 @@ class Row:
 @cache
 def table() -> tuple[Row, ...]:
     """The rows: expressions first, then literals, the longest first."""
-    lines = (files("forensics.analyses.traces") / "kernel_categories.tsv").read_text(encoding="utf-8").splitlines()
-    rows = [_row(*line.split("\t")[:4]) for line in lines if line and not line.startswith("#")]
+    rows = [_row(*cells[:4]) for cells in table_rows("forensics.analyses.traces", "kernel_categories.tsv")]
     return tuple(sorted(rows, key=lambda row: -len(row.literal) if row.regex is None else -(1 << 30)))
 
 

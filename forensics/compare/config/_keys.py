@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
+from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import stands_for
 
+_PACKAGE = "forensics.compare.config"
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -33,20 +34,15 @@ OTHER = Concept("other", "other settings", 1.0, "name", "not known")
 def concepts(table: str = "keys.tsv") -> tuple[tuple[Concept, re.Pattern[str]], ...]:
     """Every meaning with the pattern of its keys, in the order in which they are tried."""
     found: list[tuple[Concept, re.Pattern[str]]] = []
-    for cells in _rows(table):
+    for cells in table_rows(_PACKAGE, table):
         name, family, weight, kind, acts_on, pattern = cells
         found.append((Concept(name, family, float(weight), kind, acts_on), re.compile(pattern)))
     return tuple(found)
 
 
-def _rows(name: str) -> list[list[str]]:
-    text = (files("forensics.compare.config") / name).read_text(encoding="utf-8")
-    return [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
-
-
 @cache
 def _noise(when: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern) for asked, _, pattern in _rows("noise.tsv") if asked == when)
+    return tuple(re.compile(pattern) for asked, _, pattern in table_rows(_PACKAGE, "noise.tsv") if asked == when)
 
 
 def _is_noise(key: str, when: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from forensics.dialects.tables import rows
+from forensics.io.tables import table_rows
 from forensics.knowledge.errors import telling
 
 SCHEMA = {
@@ -29,7 +29,7 @@ _FIELDS = re.compile(r"(SequenceNumber|OpType|TensorDtypes)=(\w+?)(?=,|\)|$|OpTy
 _SHAPES = re.compile(r"TensorShape=((?:\[[\d, ]*\],? ?)+)")
 _MOST_RANKS = 4_096
 _PRINTED = re.compile(r"^(?:[\w.]+:)?(?P<op>\w+?)(?: (?P<a>\d{1,7})(?P<way><-|->)(?P<b>\d{1,7}))?$")
-_SPELLINGS = {printed: name for printed, name, _ in rows("collectives.tsv")}
+_SPELLINGS = {printed: name for printed, name, _ in table_rows("forensics.dialects", "collectives.tsv")}
 _OP_CHARS = 60
 
 

@@ -13,10 +13,10 @@ import polars as pl
 
 from forensics.dialects import prefixes
 from forensics.dialects._lines import holding
-from forensics.dialects.tables import rows
+from forensics.io.tables import table_rows
 
 #: Beginnings of messages that are longer than a terminal is wide, and what each holds when it is whole.
-_WHOLE: Mapping[str, str] = {begins: whole for begins, whole, _ in rows("wrapped.tsv")}
+_WHOLE: Mapping[str, str] = {begins: whole for begins, whole, _ in table_rows("forensics.dialects", "wrapped.tsv")}
 #: A line of this file of PyTorch may have been broken before the words above.
 _SPEAKER = "GroupNCCL.cpp:"
 #: One of these stands in every line that may be mended.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from forensics.io.tables import named_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Refusal:
 @cache
 def services() -> dict[str, Service]:
     """Give every kind by its scheme."""
-    return {row["scheme"]: Service(**row) for row in _rows("services.tsv")}
+    return {row["scheme"]: Service(**row) for row in named_rows("forensics.io.places", "services.tsv")}
 
 
 def refusal_of(error: BaseException, scheme: str) -> Refusal:
@@ -46,9 +46,7 @@ def refusal_of(error: BaseException, scheme: str) -> Refusal:
 
 @cache
 def _refusals() -> tuple[Refusal, ...]:
-    return tuple(Refusal(r["sign"], r["silent"] == "yes", r["words"], r["help"]) for r in _rows("refusals.tsv"))
-
-
-def _rows(name: str) -> list[dict[str, str]]:
-    text = files("forensics.io.places").joinpath(name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
+    return tuple(
+        Refusal(r["sign"], r["silent"] == "yes", r["words"], r["help"])
+        for r in named_rows("forensics.io.places", "refusals.tsv")
+    )
