@@ -42,7 +42,7 @@ Not this:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
+from math import log, log1p
 
 import polars as pl
 
@@ -176,7 +176,11 @@ def _decay(seen: Around, cfg: Config) -> float:
         return _fall(pairs.head(3 * cfg.after), "delta")[0]
     fall, way = _fall(seen.after.head(3 * cfg.after))
     usual, usual_way = _fall(seen.before.tail(cfg.before // 2))
-    return fall - (max(0.0, usual) * way / usual_way if usual_way else 0.0)
+    # moments that are rebuilt within a few steps: of the shortest window alone
+    head, rest = seen.after["value"].head(min(cfg.heads)), seen.after["value"].slice(min(cfg.heads), cfg.near)
+    soon = median(head) - median(rest) if rest.len() >= cfg.least else 0.0
+    foretold = max(0.0, usual) / usual_way if usual_way else 0.0
+    return max(fall - foretold * way, soon - foretold * log1p(cfg.near / max(1.0, float(seen.after["at"][0]))))
 
 
 def _fall(rows: pl.DataFrame, column: str = "value") -> tuple[float, float]:
