@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import polars as pl
 
-_SUFFIX = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
+#: A letter of thousands behind a number → what it multiplies by.
+SUFFIXES: Mapping[str, float] = MappingProxyType(
+    {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
+)
 
 
 def _spelled(text: pl.Expr) -> pl.Expr:
@@ -13,7 +19,7 @@ def _spelled(text: pl.Expr) -> pl.Expr:
     low = bare.str.to_lowercase()
     sign = pl.when(bare.str.starts_with("-")).then(-1.0).otherwise(1.0)
     suffix = bare.str.extract(r"\d\.?([kKMGBTP])$", 1).replace_strict(
-        list(_SUFFIX), list(_SUFFIX.values()), default=None, return_dtype=pl.Float64
+        list(SUFFIXES), list(SUFFIXES.values()), default=None, return_dtype=pl.Float64
     )
     return (
         pl.when(low.str.contains("nan", literal=True))

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import polars as pl
 
+from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
 from forensics.dialects.names import measured
 from forensics.dialects.spec import NS, RESERVED, Line, N, Name
@@ -58,8 +59,6 @@ class Column:
 
 #: What counts → the group of the number that it counts to.
 _LIMITS: Mapping[str, str] = MappingProxyType({"step": "max_steps", "iter": "iters", "epoch": "epochs"})
-#: A letter of thousands behind a number: it is multiplied out where the number is read.
-_THOUSANDS = frozenset("kKMGBTP")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def as_line(family: Family) -> Line:
         part = text + _number(column, group)
         limit = _LIMITS.get(role or "")
         if column.maxima and limit is not None:
-            part += source(_shared([cell.before for cell in column.maxima])) + rf"(?P<{limit}>{_COUNT})"
+            part += source(_shared([cell.before for cell in column.maxima])) + _count(column.maxima, limit)
         if column.optional:
             parts.append(f"(?:{part})?")
         else:
@@ -106,7 +105,7 @@ def as_line(family: Family) -> Line:
 
 def _named(column: Column) -> Name:
     """The canonical name by the key, the unit that every number carries, and the numbers themselves."""
-    units = {"B" if cell.unit in _THOUSANDS else cell.unit for cell in column.cells}
+    units = {"B" if cell.unit in THOUSANDS else cell.unit for cell in column.cells}
     return measured(column.key, units, column.values)
 
 
@@ -127,14 +126,23 @@ def group_names(keys: Sequence[str]) -> dict[str, str]:
 
 def _number(column: Column, group: str) -> str:
     if group in {"step", "iter"}:
-        return rf"(?P<{group}>{_COUNT})(?:\.0+)?"
+        return _count(column.cells, group) + r"(?:\.0+)?"
     if group == "rank":
         return r"(?P<rank>\d{1,6})"
-    suffixed = any(cell.unit in _THOUSANDS for cell in column.cells)
+    suffixed = _is_shortened(column.cells)
     number = rf"(?P<{group}>{NS})" if suffixed else rf"(?P<{group}>{N})"
     if column.behind:
         return rf"{number} ?{re.escape(column.behind)}\b"
     return number if suffixed else number + UNIT_SOURCE
+
+
+def _count(cells: Sequence[Slot], group: str) -> str:
+    """A whole number, or one in thousands (`424k`)."""
+    return rf"(?P<{group}>{NS if _is_shortened(cells) else _COUNT})"
+
+
+def _is_shortened(cells: Sequence[Slot]) -> bool:
+    return any(cell.unit in THOUSANDS for cell in cells)
 
 
 def _shared(texts: Sequence[str]) -> str:

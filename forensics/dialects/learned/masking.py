@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.names import table
 from forensics.dialects.spec import N
 
@@ -29,7 +30,7 @@ _TOKEN = re.compile(
     r"|(?P<opaque>\d{4}[-/.]\d\d[-/.]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?"
     r"|\d{1,2}/\d{1,2}/\d{4}\b|\d\d/\d\d(?:/\d\d)?(?=[ ,]+\d\d:\d\d)"
     r"|\d+(?::\d\d)+(?:[.,]\d+)?|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
-    r"|(?<![\w.+@\-\\])(?<![^\d\s\]]/)(?P<number>[-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?"
+    r"|(?<![\w.+@\-\\])(?<![^\d\s\]kKM]/)(?P<number>[-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?"
     r"|\.\d+(?:[eE][-+]?\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
     rf")(?P<unit>{_UNIT})?(?![\w@]|\.\d|-[A-Za-z])"
 )
@@ -89,12 +90,12 @@ class Slot(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The number; NaN for a printed nan."""
+        """The number, `424k` multiplied out; NaN for a printed nan."""
         try:
-            return float(self.text)
+            return float(self.text) if self.unit not in THOUSANDS else round(float(self.text) * THOUSANDS[self.unit], 6)
         except ValueError:  # `1,024`, or `nan.0`
             plain = self.text.replace(",", "")
-            return float(plain.removesuffix(".0") if plain[-3:-2].isalpha() else plain)
+            return float(plain.removesuffix(".0") if plain[-3:-2].isalpha() else plain) * THOUSANDS.get(self.unit, 1.0)
 
 
 class _Place(NamedTuple):

@@ -410,11 +410,34 @@ def test_an_indented_line_that_stands_elsewhere_is_no_second_half() -> None:
         ("Grad/norm {v}", "grad_norm", 120.0),
         ("consumed_samples {v}", "num_samples", 120.0),
         ("data/norm {v}", "data/norm", 120.0),
+        ("norm {v}", "grad_norm", 120.0),
+        ("time {j}ms", "step_time_s", 0.412),
+        ("dt: {j}ms", "step_time_s", 0.412),
+        ("time {v}s", "time", 120.0),
+        ("time {j}", "time", 412.0),
     ],
 )
 def test_a_short_name_is_told_by_its_words_its_unit_or_its_values(beside: str, name: str, last: float) -> None:
-    lines = [f"step {step} | loss {3 - step / 100:.2f} | " + beside.format(v=step, p=65536) for step in STEPS]
+    lines = [
+        f"step {step} | loss {3 - step / 100:.2f} | " + beside.format(v=step, p=65536, j=410 + step // 10 % 5)
+        for step in STEPS
+    ]
     assert dict(series(lines, name)).get(120) == pytest.approx(last)
+
+
+@pytest.mark.parametrize(
+    ("form", "steps"),
+    [
+        ("step {s}k | loss {v}", [380_000 + 10_000 * n for n in range(12)]),
+        ("[{s}k/2M] loss={v}", [380_000 + 10_000 * n for n in range(12)]),
+        ("step {t}k loss {v}", [38_000 + 1_000 * n for n in range(12)]),
+        ("step {t}M loss {v}", [38_000_000 + 1_000_000 * n for n in range(12)]),
+        ("step {s} k={s} loss {v}", [380 + 10 * n for n in range(12)]),
+    ],
+)
+def test_a_step_in_thousands_is_multiplied_out(form: str, steps: list[int]) -> None:
+    lines = [form.format(s=380 + 10 * n, t=(380 + 10 * n) / 10, v=3 - n / 10) for n in range(12)]
+    assert [step for step, _ in series(lines, "loss")] == steps
 
 
 def evaluated(count: int, line: str = "{{'eval_loss': {v}, 'step': {s}}}") -> list[str]:
