@@ -17,6 +17,9 @@ from forensics.store.run import Run
 _LIMITS = Limits()
 #: A gradient norm whose level stays within this ratio did not follow the loss.
 _STEADY = 1.5
+#: One that rises so far in the first records after the onset burst with it, wherever it settles later: the bursts of
+#: made runs whose model broke are tenfold, a new task moves the norm of `tests/golden/make/controls.py` by a few per cent.
+_BURST = 3.0
 #: Records of each end whose median is a level, where there are too few for a trend: one outlier does not move it.
 _ENDS = 3
 
@@ -66,6 +69,8 @@ def staged(run: Run, loss: Loss) -> bool:
         return False
     before, after = norm.values[max(0, gone.onset - gone.left) : gone.onset], norm.values[gone.onset :]
     if not len(before) or float(np.median(before)) <= 0:
+        return False
+    if float(np.median(after[:_ENDS])) > _BURST * float(np.median(before)):
         return False
     return 1 / _STEADY <= float(np.median(after)) / float(np.median(before)) <= _STEADY
 

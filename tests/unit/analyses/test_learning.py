@@ -164,6 +164,15 @@ def test_a_loss_that_steps_up_and_learns_on_under_a_steady_gradient_is_another_s
     assert "diverged" in causes(made(loss=loss))
 
 
+@pytest.mark.parametrize(("burst", "is_staged"), [(2.5, True), (10.0, False)])
+def test_a_gradient_norm_that_bursts_with_the_loss_and_settles_did_not_stay(burst: float, *, is_staged: bool) -> None:
+    norm = [*np.ones(50), burst, burst, burst, *np.ones(47)]
+    loss = [*falling(50, 4.0, 1.0), *noisy(np.linspace(3.2, 3.0, 50), 0.002)]
+    run = made(loss=loss, grad_norm=norm)
+    assert staged(run, losses(run)[0]) is is_staged
+    assert ("diverged" in causes(run)) is not is_staged
+
+
 def test_the_last_attempt_is_judged() -> None:
     bad, good = [*falling(40), *np.full(60, 40.0)], falling(60)
     first, second = rows_of("loss", bad), rows_of("loss", good, attempt=1)
