@@ -2,8 +2,8 @@
 
 torchrun tells whose failure it saw first and lists one of each worker, srun prints a line for each task, mpirun one for
 a rank that a signal ended. An exit by SIGTERM (-15) is the launcher's own tear-down. One by SIGKILL is that too where
-the launcher says that the process did not react to SIGTERM: it was stuck. A rank that a list of failures leaves out
-ended with code 0.
+the launcher says that the process did not react to SIGTERM: it was stuck. What a signal ended after the scheduler said
+that a node is lost was ended for that. A rank that a list of failures leaves out ended with code 0.
 """
 
 from __future__ import annotations
@@ -87,8 +87,12 @@ def exits(run: Run) -> Exits:
 
 def _exits(run: Run) -> Exits:
     forcing = telling("forced")
-    wanted = pl.col("code").is_in([FAILURE, *forcing, *telling("exit_of_tasks"), *telling("exit_by_signal")])
+    ends = [FAILURE, *telling("exit_of_tasks"), *telling("exit_by_signal")]
+    wanted = pl.col("code").is_in([*ends, *forcing, *telling("lost_node")])
     rows = run.scan("events").filter(wanted).sort("source", "line", "seq").collect()
+    lost = dict(
+        rows.filter(pl.col("code").is_in(telling("lost_node"))).group_by("source").agg(pl.col("line").min()).rows()
+    )
     told = [(row, attributes(row["attrs"])) for row in rows.iter_rows(named=True)]
     forced = {attrs.get("pid") for row, attrs in told if row["code"] in forcing}
     tables = any(row["code"] == FAILURE for row, _ in told)
@@ -97,7 +101,11 @@ def _exits(run: Run) -> Exits:
         # under torchrun a task of srun is an agent and no rank
         if (tables and row["code"] in telling("exit_of_tasks")) or of_later_group(run, row["source"], row["line"]):
             continue
+        since = lost.get(row["source"])
+        after_loss = since is not None and row["line"] is not None and row["line"] > since
         for end in _ends(row, attrs):
+            if after_loss and signal_of(end.code) is not None:
+                continue
             found.setdefault(end.rank, replace(end, forced=attrs.get("pid") in forced))
     first = last_end(run)
     if first is not None and first.rank is not None and first.rank not in found:

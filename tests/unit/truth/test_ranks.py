@@ -31,6 +31,17 @@ def test_only_the_exit_code_of_a_kill_is_told_as_one(code: int, *, killed: bool,
     assert ("SIGKILL" in verdict.headline) is killed
 
 
+LOST = "slurmstepd: error: *** JOB 9 ON gpu17 CANCELLED AT 2031-05-06T07:08:09 DUE TO NODE FAILURE, SEE SLURMCTLD LOG ***"
+
+
+@pytest.mark.parametrize("lost_first", [True, False])
+def test_a_task_that_is_killed_after_its_node_was_lost_is_no_culprit(lost_first: bool, tmp_path: Path) -> None:
+    killed = "srun: error: gpu17: task 1: Killed"
+    end = [LOST, killed] if lost_first else [killed, LOST]
+    verdict = said(tmp_path, [*falling(1, 40), *end])
+    assert ((verdict.cause, verdict.culprits) == ("node_failed", ())) is lost_first
+
+
 @pytest.mark.parametrize("slow", [0, 1])
 def test_one_of_two_ranks_can_be_the_straggler(slow: int, tmp_path: Path) -> None:
     rng = random.Random(5)
