@@ -68,7 +68,7 @@ def uncaught_exception(run: Run) -> Iterator[Finding]:
     several = len(everyone) > 1 and not all_alike
     whoever = all_ranks(len(everyone)) if all_alike else who(first.rank)
     known = row_of(first.code, said(first))
-    fault, named = _fault(run, first, known)
+    fault, named = _fault(run, own, known)
     yield uncaught_exception.finding(
         severity=Severity.ERROR,
         confidence=Confidence.HIGH if first.weight == Weight.OWN else Confidence.MEDIUM,
@@ -90,9 +90,12 @@ def _what(first: Failure, fault: str, whoever: str) -> str:
     return fault or f"{whoever} {'raised' if first.exception else 'failed with'} {short(said(first))}"
 
 
-def _fault(run: Run, first: Failure, known: ErrorLine | None) -> tuple[str, tuple[int, ...]]:
-    """Give the fault of a device or a link that a line of the host proves, and the rank that it names."""
-    clue, hit = (known.clue, known.compiled.search(first.quote)) if known is not None else (None, None)
+def _fault(run: Run, own: tuple[Failure, ...], known: ErrorLine | None) -> tuple[str, tuple[int, ...]]:
+    """Give the fault of a device or a link that a line of the host proves, and the rank that it names.
+
+    Where the line names no process of the launcher's list, it is the device of the one rank that failed by itself.
+    """
+    clue, hit = (known.clue, known.compiled.search(own[0].quote)) if known is not None else (None, None)
     if clue is None or hit is None or clue.by != "host" or not clue.holds(hit):
         return "", ()
     named = hit.groupdict()
@@ -101,7 +104,8 @@ def _fault(run: Run, first: Failure, known: ErrorLine | None) -> tuple[str, tupl
     ranks = tuple(
         sorted(end.rank for end in exits(run).by_rank.values() if end.pid is not None and str(end.pid) == pid)
     )
-    return f"{clue.words}{place}, by the log of its host", ranks
+    alone = ranks_of(own)
+    return f"{clue.words}{place}, by the log of its host", ranks or (alone if len(alone) == 1 else ())
 
 
 def _alike(one: Failure, other: Failure) -> bool:

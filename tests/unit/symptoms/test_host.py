@@ -35,6 +35,15 @@ def test_the_process_of_the_line_names_the_rank(tmp_path: Path) -> None:
     assert said.verdict.culprits == (1,)
 
 
+def test_the_one_rank_that_failed_by_itself_had_the_device_of_a_line_without_its_process(tmp_path: Path) -> None:
+    error = "[rank5]: torch.AcceleratorError: CUDA error: unspecified launch failure\n"
+    other = error.replace("rank5", "rank6")
+    one = report(written(tmp_path / "one", {"train.log": STEPS + LOST + "[rank5]: " + TRACEBACK + error}))
+    two = report(written(tmp_path / "two", {"train.log": STEPS + LOST + error + other}))
+    assert one.verdict.culprits == (5,)
+    assert two.verdict.culprits == ()
+
+
 def test_a_fault_that_is_mostly_the_programs_is_not_told_as_one_of_the_device(tmp_path: Path) -> None:
     page = told(written(tmp_path, {"train.log": STEPS, "dmesg.log": FAULT}))
     assert "by the log of its host" not in page
