@@ -8,7 +8,7 @@ from math import isfinite, sqrt
 import numpy as np
 import polars as pl
 
-from forensics.stats.spread import MAD_TO_SIGMA, Floats, median
+from forensics.stats.spread import MAD_TO_SIGMA, Floats, median, median_of
 
 _PAIRS_OF = 300
 
@@ -32,10 +32,10 @@ def line_of(t: Floats, y: Floats) -> Line:
     apart = t[j] - t[i]
     kept = apart > 0
     if not kept.any():
-        return Line(0.0, 0.0, 0.0, float(np.median(y)) if len(y) else 0.0)
+        return Line(0.0, 0.0, 0.0, median_of(y) if len(y) else 0.0)
     slopes = (y[j] - y[i])[kept] / apart[kept]
     low, rise, high = (float(q) for q in np.quantile(slopes, (0.25, 0.5, 0.75)))
-    return Line(rise, low, high, float(np.median(y - rise * t)))
+    return Line(rise, low, high, median_of(y - rise * t))
 
 
 @dataclass(frozen=True, slots=True)

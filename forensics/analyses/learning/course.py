@@ -20,7 +20,7 @@ from forensics.analyses.learning.spikes import Spike, spikes_of
 from forensics.case.curves.loss import Curve
 from forensics.stats.correlation import Noise, noise_about
 from forensics.stats.running import centred_median, logs, ratio_of
-from forensics.stats.spread import Floats, spread
+from forensics.stats.spread import Floats, median_of, spread
 
 #: No fall of a loss is told from noise below this share of it.
 _NO_FALL = 0.03
@@ -135,7 +135,7 @@ def _exploded(w: _Work, limits: Limits) -> Departure | None:
     peak = int(np.argmax(y))
     if (
         y[peak] < max(y[0] + log(limits.exploded), log(limits.burst_least))
-        or float(np.median(y[-max(1, n // 10) :])) < y[0] - _NO_FALL
+        or median_of(y[-max(1, n // 10) :]) < y[0] - _NO_FALL
     ):
         return None
     return _left(w, int(np.argmin(y[:peak])), "explosion", limits)
@@ -170,13 +170,13 @@ def _left(w: _Work, low: int, how: str, limits: Limits) -> Departure:
 def _usual(past: Floats) -> tuple[float, float]:
     """Give the level at the end of a stretch and the noise of one record: its lowest record lies below both."""
     middle = centred_median(past, 2 * _NEIGHBOURS + 1)
-    return float(np.median(past[-_NEIGHBOURS:])), noise_about(past, middle).sd
+    return median_of(past[-_NEIGHBOURS:]), noise_about(past, middle).sd
 
 
 def _departure(w: _Work, jump: tuple[int, float] | None, lost: Spike | None, limits: Limits) -> Departure | None:
     y, middle, noise, n = w.y, w.middle, w.noise, len(w.y)
     last = _last(n, w.window)
-    final = float(np.median(y[-last:]))
+    final = median_of(y[-last:])
     past = middle[w.skip : n - last] if n - last > w.skip else middle
     low = int(np.argmin(past)) + (w.skip if n - last > w.skip else 0)
     least, rise = float(middle[low]), final - float(middle[low])
@@ -189,7 +189,7 @@ def _departure(w: _Work, jump: tuple[int, float] | None, lost: Spike | None, lim
     climbing = rise > bound and kept
     if not climbing and _rises_late(w, least, limits):
         climbing, last = True, _LATE
-        rise = float(np.median(y[-last:])) - least
+        rise = median_of(y[-last:]) - least
     if lost is not None and jump is not None and abs(jump[0] - lost.index) <= span_of(n):
         onset, told = lost.index, (jump[1], "jump")
     elif lost is not None:
@@ -207,7 +207,7 @@ def _departure(w: _Work, jump: tuple[int, float] | None, lost: Spike | None, lim
 def _rises_late(w: _Work, least: float, limits: Limits) -> bool:
     """Whether the last records alone lie clearly above the level, where no others did since it was reached."""
     y, n = w.y, len(w.y)
-    rise = float(np.median(y[-_LATE:])) - least
+    rise = median_of(y[-_LATE:]) - least
     half = least + _HALF * rise
     if rise <= _clear(w.noise, limits) or float(y[-_LATE:].min()) <= half:
         return False
@@ -229,7 +229,7 @@ def _last(n: int, window: int) -> int:
 def _told(w: _Work, place: tuple[int, int], told: tuple[float, str], limits: Limits, *, last: int) -> Departure:
     y, n = w.y, len(w.y)
     (low, onset), (size, how) = place, told
-    final, before = float(np.median(y[-last:])), float(np.median(y[max(0, onset - span_of(n)) : max(onset, 1)]))
+    final, before = median_of(y[-last:]), median_of(y[max(0, onset - span_of(n)) : max(onset, 1)])
     exploded = how == "explosion"
     least = float(y[low] if exploded else w.middle[low])
     half = y[onset:] >= before + _HALF * (final - before)
@@ -239,7 +239,7 @@ def _told(w: _Work, place: tuple[int, int], told: tuple[float, str], limits: Lim
         size=ratio_of(size),
         net=ratio_of(final - before),
         rise=ratio_of(final - least),
-        above=ratio_of(final - float(y[0] if exploded else np.median(y[: max(1, min(5, n // 20))]))),
+        above=ratio_of(final - float(y[0] if exploded else median_of(y[: max(1, min(5, n // 20))]))),
         best=exp(least),
         final=exp(final),
         how=how,
@@ -274,7 +274,7 @@ def _slope(after: Floats, noise: Noise) -> int:
     half = len(after) // 2
     if half < 1:
         return 0
-    change = float(np.median(after[half:]) - np.median(after[:half]))
+    change = median_of(after[half:]) - median_of(after[:half])
     bound = 3 * hypot(noise.of_level(half), noise.of_level(len(after) - half))
     return (change > bound) - (change < -bound)
 

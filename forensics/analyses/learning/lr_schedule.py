@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.case.curves.loss import Curve, beside
+from forensics.stats.spread import median_of
 from forensics.store.run import Run
 
 
@@ -52,7 +53,7 @@ def schedule_of(curve: Curve) -> Schedule:
         zeros=float((v == 0).mean()),
         dead=dead,
         before_dead=float(v[dead - 1]) if dead else 0.0,
-        late=float(np.median(v[-max(1, n // 4) :])),
+        late=median_of(v[-max(1, n // 4) :]),
         ups=_ups(curve, rising) if len(rising) else (),
     )
 

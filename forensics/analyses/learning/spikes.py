@@ -11,7 +11,7 @@ import polars as pl
 from forensics.analyses.learning.limits import Limits
 from forensics.stats.correlation import Noise
 from forensics.stats.running import past_median, ratio_of
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, median_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def spikes_of(y: Floats, noise: Noise, window: int, skip: int, limits: Limits) -
     n = len(y)
     excess = np.nan_to_num(y - past_median(y, window))
     excess[:skip] = 0.0
-    dip = max(0.0, -float((excess - np.median(excess[skip:])).min()))
+    dip = max(0.0, -float((excess - median_of(excess[skip:])).min()))
     hot = np.flatnonzero(_hot(excess, noise.sd * sqrt(1 + 1.57 / window), dip, limits))
     ahead = pl.Series(y[::-1]).rolling_median(limits.back, min_samples=limits.back).to_numpy()[::-1]
     slack = max(3 * noise.of_level(limits.back), 0.02)
@@ -45,7 +45,7 @@ def spikes_of(y: Floats, noise: Noise, window: int, skip: int, limits: Limits) -
         if later >= len(hot):
             return found, None
         i = int(hot[later])
-        before = float(np.median(y[max(0, i - window) : i]))
+        before = median_of(y[max(0, i - window) : i])
         end = min(n - 4, i + reach)
         back = _first_at_most(ahead, before + slack, i + 1, min(end, n - limits.back + 1))
         peak = ratio_of(float(y[i : back if back is not None else min(n, i + reach)].max()) - before)

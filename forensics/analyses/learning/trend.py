@@ -10,6 +10,7 @@ import numpy as np
 from forensics.case.curves.loss import Curve
 from forensics.stats.correlation import Noise, noise_about
 from forensics.stats.running import centred_median, logs, ratio_of
+from forensics.stats.spread import median_of
 
 _FEWEST = 20
 _LEAP = log(1.2)  # of the first records over the very first one: no noise of a loss that only begins
@@ -46,9 +47,9 @@ def trend_of(curve: Curve) -> Trend | None:
     middle = centred_median(y, min(51, (n // 6) * 2 + 1))
     noise = noise_about(y, middle)
     head, tail, quarter = max(5, n // 20), n // 5, n // 4
-    first, last = float(np.median(y[:head])), float(np.median(y[-tail:]))
+    first, last = median_of(y[:head]), median_of(y[-tail:])
     first = float(y[0]) if first > y[0] + _LEAP else first
-    third, fourth = float(np.median(y[n - 2 * quarter : n - quarter])), float(np.median(y[-quarter:]))
+    third, fourth = median_of(y[n - 2 * quarter : n - quarter]), median_of(y[-quarter:])
     away = np.flatnonzero(np.abs(middle - fourth) > max(0.02, 4 * noise.of_level(min(51, n / 10))))
     settled = int(away[-1]) + 1 if len(away) else 0
     return Trend(

@@ -17,7 +17,7 @@ import numpy as np
 from forensics.analyses.memory._fit import excursions, near_noise, noise_of, thinned, without
 from forensics.analyses.memory._form import ABSURD, FEWEST, QUANTUM_GIB, Form, Kind, Scale, Step, if_resolved, regular
 from forensics.stats.changes import change_points
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, median_of
 from forensics.stats.trend import Line, line_of
 
 __all__ = ["QUANTUM_GIB", "Form", "Kind", "Step", "form_of"]
@@ -57,10 +57,10 @@ def form_of(
     x, y, tops, per = thinned(x, y)
     skip = settled(y) if cumulative else warmup(y, quantum)
     x, y, tops = x[skip:], y[skip:], tops[skip:]
-    noise = max(noise_of(y), quantum / 8, 1e-4 * abs(float(np.median(y))), printed / 12**0.5)
-    scale = Scale(noise, max(0.01 * abs(float(np.median(y))), 3 * noise, quantum), printed)
+    noise = max(noise_of(y), quantum / 8, 1e-4 * abs(median_of(y)), printed / 12**0.5)
+    scale = Scale(noise, max(0.01 * abs(median_of(y)), 3 * noise, quantum), printed)
     form = records(x, y, scale, quantum) if cumulative else _interval(x, y, tops, scale, quantum)
-    return _in_samples(replace(form, warmup=skip, noise=noise, level=float(np.median(y))), where, skip, per)
+    return _in_samples(replace(form, warmup=skip, noise=noise, level=median_of(y)), where, skip, per)
 
 
 def _in_samples(form: Form, where: np.ndarray, skip: int, per: int) -> Form:
@@ -82,7 +82,7 @@ def _in_samples(form: Form, where: np.ndarray, skip: int, per: int) -> Form:
 def _interval(x: Floats, y: Floats, tops: Floats, scale: Scale, quantum: float) -> Form:
     loud = scale.noise if tops is y else max(scale.noise, noise_of(tops))
     found = excursions(tops, max(6 * loud, scale.least))
-    base = np.median(tops)
+    base = median_of(tops)
     excess = tuple(Step(a, float(x[a]), float(tops[a:b].max() - base)) for a, b in found)
     calm = without(y, found)
     form = _sawtooth(x, y, scale, quantum) or _sawtooth(x, calm, scale, quantum) or _trend(x, calm, scale, quantum)
@@ -97,17 +97,17 @@ def _sawtooth(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form | None
     moves = np.diff(y)
     # many teeth look like wandering noise: what counts is the noise of neighbours
     noise = min(scale.noise, max(near_noise(y), quantum / 8, scale.printed / 12**0.5))
-    least = max(scale.least * noise / scale.noise, 0.01 * abs(float(np.median(y))), quantum)
+    least = max(scale.least * noise / scale.noise, 0.01 * abs(median_of(y)), quantum)
     falls = np.flatnonzero(moves < -max(least, 6 * noise)) + 1
     if len(falls) < 2:
         return None
     teeth = np.split(y, falls)
-    floors = np.array([np.median(tooth[: max(1, len(tooth) // 5)]) for tooth in teeth[1:]])
+    floors = np.array([median_of(tooth[: max(1, len(tooth) // 5)]) for tooth in teeth[1:]])
     apart = float(np.subtract(*np.quantile(floors, (0.9, 0.1)))) if len(floors) >= _FLOORS else float(np.ptp(floors))
     rises = [float(tooth[-1] - tooth[0]) for tooth in teeth[1:-1]]
-    fall = -float(np.median(moves[falls - 1]))
-    sudden = float(np.median([np.diff(tooth).max(initial=0.0) for tooth in teeth[1:-1]]))
-    if apart > max(0.35 * fall, scale.least) or float(np.median(rises)) <= least or sudden > 0.75 * fall:
+    fall = -median_of(moves[falls - 1])
+    sudden = median_of([np.diff(tooth).max(initial=0.0) for tooth in teeth[1:-1]])
+    if apart > max(0.35 * fall, scale.least) or median_of(rises) <= least or sudden > 0.75 * fall:
         return None
     steps = tuple(Step(int(i), float(x[i]), float(moves[i - 1])) for i in falls)
     return Form("sawtooth", len(y), onset=None, steps=steps, period=regular(steps), height=fall)
@@ -121,7 +121,7 @@ def _trend(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
     means = np.array([tread.mean() for tread in treads])
     heights = np.diff(means)
     errors = {
-        "flat": float(np.sum((y - np.median(y)) ** 2)),
+        "flat": float(np.sum((y - median_of(y)) ** 2)),
         "slope": float(np.sum((y - line.start - line.rise * t) ** 2)),
         "steps": float(sum(((tread - mean) ** 2).sum() for tread, mean in zip(treads, means, strict=True))),
     }
@@ -150,7 +150,7 @@ def _trend(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
 
 def _long(cuts: list[int], n: int) -> bool:
     """Whether the median tread has at least 4 samples: shorter ones cannot be told from a slope."""
-    return float(np.median(np.diff([0, *cuts, n]))) >= 4
+    return median_of(np.diff([0, *cuts, n])) >= 4
 
 
 def _sudden(y: Floats, steps: tuple[Step, ...], noise: float) -> bool:
@@ -162,11 +162,11 @@ def _sudden(y: Floats, steps: tuple[Step, ...], noise: float) -> bool:
     # the lower a riser in the noise, the more samples on both sides tell it
     least = min(s.height for s in steps)
     near = int(min(max(3.0, 8 * (noise / least) ** 2), max(3, np.diff([0, *[s.index for s in steps]]).min() // 3)))
-    risers = np.array([np.median(y[s.index :][:near]) - np.median(y[: s.index][-near:]) for s in steps])
+    risers = np.array([median_of(y[s.index :][:near]) - median_of(y[: s.index][-near:]) for s in steps])
     heights = np.array([s.height for s in steps])
     treads = np.diff([0, *[s.index for s in steps]])
     like = float(treads.std()) <= _LIKE * float(treads.mean()) and _wandering(y, steps) <= _WANDERS
-    return float(np.median(risers / heights)) >= _RISER and (like or float(np.median(heights)) >= _HIGH * noise)
+    return median_of(risers / heights) >= _RISER and (like or median_of(heights) >= _HIGH * noise)
 
 
 def _wandering(y: Floats, steps: tuple[Step, ...]) -> float:
@@ -198,7 +198,7 @@ def _staircase(x: Floats, steps: tuple[Step, ...], net: float) -> Form:
     per = net / max(float(x[-1] - x[0]), 1e-9)
     return Form(
         "staircase", len(x), rise=net, per_step=per,
-        onset=steps[0].index, steps=steps, period=regular(steps), height=float(np.median(heights)),
+        onset=steps[0].index, steps=steps, period=regular(steps), height=median_of(heights),
     )  # fmt: skip
 
 
@@ -207,7 +207,7 @@ def _slope(x: Floats, t: Floats, y: Floats, line: Line, scale: Scale) -> Form:
     n, span = len(y), max(float(x[-1] - x[0]), 1e-9)
     third = max(FEWEST, n // 3)
     tail = line_of(t[-third:], y[-third:]).rise / 3
-    whole = float(np.median(y[-max(1, n // 10) :]) - np.median(y[: max(1, n // 20)]))
+    whole = median_of(y[-max(1, n // 10) :]) - median_of(y[: max(1, n // 20)])
     if line.rise > 0 and tail < 0.1 * max(line.rise, whole) / 3 and tail < scale.least:
         return Form("plateau", n, rise=line.rise, note=_OVER)
     knot = _knot(t, y, scale)
@@ -237,13 +237,13 @@ def warmup(y: Floats, quantum: float) -> int:
     """Count samples before the last large early jump that never came back: optimizer state, workspaces, compilation."""
     until = max(2, min(len(y) // 5, 20))
     moves = np.diff(y)
-    usual = float(np.median(moves))
-    large = max(quantum, 5 * noise_of(y), 0.01 * abs(float(np.median(y))))
+    usual = median_of(moves)
+    large = max(quantum, 5 * noise_of(y), 0.01 * abs(median_of(y)))
     jumps = [int(i) for i in np.flatnonzero(moves[:until] - usual > large) if _lasts(y, int(i), usual)]
     if not jumps or len(y) - jumps[-1] - 1 < FEWEST:
         return 0
     last, first = jumps[-1] + 1, jumps[0] + 1
-    before, after = float(np.median(y[:first])), float(np.median(y[last : last + _SHORT]))
+    before, after = median_of(y[:first]), median_of(y[last : last + _SHORT])
     if y[last:].min() < before + _KEPT * (after - before):
         return 0
     # a staircase begins with the same jumps that it goes on with, and at the same distance
@@ -264,7 +264,7 @@ def settled(y: Floats) -> int:
 def _lasts(y: Floats, at: int, usual: float) -> bool:
     """Whether what rose from sample `at` to the next one is still there in the samples behind it."""
     behind = y[at + 1 : at + 1 + _SHORT]
-    return float(np.median(behind)) - y[at] - usual >= 0.5 * float(y[at + 1] - y[at] - usual)
+    return median_of(behind) - y[at] - usual >= 0.5 * float(y[at + 1] - y[at] - usual)
 
 
 # The shape of a memory series that can only rise: a peak that was never reset, a cache that is never given back.
@@ -278,7 +278,7 @@ def records(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
     late = int((rises >= half).sum())
     steps = tuple(Step(int(i), float(x[i]), float(moves[i - 1])) for i in rises[:64])
     note = "a running maximum: what came back down cannot be seen"
-    if total < max(0.01 * abs(float(np.median(y))), quantum):
+    if total < max(0.01 * abs(median_of(y)), quantum):
         return Form("flat", n, rise=total, note=note)
     even, second = _even(steps, n), float(y[-1] - y[half])
     largest = float(moves.max())
@@ -293,7 +293,7 @@ def records(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
     steps = large if stairs else steps
     form = Form(
         kind, n, rise=total, per_step=float(per), onset=int(rises[0]),
-        steps=steps, period=regular(steps), height=float(np.median([s.height for s in steps])), note=note,
+        steps=steps, period=regular(steps), height=median_of([s.height for s in steps]), note=note,
     )  # fmt: skip
     t = (x - x[0]) / max(float(x[-1] - x[0]), 1e-9)
     fit = line_of(t, y)
@@ -312,7 +312,7 @@ def _regular_stairs(steps: tuple[Step, ...], total: float) -> bool:
         return False
     heights = np.array([s.height for s in steps])
     apart = np.diff([s.index for s in steps])
-    return bool(heights.sum() >= 0.6 * total and heights.std() <= 0.35 * heights.mean() and np.median(apart) >= 4)
+    return bool(heights.sum() >= 0.6 * total and heights.std() <= 0.35 * heights.mean() and median_of(apart) >= 4)
 
 
 def _even(steps: tuple[Step, ...], n: int) -> bool:

@@ -18,7 +18,7 @@ from forensics.analyses.pace.clocks import Clock, best_clocks, clocks
 from forensics.analyses.pace.devices import fewer_devices
 from forensics.analyses.pace.pauses import Comb, Flags, Steps, regular
 from forensics.analyses.pace.steady import FEWEST, SHORTEST, Steady, steady
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, median_of
 from forensics.store.run import Run
 
 #: A printing unit above half the smallest effect hides it.
@@ -102,7 +102,7 @@ class Paced:
     @property
     def interval(self) -> float:
         """Give the usual number of steps between two records."""
-        return float(np.median(np.diff(self.steady.steps))) if len(self.steady) > 1 else 1.0
+        return median_of(np.diff(self.steady.steps)) if len(self.steady) > 1 else 1.0
 
     def lost(self, change: Change) -> float:
         """Give the share of the time since the first record that a change cost, against the best level before it."""
@@ -214,7 +214,7 @@ def stands_out(series: Steady, change: Change) -> float:
         np.abs(np.lib.stride_tricks.sliding_window_view(part, width // 2).mean(axis=1) - np.median(part)).max()
         for part in parts
     ]
-    coarse = series.resolution * float(np.median(series.seconds)) / change.before / 2
+    coarse = series.resolution * median_of(series.seconds) / change.before / 2
     return log(change.ratio) / max(*apart, coarse, _EVEN)
 
 
@@ -271,7 +271,7 @@ def _pauses_of(clock: Clock, known: Steady | None) -> Pauses | None:
         share=float(over[flags].sum()) / whole,
         saving=saving / whole,
         evaluating=evaluating / whole,
-        steps=saving / max(1, len(at_saves)) / float(np.median(series.seconds)),
+        steps=saving / max(1, len(at_saves)) / median_of(series.seconds),
         records=series.kept[flags],
         combs=found,
         saves=series.kept[at_saves],
@@ -284,9 +284,9 @@ def _beside(over: Floats, marked: Flags) -> tuple[float, Steps]:
     runs = edges.reshape(-1, 2)
     if not len(runs) or marked.all():
         return 0.0, np.zeros(0, dtype=np.int64)
-    width = int(np.median(runs[:, 1] - runs[:, 0]))
+    width = int(median_of(runs[:, 1] - runs[:, 0]))
     quiet = np.where(marked, 0.0, over)
     usual = np.median(np.lib.stride_tricks.sliding_window_view(quiet, width).max(axis=1)) if len(over) > width else 0.0
     tops = np.array([first + int(np.argmax(over[first:end])) for first, end in runs])
     each = (over[tops] - usual).clip(min=0.0)
-    return float(min(each.sum(), _SPREAD * np.median(each) * len(each))), tops
+    return float(min(each.sum(), _SPREAD * median_of(each) * len(each))), tops

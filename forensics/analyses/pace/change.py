@@ -19,6 +19,7 @@ from forensics.analyses.pace.ramp import Ramp, ramp_of
 from forensics.analyses.pace.stalls import stalls_of
 from forensics.analyses.pace.steady import SHORTEST, Steady, least_effect
 from forensics.stats.changes import best_cut
+from forensics.stats.spread import median_of
 
 Kind = Literal["lasting", "transient"]
 Form = Literal["jump", "stairs", "ramp", "stalls", "pauses"]
@@ -173,7 +174,7 @@ def _stalls(series: Steady, settings: Settings) -> Change | None:
         "pauses" if stalls.period else "stalls",
         stalls.index,
         len(series),
-        float(np.median(series.seconds)),
+        median_of(series.seconds),
         1 + stalls.added,
         stalls.z,
         confirmed=True,

@@ -24,7 +24,7 @@ from forensics.case.checkpoints import known
 from forensics.case.series import keys_of, metric_rows, standing_in
 from forensics.case.steps import first_of_each, kept_as_proof, ordered, parts, where
 from forensics.knowledge.vocabulary import words_for
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, median_of
 from forensics.store.run import Run
 
 _WALL = PaceName("wall", "step", 1.0, 99)
@@ -85,6 +85,8 @@ class Clock:
         Saves that cost nothing at first are not why records at saves are slow later on, and neither saves nor
         evaluations are why records are slow of which most lie beside neither.
         """
+        if not self.rows["busy"].any():
+            return self
         tall = _outstanding(self.seconds)
         explained = np.zeros(len(self), dtype=bool)
         for name in ("evaluated", "saved"):
@@ -214,7 +216,7 @@ def _wall_clocks(run: Run) -> Iterator[Clock]:
         tick_s = _tick_s(one["t_ns"].to_numpy())
         timed = _differences(_by_tick(one, tick_s), tried.get(source, ()))
         if timed.height >= 2:
-            tick = tick_s / float(np.median((timed["at"] - timed["lo"]).to_numpy()))
+            tick = tick_s / median_of((timed["at"] - timed["lo"]).to_numpy())
             yield Clock(
                 source, attempt, rank, _WALL.form, _WALL.unit, _WALL.order, timed, tick, ("differences of timestamps",)
             )

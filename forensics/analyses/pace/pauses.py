@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.stats.running import centred_median
-from forensics.stats.spread import Floats, spread
+from forensics.stats.spread import Floats, median_of, spread
 
 Flags = NDArray[np.bool_]
 Steps = NDArray[Any]
@@ -58,7 +58,7 @@ def warmup(logs: Floats, noise: float) -> int:
         return 0
     most = min(int(_WARM_SHARE * n), _WARM_MOST)
     first = min(most, max(5, n // 20))
-    level = float(np.median(logs[first : first + max(15, min(60, n // 4))]))
+    level = median_of(logs[first : first + max(15, min(60, n // 4))])
     slow = logs > level + max(_SIGMAS * noise, _WARM_LEAST)
     count = 0
     while count < most and (slow[count] or np.count_nonzero(slow[count : count + 4]) >= 2):
@@ -71,7 +71,7 @@ def spikes(logs: Floats) -> Spikes:
     n = len(logs)
     width = min(_WINDOW, (n // 4) * 2 - 1)
     if width < 5:
-        return Spikes(np.full(n, np.median(logs)), np.zeros(n, dtype=np.bool_), spread(logs))
+        return Spikes(np.full(n, median_of(logs)), np.zeros(n, dtype=np.bool_), spread(logs))
     base = centred_median(logs, width)
     off = logs - base
     sd = max(spread(off), 1e-6)
@@ -169,8 +169,8 @@ def _pattern(logs: Floats, period: int) -> Floats:
     kernel /= kernel.sum()
     half = len(kernel) // 2
     off = logs - np.convolve(np.pad(logs, half, mode="reflect"), kernel, "valid")
-    medians = np.array([np.median(off[phase::period]) for phase in range(period)])
-    medians -= float(np.median(medians))
+    medians = np.array([median_of(off[phase::period]) for phase in range(period)])
+    medians -= median_of(medians)
     return np.asarray(medians[np.arange(len(logs)) % period], dtype=np.float64)
 
 
@@ -221,5 +221,5 @@ def share_of_time(seconds: Floats, flags: Flags) -> float:
     calm = seconds[~flags]
     if not flags.any() or not len(calm):
         return 0.0
-    usual = float(np.median(calm))
+    usual = median_of(calm)
     return float((seconds[flags] - usual).clip(min=0.0).sum() / max(seconds.sum(), 1e-300))

@@ -9,7 +9,7 @@ import numpy as np
 
 from forensics.analyses.pace.pauses import Flags, Steps, over_floor
 from forensics.analyses.pace.steady import Steady
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, median_of
 
 _FEWEST = 8  # starts of slow runs below which their rate has no change
 _LEAST_LR = 28.0  # twice the log-likelihood ratio that a change of the rate must pass (1 in 10^6 by chance and scan)
@@ -80,15 +80,15 @@ def _heights(over: Floats) -> Floats:
 def _period(series: Steady, over: Floats, places: Steps) -> int:
     """The distance in steps that most pauses keep, if where earlier ones belong nothing stands out; 0 for none."""
     at = series.steps[places]
-    usual = float(np.median(np.diff(at)))
+    usual = median_of(np.diff(at))
     teeth = at[np.concatenate([[True], np.diff(at) > usual / 2])]
     gaps = np.diff(teeth)
-    period = int(np.median(gaps)) if len(gaps) else 0
-    near = max(float(np.median(np.diff(series.steps))), _UNEVEN * period)
+    period = int(median_of(gaps)) if len(gaps) else 0
+    near = max(median_of(np.diff(series.steps)), _UNEVEN * period)
     if period < _SHORTEST or len(gaps) < _FEWEST_BEGUN or np.mean(np.abs(gaps - period) <= near) < _EVEN_SHARE:
         return 0
     quiet = int(teeth[0]) - int(series.steps[0]) > _QUIET * period
-    tall = over[: places[0]] > max(_STANDS, float(np.median(over[places])) / 2)
+    tall = over[: places[0]] > max(_STANDS, median_of(over[places]) / 2)
     return period if quiet and not tall.any() else 0
 
 

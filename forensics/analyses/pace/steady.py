@@ -20,7 +20,7 @@ from forensics.analyses.pace.pauses import (
     warmup,
     winsorised,
 )
-from forensics.stats.spread import Floats, jitter
+from forensics.stats.spread import Floats, jitter, median_of
 
 #: Fewer records than this are no series.
 FEWEST = 12
@@ -92,7 +92,7 @@ def steady(seconds: Floats, steps: Steps, quantum: float = 0.0, *, fewest: int =
     good = np.flatnonzero(np.isfinite(seconds) & (seconds > 0))
     if len(good) < fewest:
         return None
-    good = good[seconds[good] >= _NOTHING * np.median(seconds[good])]
+    good = good[seconds[good] >= _NOTHING * median_of(seconds[good])]
     logs = np.log(seconds[good])
     cold = warmup(logs, jitter(logs) + 1e-9)
     good, logs = good[cold:], logs[cold:]
@@ -139,7 +139,7 @@ def _ended(logs: Floats, found: Spikes) -> Spikes:
     if len(high) - first < SHORTEST:
         return found
     far, base = found.far.copy(), found.base.copy()
-    far[first:], base[first:] = False, np.median(logs[first:])
+    far[first:], base[first:] = False, median_of(logs[first:])
     return replace(found, far=far, base=base)
 
 
@@ -162,7 +162,7 @@ def resolution(seconds: Floats, quantum: float = 0.0) -> float:
     if seen and len(distinct) < _FEW_VALUES:
         powers = (10.0**power for power in range(floor(log10(seen)), _FINEST, -1))
         seen = next((unit for unit in powers if _are_multiples(distinct, unit)), 0.0)
-    return max(seen, quantum) / float(np.median(seconds))
+    return max(seen, quantum) / median_of(seconds)
 
 
 def _are_multiples(seconds: Floats, unit: float) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from forensics.case.lives import Boundary, rows_of
-from forensics.stats.spread import Floats, scatter
+from forensics.stats.spread import Floats, median_of, scatter
 from forensics.store.run import Run
 
 
@@ -73,7 +73,7 @@ def mean_error(values: pl.Series, *, count: int, steps: pl.Series | None = None)
         return 0.0
     x = np.arange(n) if steps is None else np.log(steps.to_numpy() - min(0, int(steps[0])) + 1)
     rest = y - x * _ratio(_product(x, y), _product(x, x))
-    rest = rest - np.median(rest)
+    rest = rest - median_of(rest)
     sigma = scatter(rest)
     if sigma <= 0:
         sigma = float(rest.std(ddof=1)) if n > 1 else 0.0

@@ -67,6 +67,7 @@ from forensics.rules.kit import (
     proof,
     rule,
 )
+from forensics.stats.spread import median_of
 
 #: No training starts from a loss of this size.
 _ABSURD = 1e10
@@ -90,7 +91,7 @@ def diverged(run: Run, cfg: Limits) -> Findings:
 
 def _judge(run: Run, loss: Loss, cfg: Limits) -> Finding | None:
     gone, values = loss.gone, loss.curve.values
-    if len(values) > 1 and not loss.curve.ends_nonfinite and float(np.median(values)) > _ABSURD:
+    if len(values) > 1 and not loss.curve.ends_nonfinite and median_of(values) > _ABSURD:
         return _absurd(loss)
     if gone is None:
         return None

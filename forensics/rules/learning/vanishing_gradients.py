@@ -48,7 +48,7 @@ from forensics.analyses.learning.lr_schedule import schedule_beside
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.case.curves.loss import Curve, curves
 from forensics.rules.kit import Finding, Findings, Run, at_step, number, onset_at, proof, rule
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, median_of
 
 _PARTS = 10
 
@@ -92,7 +92,7 @@ def _levels(norm: Curve, cfg: Vanishing) -> Floats | None:
     values = norm.values[len(norm) // 20 :]
     if len(values) < cfg.records or float((values > 0).mean()) < 0.5:
         return None
-    levels = np.array([np.median(part) for part in np.array_split(values, _PARTS)])
+    levels = np.array([median_of(part) for part in np.array_split(values, _PARTS)])
     sinks = levels[-1] < cfg.left * levels[0] and bool((levels[1:] / cfg.rises <= levels[:-1]).all())
     return levels if sinks else None
 
@@ -122,7 +122,7 @@ def _finding(norm: Curve, loss: Curve, levels: Floats, cfg: Vanishing) -> Findin
     return vanishing_gradients.finding(
         f"{norm.raw_name} vanishes: {number(levels[0])} → {number(levels[-1])}"
         f", below a tenth from {at_step(row['at'])}",
-        f"the loss stays at {number(float(np.median(loss.values[-max(5, len(loss) // 5) :])))} meanwhile",
+        f"the loss stays at {number(median_of(loss.values[-max(5, len(loss) // 5) :]))} meanwhile",
         proof(row, norm.row(-1), loss.row(-1)),
         onset_at(row),
         numbers={"first": float(levels[0]), "last": float(levels[-1])},

@@ -1,0 +1,34 @@
+"""A median is that of numpy, whatever the values are."""
+
+from __future__ import annotations
+
+from math import isnan, nan
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from forensics.stats.spread import Floats, median_of
+
+_RNG = np.random.default_rng(3)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        _RNG.normal(size=1),
+        _RNG.normal(size=2),
+        _RNG.normal(size=1_001),
+        np.round(_RNG.normal(size=1_000), 1),
+        np.zeros(8),
+        np.array([1.0, np.inf, -np.inf, 3.0]),
+        np.array([5, 3, 4, 9]),
+    ],
+)
+def test_a_median_is_that_of_numpy(values: NDArray[np.float64] | NDArray[np.int64]) -> None:
+    assert median_of(values) == np.median(values)
+
+
+@pytest.mark.parametrize("values", [np.array([1.0, nan, 2.0]), np.array([nan, 1.0, 2.0, 3.0]), np.zeros(0)])
+def test_a_median_of_no_number_is_nan(values: Floats) -> None:
+    assert isnan(median_of(values))
