@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from math import ceil, exp, inf, log, log1p, sqrt
+from math import ceil, exp, inf, log1p, sqrt
 
 from forensics.compare._pair import Estimate
 from forensics.stats.student import hypot, t_quantile, t_tail
@@ -140,8 +140,3 @@ def _runs(found: Estimate, reach: float, policy: Policy) -> int | None:
     alone = hypot(found.se, sqrt(2) * policy.run_noise)
     needed = (alone * reach / _target(policy)) ** 2
     return max(2, ceil(needed)) if needed < inf else None
-
-
-def relative(change: float) -> float:
-    """Give a change of throughput as a log ratio of times."""
-    return -log(1 + change)

@@ -5,13 +5,12 @@ A section is a module whose name does not begin with `_`, with one value, `SECTI
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from forensics.compare.model import Diff, Options, Section
+from forensics.registry import values
 from forensics.store.run import Run
 
 _PACKAGE = "forensics.compare.sections"
@@ -29,10 +28,7 @@ class SectionKind:
 @cache
 def kinds() -> tuple[SectionKind, ...]:
     """Every section there is, in their order."""
-    root = importlib.import_module(_PACKAGE)
-    names = sorted(m.name for m in pkgutil.iter_modules(root.__path__) if not m.name.startswith("_"))
-    modules = [importlib.import_module(f"{_PACKAGE}.{name}") for name in names]
-    found = [m.SECTION for m in modules if isinstance(getattr(m, "SECTION", None), SectionKind)]
+    found = values(_PACKAGE, "SECTION", SectionKind)
     return tuple(sorted(found, key=lambda kind: (kind.order, kind.name)))
 
 

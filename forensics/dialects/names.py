@@ -16,11 +16,11 @@ from statistics import median
 from forensics.dialects.spec import Name
 from forensics.io.tables import table_rows
 
-#: `gpu.3.memory.used`, `gpu/3/power`, `system/gpu_3_power_usage_watts`: the device is no part of the quantity.
 _PACKAGE = "forensics.dialects"
 _BETWEEN = re.compile(r"[\s/._-]+")
 _BRACKETS = re.compile(r"[()\[\]]")
 _WITH_UNIT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)? ?([A-Za-zµ]{1,3})")
+#: `gpu.3.memory.used`, `gpu/3/power`, `system/gpu_3_power_usage_watts`: the device is no part of the quantity.
 _DEVICE = re.compile(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
 
 

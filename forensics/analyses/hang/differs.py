@@ -90,14 +90,15 @@ def _judged(run: Run, key: Key, seq: int, at: Mapping[int, Entry], after: Mappin
     sides = tuple(tuple(r for r, e in at.items() if signature(e) == s) for s in votes)
     tie = count * 2 <= len(at)
     odd = () if tie else tuple(r for r, e in at.items() if signature(e) != best)
-    kind = _kind(votes)
+    kind = differing(votes)
     rank = odd[0] if odd else sides[-1][0]
     usual = next(e for e in at.values() if (signature(e) == best) if e.rank != rank)
     cause = _slip(at[rank], usual, after, sides) or slip_by_steps(run, (rank,), kind_cause(kind, votes))
     return Difference(key[0], seq, kind, odd, sides, tuple(at.values()), cause)
 
 
-def _kind(votes: Counter[Signature]) -> str:
+def differing(votes: Mapping[Signature, int]) -> str:
+    """Give the first part of a signature in which votes differ: op, size or dtype."""
     for i, name in enumerate(("op", "size", "dtype")):
         if len({s[i] for s in votes}) > 1:
             return name

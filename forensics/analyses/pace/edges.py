@@ -26,12 +26,13 @@ def sharpest_edge(values: Floats, shortest: int = 2) -> int | None:
     below = np.cumsum(values[:, None] <= marks[None, :], axis=0)
     early = below[cuts - 1].astype(np.float64)
     late = below[-1] - early
-    whole = _likelihood(below[-1].astype(np.float64), np.array([n]))
-    gains = (_likelihood(early, cuts[:, None]) + _likelihood(late, n - cuts[:, None]) - whole).max(axis=1)
+    whole = likelihood(below[-1].astype(np.float64), np.array([n]))
+    gains = (likelihood(early, cuts[:, None]) + likelihood(late, n - cuts[:, None]) - whole).max(axis=1)
     return int(cuts[int(np.argmax(gains))]) if float(np.ptp(gains)) > 0 else None
 
 
-def _likelihood(hits: Floats, trials: np.ndarray) -> Floats:
+def likelihood(hits: Floats, trials: np.ndarray) -> Floats:
+    """Give the logarithm of the likelihood of so many hits of so many trials, at the share that fits them best."""
     share = np.clip(hits / trials, 1e-12, 1 - 1e-12)
     value = hits * np.log(share) + (trials - hits) * np.log1p(-share)
     return np.where((hits > 0) & (hits < trials), value, 0.0)

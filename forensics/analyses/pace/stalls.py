@@ -7,6 +7,7 @@ from math import log, sqrt
 
 import numpy as np
 
+from forensics.analyses.pace.edges import likelihood
 from forensics.analyses.pace.pauses import Flags, Steps, over_floor
 from forensics.analyses.pace.steady import Steady
 from forensics.stats.spread import Floats, median_of
@@ -99,9 +100,7 @@ def _more_often(excess: Floats, starts: Flags, least_added: float) -> Stalls | N
     place = np.arange(1, n, dtype=np.float64)
     early = np.cumsum(starts)[:-1].astype(np.float64)
     late = total - early
-    ratio = 2 * (
-        _likelihood(early, place) + _likelihood(late, n - place) - _likelihood(np.array([total]), np.array([n]))
-    )
+    ratio = 2 * (likelihood(early, place) + likelihood(late, n - place) - likelihood(np.array([total]), np.array([n])))
     edge = max(20, n // 50)
     allowed = (place >= edge) & (place <= n - edge) & (late / (n - place) > early / place)
     if not allowed.any():
@@ -119,9 +118,3 @@ def _starts(slow: Flags) -> Flags:
     first = slow.copy()
     first[1:] &= ~slow[:-1]
     return first
-
-
-def _likelihood(hits: Floats, trials: Floats) -> Floats:
-    share = np.clip(hits / trials, 1e-12, 1 - 1e-12)
-    value = hits * np.log(share) + (trials - hits) * np.log1p(-share)
-    return np.where((hits > 0) & (hits < trials), value, 0.0)

@@ -13,11 +13,6 @@ def kernels(run: Run) -> pl.DataFrame:
     return run.derived(_kernels)
 
 
-def categories(run: Run) -> pl.DataFrame:
-    """One row a source and category: source, rank, label, time_ns, count, share (of the summed time)."""
-    return run.derived(_categories)
-
-
 def _kernels(run: Run) -> pl.DataFrame:
     return (
         gpu_rows(run)
@@ -27,10 +22,6 @@ def _kernels(run: Run) -> pl.DataFrame:
         .sort(["source", "time_ns", "label", "name"], descending=[False, True, False, False])
         .collect()
     )
-
-
-def _categories(run: Run) -> pl.DataFrame:
-    return shares(kernels(run), "label")
 
 
 def shares(rows: pl.DataFrame, label: str) -> pl.DataFrame:

@@ -49,25 +49,27 @@ class _Walk:
     start: int = 0
     places: EvalPlaces = field(default_factory=EvalPlaces)
 
+    def _is_of_task(self) -> bool:
+        """Whether the object that is open is that of a task."""
+        return len(self.path) == len(self.wanted) + 2 and tuple(self.path[1:-1]) == self.wanted
+
     def opening(self, at: int) -> None:
         self.path.append(self.key)
         self.key = None
-        if tuple(self.path[1:-1]) == self.wanted and len(self.path) == len(self.wanted) + 2:
+        if self._is_of_task():
             self.start = at
 
     def closing(self, end: int) -> None:
         if not self.path:
             return
-        task = self.path[-1]
-        if len(self.path) == len(self.wanted) + 2 and tuple(self.path[1:-1]) == self.wanted and task is not None:
+        if self._is_of_task() and (task := self.path[-1]) is not None:
             self.places.spans[task] = (self.start, end)
         self.path.pop()
         self.key = None
 
     def colon(self) -> None:
         self.key = key_of(self.word)
-        task = self.path[-1] if self.path else None
-        if len(self.path) == len(self.wanted) + 2 and tuple(self.path[1:-1]) == self.wanted and task is not None:
+        if self._is_of_task() and (task := self.path[-1]) is not None:
             self.places.keys[task, self.key] = self.word_at
 
 

@@ -36,8 +36,6 @@ _PACKED = {
 _FIELD = {1: 5, 2: 6, 3: 7, 4: 7, 5: 7, 6: 7, 9: 10, 10: 11, _BFLOAT16: 13, 17: 7, _HALF: 13, 22: 16, 23: 17}
 _WORD = struct.Struct("<H")
 
-_UNSIGNED = (10, 23)
-
 
 @dataclass(frozen=True, slots=True)
 class Value:

@@ -17,7 +17,6 @@ OPEN = re.compile(rb'"traceEvents"\s*:\s*\[|\A\s*\[')
 UNNAMED = re.compile(rb'\[(?=\s*\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args)"\s*:)')
 _FIRST = re.compile(rb"\A(\s*)(\{\s*\"(?:[^\"\\]|\\.){0,200}\"|\{\s*\})")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]', re.DOTALL)
-_INDENT = re.compile(rb"\s*\Z")
 _BEHIND = rb"(?=\s*(?:,\s*\"|\}\s*\Z|\Z))"
 _CLOSE = rb"\}\s*\]" + _BEHIND
 #: The bracket of an array, with what may stand behind one: a key, the end of the root, or nothing.

@@ -7,6 +7,8 @@ from forensics.report.html._drawing import drawing_of
 from forensics.report.html._elements import Markup, join, tag
 
 #: Cells of more characters than this are wrapped.
+#: Colours of kinds that the style sheet has.
+COLORS = 9
 _LONG = 40
 
 
@@ -34,6 +36,12 @@ def data_table(head: tuple[str, ...], rows: list[tuple[str, ...]], name: str) ->
     ]
     table = tag("table", tag("thead", top), tag("tbody", body))
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=name)
+
+
+def swatch(kind: int) -> Markup:
+    """Give the patch of colour that a legend shows before the name of a kind."""
+    rect = tag("rect", class_=f"part p{kind % COLORS}", x=0, y=1, width=22, height=10)
+    return tag("svg", rect, class_="swatch", viewBox="0 0 22 12", aria_hidden="true")
 
 
 def svg(shown: Figure, ident: str, height: float, width: float, *parts: str | list[Markup]) -> Markup:

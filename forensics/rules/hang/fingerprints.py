@@ -36,7 +36,7 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from forensics.analyses.hang.differs import Signature, kind_cause, slip_by_steps
+from forensics.analyses.hang.differs import Signature, differing, kind_cause, slip_by_steps
 from forensics.analyses.hang.lines import matching
 from forensics.case.errors.attributes import attributes
 from forensics.case.rank_spans import ranks_do
@@ -71,7 +71,7 @@ def fingerprints(run: Run) -> Iterator[Clue]:
     best, count = votes.most_common(1)[0]
     tie = count * 2 <= len(said)
     odd = () if tie else tuple(sorted(r for r, s in said.items() if s != best))
-    kind = _kind(votes)
+    kind = differing(votes)
     cause = slip_by_steps(run, odd, kind_cause(kind, votes)) if odd else kind_cause(kind, votes)
     does = f"run another {kind} than {count} of {len(said)} ranks ({' '.join(best).strip()})"
     why = ranks_do(odd, does) if odd else f"an equal number of ranks {does}"
@@ -97,14 +97,7 @@ def _of_one(said: Mapping[int, Signature], told: Mapping[int, Signature], proof:
     if len(votes) < 2:
         return
     sides = " and ".join(f"rank {rank} runs {' '.join(both[rank]).strip()}" for rank in sorted(both))
-    kind = _kind(votes)
+    kind = differing(votes)
     yield Clue(
         (), kind_cause(kind, votes), 8, "log", f"{sides}: another {kind}", (proof,), tuple(sorted(both)), stated=True
     )
-
-
-def _kind(votes: Mapping[Signature, int]) -> str:
-    for i, name in enumerate(("op", "size", "dtype")):
-        if len({s[i] for s in votes}) > 1:
-            return name
-    return "op"

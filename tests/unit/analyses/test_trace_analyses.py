@@ -10,10 +10,9 @@ import pytest
 from forensics.analyses.traces import gaps as trace_gaps
 from forensics.analyses.traces import ranks as trace_ranks
 from forensics.analyses.traces.breakdown import by_rank, by_step
-from forensics.analyses.traces.copies import copies
 from forensics.analyses.traces.gaps import idle_causes, idle_gaps
 from forensics.analyses.traces.gpu import gpu_rows
-from forensics.analyses.traces.kernels import categories
+from forensics.analyses.traces.kernels import kernels, shares
 from forensics.analyses.traces.launches import unlaunched
 from forensics.analyses.traces.loader import loader_share
 from forensics.analyses.traces.ranks import arrivals, waits
@@ -171,23 +170,11 @@ def test_the_share_of_the_loader_counts_only_what_lies_within_steps() -> None:
     assert found["in_process"]
 
 
-def test_copies_are_summed_by_direction_and_kind_of_memory() -> None:
-    run = traced(
-        row("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 0, 5, bytes=100),
-        row("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 9, 5, bytes=50),
-        row("gpu_memcpy", "CopyDeviceToHost", 20, 3),
-    )
-    assert copies(run).select("direction", "pageable", "count", "time_ns", "bytes").rows() == [
-        ("host-to-device", True, 2, 10 * US, 150),
-        ("device-to-host", False, 1, 3 * US, None),
-    ]
-
-
 def test_a_collective_with_mm_in_its_signature_is_communication() -> None:
     run = traced(
         kernel(None, 0, 85, "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long)"), kernel(None, 90, 15)
     )
-    found = dict(categories(run).select("label", "share").iter_rows())
+    found = dict(shares(kernels(run), "label").select("label", "share").iter_rows())
     assert found["communication"] == pytest.approx(0.85)
 
 
@@ -253,6 +240,5 @@ def test_a_run_without_traces_has_empty_analyses() -> None:
         waits,
         loader_share,
         unlaunched,
-        copies,
     ):
         assert analysis(empty).is_empty()

@@ -14,7 +14,7 @@ import pytest
 from forensics import registry
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gaps import idle_causes, idle_gaps
-from forensics.analyses.traces.kernels import categories
+from forensics.analyses.traces.kernels import kernels, shares
 from forensics.analyses.traces.loader import loader_share
 from forensics.analyses.traces.ranks import waits
 from forensics.analyses.traces.steps import steps
@@ -140,7 +140,7 @@ def test_the_rank_that_the_others_wait_for_is_named_in_a_job_of_eight() -> None:
 def test_the_share_of_communication_is_that_of_the_exact_sweep() -> None:
     for name, exact in EXACT:
         summed = exact["summed_us"]
-        rows = dict(categories(run_of_file(name)).select("label", "share").iter_rows())
+        rows = dict(shares(kernels(run_of_file(name)), "label").select("label", "share").iter_rows())
         known = summed.get("communication", 0) / sum(summed.values())
         assert rows.get("communication", 0.0) == pytest.approx(known), name
 

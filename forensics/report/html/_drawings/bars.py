@@ -10,10 +10,9 @@ from forensics.io.safe_text import for_html
 from forensics.report.html._axes import RIGHT, WIDTH, Scale, scale, x_axis
 from forensics.report.html._drawing import Drawing, Live
 from forensics.report.html._elements import Markup, tag
-from forensics.report.html._figures import svg
+from forensics.report.html._figures import COLORS, svg, swatch
 
 _ROW, _TOP, _FOOT, _LEFT = 26.0, 8.0, 50.0, 168.0
-_COLORS = 9
 _LIMIT = "#b8860b"
 #: Few bars are higher; longer labels are cut.
 _FEW, _HEAD, _LETTERS = 100.0, 30.0, 14
@@ -43,7 +42,7 @@ def _bar(figure: Bars, index: int, x: Scale, y: float, high: float) -> Iterator[
         if value > 0:
             a, b = x.at(start), x.at(start + value)
             said = tag("title", f"{bar.label}, {figure.parts[part]}: {value:,.4g} {figure.unit}")
-            kind = f"part p{part % _COLORS}"
+            kind = f"part p{part % COLORS}"
             yield tag("rect", said, class_=kind, x=a, y=y, width=max(0.3, b - a), height=high - 5)
             start += value
 
@@ -60,7 +59,7 @@ def _limit(figure: Bars, x: Scale, top: float, bottom: float) -> list[Markup]:
 
 def legend(figure: Bars) -> Markup:
     """Name the parts."""
-    return tag("ul", [tag("li", _swatch(n), part) for n, part in enumerate(figure.parts)], class_="legend")
+    return tag("ul", [tag("li", swatch(n), part) for n, part in enumerate(figure.parts)], class_="legend")
 
 
 def table(figure: Bars) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -71,11 +70,6 @@ def table(figure: Bars) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 
 def _fitted(label: str) -> str:
     return label if len(label) <= _LETTERS else "…" + label[1 - _LETTERS :]
-
-
-def _swatch(part: int) -> Markup:
-    rect = tag("rect", class_=f"part p{part % _COLORS}", x=0, y=1, width=22, height=10)
-    return tag("svg", rect, class_="swatch", viewBox="0 0 22 12", aria_hidden="true")
 
 
 def live(figure: Bars, most: int) -> Live:

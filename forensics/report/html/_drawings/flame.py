@@ -10,14 +10,13 @@ from forensics.io.safe_text import for_html
 from forensics.report.html._axes import WIDTH, short
 from forensics.report.html._drawing import Drawing, Live, Table
 from forensics.report.html._elements import Markup, tag
-from forensics.report.html._figures import svg
+from forensics.report.html._figures import COLORS, svg, swatch
 
 _ROW, _EDGE = 21.0, 2.0
 #: Narrower blocks are not drawn: they are no wider than their border.
 _NARROW = 1.2
 #: Blocks narrower than this hold no word.
 _WORDS_FROM = 28.0
-_COLORS = 9
 
 
 def flame(figure: Flame, ident: str) -> Markup:
@@ -33,7 +32,7 @@ def flame(figure: Flame, ident: str) -> Markup:
 def legend(figure: Flame) -> Markup:
     """Name the kinds that are drawn."""
     used = sorted({one.kind for one, *_ in _placed(figure)})
-    return tag("ul", [tag("li", _swatch(kind), figure.kinds[kind]) for kind in used], class_="legend")
+    return tag("ul", [tag("li", swatch(kind), figure.kinds[kind]) for kind in used], class_="legend")
 
 
 def table(figure: Flame) -> Table:
@@ -53,7 +52,7 @@ def live(figure: Flame, most: int) -> Live:
         parents.append(parent)
         labels.append(for_html(_shortly(one.label)))
         told.append(for_html(f"{one.label}, {figure.kinds[one.kind]}"))
-        colors.append(one.kind % _COLORS)
+        colors.append(one.kind % COLORS)
         values.append(one.value)
         waiting += [(child, ident) for child in one.children]
     if len(ids) > most:
@@ -86,9 +85,7 @@ def _placed(figure: Flame) -> Iterator[tuple[Block, float, float, int]]:
 def _block(figure: Flame, one: Block, x: float, wide: float, depth: int) -> Markup:
     share = one.value / (figure.total or 1.0)
     said = tag("title", f"{one.label}: {short(one.value)} {figure.unit}, {share:.1%}, {figure.kinds[one.kind]}")
-    box = tag(
-        "rect", said, class_=f"block p{one.kind % _COLORS}", x=0, y=0, width=max(0.6, wide - 1), height=_ROW - 1.5
-    )
+    box = tag("rect", said, class_=f"block p{one.kind % COLORS}", x=0, y=0, width=max(0.6, wide - 1), height=_ROW - 1.5)
     words = [tag("text", _shortly(one.label), class_="inside", x=4, y=_ROW - 6.5)] if wide >= _WORDS_FROM else []
     # an inner drawing cuts at its edges, whatever the size of letters on a small screen
     return tag("svg", box, words, x=x, y=_EDGE + depth * _ROW, width=max(0.6, wide - 1), height=_ROW - 1.5)
@@ -98,11 +95,6 @@ def _shortly(label: str) -> str:
     """The function, then the file without its folders, for a label `path:line function`."""
     place, _, function = label.partition(" ")
     return f"{function} {place.rsplit('/', 1)[-1]}" if function and ":" in place else label
-
-
-def _swatch(kind: int) -> Markup:
-    rect = tag("rect", class_=f"part p{kind % _COLORS}", x=0, y=1, width=22, height=10)
-    return tag("svg", rect, class_="swatch", viewBox="0 0 22 12", aria_hidden="true")
 
 
 DRAWING = Drawing(Flame, flame, legend, table, live)
