@@ -1,17 +1,19 @@
 """What to look at for each shape, in the order of cost, from `playbooks.jsonl`.
 
-A row has `check` (its id), `shape` (`none` where there is no verdict, `healthy` where nothing was found), `text`
-(what to do, and what it tells), `source`, and what decides it on files: `signals` (of `recordings`, all of them),
-`settings` (of `settings`, any of them), or `by_lead`, the evidence on which the verdict rests. One that no file
-decides is an experiment. It is not asked without the signals `beside`, with one of `without`, where a finding gives a
-cause of `apart`, of causes of another `nature` (of `restarts`), nor of another `kind` (of `causes`; `-host_memory`
-are all others). `command` is what to run.
+A row has `check` (its id, a shape and a name), `shape` (`none` where there is no verdict, `healthy` where nothing was
+found), `also` (other shapes whose check it is), `text` (what to do, and what it tells), `source`, and what decides it
+on files: `signals` (of `recordings`, all of them), `settings` (of `settings`, any of them), or `by_lead`, the evidence
+on which the verdict rests. One that no file decides is an experiment. It is not asked without the signals `beside`,
+with one of `without`, where a finding gives a cause of `apart`, of causes of another `nature` (of `restarts`), nor of
+another `kind` (of `causes`; `-host_memory` are all others). `command` is what to run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from forensics.knowledge._rows import frozen, rows_of
 
@@ -38,4 +40,10 @@ class PlaybookRow:
 @cache
 def playbooks() -> tuple[PlaybookRow, ...]:
     """Every check, those of one shape in their order."""
-    return tuple(PlaybookRow(**frozen(row)) for row in rows_of("playbooks.jsonl"))
+    return tuple(PlaybookRow(**frozen(row)) for read in rows_of("playbooks.jsonl") for row in _of_each_shape(read))
+
+
+def _of_each_shape(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    own, _, name = row["check"].partition(".")
+    for shape in (own, *row.pop("also", ())):
+        yield row | {"check": f"{shape}.{name}", "shape": shape}
