@@ -23,6 +23,7 @@ from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Judgement, of_exception
 from forensics.case.last_steps import last_step
 from forensics.knowledge.causes import is_kind
+from forensics.knowledge.dtypes import element_bytes
 from forensics.knowledge.errors import telling
 from forensics.knowledge.phases import phase_of
 from forensics.model import Locator
@@ -84,10 +85,6 @@ _OTHERS = re.compile(r"Process (\d+) has " + _V + r" memory in use")
 #: Bare numbers of bytes: `kernel: anon-rss:123kB` is covered by the units, `allocate 4770354232` is not.
 _BARE = re.compile(r"allocat(?:e|ing) (\d{4,18})(?: bytes|\b)")
 _SHAPE = re.compile(r"allocating tensor with shape\s?\[([\d,\s]+)\] and type (\w+)")
-_DTYPES: Mapping[str, int] = MappingProxyType(
-    {"float": 4, "double": 8, "half": 2, "bfloat16": 2, "int32": 4, "int64": 8, "int8": 1, "uint8": 1, "bool": 1,
-     "float32": 4, "float16": 2, "float64": 8, "complex64": 8}
-)  # fmt: skip
 #: These writers divide by powers of 1024 and print `GB` (MPSAllocator.mm; TH's THAlloc.c).
 _BINARY = re.compile(r"MPS backend|not enough memory: you tried")
 _DECIMAL = re.compile(r"(\d ?[KMGT])B\b")
@@ -165,9 +162,9 @@ def _tried_otherwise(text: str) -> int | None:
     if (bare := _BARE.search(text)) is not None:
         return int(bare[1])
     shape = _SHAPE.search(text)
-    if shape is None or shape[2] not in _DTYPES:
+    size = element_bytes(shape[2]) if shape is not None else None
+    if shape is None or size is None:
         return None
-    size = _DTYPES[shape[2]]
     for extent in shape[1].split(","):
         size *= int(extent) if extent.strip().isdigit() else 1
     return size if size < 1 << 60 else None

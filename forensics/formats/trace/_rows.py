@@ -16,6 +16,7 @@ import polars as pl
 from forensics.formats.trace._event import Args, Event
 from forensics.formats.trace._times import Bools, Ints
 from forensics.io.columns import owned
+from forensics.knowledge.dtypes import element_bytes
 
 #: Categories as profilers of 2021 spelled them.
 _OLD = {
@@ -40,13 +41,6 @@ _ATTRS_CHARS = 8192
 _NO_ARGS = Args()
 _encode = msgspec.json.Encoder(decimal_format="number").encode_lines
 #: Bytes of an element, by the name of its type as collectives print it.
-_ELEMENT_BYTES = {
-    **dict.fromkeys(("Double", "Long", "ComplexFloat", "UInt64", "Int64"), 8),
-    **dict.fromkeys(("Float", "Int", "ComplexHalf", "UInt32", "Int32"), 4),
-    **dict.fromkeys(("Half", "BFloat16", "Short", "UInt16", "Int16"), 2),
-    **dict.fromkeys(("Byte", "Char", "Bool", "Float8_e4m3fn", "Float8_e5m2", "Float8_e4m3fnuz", "Float8_e5m2fnuz"), 1),
-    "ComplexDouble": 16,
-}
 _cat, _name, _pid, _tid = map(attrgetter, ("cat", "name", "pid", "tid"))
 _correlation, _size, _collective = map(attrgetter, ("correlation", "bytes", "collective"))
 _stream, _device = map(attrgetter, ("stream", "device"))
@@ -208,7 +202,7 @@ def _bytes(args: Sequence[Args]) -> pl.Series:
 
 
 def _sent(one: Args) -> int | None:
-    count, element = _number_of(one.elements_in), _ELEMENT_BYTES.get(str(one.dtype))
+    count, element = _number_of(one.elements_in), element_bytes(str(one.dtype))
     return None if count is None or element is None or not 0 <= count < 1 << 59 else count * element
 
 

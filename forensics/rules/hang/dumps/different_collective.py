@@ -60,24 +60,13 @@ from forensics.analyses.hang.waits import newest
 from forensics.case.errors.failures import Failure
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import world
+from forensics.knowledge.dtypes import element_bytes
 from forensics.rules.hang.clue import Clue, gives_clues, of_entry, of_failure
 from forensics.rules.kit import Run
 
 _SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (?P<got>\d+) vs (?P<want>\d+)")
 #: A buffer that is smaller than the message by more than this factor is no half or quarter of it.
 _TINY = 16
-_ELEMENT_BYTES = {
-    "float": 4,
-    "double": 8,
-    "half": 2,
-    "bfloat16": 2,
-    "long": 8,
-    "int": 4,
-    "short": 2,
-    "char": 1,
-    "byte": 1,
-    "bool": 1,
-}
 _SHOWN = 4
 #: Of two watchdogs with two operations neither is odd.
 _FEWEST = 3
@@ -163,7 +152,7 @@ def _segments(entry: Entry, ranks: int) -> set[int]:
         shapes: Any = json.loads(entry.sizes or "[]")
     except ValueError:
         return set()
-    width = _ELEMENT_BYTES.get(entry.dtype.lower().removeprefix("torch."), 0)
+    width = element_bytes(entry.dtype) or 0
     lists = cast("list[list[int]]", shapes) if isinstance(shapes, list) else []
     count = sum(prod(shape) for shape in lists)
     return {ceil(count / parts) * width for parts in (1, ranks, 2 * ranks) if count and parts}
