@@ -11,16 +11,10 @@ from math import isnan, nan
 from forensics.dialects.learned.families import Column, Family, group_names
 from forensics.dialects.learned.masking import Slot
 from forensics.dialects.spec import N
+from forensics.knowledge.vocabulary import stands_for, words_for
 
 _NUMBER = re.compile(rf"^(?:{N})%?$")
 _CLOCK = re.compile(r"^\d+(?::\d\d)+$")
-#: Words of a cell without a value: a notebook's table of the Hugging Face Trainer before the first log of a step.
-_ABSENT = re.compile(r"(?i)^(?:no log|n/a|-{1,2})$")
-_STEP = re.compile(r"(?i)^(?:step|iter|iteration|epoch|update|batch)s?\W?$")
-_METRIC = re.compile(r"(?i)loss|acc|err|ppl|perplex|reward|score|mae|mse|auc|f1")
-#: Rows under such a name are training records, counted or not.
-_LOSS = re.compile(r"(?i)(?:^|[_\s])loss$")
-_NONE = r"(?:[Nn]o [Ll]og|[Nn]/[Aa]|--?)"
 _MAX_CELLS = 24
 #: All lines are searched for the rows of each header, so a file of nothing but headers must not cost their square.
 _MAX_HEADERS = 16
@@ -39,12 +33,14 @@ def _is_header(cells: Sequence[str]) -> bool:
         2 <= len(cells) <= _MAX_CELLS
         and len(set(cells)) == len(cells)
         and named
-        and (_counted(cells) or any(_LOSS.search(cell) for cell in cells))
+        and (_counted(cells) or any(stands_for("header_of_losses", cell) for cell in cells))
     )
 
 
 def _counted(cells: Sequence[str]) -> bool:
-    return any(_STEP.match(cell) for cell in cells) and any(_METRIC.search(cell) for cell in cells)
+    return any(stands_for("header_of_counters", cell) for cell in cells) and any(
+        stands_for("header_of_metrics", cell) for cell in cells
+    )
 
 
 def tables(lines: Sequence[str], repeats: int) -> Iterator[Family]:
@@ -63,14 +59,18 @@ def tables(lines: Sequence[str], repeats: int) -> Iterator[Family]:
             yield family
 
 
+def _is_absent(cell: str) -> bool:
+    return re.fullmatch(words_for("absent_cell"), cell) is not None
+
+
 def _is_row(cells: Sequence[str]) -> bool:
-    told = [cell for cell in cells if not _ABSENT.match(cell)]
+    told = [cell for cell in cells if not _is_absent(cell)]
     return bool(told) and all(_NUMBER.match(cell) or _CLOCK.match(cell) for cell in told)
 
 
 def _told(rows: Sequence[Sequence[str]], i: int) -> list[str]:
     """The cells of one column that hold a value."""
-    return [row[i] for row in rows if not _ABSENT.match(row[i])]
+    return [row[i] for row in rows if not _is_absent(row[i])]
 
 
 def _between(line: str) -> str:
@@ -79,7 +79,7 @@ def _between(line: str) -> str:
 
 
 def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Family | None:
-    counter = next((i for i, cell in enumerate(header) if _STEP.match(cell)), None)
+    counter = next((i for i, cell in enumerate(header) if stands_for("header_of_counters", cell)), None)
     kept = [i for i in range(len(header)) if (told := _told(rows, i)) and all(map(_NUMBER.match, told))]
     partly = frozenset(i for i in kept if len(_told(rows, i)) < len(rows))
     if counter is not None and (
@@ -101,7 +101,10 @@ def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Fam
     bars = between == "|"
     gap = r"\s*\|\s*" if bars else r"\s+"
     shown = {i: rf"(?P<{groups[i]}>{N})%?" for i in kept}
-    cells = [rf"(?:{shown[i]}|{_NONE})" if i in partly else shown.get(i, r"[\d:]+") for i in range(len(header))]
+    cells = [
+        rf"(?:{shown[i]}|{words_for('absent_cell')})" if i in partly else shown.get(i, r"[\d:]+")
+        for i in range(len(header))
+    ]
     pattern = (r"^\s*\|?\s*" if bars else r"^\s*") + gap.join(cells) + (r"\s*\|?\s*$" if bars else r"\s*$")
     counts = {header[i]: role for i, role in roles.items()}
     return Family(columns, counts, is_metric=True, pattern=pattern, needle=between)
