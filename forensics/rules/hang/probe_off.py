@@ -35,14 +35,8 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.case.errors.failures import standing
+from forensics.knowledge.hazards import hazards_of
 from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
-
-_OFF = (
-    (r"(?i)(?:^|\.)nccl_health_check_interval$", ("0", "null", "None", ""), "the liveness probe is off",
-     "nccl_health_check_interval = 100, and NCCL_TIMEOUT=1800 for dead ranks"),
-    (r"(?i)(?:^|\.)async_prefetch$", ("true", "True", "1"), "async_prefetch is on, which can dead-lock with FSDP",
-     "async_prefetch: false with FSDP"),
-)  # fmt: skip
 
 
 @rule("hang", needs=("events", "facts", "metrics"), severity="info", confidence="medium", causal="context")
@@ -50,11 +44,13 @@ def probe_off(run: Run) -> Findings:
     """Advise on settings when a run hung."""
     if not any(f.shape == "hang" for f in standing(run)):
         return
-    for pattern, values, words, advice in _OFF:
-        rows = run.scan("facts").filter(pl.col("key").str.contains(pattern)).sort("source", "key").head(1).collect()
-        for row in rows.iter_rows(named=True):
-            if (row["value"] or "").strip('"') not in values:
-                continue
-            yield probe_off.finding(
-                words, "the run hung, and its configuration says so", proof(fact_evidence(row)), next=(advice,)
-            )
+    for hazard in hazards_of("hang"):
+        stated = run.scan("facts").filter(pl.col("key").str.contains(hazard.keys)).sort("source", "key").head(1)
+        for row in stated.collect().iter_rows(named=True):
+            if (row["value"] or "").strip('"') in hazard.values:
+                yield probe_off.finding(
+                    hazard.says,
+                    "the run hung, and its configuration says so",
+                    proof(fact_evidence(row)),
+                    next=(hazard.advice,),
+                )
