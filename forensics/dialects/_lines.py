@@ -1,6 +1,7 @@
 """Blocks of bytes to the few printed segments that matter, each with its line and byte.
 
-A segment is the text between newlines, carriage returns and runs of backspaces; lines are counted by newline only.
+A segment is the text between newlines, carriage returns and runs of backspaces; lines are counted by newline only. What
+a program printed directly behind a bar of tqdm, which is drawn without a newline, is a segment of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from forensics.io.columns import owned
 
 Ints = npt.NDArray[np.int64]
 _BREAKS = bytes.maketrans(b"\r\x08", b"\n\n")
+#: The last bracket of a bar of tqdm, when something was printed directly behind it.
+_GLUED = re.compile(rb"<[\d:?]+, [^\]\n]{1,400}\](?=[^\s\]])")
 _ASCII = bytes(range(128)) + b"?" * 128
 _META = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _MAX_REPAIRS = 10_000
@@ -52,6 +55,19 @@ def repaired(data: bytes) -> bytes:
                 return bytes(fixed)
         else:
             return bytes(fixed)
+
+
+def _unglued(data: bytes) -> bytes:
+    """The same number of bytes, with a newline in the place of each last bracket of a bar that text follows."""
+    if b"%|" not in data:
+        return data
+    ends = [found.end() - 1 for found in _GLUED.finditer(data)]
+    if not ends:
+        return data
+    parted = bytearray(data)
+    for end in ends:
+        parted[end] = ord("\n")
+    return bytes(parted)
 
 
 def strings(data: bytes) -> pl.Series:
@@ -119,9 +135,9 @@ class Cut:
     __slots__ = ("_begins", "_first_line", "_first_seq", "_offset", "_original", "_strings", "data", "height")
 
     def __init__(self, data: bytes, *, first_line: int = 1, offset: int = 0, first_seq: int = 0) -> None:
-        """Cut at newlines, carriage returns and backspaces; a break at the end of the block begins no segment."""
+        """Cut at newlines, carriage returns, backspaces and behind bars; a break at the end begins no segment."""
         self._original = data
-        self.data = data.translate(_BREAKS) if b"\r" in data or b"\x08" in data else data
+        self.data = _unglued(data.translate(_BREAKS) if b"\r" in data or b"\x08" in data else data)
         ends = np.flatnonzero(np.frombuffer(self.data, np.uint8) == ord("\n"))
         open_end = bool(data) and not self.data.endswith(b"\n")
         self.height = len(ends) + open_end
