@@ -23,8 +23,8 @@ def of_batches(frame: pl.DataFrame, *, first: int | None = None) -> pl.DataFrame
     """Fill `step` with `(epoch - first) * iters + iter`; a line without a batch takes the last step before it.
 
     `first` is the number of the first epoch; None: 0 where an epoch 0 is printed, 1 elsewhere. A bar below an
-    `Epoch N` line takes its epoch; a checkpoint named by its epoch holds that whole epoch. Where no line prints how many
-    batches an epoch has, it has as many as were ever counted.
+    `Epoch N` line takes its epoch; a checkpoint named by its epoch holds that whole epoch. Where no line prints how
+    many batches an epoch has, it has as many as were ever counted.
     """
     if frame["iters"].null_count() == frame.height:
         frame = frame.with_columns(iters=pl.lit(frame["iter"].max(), dtype=pl.Int64))

@@ -17,10 +17,10 @@ up data, and one that compares pairs of a batch. An evaluation loss that improve
 rates and gradients have rules of their own, which decide.
 
 A gradient norm below `tiny` throughout makes weights that were too small its cause, and is a warning above `by_heart`,
-the loss of a few examples that are learned by heart: a model that has converged has a loss below it. A fresh loss
-that does not fall and rises by less than `swings` deviations, whose noise is `bounces` or more of its level, over `records` or more,
-bounces: the learning rate is too high. One that falls by less than counts, but by more than `sigmas` errors, and still
-does in its last quarter, crawls: the rate is too low.
+the loss of a few examples that are learned by heart: a model that has converged has a loss below it. A fresh loss that
+does not fall and rises by less than `swings` deviations, whose noise is `bounces` or more of its level, over `records`
+or more, bounces: the learning rate is too high. One that falls by less than counts, but by more than `sigmas` errors,
+and still does in its last quarter, crawls: the rate is too low.
 
 What else looks like this: a resumed or fine-tuned model that has nothing left to learn; losses that need not fall
 (adversarial, contrastive with a growing queue, reinforcement learning).

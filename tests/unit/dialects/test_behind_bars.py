@@ -14,7 +14,8 @@ STEPS = 60
 
 
 def frame(done: int, behind: str = "") -> str:
-    return f"\r {done * 100 // STEPS}%|###  | {done}/{STEPS} [00:{done // 10:02d}<00:06, 9.74it/s, loss={3 - done / 40:.4f}]{behind}"
+    share, loss = done * 100 // STEPS, 3 - done / 40
+    return f"\r {share}%|###  | {done}/{STEPS} [00:{done // 10:02d}<00:06, 9.74it/s, loss={loss:.4f}]{behind}"
 
 
 def read(place: Path, behind: str) -> Run:
