@@ -206,7 +206,7 @@ def _loses(run: Run, fall: Row) -> bool:
 
 
 def _in_a_row(run: Run, falls: pl.DataFrame, cfg: ScaleLimits) -> bool:
-    """Whether no more than one loss was logged for each fall, over as few steps, and hardly a finite one after."""
+    """Whether no more than one loss was logged for each fall, as dense as in a burst, and hardly a finite one after."""
     place = pl.coalesce("line", "seq").fill_null(0)
     own_losses = (pl.col("source") == falls["source"][0]) & (pl.col("role") == "loss") & ~pl.col("bad")
     losses = watched(run, every=True).filter(own_losses)
@@ -215,5 +215,6 @@ def _in_a_row(run: Run, falls: pl.DataFrame, cfg: ScaleLimits) -> bool:
     own = falls.select(place.alias("place"))["place"]
     between = places.is_between(own[0], own[-1])
     steps = rows.filter(between)["at"].drop_nulls()
-    near = steps.is_empty() or int(steps[-1]) - int(steps[0]) <= cfg.burst_records
+    dense = cfg.burst_records * max(falls.height, cfg.burst) / cfg.burst
+    near = steps.is_empty() or int(steps[-1]) - int(steps[0]) <= dense
     return near and int(between.sum()) <= falls.height and int((places > own[-1]).sum()) < cfg.at_floor

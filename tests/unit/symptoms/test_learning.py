@@ -212,3 +212,26 @@ def test_a_trained_model_whose_loss_stays_far_above_chat_data_does_not_learn(
     settings = "model_name_or_path: meta-llama/Llama-3.1-8B\nbf16: true\n"
     folder = written(tmp_path, {"train.log": trainer(240, values), "config.yaml": settings})
     assert report(folder).verdict.outcome.value == outcome
+
+
+@pytest.mark.parametrize(
+    ("line", "is_one_batch"),
+    [
+        ("sanity check: training on one batch repeatedly", True),
+        ("Repeating a single batch", True),
+        ("training on 12 batches of 8", False),
+    ],
+)
+def test_a_batch_that_is_not_learned_by_heart_is_a_bug(tmp_path: Path, line: str, *, is_one_batch: bool) -> None:
+    log = f"{line}\n" + steps(200, loss=noisy(falling(5.1, 1.7), 0.01), grad_norm=spread(1.2))
+    text = told(written(tmp_path, {"train.log": log}))
+    assert ("is not learned by heart" in text) is is_one_batch
+
+
+@pytest.mark.parametrize(("level", "cause"), [(3.9, "eval_shifted"), (0.22, "eval_leak"), (1.1, "")])
+def test_evaluations_apart_are_told_where_the_base_model_names_its_size(
+    tmp_path: Path, level: float, cause: str
+) -> None:
+    log = trainer(240, supervised(240), evals=noisy(lambda _: level, 0.02))
+    folder = written(tmp_path, {"train.log": log, "config.yaml": "model_name_or_path: meta-llama/Llama-3.1-8B\n"})
+    assert (report(folder).verdict.cause or "") == cause

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -271,3 +272,42 @@ def test_a_token_id_outside_the_vocabulary_is_the_cause_of_the_nan(tmp_path: Pat
     assert text.startswith(outcome)
     assert ("holds token id 32007, and the vocabulary has 32000" in text) == (highest > 32000)
     assert ("Tokenize the data with the model's own tokenizer" in text) == (highest > 32000)
+
+
+def falling_scale(falls: int, ends_at: int) -> str:
+    """Apex's lines of so many falls of the scale from a step on, one after each record, then a loss that is NaN."""
+    lines: list[str] = []
+    for n in range(1, ends_at + falls + 6):
+        lost = n > ends_at + falls
+        lines.append(f"step {n} | loss {'nan' if lost else f'{3 - n / 200:.4f}'} | norm {1 + n % 5 / 9:.4f}")
+        if ends_at < n <= ends_at + falls:
+            to = 65536 / 2 ** (n - ends_at)
+            lines.append(f"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {to}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("falls", [6, 15])
+def test_a_scale_that_falls_at_every_step_collapses_however_often_it_falls(tmp_path: Path, falls: int) -> None:
+    text = told(written(tmp_path, {"train.log": falling_scale(falls, 200)}))
+    assert "(loss_scale_collapse, confidence" in text
+    assert "bf16" in text
+
+
+def test_a_hidden_nan_names_the_option_that_hides_it(tmp_path: Path) -> None:
+    rows = [
+        {"step": n, "loss": 0.0 if n > 90 else 2 - n / 100, "grad_norm": float("nan") if n > 90 else 1 + n % 7 / 10}
+        for n in range(1, 121)
+    ]
+    text = told(written(tmp_path, {"log.jsonl": "\n".join(map(json.dumps, rows)) + "\n"}))
+    assert "(filtered_by_writer, confidence" in text
+    assert "logging_nan_inf_filter=False" in text
+
+
+def test_fp8_that_fails_within_three_steps_asks_for_a_newer_library_and_an_empty_cache(tmp_path: Path) -> None:
+    log = "".join(
+        f"step {n} loss {'nan' if n > 2 else 2 - n / 9:.4} grad_norm {'nan' if n > 2 else 1.2}\n" for n in range(1, 30)
+    )
+    text = told(written(tmp_path, {"train.log": log, "config.yaml": "fp8: true\nsample_packing: false\n"}))
+    assert "Turn fp8 off" in text
+    assert "~/.triton/cache" in text
+    assert "zero-padded embeddings" in text
