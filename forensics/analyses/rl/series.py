@@ -1,8 +1,8 @@
 """What a trainer prints of reinforcement learning on a language model, as one series per quantity.
 
 Printed names differ from trainer to trainer; `names.tsv` maps them to quantities, with the trainer of each row. Only
-sources that print a name marked there, or a reward beside a KL, an entropy or a spread, are read, and all sources
-where the settings name such a training: entropy, KL and reward alone mean other things elsewhere (supervised
+sources that print a name marked there, or a reward beside a KL or its spread, are read, and all sources where
+the settings name such a training: entropy, KL and reward alone mean other things elsewhere (supervised
 fine-tuning prints an entropy, preference tuning prints rewards, a game's reward is zero for long).
 """
 
@@ -28,8 +28,8 @@ _PRINTED = (
 )
 _PREFIX = r"^train(?:ing)?/"
 #: Quantities that mark it when one source prints both: only here is a reward weighed against a reference policy, or
-#: printed beside the entropy of its tokens or the spread within a group.
-_TOGETHER = (("reward", "kl"), ("reward", "entropy"), ("reward", "reward_std"))
+#: printed beside its spread within a group.
+_TOGETHER = (("reward", "kl"), ("reward", "reward_std"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from forensics.analyses.rl.ranges import Hit
 from forensics.case.evidence import Row, at_step, metric_evidence, number
@@ -33,6 +34,11 @@ def finding_of(hit: Hit, severity: Severity, *, cause: str, note: str = "", othe
         causal=Causal.ROOT,
         numbers={"first": hit.first, "last": hit.last, "share": round(hit.share, 4), "records": hit.rows.height},
     )
+
+
+def outside_of(hit: Hit, *, cause: str) -> Finding:
+    """Make the finding of a level outside of its healthy range that does not reach its red flag."""
+    return replace(finding_of(hit, Severity.WARNING, cause=cause), confidence=Confidence.LOW)
 
 
 def _moved(hit: Hit) -> str:

@@ -43,13 +43,11 @@ Not this:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from forensics.analyses.rl.ranges import Hit, Persistence, judge, rewards_of, risen
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import Confidence, Findings, Run, Severity, rule
-from forensics.rules.rl._words import finding_of
+from forensics.rules.kit import Findings, Run, Severity, rule
+from forensics.rules.rl._words import finding_of, outside_of
 from forensics.stats.spread import median
 from forensics.stats.trend import trend_of
 
@@ -74,7 +72,7 @@ def kl_divergence(run: Run, cfg: Persistence) -> Findings:
             note = "the last fifth is five times the middle fifth"
             yield finding_of(shot, Severity.WARNING, cause="kl_divergence", note=note)
         elif hit is not None and hit.last > hit.row.hi:
-            yield replace(finding_of(hit, Severity.WARNING, cause="kl_high"), confidence=Confidence.LOW)
+            yield outside_of(hit, cause="kl_high")
 
 
 def _shooting(series: RlSeries, cfg: Persistence) -> Hit | None:

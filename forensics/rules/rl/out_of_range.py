@@ -8,7 +8,7 @@ Why it matters: each of them precedes a policy that stops learning or breaks.
 How it decides: the running median of 10 records is beyond the red flag in 80 % of the last 20; for a trend, Kendall's
 test over equal parts of the last half; a gradient norm counts too where more than 5 % of the records of the last half
 are above 10. An alignment below 0.3 is excused while it rises. Beyond the healthy range but short of the red flag is a
-remark. An entropy above 1 counts when it rose to there or the reward did not rise: a large
+warning of low confidence. An entropy above 1 counts when it rose to there or the reward did not rise: a large
 model of a wide vocabulary may start there and learn.
 Gradient norms are known to depend on the model: one below the flag is never judged.
 
@@ -40,7 +40,7 @@ from forensics.analyses.rl.ranges import Persistence, judge, rewards_of, risen
 from forensics.analyses.rl.series import rl_series
 from forensics.knowledge.ranges import ranges
 from forensics.rules.kit import Findings, Run, Severity, rule
-from forensics.rules.rl._words import finding_of
+from forensics.rules.rl._words import finding_of, outside_of
 
 #: Quantities whose healthy range depends on the model too much for a remark short of the red flag.
 _ONLY_RED = frozenset(("grad_norm", "entropy"))
@@ -67,4 +67,4 @@ def out_of_range(run: Run, cfg: Persistence) -> Findings:
             if row.row == "entropy_high" and risen(rewards) is not False and hit.last < _ROSE * hit.first:
                 continue
             told.add(series.raw_name)
-            yield finding_of(hit, Severity.WARNING if hit.red else Severity.INFO, cause=row.row)
+            yield finding_of(hit, Severity.WARNING, cause=row.row) if hit.red else outside_of(hit, cause=row.row)

@@ -42,7 +42,7 @@ from forensics.analyses.rl.ranges import Persistence, judge, rewards_of, risen
 from forensics.analyses.rl.series import rl_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, metric_evidence, rule
-from forensics.rules.rl._words import finding_of
+from forensics.rules.rl._words import finding_of, outside_of
 
 
 @rule("learning", needs=("metrics",), config=Persistence)
@@ -61,4 +61,4 @@ def sampler_divergence(run: Run, cfg: Persistence) -> Findings:
         severity = Severity.ERROR if error else Severity.WARNING
         yield finding_of(worst, severity, cause="sampler_divergence", note=note, others=also)
     elif hits:
-        yield finding_of(hits[0], Severity.INFO, cause="sampler_divergence")
+        yield outside_of(hits[0], cause="sampler_divergence")

@@ -7,7 +7,7 @@ Why it matters: a cut answer has no end to be judged; its reward punishes the li
 
 How it decides: the running median of 10 records is above 0.8 in 80 % of the last 20. Or the medians of the last 20
 records: more than 0.3 cut, and a mean length of 1.5 times that of the answers that end, or more. A share between
-0.3 and 0.8 alone is a remark.
+0.3 and 0.8 alone is a warning of low confidence.
 
 What else looks like this: a base model in its first steps, before it learned to end its answers.
 
@@ -46,7 +46,7 @@ from forensics.analyses.rl.ranges import Hit, Persistence, judge
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, metric_evidence, rule
-from forensics.rules.rl._words import finding_of
+from forensics.rules.rl._words import finding_of, outside_of
 from forensics.stats.spread import median
 
 
@@ -66,7 +66,8 @@ def truncated_answers(run: Run, cfg: Persistence) -> Findings:
             told = replace(hit, row=range_of("terminated_length"))
             yield finding_of(told, Severity.WARNING, cause="truncation_bias", note=note, others=others)
         else:
-            yield finding_of(hit, Severity.WARNING if hit.red else Severity.INFO, cause="truncated_answers")
+            cause = "truncated_answers"
+            yield finding_of(hit, Severity.WARNING, cause=cause) if hit.red else outside_of(hit, cause=cause)
         return
 
 

@@ -187,7 +187,14 @@ def test_a_configured_maximum_is_taken_from_the_facts() -> None:
 def test_single_points_beyond_a_bound_are_never_a_finding() -> None:
     spiky = [50.0 if i % 9 == 0 else 0.2 for i in range(90)]
     seldom = [50.0 if i % 40 == 0 else 0.2 for i in range(90)]
-    run = rl_run({"completions/mean_length": [200.0] * 90, "grad_norm": seldom, "kl": spiky, "clip_ratio": spiky})
+    run = rl_run(
+        {
+            "completions/mean_length": [200.0] * 90,
+            "grad_norm": seldom,
+            "kl": spiky,
+            "clip_ratio": [v / 4 for v in spiky],
+        }
+    )
     assert ids(run) == []
 
 

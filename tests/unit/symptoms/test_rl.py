@@ -150,9 +150,10 @@ def table(records: int, **values: Value) -> str:
 @pytest.mark.parametrize(
     ("values", "settings", "cause"),
     [
-        ({"entropy": lambda n: max(0.006, 0.4 - 0.005 * n)}, "", "entropy_collapse"),
-        ({"entropy": lambda n: 0.4 - 0.001 * n}, "", ""),
-        ({"entropy": lambda n: -0.4 - 0.005 * n}, "", ""),
+        ({"entropy": lambda n: max(0.006, 0.4 - 0.005 * n)}, SETTINGS, "entropy_collapse"),
+        ({"entropy": lambda n: max(0.006, 0.4 - 0.005 * n)}, "", ""),
+        ({"entropy": lambda n: 0.4 - 0.001 * n}, SETTINGS, ""),
+        ({"entropy": lambda n: 0.1 - 0.005 * n}, SETTINGS, ""),
         (
             {"policy/entropy": lambda n: 0.4 if n < 90 else 0.005, "objective/kl": lambda _: 0.02},
             "",
@@ -163,7 +164,7 @@ def table(records: int, **values: Value) -> str:
         ({"grad_norm": spread(18.0)}, "", ""),
     ],
 )
-def test_a_reward_beside_an_entropy_or_a_spread_or_the_settings_say_that_a_policy_is_trained(
+def test_a_reward_beside_its_spread_or_the_settings_say_that_a_policy_is_trained(
     tmp_path: Path, values: dict[str, Value], settings: str, cause: str
 ) -> None:
     rises = noisy(lambda n: 0.1 + 0.003 * n, 0.03)
