@@ -62,4 +62,8 @@ MEANINGS: Mapping[str, Meaning] = MappingProxyType(
 #: Metrics that give the size of the device itself.
 TOTALS = ("gpu_mem_total_gib", "mem_total_gib")
 #: Two quantities whose difference is memory that the allocator holds and nobody uses, at one moment each.
-GAPS: tuple[tuple[Quantity, Quantity], ...] = (("allocated", "reserved"), ("peak_allocated", "peak_reserved"))
+GAPS: tuple[tuple[Quantity, Quantity], ...] = (
+    ("allocated", "reserved"),
+    ("peak_allocated", "peak_reserved"),
+    ("peak_active", "peak_reserved"),
+)

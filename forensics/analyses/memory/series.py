@@ -233,9 +233,9 @@ def _with_gap(one: Series, every: list[Series], capacity: Capacity) -> Series:
     if partner is None:
         return replace(one, reach=reach)
     low, high = (one, partner) if held is partner else (partner, one)
-    joined = low.rows.select("seq", "at", pl.col("value").alias("low")).join(
-        high.rows.select("seq", pl.col("value").alias("high")), on="seq", how="inner", maintain_order="left"
-    )
+    joined = _beside(low, high, "seq")
+    if joined.is_empty() and low.by_step and high.by_step:
+        joined = _beside(low, high, "at")  # an event file has a record for each number of a step
     if joined.is_empty():
         return replace(one, reach=reach)
     x = joined["at"].to_numpy().astype(np.float64) if low.by_step else np.arange(joined.height, dtype=np.float64)
@@ -250,14 +250,19 @@ def _with_gap(one: Series, every: list[Series], capacity: Capacity) -> Series:
     )
 
 
+def _beside(low: Series, high: Series, key: str) -> pl.DataFrame:
+    """The values of two series that share a record, or a step: seq, at, low, high."""
+    values = high.rows.select(key, pl.col("value").alias("high"))
+    return low.rows.select("seq", "at", pl.col("value").alias("low")).join(values, on=key, maintain_order="left")
+
+
 def _held(one: Series, partner: Series | None) -> Series:
     """Of a series and its partner the one that counts what the allocator holds: that one meets the end first."""
     return partner if partner is not None and one.meaning.quantity in {low for low, _ in GAPS} else one
 
 
 def _partners(one: Series, every: list[Series]) -> Iterator[Series]:
-    wanted = {a: b for low, high in GAPS for a, b in ((low, high), (high, low))}.get(one.meaning.quantity)
-    for other in every:
-        same = (other.source, other.attempt, other.rank) == (one.source, one.attempt, one.rank)
-        if same and other.meaning.quantity == wanted and other.device == one.device:
-            yield other
+    wanted = [b for low, high in GAPS for a, b in ((low, high), (high, low)) if a == one.meaning.quantity]
+    place = (one.source, one.attempt, one.rank, one.device)
+    near = [s for s in every if (s.source, s.attempt, s.rank, s.device) == place]
+    yield from (other for quantity in wanted for other in near if other.meaning.quantity == quantity)

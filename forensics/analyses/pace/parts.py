@@ -75,17 +75,22 @@ def _parts(run: Run, parts: Mapping[str, float], wholes: Mapping[str, float]) ->
         for _, rows in mine.group_by(_PLACE, maintain_order=True):
             yield _part(rows.with_columns(share=pl.col("value"), whole=pl.lit(None, dtype=pl.Float64)))
         return
-    both = mine.join(
-        _rows(run, wholes).unique([*_PLACE, "seq"], keep="first").select(*_PLACE, "seq", whole="value"),
-        on=[*_PLACE, "seq"],
-        nulls_equal=True,
-        maintain_order="left",
-    ).filter(pl.col("whole") > 0)
+    theirs = _rows(run, wholes)
+    both = _joined(mine, theirs, "seq")
+    if both.is_empty():  # an event file has a record for each number of a step
+        both = _joined(mine.drop_nulls("at").unique([*_PLACE, "at"], keep="last", maintain_order=True), theirs, "at")
     # a time beside the step's own, and not in it, is a part of their sum
     both = both.with_columns(share=pl.col("value") / pl.max_horizontal("whole", "value"))
     for _, rows in both.group_by(_PLACE, maintain_order=True):
         if _counts_up(rows["value"]) or not _counts_up(rows["whole"]):
             yield _part(rows)
+
+
+def _joined(mine: pl.DataFrame, theirs: pl.DataFrame, key: str) -> pl.DataFrame:
+    """Parts with `whole`, the first positive one that shares their record, or their step."""
+    on = [*_PLACE, key]
+    wholes = theirs.filter(pl.col("value") > 0).unique(on, keep="first").select(*on, whole="value")
+    return mine.join(wholes, on=on, nulls_equal=True, maintain_order="left")
 
 
 def _counts_up(values: pl.Series) -> bool:
