@@ -38,7 +38,7 @@ _NEAR_LINES = 60
 _OTHERS_SHARE = 0.1
 _ENOUGH = 3
 #: Phases of training and of evaluation alike, so that only the lines before tell which it was.
-_OF_EITHER = ("forward", "unknown")
+_OF_EITHER = ("forward", "logits", "unknown")
 _OOM, _TRACEBACK = "oom", "traceback"
 
 

@@ -58,6 +58,7 @@ _IN_PHASE = {
     "generation": " while it generated text",
     "loading": " while it loaded the model",
     "forward": " in the forward pass",
+    "logits": " while it computed the logits",
     "backward": " in the backward pass",
     "optimizer": " in the optimizer step",
     "checkpoint": " while it saved a checkpoint",

@@ -6,7 +6,8 @@ Why it matters: with a large vocabulary the logits are the largest tensor of the
 type, again in fp32 for the loss, and again as their gradient, so the batch size decides.
 
 How it decides: the configuration gives micro-batch, sequence length and vocabulary (and generations per prompt in RL);
-their product in 2 or 4 bytes is within `within` of the request of the first fatal device message.
+their product in 2 or 4 bytes is within `within` of the request of the first fatal device message. Else the stack says
+that the request was made where log-probabilities or the cross entropy are computed.
 
 What else looks like this: another tensor of that size by chance; the allocator rounds requests up to 2 MiB.
 
@@ -43,6 +44,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 from forensics.case.settings import stated
@@ -66,7 +68,6 @@ class Config:
     needs=("events", "metrics", "facts"),
     config=Config,
     severity="warning",
-    confidence="medium",
     cause="logits_too_large",
     causal="context",
 )
@@ -76,25 +77,34 @@ def logits_too_large(run: Run, cfg: Config) -> Findings:
     tried = first.sizes.tried if first is not None else None
     if first is None or tried is None or tried < cfg.least_bytes:
         return
-    batch, length = _first(run, "micro_batch", "batch"), _first(run, "sequence", "completion_length")
-    vocabulary = _first(run, "vocabulary")
-    if batch is None or length is None or vocabulary is None:
+    rows, expected = _expected(run, tried, cfg) or ([], 0)
+    if not rows and first.phase != "logits":
         return
-    many = _first(run, "generations")
-    for width, copies in product(_BYTES, {1, many[1] if many else 1}):
-        expected = batch[1] * length[1] * vocabulary[1] * width * copies
+    words = " x ".join(f"{n:,}" for _, n in rows)
+    yield logits_too_large.finding(
+        f"the request that failed ({size(tried)}) "
+        + ("has the size of the logits of one batch" if rows else "was made where the logits are computed"),
+        f"{words} x {expected // prod(n for _, n in rows)} bytes = {size(expected)}" if rows else "the stack says so",
+        proof(message_evidence(first), *(fact_evidence(row) for row, _ in rows)),
+        message_onset(first),
+        confidence="medium" if rows else "low",
+        culprits=ranks(first),
+        numbers={"tried_bytes": tried} | ({"expected_bytes": expected} if rows else {}),
+    )
+
+
+def _expected(run: Run, tried: int, cfg: Config) -> tuple[list[tuple[Row, int]], int] | None:
+    """The settings whose product is the request, and that product; None where none is as large."""
+    batch, length = _first(run, "micro_batch", "batch"), _first(run, "sequence", "completion_length")
+    vocabulary, many = _first(run, "vocabulary"), _first(run, "generations")
+    if batch is None or length is None or vocabulary is None:
+        return None
+    one = [batch, length, vocabulary]
+    for width, used in product(_BYTES, (one, [*one, many]) if many is not None else (one,)):
+        expected = width * prod(n for _, n in used)
         if abs(expected - tried) <= cfg.within * tried:
-            used = [batch, length, vocabulary, *([many] if many and copies > 1 else [])]
-            words = " x ".join([*(f"{n:,}" for _, n in used), f"{width} bytes"])
-            yield logits_too_large.finding(
-                f"the request that failed ({size(tried)}) has the size of the logits of one batch",
-                f"{words} = {size(expected)}",
-                proof(message_evidence(first), *(fact_evidence(row) for row, _ in used)),
-                message_onset(first),
-                culprits=ranks(first),
-                numbers={"expected_bytes": expected, "tried_bytes": tried},
-            )
-            return
+            return used, expected
+    return None
 
 
 def _first(run: Run, *names: str) -> tuple[Row, int] | None:

@@ -44,11 +44,13 @@ from forensics.case.series import metric_records
 from forensics.rules.kit import Findings, Run, proof, rule
 from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks, size
 
+#: What each phase allocates, and the phase after which its cause is named.
 _ALLOCATED = {
-    "loading": "weights",
-    "forward": "activations",
-    "backward": "activations",
-    "optimizer": "optimizer states",
+    "loading": ("weights", "loading"),
+    "forward": ("activations", "forward"),
+    "logits": ("logits", "forward"),
+    "backward": ("activations", "backward"),
+    "optimizer": ("optimizer states", "optimizer"),
 }
 
 
@@ -69,7 +71,7 @@ def too_big_from_the_start(run: Run, cfg: Config) -> Findings:
         return
     if first.step is None and _records_before(run, first) > cfg.steps:
         return
-    what = _ALLOCATED.get(first.phase, "model or batch")
+    what, phase = _ALLOCATED.get(first.phase, ("model or batch", "unknown"))
     tried = f" (tried to allocate {size(first.sizes.tried)})" if first.sizes.tried else ""
     held = f"; {size(first.sizes.allocated)} were allocated" if first.sizes.allocated else ""
     yield too_big_from_the_start.finding(
@@ -79,7 +81,7 @@ def too_big_from_the_start(run: Run, cfg: Config) -> Findings:
         message_onset(first),
         confidence="medium" if first.phase in _ALLOCATED else "low",
         culprits=ranks(first),
-        cause="too_big_" + (first.phase if first.phase in _ALLOCATED else "unknown"),
+        cause=f"too_big_{phase}",
     )
 
 
