@@ -26,13 +26,15 @@ MOST = 4
 #: Pieces of a run that a command may name without quotes of its own.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _HOST_FAMILY = "host_memory"
+#: The backend of a run that left no sign of one.
+_UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
     """What conditions ask for.
 
-    `on` is the backend, whose memory it is, `ranks`, `saves` and `no_snapshot`; `line` is the error line.
+    `on` is the backend or `unknown`, whose memory it is, `ranks`, `saves` and `no_snapshot`; `line` is the error line.
     """
 
     on: frozenset[str]
@@ -99,13 +101,14 @@ def _situation(
         "show_nan": next((one.nan.show for one in trainers(run) if one.nan.show), ""),
         "fix": fixing.fix if (fixing := line or row_for(verdict.cause)) is not None else "",
     }
+    device = backend(run) or _UNKNOWN
     states = {
         "ranks": len(world(run)) > 1,
         "saves": not known(run).is_empty(),
         "no_snapshot": not snapshots(run),
     }
     return Situation(
-        on=frozenset({backend(run), _memory(verdict, lead, line), *(s for s, holds in states.items() if holds)} - {""}),
+        on=frozenset({device, _memory(verdict, lead, line), *(s for s, holds in states.items() if holds)} - {""}),
         trainers=frozenset(one.name for one in trainers(run)),
         line=line,
         beside=frozenset(f.cause for f in findings if f is not lead),

@@ -10,7 +10,7 @@ where its shape does not say that: `limit` (the time that was given is over), `a
 `why` and `actions` may be left out where an error line of that cause says it.
 
 An action has `text`, and may have `otherwise` (the text where a value in `text` is not known), `command`, `source`, and
-conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu; host or device for memory; ranks where there
+conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu, unknown; host or device; ranks where there
 are several, saves where a checkpoint was saved, no_snapshot where no memory snapshot was), `trainer`, `line` (ids of
 error lines), `beside` and `apart` (causes that other findings give, or do not), `given` (other settings with the
 pattern of their values), `setting` with `unless` (a pattern of values) or `within` (two numbers, above the first and up

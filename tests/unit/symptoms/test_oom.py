@@ -82,6 +82,25 @@ def test_weights_that_do_not_fit_are_loaded_in_fewer_bits(tmp_path: Path) -> Non
     assert "micro-batch" not in said
 
 
+@pytest.mark.parametrize(
+    ("raised", "during", "phase"),
+    [
+        (("torch/nn/modules/module.py", "convert"), "main", "while it loaded the model"),
+        (("torch/nn/functional.py", "silu"), "parallel_apply", "in the forward pass"),
+        (("/app/model.py", "forward"), "estimate_loss", "in an evaluation"),
+        (("trl/trainer/utils.py", "selective_log_softmax"), "_compute_loss", "while it computed the logits"),
+    ],
+)
+def test_the_phase_is_that_of_the_frames(tmp_path: Path, raised: tuple[str, str], during: str, phase: str) -> None:
+    assert f"ran out of GPU memory {phase}" in page(tmp_path, ran_out(during, raised))
+
+
+def test_a_request_where_logits_are_computed_asks_for_the_loss_in_pieces(tmp_path: Path) -> None:
+    said = page(tmp_path, ran_out(TRAINS, ("trl/trainer/grpo_trainer.py", "_get_per_token_logps")))
+    assert "Compute the logits and the loss in pieces" in said
+    assert "Halve the micro-batch" in said
+
+
 def test_weights_that_are_quantised_already_are_sharded(tmp_path: Path) -> None:
     said = page(tmp_path, ran_out("main", ("transformers/modeling_utils.py", LOADS)), "load_in_4bit: true\n")
     assert "fix Shard the weights over more devices" in said
@@ -130,6 +149,22 @@ def test_memory_that_grows_at_each_step_is_answered_with_what_a_log_keeps(tmp_pa
     said = told(written(tmp_path, {"train.log": "".join(lines)}))
     assert "(log loss.item() or loss.detach())" in said
     assert "torch.cuda.memory._record_memory_history()" in said
+
+
+@pytest.mark.parametrize(("grows", "cause"), [(0.06, "fragmentation"), (0.0, "")])
+def test_a_gap_is_measured_by_step_where_each_number_is_a_record_of_its_own(
+    tmp_path: Path, grows: float, cause: str
+) -> None:
+    lines = (
+        f'{{"step": {n}, "{name}": {value}}}\n'
+        for n in range(1, 301)
+        for name, value in (
+            ("loss", 3 - n / 200),
+            ("memory/max_active(GiB)", 44 + n % 3 / 50),
+            ("memory/max_reserved(GiB)", 48 + grows * n + n % 2 / 50),
+        )
+    )
+    assert report(written(tmp_path, {"metrics.jsonl": "".join(lines)})).verdict.cause == cause
 
 
 def peaks(*values: float, tail: str = "") -> str:
