@@ -41,7 +41,8 @@ def restart_of(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> Resta
     stuck = attempts(run).stuck
     nature = nature_of(verdict.cause, verdict.shape.value if verdict.shape else "")
     again = _failed_before(run, verdict)
-    row = next((one for one in restarts() if one.fits(nature, stuck, again=again)), None)
+    change = _set(verdict.actions) is not None
+    row = next((one for one in restarts() if one.fits(nature, stuck, again=again, change=change)), None)
     if row is None:
         return Restart("unknown", _UNKNOWN, _BLIND_TRIES, command)
     return Restart(
@@ -93,7 +94,11 @@ def _command(run: Run, verdict: Verdict) -> str | None:
         return None
     spoken = trainers(run)
     load = restart_command(spoken, verdict.checkpoint.step, verdict.checkpoint.path)
-    change = next((a for a in verdict.actions[:1] if a.setting is not None and a.value), None)
-    if change is None or change.setting is None or change.value is None:
-        return load
-    return " ".join((load, *options_of(spoken, change.setting.key, change.value)))
+    change = _set(verdict.actions)
+    return load if change is None else " ".join((load, *options_of(spoken, *change)))
+
+
+def _set(told: Sequence[Action]) -> tuple[str, str] | None:
+    """The setting that the first action changes, and its value then; None where that is another deed."""
+    first = told[0] if told else None
+    return (first.setting.key, first.value) if first is not None and first.setting is not None and first.value else None

@@ -25,7 +25,7 @@ Decided = Literal["as_is", "after_change", "elsewhere", "stop"]
 
 @dataclass(frozen=True, slots=True)
 class RestartRow:
-    """One row; `stuck` is 1 and `again` false where it does not ask."""
+    """One row; `stuck` is 1, `again` and `change` are false where it does not ask."""
 
     id: str
     decision: Decided
@@ -34,11 +34,13 @@ class RestartRow:
     nature: frozenset[str]
     stuck: int = 1
     again: bool = False
+    change: bool = False
     tries: int = 0
 
-    def fits(self, nature: str, stuck: int, *, again: bool) -> bool:
+    def fits(self, nature: str, stuck: int, *, again: bool, change: bool) -> bool:
         """Whether all of its conditions hold."""
-        return nature in self.nature and stuck >= self.stuck and (again or not self.again)
+        asked = (again or not self.again) and (change or not self.change)
+        return asked and nature in self.nature and stuck >= self.stuck
 
 
 @cache
