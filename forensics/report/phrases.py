@@ -179,9 +179,9 @@ _SAME_WORDS = 3
 
 
 def open_check(verdict: Verdict) -> Check | None:
-    """The first check of the playbook that is still to be made, where no known cause has a fix: the fix comes first."""
+    """The first check of the playbook that is still to be made, unless the cause is certain and has a fix."""
     sure = verdict.cause_confidence or verdict.confidence
-    if verdict.actions and sure is not Confidence.LOW:
+    if verdict.actions and sure is Confidence.HIGH:
         return None
     told = {tuple(action.text.lower().split()[:_SAME_WORDS]) for action in verdict.actions}
     fresh = (c for c in verdict.playbook if tuple(c.text.lower().split()[:_SAME_WORDS]) not in told)

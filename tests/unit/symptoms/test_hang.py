@@ -56,6 +56,14 @@ def test_a_hang_without_the_periodic_probe_is_told_to_turn_it_on(tmp_path: Path,
     assert ("and export NCCL_TIMEOUT=1800" in page and "nccl_health_check_interval = 100" in page) is asked
 
 
+@pytest.mark.parametrize(("prefetch", "restart"), [("true", "after the change"), ("false", "as it is")])
+def test_a_time_out_that_a_setting_brings_about_is_not_tried_again_as_it_is(
+    tmp_path: Path, prefetch: str, restart: str
+) -> None:
+    files = {"train.log": STEPS + timed_out(1, 903), "config.yaml": f"lr: 0.1\nasync_prefetch: {prefetch}\n"}
+    assert f"restart {restart}" in told(written(tmp_path, files))
+
+
 def start(ended: datetime, line: str = "INFO initializing process group (backend=nccl, rank=0, world_size=8)") -> str:
     began = datetime(2025, 11, 20, 8)  # noqa: DTZ001 - as a log prints it
     return (
