@@ -71,10 +71,16 @@ def parted(run: Run, limits: Disagree | None = None) -> Parted | None:
 
 
 def shared_parted(run: Run, limits: Disagree) -> Iterator[Parted]:
-    """Find where what an averaged gradient makes equal on all ranks, its norm and the learning rate, no longer is."""
+    """Find where what an averaged gradient makes equal on all ranks, norm and learning rate, is not, or no longer.
+
+    A norm that never was equal is one of a shard; a learning rate is equal on all ranks but one that is set apart.
+    """
     for name in ("grad_norm", "lr"):
         found = _together(run, limits, name)
-        if found is not None and (gone := _were_equal(found, limits)) is not None:
+        gone = _were_equal(found, limits) if found is not None else None
+        if gone is None and found is not None and name == "lr":
+            gone = _set_apart(found, limits)
+        if gone is not None:
             yield gone
 
 
@@ -112,6 +118,20 @@ def _were_equal(found: Together, limits: Disagree) -> Parted | None:
     row = found.values[onset]
     odd = int(np.argmax(np.abs(row - np.median(row)))) if len(row) > 2 else _odd_of_two(found, onset)
     return Parted(found, "equal", odd, onset, 1 + float(np.median(after)))
+
+
+def _set_apart(found: Together, limits: Disagree) -> Parted | None:
+    """Find the one rank whose values differ from those of all others, which are equal to the last digit."""
+    middle = np.median(found.values, axis=1)
+    size = np.maximum(np.abs(middle), 1e-12)
+    apart = np.abs(found.values / size[:, None] - (middle / size)[:, None])
+    differs = (apart > limits.tolerance).mean(axis=0)
+    odd = int(np.argmax(differs))
+    others = np.delete(apart, odd, axis=1)
+    if len(found.ranks) < limits.ranks or differs[odd] < limits.parted or float((others > limits.same).mean()) > 0:
+        return None
+    ratio = found.values[:, odd] / np.where(middle == 0, 1e-12, middle)
+    return Parted(found, "always", odd, 0, float(np.median(ratio)))
 
 
 def _together(run: Run, limits: Disagree, name: str) -> Together | None:

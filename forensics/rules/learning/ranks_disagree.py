@@ -11,7 +11,7 @@ those after the onset differ by more than `tolerance`, the ranks parted. Losses 
 differ by their data: there the distance of a rank from the others must grow at a step by `clear` deviations, and stay
 apart by `leaves` and as many deviations of a level. That is a warning, and an error where the odd rank's loss is
 `ruined` times that of the others. A rank that was apart from the first step on, by `sigmas` times their spread and
-`apart`, is noted.
+`apart`, is noted. A learning rate that one rank alone has apart from the first step on is a warning.
 
 What else looks like this: pipeline stages that print a placeholder; ranks that print an average over other steps.
 
@@ -69,7 +69,7 @@ def _title(found: Parted) -> tuple[str, str]:
     rank, step = ranks[found.odd], int(steps[found.onset])
     if found.how == "always":
         return (
-            f"the loss of rank {rank} differs by {found.times - 1:+.0%} from the loss of the others",
+            f"{_named(found)} of rank {rank} differs by {found.times - 1:+.0%} from that of the others",
             f"over {len(steps)} common steps of {len(ranks)} ranks",
         )
     if found.how == "own":
@@ -85,6 +85,11 @@ def _title(found: Parted) -> tuple[str, str]:
         f"{what} was equal on all ranks up to {at_step(before)} and differs from {at_step(step)} on",
         f"the median difference since then is {found.times - 1:.2%}, over {len(ranks)} ranks",
     )
+
+
+def _named(found: Parted) -> str:
+    curve = found.together.curves[found.odd]
+    return "the loss" if "loss" in curve.raw_name.lower() else f"{curve.raw_name}, one value for all ranks,"
 
 
 def _higher(found: Parted) -> bool:

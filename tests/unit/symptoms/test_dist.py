@@ -93,3 +93,18 @@ def test_a_gradient_norm_that_all_ranks_shared_and_no_longer_do_names_the_rank(
     verdict = report(written(tmp_path, files)).verdict
     assert verdict.cause == cause
     assert verdict.culprits == ((2,) if cause else ())
+
+
+@pytest.mark.parametrize(("own", "cause"), [(3e-5, "ranks_parted"), (3e-4, "")])
+def test_a_learning_rate_that_one_rank_has_alone_names_the_rank(tmp_path: Path, own: float, cause: str) -> None:
+    files = {
+        f"rank_{rank}.log": steps(
+            60,
+            loss=noisy(falling(2.0, 1.0), 0.03, rank),
+            lr=lambda n, rank=rank: (own if rank == 2 else 3e-4) * (1 - n / 100),
+        )
+        for rank in range(4)
+    }
+    verdict = report(written(tmp_path, files)).verdict
+    assert verdict.cause == cause
+    assert verdict.culprits == ((2,) if cause else ())
