@@ -49,6 +49,21 @@ def test_a_loader_that_keeps_up_is_no_warning(tmp_path: Path, wait_s: float) -> 
     assert "warning" not in {f.severity.value for f in said.findings}
 
 
+def test_the_wait_is_found_where_each_number_is_a_record_of_its_own(tmp_path: Path) -> None:
+    lines = (
+        json.dumps({"step": n, name: value}) + "\n"
+        for n in range(1, 61)
+        for name, value in (("loss", 3 - n / 100), ("step_time", 0.7), ("data_time", 0.2 + n % 3 / 1000))
+    )
+    assert "The wait for data is 29 % of each step" in told(written(tmp_path, {"metrics.jsonl": "".join(lines)}))
+
+
+@pytest.mark.parametrize(("percent", "warns"), [(55, True), (9, False)])
+def test_padding_is_read_in_per_cent(tmp_path: Path, percent: int, *, warns: bool) -> None:
+    said = report(written(tmp_path, {"metrics.jsonl": rows(pad_pct=percent)}))
+    assert ("padding" in {f.cause for f in said.findings}) is warns
+
+
 def test_padding_asks_for_packing(tmp_path: Path) -> None:
     files = {
         "metrics.jsonl": rows(tokens_per_step=8192, non_pad_tokens=4100),
@@ -137,6 +152,17 @@ def test_steps_that_axolotl_is_told_to_profile_are_judged_alike(tmp_path: Path) 
     late = report(written(tmp_path / "b", {"config.yaml": "base_model: m\nprofiler_steps: [21, 22, 23]\n"}))
     assert [f.cause for f in early.findings] == ["trace_of_warmup"]
     assert late.findings == ()
+
+
+@pytest.mark.parametrize(
+    ("enable", "end", "causes"),
+    [("true", 8, ["trace_of_warmup"]), ("true", 108, []), ("false", 8, [])],
+)
+def test_a_profiler_that_ends_in_the_warm_up_is_told_where_it_is_on(
+    tmp_path: Path, enable: str, end: int, causes: list[str]
+) -> None:
+    files = {"config.toml": f"[profiling]\nenable = {enable}\nstart_step = 2\nend_step = {end}\n"}
+    assert [f.cause for f in report(written(tmp_path, files)).findings] == causes
 
 
 def test_matrix_products_in_fp32_ask_for_the_fast_path(tmp_path: Path) -> None:

@@ -80,7 +80,9 @@ def _traced(run: Run) -> tuple[int, Evidence] | None:
 
 
 def _planned(run: Run) -> tuple[int, Evidence] | None:
-    found = run.scan("facts").filter(pl.col("key").str.contains(words_for("profiled_steps")))
+    facts, key, value = run.scan("facts"), pl.col("key"), pl.col("value")
+    off = facts.filter(key.str.contains(words_for("profiler_switch")) & value.str.contains(words_for("switched_off")))
+    found = facts.filter(key.str.contains(words_for("profiled_steps"))).join(off, on="source", how="anti")
     told = found.with_columns(step=pl.col("value").str.extract_all(r"\d+").list.last().cast(pl.Int64, strict=False))
     rows = told.filter(pl.col("step").is_not_null()).sort("step").collect()
     if rows.is_empty():
