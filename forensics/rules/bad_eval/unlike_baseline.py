@@ -11,7 +11,7 @@ and differ; a group is not comparable if any of its members is not. Where the sc
 What else looks like this: a new version of a harness that prints a setting otherwise; then the values differ only in
 their spelling.
 
-What to do next: evaluate both with one command and one version of the harness.
+What to do next: evaluate both with one command: the same decoding settings, the same harness.
 
 References: lm-evaluation-harness, versions of tasks.
 

@@ -101,16 +101,17 @@ def _judge(evals: Curve, training: list[Curve], cfg: Config) -> tuple[int, Sever
     if len(values) < cfg.evaluations:
         return None
     best = int(np.argmin(values))
-    step, tail = evals.step(best), values[best:]
-    if step is None or tail[0] <= 0:
+    tail = values[best:]
+    if tail[0] <= 0:
         return None
+    before = [(t, until) for t in training if (until := _until(t, evals, best))]
     only_rises = len(tail) > cfg.rises and bool((np.diff(tail) > 0).all()) and tail[-1] >= tail[0] * (1 + cfg.rise)
-    if only_rises and any(_vanished(t, step, cfg) for t in training):
+    if only_rises and any(_vanished(t, until, cfg) for t, until in before):
         return best, Severity.ERROR
     rise = _rise(values, best, cfg)
-    if rise is None or not any(_falls(t, step, cfg) for t in training):
+    if rise is None or not any(_falls(t, until, cfg) for t, until in before):
         return None
-    if rise >= cfg.doubled and any(_vanished(t, step, cfg) for t in training):
+    if rise >= cfg.doubled and any(_vanished(t, until, cfg) for t, until in before):
         return best, Severity.ERROR
     return best, Severity.WARNING if rise >= cfg.warn else Severity.INFO
 
@@ -130,15 +131,12 @@ def _rise(values: Floats, best: int, cfg: Config) -> float | None:
     return rise / low if rise > bound and bool((after[-cfg.rises :] > low + bound / 2).all()) else None
 
 
-def _vanished(training: Curve, step: int, cfg: Config) -> bool:
-    then = training.values[: _until(training, step)]
-    last = float(training.values[-1])
-    return len(then) > 0 and 0 <= last <= cfg.training_left * float(then[-1])
+def _vanished(training: Curve, until: int, cfg: Config) -> bool:
+    return 0 <= float(training.values[-1]) <= cfg.training_left * float(training.values[until - 1])
 
 
-def _falls(training: Curve, step: int, cfg: Config) -> bool:
-    """Whether the training loss fell significantly from the best evaluation to the end."""
-    until = _until(training, step)
+def _falls(training: Curve, until: int, cfg: Config) -> bool:
+    """Whether the training loss fell significantly from the best evaluation, after `until` records, to the end."""
     after = training.values[max(0, until - 1) :]
     third = len(after) // 3
     if third < 3:
@@ -149,17 +147,21 @@ def _falls(training: Curve, step: int, cfg: Config) -> bool:
     return then - float(np.median(after[-third:])) > cfg.sigmas * hypot(noise.of_level(near), noise.of_level(third))
 
 
-def _until(training: Curve, step: int) -> int:
-    """Count the records up to a step."""
-    return int((training.at <= step).sum())
+def _until(training: Curve, evals: Curve, index: int) -> int:
+    """Count the training records up to an evaluation: by the step, where none is printed by the epoch."""
+    step = evals.step(index)
+    if step is not None:
+        return int((training.at <= step).sum())
+    return int((training.epochs <= evals.epochs[index]).sum())
 
 
 def _finding(curve: Curve, best: int, severity: Severity) -> Finding:
     low, last = float(curve.values[best]), float(curve.values[-1])
     step, rising = curve.step(best), curve.row(best + 1)
+    where = f"epoch {curve.epochs[best]:.3g}" if step is None else f"step {step}"
     meanwhile = "vanished" if severity is Severity.ERROR else "fell"
     return overfit.finding(
-        f"{curve.raw_name} rose from {low:.4g} at step {step} to {last:.4g} while the training loss {meanwhile}",
+        f"{curve.raw_name} rose from {low:.4g} at {where} to {last:.4g} while the training loss {meanwhile}",
         "every evaluation after the lowest is worse than the one before it"
         if bool((np.diff(curve.values[best:]) > 0).all())
         else "the last evaluations are above the lowest by more than their noise explains",
@@ -167,5 +169,5 @@ def _finding(curve: Curve, best: int, severity: Severity) -> Finding:
         onset_at(rising, step),
         severity=severity,
         numbers={"best": low, "last": last},
-        next=(f"use the checkpoint of step {step}", "stop earlier, regularise, or add data"),
+        next=(f"use the checkpoint of {where}", "stop earlier, regularise, or add data"),
     )

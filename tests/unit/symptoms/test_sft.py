@@ -123,3 +123,15 @@ def test_overfitting_shows_each_setting_that_bears_on_it(tmp_path: Path) -> None
     assert "dropout of the adapter to 0.05 or more (now lora_dropout = 0.0" in text
     actions = " ".join(action.text for action in report(run).verdict.actions)
     assert "Raise the weight decay to 0.01 to 0.1" in actions
+
+
+@pytest.mark.parametrize(("climb", "outcome"), [(0.004, "FAILED learning"), (0.0, "HEALTHY")])
+def test_overfitting_is_placed_by_the_epoch_where_no_step_is_printed(
+    tmp_path: Path, climb: float, outcome: str
+) -> None:
+    evals = noisy(lambda n: 1.1 + climb * max(0, n - 60), 0.003)
+    log = trainer(300, supervised(300, loss=noisy(falling(1.8, 0.2, 90), 0.02)), evals=evals, every=15)
+    told_steps = "".join(line for line in log.splitlines(keepends=True) if line.startswith("{"))
+    text = told(written(tmp_path, {"train.log": told_steps, "config.yaml": ADAPTER}))
+    assert text.startswith(outcome)
+    assert ("at epoch 0." in text) is (climb > 0)
