@@ -127,14 +127,16 @@ def _marks_of(run: Run) -> Marks:
     code = pl.col("code")
     rows = (
         run.scan("events")
-        .filter(is_end() | code.str.ends_with(".started"))
+        .filter(is_end() | code.str.ends_with(".started") | code.is_in(telling("finished_as_last_line")))
         .with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0))
         .sort("source", "at")
         .collect()
     )
+    last = last_lines(run)
     marks = [
         Mark(r["source"], r["at"], r["t_ns"], r["code"], r["text"] or "", r["line"], r["byte"])
         for r in rows.iter_rows(named=True)
+        if r["code"] not in telling("finished_as_last_line") or r["line"] == last.get(r["source"])
     ]
     return Marks(
         successes=tuple(m for m in marks if not m.code.endswith(".started")),

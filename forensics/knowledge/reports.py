@@ -1,13 +1,15 @@
 """What reports of a gone process mean where nothing else explains them, by their cause, from `reports.jsonl`.
 
-A row has `cause`, that of all reports (empty: any other), and of one of them where it holds `beside` others; `means`,
-the cause that is given; `is_own` of an error of the program, of which only the words are missing; `title`, `because`
-and `next` of the finding; and `source`.
+A row has `cause`, that of all reports (empty: any other), and of one of them where it holds `beside` others, or, with
+`said`, of a run that names one rank at most, where every report fits that pattern; `means`, the cause that is given;
+`is_own` of an error of the program, of which only the words are missing; `title`, `because` and `next` of the finding;
+and `source`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -26,16 +28,29 @@ class Report:
     source: str
     is_own: bool = False
     beside: bool = False
+    said: str = ""
 
 
 @cache
 def _by_cause() -> Mapping[str, Report]:
-    return {row["cause"]: Report(**row) for row in rows_of("reports.jsonl")}
+    return {row.cause: row for row in _rows() if not row.said}
 
 
-def report(cause: str, *others: str) -> Report:
-    """Give what reports of these causes mean: the first row that holds beside the others, else that of any."""
+@cache
+def _rows() -> tuple[Report, ...]:
+    return tuple(Report(**row) for row in rows_of("reports.jsonl"))
+
+
+def report(cause: str, *others: str, said: Sequence[str] = ()) -> Report:
+    """Give what reports of these causes mean: the first row that holds beside the others, else that of any.
+
+    `said`: the words of all reports, where the run names no second rank that could be the peer.
+    """
     every = {cause, *others}
+    own = (row for row in _rows() if row.said and {row.cause} == every)
+    told = next((row for row in own if said and all(re.search(row.said, words) for words in said)), None)
+    if told is not None:
+        return told
     if len(every) == 1 and cause in _by_cause():
         return _by_cause()[cause]
     return next((row for row in _by_cause().values() if row.beside and row.cause in every), _by_cause()[""])

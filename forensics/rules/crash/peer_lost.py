@@ -54,7 +54,8 @@ def peer_lost(run: Run) -> Iterator[Finding]:
         return
     first = found[0]
     onset = onset_of(run, first)
-    told = report(*(f.cause for f in found))
+    is_alone = len(world(run)) <= 1
+    told = report(*(f.cause for f in found), said=tuple(f.quote for f in found) if is_alone else ())
     victims = set(ranks_of(tuple(f for f in found if f.weight == Weight.CLOSED)))
     silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
     named = silent if victims and len(silent) < len(victims) else ()
