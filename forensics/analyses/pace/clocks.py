@@ -15,7 +15,7 @@ import polars as pl
 
 from forensics.analyses.pace.average import is_running_average, undone, undone_quantum
 from forensics.analyses.pace.bars import bars
-from forensics.analyses.pace.names import PaceName, pace_name
+from forensics.analyses.pace.names import PaceName, pace_of
 from forensics.analyses.pace.pauses import Flags, spikes
 from forensics.analyses.pace.steady import resolution
 from forensics.analyses.pace.work import per_work, work_of
@@ -128,15 +128,11 @@ def best_clocks(run: Run, *, fewest: int, coarsest: float = 0.025) -> Iterator[C
 
 def _clocks(run: Run) -> tuple[Clock, ...]:
     named = keys_of(run).select("name", "raw_name").unique(maintain_order=True)
-    known = {pair: found for pair in named.iter_rows() if (found := _meaning(*pair)) is not None}
+    known = {pair: found for pair in named.iter_rows() if (found := pace_of(*pair)) is not None}
     busy = _busy_steps(run)
     found = [*_named_clocks(known, run), *_bar_clocks(run), *_wall_clocks(run)]
     out = [c for clock in found if len(c := _busy_marked(clock, busy)) >= 2]
     return tuple(sorted(out, key=lambda c: (c.source, c.attempt, -1 if c.rank is None else c.rank, c.order)))
-
-
-def _meaning(name: str | None, raw_name: str | None) -> PaceName | None:
-    return next((found for n in (name, raw_name) if n and (found := pace_name(n)) is not None), None)
 
 
 def _named_clocks(known: dict[tuple[str | None, str | None], PaceName], run: Run) -> Iterator[Clock]:

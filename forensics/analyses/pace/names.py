@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+from forensics.dialects.names import meanings
 from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import stands_for
 
@@ -40,3 +41,11 @@ def pace_name(name: str) -> PaceName | None:
         return None
     parts = (lower, lower.rsplit("/", 1)[-1], lower.rsplit(".", 1)[-1], "/".join(lower.split("/")[1:]))
     return next((found for part in parts if part for pattern, found in _table() if pattern.fullmatch(part)), None)
+
+
+def pace_of(name: str | None, raw_name: str | None) -> PaceName | None:
+    """Say what a metric measures by its canonical name, or by the printed one where that means nothing else."""
+    found = pace_name(name) if name else None
+    if found is not None or not raw_name or (name != raw_name and name in meanings()):
+        return found
+    return pace_name(raw_name)

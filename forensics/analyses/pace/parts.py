@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from forensics.analyses.pace.names import pace_name
+from forensics.analyses.pace.names import pace_of
 from forensics.case.series import keys_of, metric_rows
 from forensics.case.steps import ordered
 from forensics.io.tables import table_rows
@@ -55,7 +55,7 @@ def _data_waits(run: Run) -> tuple[Part, ...]:
 
 
 def _step(name: str, raw: str) -> Any:  # noqa: ANN401 - a name of a pace, or None
-    found = pace_name(name) or pace_name(raw)
+    found = pace_of(name, raw)
     return found if found is not None and (found.form, found.unit) == ("time", "step") else None
 
 
