@@ -4,7 +4,8 @@ What it detects: a model that learns its training set by heart.
 
 Why it matters: the last checkpoint is worse than an earlier one, and nothing in the training loss says so.
 
-How it decides: at least five evaluations. An error: from its lowest value on the evaluation loss only rises, at least
+How it decides: at least five evaluations, or three of which the last is half above the lowest, while the training loss
+fell to a third: an error. Of five or more an error: from its lowest value on the evaluation loss only rises, at least
 three times and by at least a quarter, or it ends at twice the lowest value and no score got better, and meanwhile the
 training loss fell to a third of what it was or less. Less than that: the last three evaluations lie above the lowest
 by more than the noise of their second differences explains (extreme-value corrected, as the lowest of many is low by
@@ -24,6 +25,32 @@ Example:
     eval_loss: 1.0..2.0/0.25
     ```
     => LRN002 error confidence=medium step=20 step_lo=10 cause=overfit best=1.000 last=2.000
+Example: three epochs, evaluated after each
+    ```metrics step,name,value
+    10,loss,1.2
+    20,loss,1.0
+    20,eval_loss,1.05
+    30,loss,0.6
+    40,loss,0.4
+    40,eval_loss,1.25
+    50,loss,0.2
+    60,loss,0.1
+    60,eval_loss,1.9
+    ```
+    => LRN002 error confidence=medium step=40 step_lo=20 cause=overfit best=1.050 last=1.900
+Not this: the last of three is a third above the lowest
+    ```metrics step,name,value
+    10,loss,1.2
+    20,loss,1.0
+    20,eval_loss,1.05
+    30,loss,0.6
+    40,loss,0.4
+    40,eval_loss,1.25
+    50,loss,0.2
+    60,loss,0.1
+    60,eval_loss,1.4
+    ```
+    => nothing
 Not this:
     ```metrics
     step: 10..50/10
@@ -59,10 +86,13 @@ class Config:
     significance of the fall of the training loss from its `near` records before the lowest evaluation; `doubled`
     is the rise that is an error where the training loss fell to `training_left` and no score of an evaluation got
     better meanwhile; `factor` times the expected depth of the lowest evaluation (Cramer 1946: about sqrt(2 ln n)
-    deviations below the mean) must be exceeded.
+    deviations below the mean) must be exceeded. `few` evaluations are enough where the last is `far` above the lowest:
+    two of one model differ by 1 to 5 % (Dodge et al. 2020), and a fine-tuning evaluates once in an epoch.
     """
 
     evaluations: int = 5
+    few: int = 3
+    far: float = 0.5
     rises: int = 3
     rise: float = 0.25
     training_left: float = 1 / 3
@@ -98,13 +128,16 @@ def _scores_rose(run: Run, step: int | None) -> bool:
 
 def _judge(evals: Curve, training: list[Curve], cfg: Config) -> tuple[int, Severity] | None:
     values = evals.values
-    if len(values) < cfg.evaluations:
+    if len(values) < cfg.few:
         return None
     best = int(np.argmin(values))
     tail = values[best:]
     if tail[0] <= 0:
         return None
     before = [(t, until) for t in training if (until := _until(t, evals, best))]
+    if len(values) < cfg.evaluations:
+        far = tail[-1] >= tail[0] * (1 + cfg.far)
+        return (best, Severity.ERROR) if far and any(_vanished(t, until, cfg) for t, until in before) else None
     only_rises = len(tail) > cfg.rises and bool((np.diff(tail) > 0).all()) and tail[-1] >= tail[0] * (1 + cfg.rise)
     if only_rises and any(_vanished(t, until, cfg) for t, until in before):
         return best, Severity.ERROR
