@@ -17,9 +17,8 @@ from forensics.store.run import Run
 _LIMITS = Limits()
 #: A gradient norm whose level stays within this ratio did not follow the loss.
 _STEADY = 1.5
-#: One that rises so far in the first records after the onset burst with it, wherever it settles later: the bursts of
-#: made runs whose model broke are tenfold, a new task moves the norm of `tests/golden/make/controls.py` by a few
-#: per cent.
+#: One that rises so far in the first records after the onset burst with it, wherever it settles later: of made runs
+#: whose model broke it rises tenfold, at a new task of `tests/golden/make/controls.py` by a few per cent.
 _BURST = 3.0
 #: Records of each end whose median is a level, where there are too few for a trend: one outlier does not move it.
 _ENDS = 3

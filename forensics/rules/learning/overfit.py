@@ -135,13 +135,12 @@ def _judge(evals: Curve, training: list[Curve], cfg: Config) -> tuple[int, Sever
     if tail[0] <= 0:
         return None
     before = [(t, until) for t in training if (until := _until(t, evals, best))]
-    if len(values) < cfg.evaluations:
-        far = tail[-1] >= tail[0] * (1 + cfg.far)
-        return (best, Severity.ERROR) if far and any(_vanished(t, until, cfg) for t, until in before) else None
+    few = len(values) < cfg.evaluations
     only_rises = len(tail) > cfg.rises and bool((np.diff(tail) > 0).all()) and tail[-1] >= tail[0] * (1 + cfg.rise)
-    if only_rises and any(_vanished(t, until, cfg) for t, until in before):
+    far = tail[-1] >= tail[0] * (1 + cfg.far)
+    if (far if few else only_rises) and any(_vanished(t, until, cfg) for t, until in before):
         return best, Severity.ERROR
-    rise = _rise(values, best, cfg)
+    rise = None if few else _rise(values, best, cfg)
     if rise is None or not any(_falls(t, until, cfg) for t, until in before):
         return None
     if rise >= cfg.doubled and any(_vanished(t, until, cfg) for t, until in before):

@@ -31,9 +31,7 @@ def test_only_the_exit_code_of_a_kill_is_told_as_one(code: int, *, killed: bool,
     assert ("SIGKILL" in verdict.headline) is killed
 
 
-LOST = (
-    "slurmstepd: error: *** JOB 9 ON gpu17 CANCELLED AT 2031-05-06T07:08:09 DUE TO NODE FAILURE, SEE SLURMCTLD LOG ***"
-)
+LOST = "slurmstepd: error: *** JOB 9 ON gpu17 CANCELLED AT 2031-05-06T07:08:09 DUE TO NODE FAILURE, SEE SLURMCTLD ***"
 
 
 @pytest.mark.parametrize("lost_first", [True, False])
