@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from forensics.case.steps import of_training
 from forensics.io.columns import owned
 from forensics.store.packed import RECORD, Packed
 from forensics.store.run import Run
+from forensics.store.schema import TABLES
 
 _CODE = "code"
 Bools = NDArray[np.bool_]
@@ -62,8 +64,10 @@ class Index:
     def steps(self, own: Sequence[int]) -> pl.Series:
         """Give the steps of some of `keys` in the order of the table, as `case.steps.at` has them; null where none."""
         rows = self._joined(own)
-        steps = [self.table.gather(name, rows) for name in ("gstep", "step")]
-        return steps[0].zip_with(steps[0].is_not_null(), steps[1]) if steps[0].null_count() < len(rows) else steps[1]
+        steps, others = (self.table.short(name, rows) for name in ("gstep", "step"))
+        if steps.null_count() == len(rows):
+            return others
+        return steps.cast(pl.Int64).zip_with(steps.is_not_null(), others.cast(pl.Int64))
 
     def held(self, own: Sequence[int], what: str) -> int:
         """Count the records of some of `keys`, by one of their columns as `n_finite`."""
@@ -106,9 +110,18 @@ def metric_rows(
     """
     index = index_of(run)
     wanted = chosen(index, where, without)
+    if not wanted.any():
+        return _nothing(coded=coded)
     rows = None if wanted.all() else index.places(wanted)
     rows = _finite_at_steps(index, wanted, rows) if finite_at_steps else rows
     return index.table.lazy(rows, coded=coded, columns=run.derived(_Columns(every=rows is None, coded=coded)))
+
+
+@cache
+def _nothing(*, coded: bool) -> pl.LazyFrame:
+    """No metric rows: a question about them takes a third of the time that it takes of some."""
+    text = pl.Categorical() if coded else pl.String()
+    return pl.LazyFrame(schema={name: text if kind == pl.String else kind for name, kind in TABLES["metrics"].items()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite, sqrt
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from forensics.stats.spread import MAD_TO_SIGMA, Floats, median, median_of
+from forensics.stats.spread import MAD_TO_SIGMA, Floats, median, median_of, quantiles_of
 
 _PAIRS_OF = 300
 
@@ -23,18 +25,27 @@ class Line:
     start: float
 
 
+@lru_cache(maxsize=8)
+def _pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The places of each two of so many values: most lines are fitted to equally many."""
+    i, j = np.triu_indices(count, 1)
+    for places in (i, j):
+        places.flags.writeable = False
+    return i, j
+
+
 def line_of(t: Floats, y: Floats) -> Line:
     """Fit the median of the slopes of all pairs (Theil 1950, Sen 1968), of at most 300 samples spread evenly."""
     if len(y) > _PAIRS_OF:
         chosen = np.linspace(0, len(y) - 1, _PAIRS_OF).astype(int)
         t, y = t[chosen], y[chosen]
-    i, j = np.triu_indices(len(y), 1)
+    i, j = _pairs(len(y))
     apart = t[j] - t[i]
     kept = apart > 0
     if not kept.any():
         return Line(0.0, 0.0, 0.0, median_of(y) if len(y) else 0.0)
     slopes = (y[j] - y[i])[kept] / apart[kept]
-    low, rise, high = (float(q) for q in np.quantile(slopes, (0.25, 0.5, 0.75)))
+    low, rise, high = quantiles_of(slopes, (0.25, 0.5, 0.75))
     return Line(rise, low, high, median_of(y - rise * t))
 
 

@@ -80,8 +80,9 @@ def _best_ramp(means: Floats) -> tuple[int, int, float]:
 
 def _best_of(means: Floats, begins: np.ndarray, ends: np.ndarray) -> tuple[int, int, float]:
     n = len(means)
-    pairs = [(int(a), int(b)) for a in begins for b in ends if b > a + max(2, n // 40)]
-    edges = np.array(pairs or [(0, n - 1)])
+    edges = np.stack(np.meshgrid(begins, ends, indexing="ij"), axis=-1).reshape(-1, 2)
+    edges = edges[edges[:, 1] > edges[:, 0] + max(2, n // 40)]
+    edges = edges if len(edges) else np.array([(0, n - 1)])
     shapes = np.clip((np.arange(n) - edges[:, :1]) / (edges[:, 1:] - edges[:, :1]), 0, 1)
     shapes -= shapes.mean(axis=1, keepdims=True)
     power = (shapes @ means) ** 2 / (shapes * shapes).sum(axis=1)

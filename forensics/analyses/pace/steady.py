@@ -20,7 +20,7 @@ from forensics.analyses.pace.pauses import (
     warmup,
     winsorised,
 )
-from forensics.stats.spread import Floats, jitter, median_of
+from forensics.stats.spread import Floats, jitter, median_of, quantiles_of
 
 #: Fewer records than this are no series.
 FEWEST = 12
@@ -111,7 +111,7 @@ def _steady(logs: Floats, seconds: Floats, steps: Steps, kept: Steps, known: tup
     many = float(found.far.mean()) > _MODES
     high = np.flatnonzero(found.high(logs))
     regular = combs(steps[high], int(steps[0]), int(steps[-1])) if 3 <= len(high) < _MODES * len(logs) else ()
-    values = np.clip(logs, *np.quantile(logs, [0.01, 0.99])) if many else winsorised(logs, found)
+    values = np.clip(logs, *quantiles_of(logs, (0.01, 0.99))) if many else winsorised(logs, found)
     shared = _one_sided(logs, found.base)
     if shared:
         values = floor_of(logs)
@@ -145,8 +145,8 @@ def _ended(logs: Floats, found: Spikes) -> Spikes:
 
 def _one_sided(logs: Floats, base: Floats) -> bool:
     """Whether steps are often slower than the level around them, and never faster: a machine that is shared."""
-    low, middle, high = np.quantile(logs - base, [0.1, 0.5, 0.9])
-    return bool(high - middle > max(_BUSY, _SKEW * (middle - low)))
+    low, middle, high = quantiles_of(logs - base, (0.1, 0.5, 0.9))
+    return high - middle > max(_BUSY, _SKEW * (middle - low))
 
 
 def resolution(seconds: Floats, quantum: float = 0.0) -> float:

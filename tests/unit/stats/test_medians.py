@@ -1,4 +1,4 @@
-"""A median is that of numpy, whatever the values are."""
+"""Medians and quantiles are those of numpy, whatever the values are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from forensics.stats.spread import Floats, median_of
+from forensics.stats.spread import Floats, median_of, quantiles_of
 
 _RNG = np.random.default_rng(3)
 
@@ -32,3 +32,14 @@ def test_a_median_is_that_of_numpy(values: NDArray[np.float64] | NDArray[np.int6
 @pytest.mark.parametrize("values", [np.array([1.0, nan, 2.0]), np.array([nan, 1.0, 2.0, 3.0]), np.zeros(0)])
 def test_a_median_of_no_number_is_nan(values: Floats) -> None:
     assert isnan(median_of(values))
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 300, 1_001])
+def test_quantiles_are_those_of_numpy(count: int) -> None:
+    values, shares = _RNG.normal(size=count), (0.0, 0.01, 0.25, 0.5, 0.75, 0.9, 1.0)
+    assert quantiles_of(values, shares) == np.quantile(values, shares).tolist()
+
+
+@pytest.mark.parametrize("values", [np.array([1.0, nan, 2.0]), np.zeros(0)])
+def test_a_quantile_of_no_number_is_nan(values: Floats) -> None:
+    assert all(map(isnan, quantiles_of(values, (0.1, 0.9))))
