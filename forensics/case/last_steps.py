@@ -18,7 +18,7 @@ import polars as pl
 from forensics.case.epochs import counts_epochs, epoch_scale
 from forensics.case.progress import ledger, same_process
 from forensics.case.series import metric_records
-from forensics.case.steps import at
+from forensics.case.steps import are_sorted, at
 from forensics.store.run import Run
 
 #: Many logs print whole seconds, so that a record of the same second may be printed before a line of a finer clock.
@@ -109,10 +109,13 @@ def _reached(run: Run) -> pl.DataFrame:
             t_ns=pl.col("t_ns").fill_null(-1),
             printed=pl.col("line").is_not_null(),
         )
-        .unique(["source", "at", "step"], maintain_order=True)
         .collect()
     )
-    return pl.concat([rows, _counted(run)]).sort("source", "seq", "at", maintain_order=True)
+    if not are_sorted(rows.select("source", "at"), each_once=True):
+        rows = rows.unique(["source", "at", "step"], maintain_order=True)
+    every = pl.concat([rows, _counted(run)])
+    keys = ("source", "seq", "at")
+    return every if are_sorted(every.select(keys)) else every.sort(keys, maintain_order=True)
 
 
 def _counted(run: Run) -> pl.DataFrame:

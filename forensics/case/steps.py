@@ -50,20 +50,24 @@ def _sorted(metrics: pl.LazyFrame, *keys: str) -> pl.LazyFrame:
     """
     rows = metrics.with_columns(at(), pl.col("attempt").fill_null(0))
     places = rows.select(keys).collect()
-    return rows if _are_sorted(places) else rows.sort(*keys, maintain_order=True)
+    return rows if are_sorted(places) else rows.sort(*keys, maintain_order=True)
 
 
-def _are_sorted(places: pl.DataFrame) -> bool:
-    """Whether rows are in the order of their columns, the first before the others, and none of these is null."""
+def are_sorted(places: pl.DataFrame, *, each_once: bool = False) -> bool:
+    """Whether rows are in the order of their columns, the first before the others, and none of these is null.
+
+    With `each_once` no two rows may be the same either: rows that are sorted so need not be looked through for others.
+    """
     if any(column.null_count() for column in places):
         return False
     equal = np.ones(max(places.height - 1, 0), np.bool_)
     for column in places:
         before, after = column.head(len(equal)), column.slice(1)
-        if (equal & (after < before).to_numpy()).any():
+        same = (after == before).to_numpy()
+        if not same.all() and (equal & (after < before).to_numpy()).any():
             return False
-        equal &= (after == before).to_numpy()
-    return True
+        equal &= same
+    return not (each_once and equal.any())
 
 
 def first_of_each(rows: pl.DataFrame, column: str) -> pl.DataFrame:

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from forensics.case import steps
-from forensics.case.steps import first_of_each, kept_as_proof, rises, where
+from forensics.case.steps import are_sorted, first_of_each, kept_as_proof, rises, where
 
 
 @pytest.mark.parametrize("numbers", [[], [5], [1, 2, 9]])
@@ -46,3 +46,21 @@ def test_rows_kept_as_proof_say_what_they_said(monkeypatch: pytest.MonkeyPatch) 
     assert kept.rows() == rows.rows()
     assert [kept.schema[name] for name in ("line", "gstep", "epoch")] == [pl.Int16, pl.Int64, pl.Null]
     assert kept_as_proof(rows.head(1)).schema == rows.schema
+
+
+@pytest.mark.parametrize(
+    ("source", "at", "sorted_", "once"),
+    [
+        (["a", "a", "b"], [1, 2, 1], True, True),
+        (["a", "a", "b"], [1, 1, 1], True, False),
+        (["a", "a", "b"], [2, 1, 3], False, False),
+        (["b", "a"], [1, 2], False, False),
+        (["a", None], [1, 2], False, False),
+        ([], [], True, True),
+    ],
+)
+def test_rows_are_sorted_where_no_column_falls_while_those_before_it_stay(
+    source: list[str | None], at: list[int], *, sorted_: bool, once: bool
+) -> None:
+    places = pl.DataFrame({"source": source, "at": at}, schema={"source": pl.String, "at": pl.Int64})
+    assert (are_sorted(places), are_sorted(places, each_once=True)) == (sorted_, once)
