@@ -1,13 +1,17 @@
-"""What a rank was at, by the words that it printed last or by a frame of its stack, from `doing.jsonl`.
+"""What a rank was at, by its last words or a frame (`doing.jsonl`), and the phase of training (`phases.jsonl`).
 
 `row` names a row. `words` is a search in the last line, `frames` one in `function file` of a frame; one may be missing.
 `doing` says it in words; `cause` is what it is a hint at, empty where the line is another rule's to read; `source`.
 The first row that fits decides.
+
+A phase has `phase`, `frame` (a pattern of the path or the function of the frame that raised), perhaps `around` (one of
+a frame that called it: what the program was doing, whatever part of it raised), and its `source`; the first fits.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -40,3 +44,20 @@ def by_words(line: str) -> Doing | None:
 def by_frame(frame: str) -> Doing | None:
     """Give what a rank was at whose stack has a frame, `function file`; None where its names hint at nothing."""
     return next((row for row in _rows() if row.frames and re.search(row.frames, frame)), None)
+
+
+def phase_of(frame: str, around: Iterable[str] = ()) -> str:
+    """Give the phase of training from the frames that called, else from the one that raised; else `unknown`."""
+    callers = tuple(around)
+    for phase, _, calls in _phases():
+        if calls is not None and any(calls.search(caller) for caller in callers):
+            return phase
+    return next((phase for phase, words, _ in _phases() if words.search(frame) is not None), "unknown")
+
+
+@cache
+def _phases() -> tuple[tuple[str, re.Pattern[str], re.Pattern[str] | None], ...]:
+    rows = rows_of("phases.jsonl")
+    return tuple(
+        (row["phase"], re.compile(row["frame"]), re.compile(row["around"]) if "around" in row else None) for row in rows
+    )

@@ -22,10 +22,11 @@ from forensics.case.errors.attributes import attributes
 from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Judgement, of_exception
 from forensics.case.last_steps import last_step
+from forensics.knowledge.allocations import SIZE, clauses
 from forensics.knowledge.causes import is_kind
-from forensics.knowledge.dtypes import element_bytes
+from forensics.knowledge.doing import phase_of
 from forensics.knowledge.errors import telling
-from forensics.knowledge.phases import phase_of
+from forensics.knowledge.sizes import element_bytes
 from forensics.model import Locator
 from forensics.store.run import Run
 
@@ -42,46 +43,11 @@ _OF_EITHER = ("forward", "logits", "unknown")
 _OOM, _TRACEBACK = "oom", "traceback"
 
 
-# The numbers in an out-of-memory message, clause by clause: every allocator prints some of the same ones.
-#
-# One tolerant pattern per clause, not per message, so that a version that leaves one out or adds one is still read.
-
 _UNITS: Mapping[str, int] = MappingProxyType(
     {"bytes": 1, "byte": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
      "kb": 1000, "mb": 10**6, "gb": 10**9, "tb": 10**12, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 )  # fmt: skip
-_V = r"(\d[\d.,]*) ?(bytes?|[KMGT]i?B|[KMGT]\b|B\b)"
-_CLAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (name, re.compile(pattern.replace("{v}", _V)))
-    for name, pattern in (
-        ("tried", r"[Tt]ried to allocate {v}"),
-        ("tried", r"Requested\s*: {v}"),
-        ("tried", r"(?:trying|[Ff]ailed|[Aa]ttempting) to (?:allocate|reserve)(?: request for)? {v}"),
-        ("tried", r"CUDA (?:calloc|malloc|host alloc)(?:ing)? {v}"),
-        ("tried", r"Unable to allocate {v}"),
-        ("capacity", r"total capaci?ty of {v}"),
-        ("capacity", r"GPU +\d+; {v} total capacity"),
-        ("capacity", r"Device limit\s*: {v}"),
-        ("capacity", r"max allowed: {v}"),
-        ("capacity", r"Used [\d.]+[KMGT]? of {v}"),
-        ("free", r"of which {v} is free"),
-        ("free", r"[;,] {v} free"),
-        ("free", r"Free \(according to CUDA\)\s*: {v}"),
-        ("allowed", r"{v} allowed;"),
-        ("own", r"this process has {v} memory in use"),
-        ("allocated", r"(?:Of the allocated memory )?{v} is allocated by PyTorch"),
-        ("allocated", r"{v} already allocated"),
-        ("allocated", r"Currently allocated\s*: {v}"),
-        ("allocated", r"MPS allocated: {v}"),
-        ("outside", r"other allocations: {v}"),
-        ("private", r"with {v} allocated in private pools"),
-        ("unallocated", r"and {v} is reserved by PyTorch but unallocated"),
-        ("reserved", r"{v} reserved in total by PyTorch"),
-        ("cached", r"{v} cached\)"),
-        ("rss", r"anon-rss:(\d+)(k)B"),
-    )
-)
-_OTHERS = re.compile(r"Process (\d+) has " + _V + r" memory in use")
+_OTHERS = re.compile(r"Process (\d+) has " + SIZE + r" memory in use")
 #: Bare numbers of bytes: `kernel: anon-rss:123kB` is covered by the units, `allocate 4770354232` is not.
 _BARE = re.compile(r"allocat(?:e|ing) (\d{4,18})(?: bytes|\b)")
 _SHAPE = re.compile(r"allocating tensor with shape\s?\[([\d,\s]+)\] and type (\w+)")
@@ -129,7 +95,7 @@ def sizes_of(text: str) -> Sizes:
     if _BINARY.search(text) is not None:
         text = _DECIMAL.sub(r"\1iB", text)
     found: dict[str, int] = {}
-    for name, pattern in _CLAUSES:
+    for name, pattern in clauses():
         hit = pattern.search(text)
         if hit is not None and name not in found:
             value = _bytes(hit[1], hit[2])

@@ -16,7 +16,7 @@ import polars as pl
 from forensics.formats.trace._event import Args, Event
 from forensics.formats.trace._times import Bools, Ints
 from forensics.io.columns import owned
-from forensics.knowledge.dtypes import element_bytes
+from forensics.knowledge.sizes import element_bytes
 
 #: Categories as profilers of 2021 spelled them.
 _OLD = {

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.analyses.memory.series import Series, series_of
-from forensics.knowledge.devices import least_size
+from forensics.knowledge.sizes import least_size
 from forensics.rules.kit import Findings, Onset, Run, proof, rule
 from forensics.rules.oom._memory import amount, fatal, ranks, series_evidence
 from forensics.stats.spread import Floats

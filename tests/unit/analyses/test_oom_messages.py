@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics.analyses.memory.oom_messages import Sizes, oom_messages, sizes_of
-from forensics.knowledge.phases import phase_of
+from forensics.knowledge.doing import phase_of
 from forensics.store.run import run_of
 
 K, M, G = 1 << 10, 1 << 20, 1 << 30

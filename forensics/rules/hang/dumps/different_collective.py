@@ -60,7 +60,7 @@ from forensics.analyses.hang.waits import newest
 from forensics.case.errors.failures import Failure
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import world
-from forensics.knowledge.dtypes import element_bytes
+from forensics.knowledge.sizes import element_bytes
 from forensics.rules.hang.clue import Clue, gives_clues, of_entry, of_failure
 from forensics.rules.kit import Run
 

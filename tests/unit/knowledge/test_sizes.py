@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from forensics.knowledge.dtypes import element_bytes
+from forensics.knowledge.sizes import element_bytes
 
 
 @pytest.mark.parametrize(
