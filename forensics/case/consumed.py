@@ -9,34 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import polars as pl
 
 from forensics.case.series import keys_of, metric_rows
+from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.store.run import Run
 
-_WHAT = r"(?:tokens|samples|sequences|seqs|documents|docs|examples|bytes|batches)"
-_HEAD = (
-    r"(?:data(?:_?mix(?:ture)?|_?loader|set)?s?|mix(?:ture)?|train|consumed|domains?|sources?|blend|streams?|seen"
-    r")"
-)
-#: Two forms: what is counted stands before the name of the source, or behind it.
-_NAMES = (
-    re.compile(
-        rf"(?i)^(?:{_HEAD}[/._])*(?:(?:total_|cumulative_|num_|n_)?{_WHAT}(?:_(?:seen|consumed|per_(?:source|domain|dataset)))?"
-        rf"|consumed(?:_{_WHAT})?|(?:seen|consumed)_{_WHAT})[/.](?:(?:source|domain|dataset|name)[=:_/])?"
-        r"(?P<name>[\w:+-]{1,80})$"
-    ),
-    re.compile(
-        rf"(?i)^(?:{_HEAD}[/._])+(?P<name>[\w:+-]{{1,80}})[/.]"
-        rf"(?:(?:num_|n_|total_|cumulative_)?{_WHAT}(?:_(?:seen|consumed))?|(?:seen|consumed)(?:_{_WHAT})?)$"
-    ),
-)
-_NOT = re.compile(
-    r"(?i)^(?:per_?(?:sec\w*|step|gpu|device|second)|total|all|sum|sec|second|mean|max|min|count|global|local|batch|seen"
-    r"|consumed|loss|step|epoch|device|gpu|rank|world|train|eval|val)$"
-)
 _MOST = 200
 
 
@@ -57,8 +38,25 @@ def consumed(run: Run) -> dict[str, Consumed]:
 
 def source_of(name: str) -> str | None:
     """The source of data that a metric counts; None for any other metric."""
-    found = next((match for pattern in _NAMES if (match := pattern.match(name))), None)
-    return None if found is None or _NOT.match(found["name"]) else found["name"].lower()
+    found = next((match for pattern in _names() if (match := pattern.match(name))), None)
+    return None if found is None or stands_for("no_data_source", found["name"]) else found["name"].lower()
+
+
+@cache
+def _names() -> tuple[re.Pattern[str], ...]:
+    """Two forms: what is counted is before the name of the source, or behind it."""
+    head, what = f"(?:{words_for('group_of_data')})", f"(?:{words_for('unit_of_data')})"
+    return (
+        re.compile(
+            rf"(?i)^(?:{head}[/._])*(?:(?:total_|cumulative_|num_|n_)?{what}"
+            rf"(?:_(?:seen|consumed|per_(?:source|domain|dataset)))?|consumed(?:_{what})?|(?:seen|consumed)_{what})"
+            r"[/.](?:(?:source|domain|dataset|name)[=:_/])?(?P<name>[\w:+-]{1,80})$"
+        ),
+        re.compile(
+            rf"(?i)^(?:{head}[/._])+(?P<name>[\w:+-]{{1,80}})[/.]"
+            rf"(?:(?:num_|n_|total_|cumulative_)?{what}(?:_(?:seen|consumed))?|(?:seen|consumed)(?:_{what})?)$"
+        ),
+    )
 
 
 def _found(run: Run) -> dict[str, Consumed]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.knowledge.vocabulary import words_for
+from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.store.run import Run
 
 _HOME = re.compile(r"(?i)(?:/(?:home|users)/|[a-z]:[\\/]+users[\\/]+)([^/\\\s:\"'<>|,;]+)")
@@ -21,8 +21,6 @@ _HOST_FILES = (
 _LISTED = re.compile(r"[\w.,\[\]-]{3,4000}")
 _NODE_NAMES = re.compile(r"([A-Za-z](?:[\w.-]*[A-Za-z.-])?)(?:\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\]|(\d*))(?=,|$)")
 _MOST_NODES = 2000
-#: Words that begin the names of machines, or of files, and name none.
-_NO_HOST = re.compile(r"(?i)(?:rank|worker|trace|step|iter|profile|gpu|node|host|compute|dgx|hgx)[-_]?\d*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +65,11 @@ def _nodes(listed: str) -> set[str]:
             first, _, last = part.partition("-")
             numbers = range(int(first), int(last or first) + 1) if first else range(0)
             found |= {f"{stem}{n:0{len(first)}d}" for n in numbers[:_MOST_NODES]}
-    return {name for name in found if not _NO_HOST.fullmatch(name)}
+    return {name for name in found if not stands_for("no_host", name)}
 
 
 def _named_by(path: str) -> set[str]:
     """The host in the name of a file that its writer named so."""
     name = path.rsplit("/", 1)[-1]
     found = (hit[1] for form in _HOST_FILES if (hit := form.fullmatch(name)) is not None)
-    return {host for host in found if _NAME.fullmatch(host) and not _NO_HOST.fullmatch(host)}
+    return {host for host in found if _NAME.fullmatch(host) and not stands_for("no_host", host)}

@@ -22,8 +22,9 @@ OWED = (
     "tests/meta/test_registry.py",
     "tests/fuzz/test_truncation.py",
     "tests/unit/knowledge/test_error_lines.py",
+    "tests/unit/knowledge/test_vocabulary.py",
 )
-SHOWN = ("LRN900", "tidewheel", "tide_table", "tidewheel-volume-full")
+SHOWN = ("LRN900", "tidewheel", "tide_table", "tidewheel-volume-full", "orangefs")
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +150,13 @@ def test_the_row_of_the_page_is_a_name_whose_numbers_are_brought_to_its_unit(cop
     run = written(copy / "tide-ms", rows)
     asked = "SELECT DISTINCT name, value FROM metrics WHERE raw_name = 'tide_ms'"
     assert forensics(copy, "query", str(run), asked)["rows"] == [{"name": "step_time_s", "value": 0.25}]
+
+
+def test_the_row_of_the_page_is_a_word_that_the_program_knows(copy: Path) -> None:
+    row = json.loads(appended(copy, "add-words.md"))
+    asked = "from forensics.knowledge.vocabulary import stands_for"
+    done = called(copy, "-c", f"{asked}; print(stands_for({row['means']!r}, {row['like'][0]!r}))")
+    assert done.stdout == "True\n"
 
 
 def test_the_files_of_the_pages_pass_the_tests_that_all_such_files_must_pass(copy: Path) -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 from forensics.compare.config._entries import Entry
 from forensics.compare.config._pairs import Pair
 from forensics.compare.config._values import Value, distance
+from forensics.knowledge.vocabulary import stands_for
 
 #: A number that doubles has the whole weight, one that hardly changes this share of it.
 _SMALL = 0.4
 _DEFAULT = 0.5
 _SAME_BATCH = 0.3
 _PATCH = 0.5
-#: Samples of a step, whatever the split into micro batches is.
-_GLOBAL = re.compile(r"global|total|effective|^gbs$|^train_batch_size$|per_step$|per_batch$|batch_tokens")
 _LEAVES = {
     "global": ("global_batch_size", "global_train_batch_size", "train_batch_size", "gbs"),
     "micro": (
@@ -54,7 +52,11 @@ def score_of(pair: Pair, batches: tuple[float | None, float | None]) -> tuple[fl
         ratio = distance(pair.base.value, pair.cand.value)
         score *= 1.0 if ratio is None else min(1.0, _SMALL + (1 - _SMALL) * ratio / math.log(2))
     same_batch = batches[0] and batches[0] == batches[1]
-    if concept.name in ("batch.size", "batch.accumulation") and same_batch and not _GLOBAL.search(pair.entry.leaf):
+    if (
+        concept.name in ("batch.size", "batch.accumulation")
+        and same_batch
+        and not stands_for("whole_batch_setting", pair.entry.leaf)
+    ):
         return score * _SAME_BATCH, f"the batch of a step is {batches[0]:g} samples in both runs"
     return score, note
 
