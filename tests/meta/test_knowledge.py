@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections import Counter
@@ -135,3 +136,25 @@ def test_a_cause_has_an_action_that_holds_without_a_condition(cause: Cause) -> N
     free = [r for r in cause.actions if not _conditions(r) and r.words(alone)]
     memory = {place for r in cause.actions for place in r.on} >= {"host", "device"}
     assert free or memory
+
+
+#: A pattern with more alternatives than this is a list of words of the world, and has rows of its own.
+MOST_ALTERNATIVES = 8
+DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef
+READS_A_RUN = ("rules", "analyses", "case", "compare", "diagnosis", "figures")
+
+
+def patterns_of(path: Path) -> Iterator[str]:
+    """Every text of a module but its docstrings that has an alternative of words in it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    told = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, DOCUMENTED)}
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    yield from (text for text in texts if text not in told and re.search(r"\w\|\w", text))
+
+
+@pytest.mark.parametrize("package", READS_A_RUN)
+def test_a_list_of_words_is_no_pattern_of_python(package: str) -> None:
+    every = {path: patterns_of(path) for path in sorted((PACKAGE / package).rglob("*.py"))}
+    assert [
+        (path.name, text) for path, texts in every.items() for text in texts if text.count("|") > MOST_ALTERNATIVES
+    ] == []
