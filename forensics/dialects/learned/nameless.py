@@ -2,7 +2,8 @@
 
 No name tells what they are, so their numbers must: the first rises evenly, and the second falls as a loss does, or is
 NaN. What follows is kept without a name; a number that is ever not finite is no rate, time or share, and beside a loss
-it is the gradient norm.
+it is the gradient norm. So is the only one behind it where it jitters as a norm does: a rate of learning is smooth, the
+time of a step and a throughput jitter by a few percent, and a score is a share.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from math import isfinite
+from math import isfinite, log
+from statistics import median
 
 from forensics.dialects.learned.families import Column, Family
 from forensics.dialects.learned.masking import Slot
@@ -20,6 +22,8 @@ from forensics.dialects.spec import N
 #: Fewer lines enumerate something.
 _LEAST_LINES = 12
 _LEAST_WIDTH, _MOST_WIDTH = 2, 4
+#: A counter, a loss and one number more.
+_NAMED = 3
 _MOST_CHARS = 200
 _BETWEEN = r"[\s,:;]+"
 _TENSOR = (r"(?:tensor\()?", r"(?:(?:, [^)]*)?\))?")
@@ -27,6 +31,11 @@ _ROW = re.compile(rf"[\s(\[]*(\d+)(?:{_BETWEEN}{_TENSOR[0]}{N}{_TENSOR[1]}){{1,3
 _NUMBER = re.compile(rf"(?<![\w.]){N}(?![\w.])")
 #: Of the rises of a counter so many may be falls: a run that began again.
 _FALLS = 0.2
+#: Norms of one step and the next differ so much, in the median of their logarithms: 0.1 where their spread is 0.1, and
+#: twice that is usual; times of steps of a quiet machine differ by 0.03.
+_JITTER = 0.1
+#: Above it a number is a count or a throughput.
+_MOST_NORM = 1000.0
 
 
 def nameless(lines: Sequence[str]) -> Iterator[Family]:
@@ -63,8 +72,20 @@ def _is_loss(column: Column) -> bool:
     return not told or (parts and min(told) >= 0 and falls(told))
 
 
+def _jitters(column: Column) -> bool:
+    """Whether the numbers are positive and go up and down as those of a gradient norm do, and are no shares."""
+    values = column.values
+    if min(values) <= 0 or median(values) > _MOST_NORM or len({*values}) < len(values) // 2:
+        return False
+    steps = [log(b / a) for a, b in pairwise(values)]
+    turns = sum(a * b < 0 for a, b in pairwise(steps))
+    return median(map(abs, steps)) >= _JITTER and 2 * turns > len(steps)
+
+
 def _family(columns: Sequence[Column], between: str) -> Family:
     lost = next((column.place for column in columns[2:] if not all(map(isfinite, column.values))), None)
+    if lost is None and len(columns) == _NAMED and _jitters(columns[2]):
+        lost = columns[2].place
     rest = ("grad_norm" if column.place == lost else f"value_{column.place + 1}" for column in columns[2:])
     groups = ["step", "loss", *rest]
     cells = [rf"(?P<{group}>{N})" for group in groups]

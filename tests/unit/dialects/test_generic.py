@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from random import Random
 
 import polars as pl
 import pytest
@@ -463,3 +465,23 @@ def test_one_evaluation_and_two_that_name_no_step_or_no_evaluation_are_not_learn
 def test_a_key_that_ends_with_a_slash_is_no_counter_with_a_maximum(key: str) -> None:
     lines = [f"step {step} {key} {step * 7 % 5} loss {3 - step / 50:.3f}" for step in range(30)]
     assert series(lines, "loss")[:2] == [(0, 3.0), (1, 2.98)]
+
+
+@pytest.mark.parametrize(
+    ("beside", "is_norm"),
+    [
+        (lambda n, rng: 0.8 * math.exp(rng.gauss(0, 0.2)), True),
+        (lambda n, rng: 2.0 * math.exp(-n / 40 + rng.gauss(0, 0.2)), True),
+        (lambda n, rng: 0.41 + rng.gauss(0, 0.015), False),
+        (lambda n, rng: 3e-4 * (1 + math.cos(n / 60)), False),
+        (lambda n, rng: 0.2 + n / 400 + rng.gauss(0, 0.02), False),
+        (lambda n, rng: 51_000 * math.exp(rng.gauss(0, 0.2)), False),
+    ],
+    ids=["norm", "norm that falls", "seconds", "rate", "accuracy", "throughput"],
+)
+def test_the_number_behind_a_nameless_loss_is_a_norm_where_it_jitters_as_one(
+    beside: Callable[[int, Random], float], *, is_norm: bool
+) -> None:
+    rng = Random(5)
+    lines = [f"{n} {2 + 3 * math.exp(-n / 30) + rng.gauss(0, 0.03):.4f} {beside(n, rng):.6f}" for n in range(1, 180)]
+    assert bool(series(lines, "grad_norm")) is is_norm
