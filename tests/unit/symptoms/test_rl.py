@@ -147,23 +147,24 @@ def table(records: int, **values: Value) -> str:
     return "\n".join(("step," + ",".join(values), *rows)) + "\n"
 
 
-@pytest.mark.parametrize(
-    ("values", "settings", "cause"),
-    [
-        ({"entropy": lambda n: max(0.006, 0.4 - 0.005 * n)}, SETTINGS, "entropy_collapse"),
-        ({"entropy": lambda n: max(0.006, 0.4 - 0.005 * n)}, "", ""),
-        ({"entropy": lambda n: 0.4 - 0.001 * n}, SETTINGS, ""),
-        ({"entropy": lambda n: 0.1 - 0.005 * n}, SETTINGS, ""),
-        (
-            {"policy/entropy": lambda n: 0.4 if n < 90 else 0.005, "objective/kl": lambda _: 0.02},
-            "",
-            "entropy_collapse",
-        ),
-        ({"reward_std": lambda _: 0.0}, "", "no_advantage"),
-        ({"grad_norm": spread(18.0)}, SETTINGS, "grad_norm"),
-        ({"grad_norm": spread(18.0)}, "", ""),
-    ],
-)
+#: What a table logs beside loss and reward, the settings beside it, and the cause of the verdict.
+TABLES: list[tuple[dict[str, Value], str, str]] = [
+    ({"entropy": lambda n: max(0.006, 0.4 - 0.005 * n)}, SETTINGS, "entropy_collapse"),
+    ({"entropy": lambda n: max(0.006, 0.4 - 0.005 * n)}, "", ""),
+    ({"entropy": lambda n: 0.4 - 0.001 * n}, SETTINGS, ""),
+    ({"entropy": lambda n: 0.1 - 0.005 * n}, SETTINGS, ""),
+    (
+        {"policy/entropy": lambda n: 0.4 if n < 90 else 0.005, "objective/kl": lambda _: 0.02},
+        "",
+        "entropy_collapse",
+    ),
+    ({"reward_std": lambda _: 0.0}, "", "no_advantage"),
+    ({"grad_norm": spread(18.0)}, SETTINGS, "grad_norm"),
+    ({"grad_norm": spread(18.0)}, "", ""),
+]
+
+
+@pytest.mark.parametrize(("values", "settings", "cause"), TABLES)
 def test_a_reward_beside_its_spread_or_the_settings_say_that_a_policy_is_trained(
     tmp_path: Path, values: dict[str, Value], settings: str, cause: str
 ) -> None:
