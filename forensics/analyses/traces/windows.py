@@ -22,9 +22,9 @@ def window_pairs(run: Run) -> pl.DataFrame:
     """One row a rank that was traced at least twice: its first and its last window, side by side.
 
     Columns for each window, with the suffix `_first` or `_last`: source, step_lo, step_hi, comm_share (exposed
-    communication of the traced time), memory_share and other_share (of the summed device time), memory_each and
-    other_each (pieces a step), other_median_ns. Windows are in the order of their steps, where a trace lacks these in
-    the order of time. Ranks without a number count as one.
+    communication) and idle_share (both of the traced time), memory_share and other_share (of the summed device time),
+    memory_each and other_each (pieces a step), other_median_ns. Windows are in the order of their steps, where a trace
+    lacks these in the order of time. Ranks without a number count as one.
     """
     return run.derived(_window_pairs)
 
@@ -67,6 +67,7 @@ def _windows(run: Run) -> pl.DataFrame:
         "memory_share",
         "other_median_ns",
         comm_share=pl.col("exposed_ns") / pl.col("span_ns"),
+        idle_share=pl.col("idle_ns") / pl.col("span_ns"),
         memory_each=pl.col("memory_count") / pl.col("steps"),
         other_each=pl.col("other_count") / pl.col("steps"),
     )

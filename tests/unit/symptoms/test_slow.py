@@ -213,6 +213,20 @@ def test_traces_whose_clocks_begin_alike_are_ordered_by_their_steps(
     assert remedy in page
 
 
+@pytest.mark.parametrize(("busy", "cause"), [(450, "idle_grew"), (930, "slow_steps")])
+def test_idle_time_that_grew_between_two_traces_is_the_cause_of_a_slowdown(
+    tmp_path: Path, busy: int, cause: str
+) -> None:
+    files = {
+        "metrics.jsonl": slowed(),
+        "trace_100.json": trace(100, (GEMM, 950)),
+        "trace_500.json": trace(500, (GEMM, busy)),
+    }
+    page = told(written(tmp_path, files))
+    assert f"({cause}, confidence" in page
+    assert ("Open the later trace at its longest gaps" in page) == (cause == "idle_grew")
+
+
 def test_traces_that_were_both_taken_before_a_slowdown_do_not_explain_it(tmp_path: Path) -> None:
     files = {
         "metrics.jsonl": slowed(),
