@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from forensics.case.last_steps import reached
+from forensics.case.steps import parts
 from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
 
@@ -58,8 +59,14 @@ def _later(a: int | None, b: int | None) -> int | None:
 
 def _steps(run: Run) -> pl.DataFrame:
     """Last step and time of each source and rank, in the order printed: of a record or of a bar, whichever is later."""
-    last = reached(run).group_by("source", "rank").agg(pl.col("step").last(), pl.col("t_ns").max())
-    return last.with_columns(pl.col("t_ns").replace(-1, None)).sort("source", "rank")
+    seen = reached(run)
+    last = [
+        (part["source"][-1], part["rank"][-1], part["step"][-1], part["t_ns"].max())
+        for part in parts(seen, ("source", "rank"))
+        if part.height
+    ]
+    found = pl.DataFrame(last, schema=seen.select("source", "rank", "step", "t_ns").schema, orient="row")
+    return found.with_columns(pl.col("t_ns").replace(-1, None)).sort("source", "rank")
 
 
 def _words(run: Run) -> pl.DataFrame:
