@@ -6,7 +6,7 @@ in the same slices, however many of them share the work.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from forensics.errors import InputError
@@ -62,8 +62,15 @@ class Cutting:
     line_bytes: int = 1 << 20
 
 
-def slices_of(opened: Opened, cutting: Cutting) -> tuple[Slice, ...]:
-    """Cut a text; none where it is short, compressed, UTF-16, has holes or cannot be read."""
+#: How many newlines, and other breaks, stand before some bytes of a source: as its slices, read before, say.
+Counted = Mapping[int, tuple[int, int]]
+
+
+def slices_of(opened: Opened, cutting: Cutting, counted: Counted) -> tuple[Slice, ...]:
+    """Cut a text; none where it is short, compressed, UTF-16, has holes or cannot be read.
+
+    Lines are counted only where `counted` does not know them.
+    """
     if opened.size_bytes <= cutting.step_bytes or opened.compression or opened.head(2) in _UTF16:
         return ()
     try:
@@ -71,7 +78,7 @@ def slices_of(opened: Opened, cutting: Cutting) -> tuple[Slice, ...]:
         for near in range(cutting.step_bytes, opened.size_bytes, cutting.step_bytes):
             if (begin := _begin(opened, near, cutting)) > begins[-1]:
                 begins.append(begin)
-        return _counted(opened, begins) if len(begins) > 1 else ()
+        return _counted(opened, begins, counted) if len(begins) > 1 else ()
     except InputError:
         return ()
 
@@ -92,12 +99,15 @@ def _begin(opened: Opened, near: int, cutting: Cutting) -> int:
     return 0
 
 
-def _counted(opened: Opened, begins: Sequence[int]) -> tuple[Slice, ...]:
+def _counted(opened: Opened, begins: Sequence[int], counted: Counted) -> tuple[Slice, ...]:
     """Slices with these begins, with what stands before each; none where the file has a hole or ends early."""
     found: list[Slice] = []
     lines = breaks = 0
     for number, (begin, end) in enumerate(zip(begins, (*begins[1:], opened.size_bytes), strict=True)):
         found.append(Slice(number, len(begins), begin, end, lines, breaks))
+        if end in counted:
+            lines, breaks = counted[end]
+            continue
         for at in range(begin, end if number < len(begins) - 1 else begin, _COUNTED_BYTES):
             data = opened.span(at, min(_COUNTED_BYTES, end - at))
             if opened.next_data(at) > at or len(data) < min(_COUNTED_BYTES, end - at):

@@ -153,6 +153,7 @@ class _Plan:
     found: dict[str, Found] = field(default_factory=dict[str, Found])
     told: set[str] = field(default_factory=set[str])
     sliced: dict[str, Sliced | None] = field(default_factory=dict[str, "Sliced | None"])
+    now: dict[str, str] = field(default_factory=dict[str, str])
 
     def published(self) -> Held:
         """Read what is missing, and give the generation that holds the run."""
@@ -170,6 +171,7 @@ class _Plan:
     def read(self) -> None:
         """Find what the store holds of the sources, and read the others."""
         self.current = self._current()
+        self.now = {one.path: stamps.stamp_of(self.job.place, one, self.job.ingesters) for one in self.job.sources}
         asked = self._matched(self._folders(), self.job.sources)
         for _ in range(_ROUNDS):
             if not asked:
@@ -208,10 +210,9 @@ class _Plan:
     def _matched(self, folders: Iterable[Held], sources: Sequence[Source]) -> list[Asked]:
         """Take what folders hold of unchanged sources; give those that are to be read, or at least to be hashed."""
         left = {source.path: source for source in sources}
-        now = {p: stamps.stamp_of(self.job.place, one, self.job.ingesters) for p, one in left.items()}
         for held in folders:
             for path, one in self._usable(held, left).items():
-                if not one.stamp or one.stamp != now[path]:
+                if not one.stamp or one.stamp != self.now[path]:
                     self.found.setdefault(path, one)
                 elif self._is_taken(left[path], one):
                     del left[path]
@@ -258,7 +259,7 @@ class _Plan:
     def _mapped(self, asked: Sequence[Asked]) -> list[Asked]:
         """Let every source be read; give those whose rows could not be taken over."""
         again: list[Asked] = []
-        every = [part for one in asked for part in self._parts(one)]
+        every = [replace(part, stamp=self.now[part.source.path]) for one in asked for part in self._parts(one)]
         items = unit.items(unit.address(self.job.place), self.home.absolute(), every, self.job.limits)
         for outcome in self.job.engine(unit.read, items):
             if isinstance(outcome, Lost):
@@ -277,10 +278,9 @@ class _Plan:
         source, has = asked.source, self.job.has
         if not asked.sha256 and source.path not in self.sliced:
             job = self.job
-            self.sliced[source.path] = sliced = joining.planned(job.place, source, job.ingesters, job.limits)
-            if sliced is not None:
-                stamp = stamps.stamp_of(job.place, source, job.ingesters)
-                joining.keep(self.home, sliced, unit.versions(job.ingesters, job.limits, source), stamp)
+            versions = unit.versions(job.ingesters, job.limits, source)
+            known = joining.known(self.home, source, versions, self.now[source.path])
+            self.sliced[source.path] = joining.planned(job.place, source, job.ingesters, job.limits, known)
         sliced = self.sliced.get(source.path)
         if sliced is not None:
             missing = sliced.missing()

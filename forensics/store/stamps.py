@@ -1,8 +1,9 @@
-"""What the file system says of a file that nobody has written to since: an unchanged file need not be read to know it.
+"""What a place says of a file that nobody has written to since: an unchanged file need not be read to know it.
 
 A stamp is size, time of the last write, time of the last change of its entry, and number of the file. The time of the
-change is the kernel's: neither `touch` nor a copy with its times sets it. Stamps lie beside the manifest of a folder of
-the store and are no part of what it holds: without them every file is hashed.
+change is the kernel's: neither `touch` nor a copy with its times sets it. That of an object is its ETag, which the
+service makes for each upload. Stamps lie beside the manifest of a folder of the store and are no part of what
+it holds: without them every file is hashed.
 """
 
 from __future__ import annotations
@@ -28,16 +29,21 @@ _MOST_BYTES = 256 << 20
 
 
 def stamp_of(place: Place, source: Source, ingesters: Sequence[Ingester]) -> str:
-    """Give the stamp of a file, and of those that are read with it; nothing where no file system tells enough."""
+    """Give the stamp of a file, and of those that are read with it; nothing where no place tells enough."""
     root = place.folder
     if root is None:
-        return ""
+        said = [place.tag(one) for one in _beside(source.disk_path or source.path, ingesters)]
+        return ";".join(said) if said[0] else ""
     is_folder = root.is_dir()
     path = os.fspath(root / (source.disk_path or source.path) if is_folder else root)
-    ends = sorted({pair for one in ingesters for pair in one.beside if path.endswith(pair[0])})
-    paths = [path, *(path.removesuffix(end) + other for end, other in ends)]
-    said = [_said(one, follow=not is_folder) for one in paths]
+    said = [_said(one, follow=not is_folder) for one in _beside(path, ingesters)]
     return ";".join(said) if said[0] and _NEW not in said else ""
+
+
+def _beside(path: str, ingesters: Sequence[Ingester]) -> list[str]:
+    """A file, and those that are read with it."""
+    ends = sorted({pair for one in ingesters for pair in one.beside if path.endswith(pair[0])})
+    return [path, *(path.removesuffix(end) + other for end, other in ends)]
 
 
 def _said(path: str, *, follow: bool) -> str:

@@ -44,13 +44,14 @@ _GROUP_FILES, _GROUP_BYTES = 32, 2 << 20
 class Asked:
     """A source to read, or one slice of it; `sha256` is the content that the store holds its rows of, if any.
 
-    `reader` is the ingester that reads the slice.
+    `reader` is the ingester that reads the slice, `stamp` what the place says of the source.
     """
 
     source: Source
     sha256: str = ""
     part: Slice | None = None
     reader: str = ""
+    stamp: str = ""
 
     @property
     def size_bytes(self) -> int:
@@ -131,19 +132,18 @@ def read(item: Item) -> Record:
         try:
             pack = _Pack(work, place, ingesters, item.limits)
             for one in item.asked:
-                stamp = stamps.stamp_of(place, one.source, ingesters)
                 if one.part is not None:
-                    if pack.add_slice(one.source, one.part, one.reader) and stamp:
-                        seen[one.source.path] = stamp
+                    if pack.add_slice(one.source, one.part, one.reader) and one.stamp:
+                        seen[one.source.path] = one.stamp
                     continue
                 digest = digest_of(place, one.source, ingesters, item.limits)
                 if digest and digest == one.sha256 and _is_as_found(place, one.source):
-                    unchanged[one.source.path] = stamp
+                    unchanged[one.source.path] = one.stamp
                     continue
                 if one.sha256 and may_be_cut(one.source):
                     continue  # it is to be read in slices
-                if pack.add(one.source, digest) and stamp:
-                    seen[one.source.path] = stamp
+                if pack.add(one.source, digest) and one.stamp:
+                    seen[one.source.path] = one.stamp
             if not pack.entries:
                 return Record(unchanged=unchanged)
             pack.finish()

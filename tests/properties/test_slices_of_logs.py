@@ -117,7 +117,7 @@ def in_order(rows: pl.DataFrame) -> pl.DataFrame:
 @given(logs())
 def test_slices_of_a_log_give_the_rows_of_the_log(data: bytes) -> None:
     opened = opened_bytes("train.log", data, LIMITS)
-    parts = slices.cut(opened, CUTTING)
+    parts = slices.cut(opened, {}, CUTTING)
     if not parts:
         return
     whole = rows_of(opened, lambda sink: log.read(opened, sink, LIMITS))
@@ -136,7 +136,7 @@ def test_slices_of_a_log_give_the_rows_of_the_log(data: bytes) -> None:
 def test_slices_follow_one_another_and_know_what_stands_before(words: list[bytes]) -> None:
     data = b"".join(words)
     cutting = Cutting(slices.CUTTING.joints, step_bytes=64, before_bytes=40, after_bytes=9, line_bytes=64)
-    parts = slices.cut(opened_bytes("train.log", data), cutting)
+    parts = slices.cut(opened_bytes("train.log", data), {}, cutting)
     if not parts:
         return
     assert [part.begin for part in parts[1:]] == [part.end for part in parts[:-1]]

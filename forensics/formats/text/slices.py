@@ -21,7 +21,7 @@ from forensics.formats.text.log import FLOOD, Sizes, log_of
 from forensics.formats.text.sample import is_text
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
-from forensics.io.slices import Cutting, Slice, slices_of
+from forensics.io.slices import Counted, Cutting, Slice, slices_of
 
 _JOINTS = (tracebacks.HEAD, tracebacks.FORWARD, *elastic.NEEDLES, *wrapped.NEEDLES)
 CUTTING = Cutting(tuple(joint.encode() for joint in _JOINTS), before_bytes=tracebacks.WINDOW_BYTES)
@@ -55,15 +55,15 @@ class Join:
         return self.whole.changed(number, table, rows, first)
 
 
-def cut(opened: Opened, cutting: Cutting | None = None) -> tuple[Slice, ...]:
-    """Cut a log in slices; none where it is read as one.
+def cut(opened: Opened, counted: Counted, cutting: Cutting | None = None) -> tuple[Slice, ...]:
+    """Cut a log in slices; none where it is read as one. Lines that are `counted` are not counted again.
 
     Raises:
         NotMine: for binary content and for program text.
     """
     if not is_text(opened):
         raise NotMine("not a text log")
-    return slices_of(opened, cutting or CUTTING)
+    return slices_of(opened, cutting or CUTTING, counted)
 
 
 def read(opened: Opened, out: Out, limits: Limits, part: Slice, windows: Windows | None = None) -> str:

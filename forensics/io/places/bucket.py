@@ -77,6 +77,13 @@ class Bucket:
             return None
         return Seen(path, now.size_bytes, now.mtime_ns)
 
+    def tag(self, path: str) -> str:
+        """The object's ETag, which changes with its content."""
+        try:
+            return self.client.tag(self._key(path))
+        except InputError:
+            return ""
+
     def holding(self, path: str) -> tuple[Bucket, str]:
         """The prefix itself, or the one that holds the object."""
         return (self._above(), path) if self._is_object(path) else (self, path)

@@ -65,6 +65,7 @@ class Client:
     _blocks: OrderedDict[tuple[str, str, int], bytes] = field(default_factory=OrderedDict[tuple[str, str, int], bytes])
     _held_bytes: int = 0
     _heads: dict[str, bool] = field(default_factory=dict[str, bool])
+    _tags: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def name(self) -> str:
@@ -80,7 +81,7 @@ class Client:
         """
         pages = self._asked(lambda: iter(self._module.list(self._bucket, prefix or None, chunk_size=_PAGE_KEYS)))
         while (page := self._asked(lambda: next(pages, None))) is not None:
-            yield from map(_object, page)
+            yield from (self._noted(_object(one)) for one in page)
 
     def children(self, prefix: str) -> tuple[list[Object], list[str]]:
         """Give the objects and the folders right below a prefix.
@@ -90,7 +91,20 @@ class Client:
             PlaceError: when the bucket answers no more.
         """
         found = self._asked(lambda: self._module.list_with_delimiter(self._bucket, prefix or None))
-        return [_object(one) for one in found["objects"]], list(found["common_prefixes"])
+        return [self._noted(_object(one)) for one in found["objects"]], list(found["common_prefixes"])
+
+    def tag(self, key: str) -> str:
+        """Give the ETag of an object, as the last listing said, else as it is opened; empty where there is none.
+
+        Raises:
+            Refused: when it is gone or may not be read.
+            PlaceError: when the bucket answers no more.
+        """
+        return self._tags.get(key, "") if self._tags else self.opened(key).tag
+
+    def _noted(self, one: Object) -> Object:
+        self._tags[one.key] = one.tag
+        return one
 
     def head(self, key: str) -> Object:
         """Ask for the size and time of an object.

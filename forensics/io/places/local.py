@@ -80,6 +80,11 @@ class Local:
         except (OSError, ValueError):
             return None
 
+    def tag(self, path: str) -> str:
+        """Nothing: a file system has no name for content."""
+        del path
+        return ""
+
     def holding(self, path: str) -> tuple[Local, str]:
         """The folder itself, or that of the file."""
         if self.path.is_dir():

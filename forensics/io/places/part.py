@@ -52,6 +52,10 @@ class Part:
         """As the whole sees it."""
         return self.whole.seen(path)
 
+    def tag(self, path: str) -> str:
+        """As the whole says."""
+        return self.whole.tag(path)
+
     def holding(self, path: str) -> tuple[Place, str]:
         """As the whole holds it."""
         return self.whole.holding(path)

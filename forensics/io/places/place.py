@@ -89,6 +89,10 @@ class Place(Protocol):
         """What a file is like now; None when it cannot be looked at."""
         ...
 
+    def tag(self, path: str) -> str:
+        """What a service calls the present content of a file; nothing where none does, or the file is gone."""
+        ...
+
     def holding(self, path: str) -> tuple[Place, str]:
         """The place that holds a file and its neighbours, and its path there."""
         ...

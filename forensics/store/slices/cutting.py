@@ -17,7 +17,7 @@ from forensics.errors import NotMine
 from forensics.formats.rows.out import Out
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
-from forensics.io.slices import Slice
+from forensics.io.slices import Counted, Slice
 from forensics.model import Source
 from forensics.registry import Ingester
 
@@ -45,8 +45,11 @@ class Join(Protocol):
 class Slicing(Protocol):
     """What a module gives that reads a format in slices."""
 
-    def cut(self, opened: Opened) -> tuple[Slice, ...]:
-        """Cut a source; none where it is read as one. Raises `NotMine` for another's content."""
+    def cut(self, opened: Opened, counted: Counted) -> tuple[Slice, ...]:
+        """Cut a source; none where it is read as one. Raises `NotMine` for another's content.
+
+        `counted` is known of the lines before some places: they are not counted again.
+        """
         ...
 
     def read(self, opened: Opened, out: Out, limits: Limits, part: Slice) -> str:
@@ -76,7 +79,7 @@ class Cut:
     parts: tuple[Slice, ...] = ()
 
 
-def cut(opened: Opened, candidates: Sequence[Ingester], limits: Limits) -> Cut:
+def cut(opened: Opened, candidates: Sequence[Ingester], limits: Limits, counted: Counted) -> Cut:
     """Cut a source as the first of its readers does that can; not where a reader that is asked before takes it.
 
     Whether it can be cut is asked first: it is seen in a few places, and other readers may look at the whole.
@@ -84,7 +87,7 @@ def cut(opened: Opened, candidates: Sequence[Ingester], limits: Limits) -> Cut:
     for number, one in enumerate(candidates):
         if one.slicing:
             try:
-                parts = slicing_of(one).cut(opened)
+                parts = slicing_of(one).cut(opened, counted)
             except NotMine:
                 continue
             if not parts or any(_takes(earlier, opened, limits) for earlier in candidates[:number]):

@@ -6,7 +6,7 @@ Files of rows that do not change get a second name. A source whose slices do not
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -67,15 +67,21 @@ class Sliced:
         return [self.found[number] for number in sorted(self.found)]
 
 
-def planned(place: Place, source: Source, ingesters: Sequence[Ingester], limits: Limits) -> Sliced | None:
-    """How a source is cut; None where it is read as one."""
+def planned(
+    place: Place, source: Source, ingesters: Sequence[Ingester], limits: Limits, known: Iterable[Found] = ()
+) -> Sliced | None:
+    """How a source is cut, with those of its slices that are `known`; None where it is read as one."""
     if not cutting.may_be_cut(source):
         return None
     with suppress(*FAULTS), open_source(place, source, limits) as opened:
         if opened.size_bytes == source.size_bytes:
             readers = list(candidates(opened.source, opened.head(_HEAD_BYTES), ingesters))
-            cut = cutting.cut(opened, readers, limits)
-            return Sliced(source, cut) if cut.parts else None
+            kept = [(one, one.entry.slice.part) for one in known if one.entry.slice is not None]
+            counted = {part.begin: (part.lines_before, part.breaks_before) for _, part in kept}
+            sliced = Sliced(source, cutting.cut(opened, readers, limits, counted))
+            for one, _ in kept:
+                sliced.take(one)
+            return sliced if sliced.cut.parts else None
     return None
 
 
@@ -84,20 +90,19 @@ def name_of(source: Source, part: int) -> str:
     return f"{source.path}#{part}"
 
 
-def keep(home: Path, sliced: Sliced, known: str, stamp: str) -> None:
-    """Take over the slices that others have published, or that this process read before it was killed.
+def known(home: Path, source: Source, versions: str, stamp: str) -> Iterator[Found]:
+    """Slices of a source that others have published, or that this process read before it was killed.
 
-    `known` is what decides on their rows beside the content, `stamp` that of the file now.
+    `versions` is what decides on their rows beside the content, `stamp` that of the file now.
     """
-    path = sliced.source.path
     for held in shelf.packs(home) if stamp else ():
-        entries = [entry for entry in held.manifest.sources if entry.slice is not None and entry.source == path]
-        if not entries or not manifest.is_ours(held.manifest) or stamps.read(home, held.name).get(path) != stamp:
+        own = [entry for entry in held.manifest.sources if entry.slice is not None and entry.source == source.path]
+        if not own or not manifest.is_ours(held.manifest) or stamps.read(home, held.name).get(source.path) != stamp:
             continue
-        if not shelf.damaged(home, held, {path}):
-            for entry, own in zip(held.manifest.sources, held.pieces(), strict=True):
-                if entry in entries and entry.sha256 and entry.versions == known:
-                    sliced.take(Found(entry, held.name, own, stamp))
+        if not shelf.damaged(home, held, {source.path}):
+            for entry, pieces in zip(held.manifest.sources, held.pieces(), strict=True):
+                if entry in own and entry.sha256 and entry.versions == versions:
+                    yield Found(entry, held.name, pieces, stamp)
 
 
 def published(home: Path, sliced: Sliced, limits: Limits, ingesters: Sequence[Ingester]) -> Found | None:

@@ -12,6 +12,7 @@ import pytest
 
 from forensics import registry
 from forensics.formats.text import slices as text_slices
+from forensics.io.blocks import count_lines
 from forensics.io.discover import discover
 from forensics.io.disk import OpenFile
 from forensics.io.limits import DEFAULT
@@ -127,6 +128,27 @@ def test_slices_that_were_published_are_not_read_again(run: Path, tmp_path: Path
     assert read == []
 
 
+def test_lines_before_slices_that_were_published_are_not_counted_again(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+
+    def counting(data: bytes) -> int:
+        counted.append(len(data))
+        return count_lines(data)
+
+    monkeypatch.setattr("forensics.io.slices.count_lines", counting)
+    ingest_shard(run, Shard(0, 3), store=tmp_path / "store")
+    first = sum(counted)
+    for index in (1, 2):
+        ingest_shard(run, Shard(index, 3), store=tmp_path / "store")
+    assert first < sum(counted) < 3 * first
+    counted.clear()
+    ingest_run(run, store=tmp_path / "store")
+    assert counted == []
+    assert_same(ingest_run(run, store=tmp_path / "store"), whole(run, monkeypatch))
+
+
 def test_slices_of_a_log_that_has_changed_since_are_read_again(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: list[int]
 ) -> None:
@@ -220,7 +242,7 @@ def test_a_large_file_that_is_no_log_is_not_looked_at_by_other_readers(
 def test_no_slice_begins_near_a_traceback() -> None:
     calm = b"step: 1 | loss: 2.5 | lr: 0.1\n"
     data = calm * 380 + b"Traceback (most recent call last)\nValueError: no\n" + calm * 800
-    parts = text_slices.cut(opened_bytes("train.log", data), CUTTING)
+    parts = text_slices.cut(opened_bytes("train.log", data), {}, CUTTING)
     at = data.index(b"Traceback")
     assert len(parts) > 1
     assert all(not at - 500 < part.begin < at + 3_000 for part in parts[1:])

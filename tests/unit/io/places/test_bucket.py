@@ -10,15 +10,20 @@ import pytest
 
 from forensics import api
 from forensics.errors import InputError, PlaceError, UsageError
+from forensics.formats.rows.out import Out
+from forensics.formats.text import slices
 from forensics.io.discover import Discovery, discover
-from forensics.io.limits import DEFAULT
+from forensics.io.limits import DEFAULT, Limits
 from forensics.io.places import client
 from forensics.io.places.named import place_of
-from forensics.io.reading import open_source
+from forensics.io.reading import Opened, open_source
+from forensics.io.slices import Cutting, Slice
 from forensics.model import Source
-from forensics.pipeline import ingest_run, triage
+from forensics.pipeline import ingest_run, ingest_shard, triage
 from forensics.report import json_v1
+from forensics.scale.shard import Shard
 from forensics.store.gather import issues_of, stored_coverage
+from forensics.store.slices import cutting
 from tests.fake_bucket import KEY_ID, Bucket, served
 
 pytest.importorskip("obstore")
@@ -61,6 +66,9 @@ def test_the_diagnosis_in_a_bucket_is_that_in_a_folder(bucket: Bucket, tmp_path:
 def test_an_unchanged_object_is_not_read_again_from_a_bucket(bucket: Bucket, tmp_path: Path) -> None:
     bucket.objects |= {"run/a.log": b"step 1 loss 2.0\n" * 9, "run/b.log": b"step 2 loss 1.0\n" * 9}
     ingest_run(RUN, store=tmp_path)
+    bucket.requests.clear()
+    ingest_run(RUN, store=tmp_path)
+    assert len(bucket.requests) == 1 + 2, "the list tells that nothing has changed; their first lines are looked at"
     bucket.objects["run/b.log"] += b"step 3 loss 0.5\n"
     run = ingest_run(RUN, store=tmp_path)
     assert not issues_of(run)
@@ -232,3 +240,29 @@ def test_a_path_inside_a_run_is_no_place_to_ask(bucket: Bucket, tmp_path: Path) 
     (tmp_path / "train.log").write_text("loading checkpoint from s3://bucket/run/step-100\nstep 1 loss 2.0\n")
     triage(tmp_path)
     assert bucket.requests == []
+
+
+def test_shares_of_a_large_log_in_a_bucket_read_each_slice_once(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "".join(f"step: {step} | loss: {2 + step % 7 / 10}\n" for step in range(2_000)).encode()
+    monkeypatch.setattr(cutting, "CUT_FROM_BYTES", 20_000)
+    monkeypatch.setattr(slices, "CUTTING", Cutting(step_bytes=10_000, line_bytes=4_000))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "train.log").write_bytes(lines)
+    bucket.objects["run/train.log"] = lines
+    read: list[int] = []
+    once = slices.read
+
+    def counting(opened: Opened, out: Out, limits: Limits, part: Slice) -> str:
+        read.append(part.number)
+        return once(opened, out, limits, part)
+
+    monkeypatch.setattr(slices, "read", counting)
+    for index in (1, 0):
+        ingest_shard(RUN, Shard(index, 2), store=tmp_path / "store")
+    found = ingest_run(RUN, store=tmp_path / "store")
+    assert sorted(read) == list(range(len(read)))
+    assert len(read) > 3
+    wanted = ingest_run(tmp_path / "run", store=tmp_path / "other").collect("metrics")
+    assert found.collect("metrics").equals(wanted, null_equal=True)
