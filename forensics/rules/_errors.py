@@ -14,24 +14,26 @@ _RELATED = 4
 _TITLE_CHARS = 160
 
 
+def of_failure(failure: Failure, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
+    """Give the evidence of one judged error."""
+    return Evidence(
+        failure.source,
+        Locator(line=failure.line, byte=failure.byte),
+        failure.quote,
+        failure.step,
+        failure.rank,
+        failure.t_ns,
+        failure.code,
+        role=role,
+    )
+
+
 def evidence_of(failures: Sequence[Failure]) -> tuple[Evidence, ...]:
     """Turn errors into evidence: the first is primary, a few more and the code that raised it are related."""
     own = next((frame for frame in failures[0].stack if not is_library_frame(frame)), "") if failures else ""
     raised = () if not own else (_raised(failures[0], own),)
-    said = tuple(
-        Evidence(
-            source=f.source,
-            locator=Locator(line=f.line, byte=f.byte),
-            quote=f.quote,
-            step=f.step,
-            rank=f.rank,
-            t_ns=f.t_ns,
-            name=f.code,
-            role=EvidenceRole.RELATED if i else EvidenceRole.PRIMARY,
-        )
-        for i, f in enumerate(failures[: 1 + _RELATED])
-    )
-    return (*said[:1], *raised, *said[1:])
+    related = (of_failure(f, EvidenceRole.RELATED) for f in failures[1 : 1 + _RELATED])
+    return (*map(of_failure, failures[:1]), *raised, *related)
 
 
 def _raised(failure: Failure, frame: str) -> Evidence:

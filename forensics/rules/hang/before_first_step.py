@@ -42,7 +42,7 @@ from forensics.case.errors.kinds import Weight
 from forensics.case.progress import ledger
 from forensics.case.series import metric_records
 from forensics.knowledge.errors import telling
-from forensics.rules.hang.clue import of_failure
+from forensics.rules._errors import of_failure
 from forensics.rules.kit import Findings, Onset, Run, event_evidence, proof, rule
 
 _NS = 1e9

@@ -12,7 +12,6 @@ from typing import Any, cast
 from forensics.analyses.hang.collectives import Entry
 from forensics.analyses.hang.last_seen import Seen
 from forensics.analyses.hang.stacks import Stack
-from forensics.case.errors.failures import Failure
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
 from forensics.registry import Rule, rule
 from forensics.rules.kit import Findings
@@ -74,20 +73,6 @@ def gives_clues(*, needs: tuple[str, ...] = RANKS, config: type | None = None) -
         return ClueRule(**{one.name: getattr(made, one.name) for one in fields(made)})
 
     return declared
-
-
-def of_failure(failure: Failure, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
-    """Evidence of one judged error."""
-    return Evidence(
-        source=failure.source,
-        locator=Locator(line=failure.line, byte=failure.byte),
-        quote=failure.quote,
-        step=failure.step,
-        rank=failure.rank,
-        t_ns=failure.t_ns,
-        name=failure.code,
-        role=role,
-    )
 
 
 def of_entry(entry: Entry) -> Evidence:

@@ -37,7 +37,8 @@ from forensics.case.errors.kinds import UNKNOWN
 from forensics.case.errors.timeline import in_order
 from forensics.case.world import world
 from forensics.knowledge.suspects import suspect
-from forensics.rules.hang.clue import Clue, gives_clues, of_failure
+from forensics.rules._errors import of_failure
+from forensics.rules.hang.clue import Clue, gives_clues
 from forensics.rules.kit import Run
 
 _CHARS = 120

@@ -50,7 +50,7 @@ from forensics.case.end_markers import marks_of
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.series import metric_records
-from forensics.rules.hang.clue import of_failure
+from forensics.rules._errors import of_failure
 from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, proof, rule
 
 _NS = 1e9

@@ -41,7 +41,8 @@ from forensics.analyses.hang.stacks import stacks
 from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
-from forensics.rules.hang.clue import Clue, gives_clues, of_failure, of_seen
+from forensics.rules._errors import of_failure
+from forensics.rules.hang.clue import Clue, gives_clues, of_seen
 from forensics.rules.kit import Evidence, Run
 
 _SHOWN = 3

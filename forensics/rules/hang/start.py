@@ -40,7 +40,8 @@ from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import ranks_text
 from forensics.case.world import world
 from forensics.knowledge import errors
-from forensics.rules.hang.clue import Clue, gives_clues, of_failure
+from forensics.rules._errors import of_failure
+from forensics.rules.hang.clue import Clue, gives_clues
 from forensics.rules.kit import Evidence, Run, event_evidence
 
 #: The number of the rank that did not write it ends a key of the store.

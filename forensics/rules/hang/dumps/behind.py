@@ -47,7 +47,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from forensics.analyses.hang.collectives import recorded, timed_out_in
 from forensics.analyses.hang.complaints import complaints
 from forensics.case.rank_spans import ranks_do, ranks_text
-from forensics.rules.hang.clue import Clue, gives_clues, of_failure
+from forensics.rules._errors import of_failure
+from forensics.rules.hang.clue import Clue, gives_clues
 from forensics.rules.kit import Run
 
 #: Two ranks with two numbers are even.

@@ -61,7 +61,8 @@ from forensics.case.errors.failures import Failure
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.knowledge.sizes import element_bytes
-from forensics.rules.hang.clue import Clue, gives_clues, of_entry, of_failure
+from forensics.rules._errors import of_failure
+from forensics.rules.hang.clue import Clue, gives_clues, of_entry
 from forensics.rules.kit import Run
 
 _SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (?P<got>\d+) vs (?P<want>\d+)")
