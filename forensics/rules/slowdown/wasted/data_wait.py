@@ -34,7 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analyses.pace.parts import data_waits
-from forensics.rules.kit import Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Run, onset_at, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def data_wait(run: Run, cfg: DataWait) -> Findings:
         f"the wait for data is {100 * one.share:.0f} % of each step (median {one.amount:.3g} s of {one.whole:.3g} s)",
         f"{one.records} records hold both times; the device has nothing to do until the batch is there",
         proof(one.first, one.last),
-        Onset(step=one.first["at"], t_ns=one.first["t_ns"], rank=one.first["rank"]),
+        onset_at(one.first),
         severity="warning" if one.share >= cfg.much else "info",
         numbers={"share": one.share, "records": one.records},
     )

@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analyses.pace.parts import paddings
-from forensics.rules.kit import Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Run, onset_at, proof, rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,6 @@ def padding(run: Run, cfg: Padding) -> Findings:
         f"{100 * one.share:.0f} % of the tokens of each step are padding{of}",
         f"the median of {one.records} records; padding costs what tokens cost",
         proof(one.first, one.last),
-        Onset(step=one.first["at"], t_ns=one.first["t_ns"], rank=one.first["rank"]),
+        onset_at(one.first),
         numbers={"share": one.share, "records": one.records},
     )
