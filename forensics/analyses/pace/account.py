@@ -184,10 +184,11 @@ def tier_of(one: Paced, change: Change, cfg: Gravity) -> Tier:
 def _is_sure(series: Steady, change: Change, count: int, cfg: Gravity) -> bool:
     """Whether a change with `count` records on its shorter side is told.
 
-    Pauses that begin have passed a test of chance of their own: they need to be enough, and cost as much as the steps.
+    Pauses that begin have passed a test of chance of their own: they need to be enough, and cost as much as the fewest
+    steps that they can stand in would at `high` times.
     """
     far = stands_out(series, change)
-    if change.form in _IN_PAUSES and count >= cfg.few and change.ratio >= cfg.high:
+    if change.form in _IN_PAUSES and count >= cfg.few and count * (change.ratio - 1) >= cfg.few * (cfg.high - 1):
         return True
     high = count >= cfg.few and change.ratio >= cfg.high and change.z >= cfg.sure
     return (change.ratio >= cfg.short and far >= cfg.far) or (high and far >= cfg.far / 2)

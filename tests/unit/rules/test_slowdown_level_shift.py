@@ -105,6 +105,15 @@ def test_two_rises_by_other_seconds_are_two_faults() -> None:
     assert (hit.rule, hit.onset.step) == ("SLO001", 610)
 
 
+@pytest.mark.parametrize(("pause_s", "count"), [(0.092, 1), (0.058, 0)])
+def test_pauses_that_begin_in_a_short_run_are_told_where_they_cost_as_much_as_eight_steps(
+    pause_s: float, count: int
+) -> None:
+    late = [pause_s if i in {0, 2, 4, 5, 7, 9, 11, 13, 14, 16} else 0.034 for i in range(18)]
+    hits = found(printed_run("step_time", [0.038, *noisy(17, 0.034, 1, 0.01), *late]))
+    assert [hit.onset.step for hit in hits] == [18] * count
+
+
 def test_a_second_rise_behind_few_records_is_no_unevenness_of_the_first() -> None:
     [hit] = found(clock_run(noisy(18, 0.034, 1, 0.01) + noisy(19, 0.062, 2, 0.01) + noisy(31, 0.118, 3, 0.01)))
     assert (hit.rule, hit.severity, hit.onset.step) == ("SLO001", Severity.ERROR, 190)
