@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from types import MappingProxyType
 
 import polars as pl
 
 from forensics.analyses.nan.onset import SPOKEN, NanOnset, nan_onset
 from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
+from forensics.case.curves.loss import curves
 from forensics.case.evidence import Row
 from forensics.model import Confidence
 from forensics.stats.running import robust
@@ -45,7 +47,9 @@ class Alarm:
     norms without a rise up to 0.4 % more pass then). `loss_sigma` and `loss_ratio` are those of the loss over the
     last `loss_within` records, above the `loss_window` before each: a loss falls, so that its level long ago hides a
     rise. Of 11,118 losses of controls 25 pass both numbers of the loss, and 23 would pass six deviations: five let in
-    two more.
+    two more. A learning rate that at once becomes `rate_ratio` times its peak, behind `rate_records` records or more
+    and within the last `within` before the onset, is an alarm by itself: a warm-up that is logged so often never
+    triples between two records, and no schedule restarts above its peak.
     """
 
     window: int = 50
@@ -57,6 +61,8 @@ class Alarm:
     loss_window: int = 20
     loss_sigma: float = 5.0
     loss_ratio: float = 1.5
+    rate_ratio: float = 3.0
+    rate_records: int = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,7 @@ def _kind_of(run: Run, found: NanOnset) -> Kind:
     tops = _tops(found, "grad_norm", cfg, cfg.within)
     near = _tops(found, "grad_norm", cfg, cfg.loss_within, cfg.near_window)
     rises = [p for past in (tops, near) for p in past if p.z > cfg.sigma and p.ratio >= cfg.ratio]
-    rise = rises[0] if rises else _loss_rise(found, cfg)
+    rise = rises[0] if rises else _loss_rise(found, cfg) or _rate_rise(run, found, cfg)
     quiet = tops[-1] if tops else None
     if collapse is not None and _before(collapse, found, run.threshold(ScaleLimits)):
         return Kind("loss_scale_collapse", Confidence.HIGH, rise, quiet)
@@ -241,3 +247,14 @@ def _tops(found: NanOnset, role: str, cfg: Alarm, within: int, window: int | Non
 def _loss_rise(found: NanOnset, cfg: Alarm) -> Precursor | None:
     tops = _tops(found, "loss", cfg, cfg.loss_within, cfg.loss_window)
     return next((p for p in tops if p.z > cfg.loss_sigma and p.ratio >= cfg.loss_ratio), None)
+
+
+def _rate_rise(run: Run, found: NanOnset, cfg: Alarm) -> Precursor | None:
+    """The last record before the onset at which the learning rate left all its past behind at once."""
+    for rate in curves(run, "lr"):
+        until = len(rate) if found.step is None else int((rate.at <= found.step).sum())
+        for i in range(until - 1, max(cfg.rate_records, until - cfg.within) - 1, -1):
+            peak = float(rate.values[:i].max())
+            if peak > 0 and rate.values[i] >= cfg.rate_ratio * peak:
+                return Precursor(rate.row(i), "lr", rate.step(i), float(rate.values[i]) / peak, inf, until - i)
+    return None

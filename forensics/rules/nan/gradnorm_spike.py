@@ -2,7 +2,7 @@
 
 What it detects: within the last records before the first bad step, a gradient norm that stands more than `sigma` robust
 standard deviations and at least `ratio` times above the median of the records before it; or, where no gradient norm
-tells, such a jump of the loss itself.
+tells, such a jump of the loss itself; or a learning rate that at once was `rate_ratio` times its peak.
 
 Why it matters: it tells an optimization blow-up from bad data. The weights were pushed out of range by their own
 updates, so inspecting the batch is wasted time, and the last healthy checkpoint is the one before the rise.
@@ -25,6 +25,22 @@ Example:
     loss: 4.1 4.0 3.9 3.9 3.8 3.7 3.7 3.9 nan nan
     ```
     => NAN002 error confidence=high step=9 step_lo=8 cause=optimization_blowup ratio=9.307 z=111.5
+Example: the rate jumps, and the norm has no time to tell
+    ```metrics
+    step: 1..10
+    grad_norm: 1.00 1.04 0.97 1.02 0.99 1.03 1.01 1.02 - -
+    lr: 0.002*8 0.6*2
+    loss: 4.1 4.0 3.9 3.9 3.8 3.7 3.7 3.6 3.7 nan
+    ```
+    => NAN002 error confidence=medium step=10 step_lo=9 cause=optimization_blowup ratio=300.0
+Not this: a rate that doubles
+    ```metrics
+    step: 1..10
+    grad_norm: 1.00 1.04 0.97 1.02 0.99 1.03 1.01 1.02 - -
+    lr: 0.002*8 0.004*2
+    loss: 4.1 4.0 3.9 3.9 3.8 3.7 3.7 3.6 3.7 nan
+    ```
+    => nothing
 Not this:
     ```metrics
     step: 1..10
@@ -35,6 +51,8 @@ Not this:
 """
 
 from __future__ import annotations
+
+from math import isfinite
 
 from forensics.analyses.nan.kind import Alarm, kind_of
 from forensics.analyses.nan.onset import nan_onset
@@ -51,15 +69,15 @@ def gradnorm_spike(run: Run) -> Findings:
     rise = kind_of(run, found).precursor
     if rise is None:
         return
-    what = "gradient norm" if rise.metric == "grad_norm" else "loss"
+    what = {"grad_norm": "gradient norm", "lr": "learning rate"}.get(rise.metric, "loss")
+    above = f"{rise.z:.1f} robust standard deviations above its past" if isfinite(rise.z) else "at once above its peak"
     yield gradnorm_spike.finding(
         f"the {what} rose {rise.ratio:.3g} times at {at_step(rise.step)}, then training was not finite"
         f" from {at_step(found.step)} on",
-        f"{rise.z:.1f} robust standard deviations above its past, {rise.lead} records before the first bad one:"
-        " an optimization blow-up, not a bad sample",
+        f"{above}, {rise.lead} records before the first bad one: an optimization blow-up, not a bad sample",
         proof(rise.row, *found.evidence()),
         found.onset,
         confidence="high" if rise.metric == "grad_norm" else "medium",
-        numbers={"ratio": rise.ratio, "z": rise.z, "lead_records": rise.lead},
+        numbers={"ratio": rise.ratio, "lead_records": rise.lead} | ({"z": rise.z} if isfinite(rise.z) else {}),
         next=("forensics nan-origin RUN",),
     )
