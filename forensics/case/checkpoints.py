@@ -7,13 +7,19 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from forensics.case.epochs import epoch_scale
+from forensics.case.epochs import EpochScale, epoch_scale
 from forensics.case.errors.failures import standing
+from forensics.case.series import metric_records
+from forensics.case.steps import at
 from forensics.checkpoint import whose
 from forensics.store.run import Run
 
 _BEST_FIRST = {"directory": 0, "committed": 1, "saved": 2}
 _WRITTEN = tuple(_BEST_FIRST)
+#: A name that says what its number counts.
+_SAYS_STEP = re.compile(r"(?i)step|iter|update|batch")
+#: Steps of an epoch from which on its number and that of a step cannot be confounded.
+_STEPS_OF_EPOCH = 5
 
 
 def known(run: Run) -> pl.DataFrame:
@@ -51,10 +57,20 @@ def _known(run: Run) -> pl.DataFrame:
 def _placed(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
     """Rows with the path and the step of the checkpoint that their path names: a file inside of one is none itself."""
     found = {path: whose(path) for path in rows["path"].drop_nulls().unique()}
-    scale = epoch_scale(run) if any(one is not None and one.step is None for one in found.values()) else None
+    bare = {
+        path: one.step for path, one in found.items() if one and one.step is not None and not _SAYS_STEP.search(path)
+    }
+    asked = bool(bare) or any(one is not None and one.step is None for one in found.values())
+    scale = epoch_scale(run) if asked else None
+    numbers = sorted(set(bare.values()))
+    counted_epochs = scale is not None and _count_epochs(run, numbers, scale)
+    from_zero = counted_epochs and numbers[0] == 0  # written when epoch 0 was over
     places: list[tuple[str, str, int | None]] = []
     for path, one in found.items():
         if one is None:
+            continue
+        if counted_epochs and scale is not None and path in bare:
+            places.append((path, one.path, scale.step_of(bare[path] + from_zero)))
             continue
         by_epoch = scale.step_of(one.epoch) if scale is not None and one.epoch is not None else None
         places.append((path, one.path, one.step if one.step is not None else by_epoch))
@@ -64,6 +80,17 @@ def _placed(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
         .with_columns(path=pl.coalesce("own", "path"), step=pl.coalesce("at", "step"))
         .drop("own", "at")
     )
+
+
+def _count_epochs(run: Run, numbers: Sequence[int], scale: EpochScale) -> bool:
+    """Whether bare numbers of checkpoints are epochs: one after the other, and no more than the run had.
+
+    A run of so few steps that their numbers could be these would not have come to the last of these epochs.
+    """
+    if len(numbers) < 2 or scale.steps < _STEPS_OF_EPOCH or numbers[-1] - numbers[0] != len(numbers) - 1:
+        return False
+    last = metric_records(run).select(at().max()).collect().item()
+    return last is not None and numbers[-1] <= int(last) / scale.steps + 1
 
 
 def _missing(best: pl.DataFrame) -> pl.Expr:

@@ -69,3 +69,24 @@ def test_one_named_by_its_epoch_keeps_the_epoch_where_the_run_counts_nothing_els
     log = [f"Epoch {epoch}/9\n10/10 - 1s - 9ms/step - loss: {3 - epoch / 10:.4f}" for epoch in range(1, 8)]
     told = _written(tmp_path, log, "checkpoints/epoch_04.keras")
     assert told.select("step", "path").rows() == [(4, "checkpoints/epoch_04.keras")]
+
+
+def _epochs(steps: int) -> list[str]:
+    return [
+        f"Epoch: [{n // steps}]  [{n % steps:>4d}/{steps}]  loss: {2 - n / 1000:.4f}" for n in range(0, 5 * steps, 10)
+    ]
+
+
+def test_bare_numbers_that_are_epochs_from_zero_stand_where_each_is_over(tmp_path: Path) -> None:
+    found = _written(tmp_path, _epochs(60), *(f"model_{n}.pth" for n in range(5)))
+    assert found["step"].to_list() == [60, 120, 180, 240, 300]
+
+
+def test_bare_numbers_apart_are_steps(tmp_path: Path) -> None:
+    found = _written(tmp_path, _epochs(60), *(f"model_{n}.pth" for n in (0, 60, 120)))
+    assert found["step"].to_list() == [0, 60, 120]
+
+
+def test_numbers_beyond_the_epochs_of_the_run_are_steps(tmp_path: Path) -> None:
+    found = _written(tmp_path, _epochs(60), *(f"model_{n}.pth" for n in range(40, 44)))
+    assert found["step"].to_list() == [40, 41, 42, 43]
