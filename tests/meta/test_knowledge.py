@@ -110,7 +110,14 @@ def test_a_row_is_whole(cause: Cause) -> None:
 @pytest.mark.parametrize("cause", causes().values(), ids=lambda cause: cause.cause)
 def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> None:
     known = {setting.name for setting in settings()}
-    places = {backend.backend for backend in backends()} | {"unknown", "host", "device", "ranks", "saves", "no_snapshot"}
+    places = {backend.backend for backend in backends()} | {
+        "unknown",
+        "host",
+        "device",
+        "ranks",
+        "saves",
+        "no_snapshot",
+    }
     for remedy in cause.actions:
         assert len(remedy.text) <= MOST_CHARS
         assert len(remedy.otherwise) <= MOST_CHARS

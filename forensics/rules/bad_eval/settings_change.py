@@ -70,7 +70,5 @@ def settings_change(run: Run) -> Findings:
         Onset(step=after["step"], step_lo=before["step"]),
         severity="info" if of_documents else "warning",
         numbers={"tasks": len(tasks)},
-        next=(
-            "evaluate both checkpoints with one command: the same decoding settings, the same harness",
-        ),
+        next=("evaluate both checkpoints with one command: the same decoding settings, the same harness",),
     )
