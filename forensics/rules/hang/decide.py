@@ -147,8 +147,6 @@ def _of(
     ranks: tuple[int, ...], cause: str, confidence: Confidence, clues: tuple[Clue, ...], tied: tuple[int, ...] = ()
 ) -> Decision:
     # a death by a signal has causes of its own; of other errors the catalogue says the shape
-    told = any(
-        row.cause == cause and row.shape == "crash" and row.kind in _OF_ITS_OWN and not row.words for row in table()
-    )
+    told = any(row.cause == cause and row.shape == "crash" and row.kind in _OF_ITS_OWN for row in table())
     shape = Shape.CRASH if told or is_death(cause) else Shape.HANG
     return Decision(ranks, cause, confidence, shape, clues, tied)

@@ -31,6 +31,12 @@ def test_only_the_exit_code_of_a_kill_is_told_as_one(code: int, *, killed: bool,
     assert ("SIGKILL" in verdict.headline) is killed
 
 
+def test_a_rank_that_lost_a_worker_of_its_loader_crashed(tmp_path: Path) -> None:
+    died = "RuntimeError: DataLoader worker (pid 31888) is killed by signal: Killed. "
+    verdict = said(tmp_path, [*falling(1, 40), *("[rank1]: " + line for line in [*TRACEBACK, died])])
+    assert (*shape(verdict), verdict.culprits) == (Outcome.FAILED, Shape.CRASH, (1,))
+
+
 LOST = "slurmstepd: error: *** JOB 9 ON gpu17 CANCELLED AT 2031-05-06T07:08:09 DUE TO NODE FAILURE, SEE SLURMCTLD ***"
 
 
