@@ -77,8 +77,9 @@ def _most(one: Recording, own: pl.DataFrame | None, index: Index) -> Recorded | 
     if own is None:
         return None
     most = _first_with_most(own)
-    steps = index.steps(most["series"])
-    return Recorded(one.signal, one.label, most["source"], most["records"], steps.min(), steps.max())
+    steps = index.steps(most["series"]).drop_nulls().to_numpy()
+    first, last = (int(steps.min()), int(steps.max())) if len(steps) else (None, None)
+    return Recorded(one.signal, one.label, most["source"], most["records"], first, last)
 
 
 def _first_with_most(rows: pl.DataFrame) -> Mapping[str, Any]:

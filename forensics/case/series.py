@@ -208,11 +208,12 @@ def _grouped(table: Packed) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         keys.append(key[begins])
     if not parts:
         return np.zeros(0, np.uint32), np.zeros(0, np.int64)
+    firsts = np.array([part[0] for part in parts])
     _, at, series = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
-    place = np.argsort(np.argsort([parts[i][0] for i in at]))[series]
+    place = np.argsort(np.argsort(firsts[at]))[series]
     counts = np.zeros(len(at), np.int64)
     np.add.at(counts, place, [len(part) for part in parts])
-    return np.concatenate([parts[i] for i in np.argsort(place, kind="stable")]), counts
+    return np.concatenate([parts[i] for i in np.argsort(place, kind="stable").tolist()]), counts
 
 
 def _owners(table: Packed) -> NDArray[np.uint32] | None:

@@ -111,7 +111,8 @@ def _steady(logs: Floats, seconds: Floats, steps: Steps, kept: Steps, known: tup
     many = float(found.far.mean()) > _MODES
     high = np.flatnonzero(found.high(logs))
     regular = combs(steps[high], int(steps[0]), int(steps[-1])) if 3 <= len(high) < _MODES * len(logs) else ()
-    values = np.clip(logs, *quantiles_of(logs, (0.01, 0.99))) if many else winsorised(logs, found)
+    low, high = quantiles_of(logs, (0.01, 0.99)) if many else (0.0, 0.0)
+    values = np.clip(logs, low, high) if many else winsorised(logs, found)
     shared = _one_sided(logs, found.base)
     if shared:
         values = floor_of(logs)

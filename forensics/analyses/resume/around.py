@@ -71,7 +71,9 @@ def mean_error(values: pl.Series, *, count: int, steps: pl.Series | None = None)
     y, n = values.to_numpy(), values.len()
     if not n:
         return 0.0
-    x = np.arange(n) if steps is None else np.log(steps.to_numpy() - min(0, int(steps[0])) + 1)
+    x: Floats = np.arange(n, dtype=np.float64)
+    if steps is not None:
+        x = np.log((steps - min(0, int(steps[0])) + 1).to_numpy().astype(np.float64))
     rest = y - x * _ratio(_product(x, y), _product(x, x))
     rest = rest - median_of(rest)
     sigma = scatter(rest)
