@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -204,7 +205,8 @@ def _grouped(table: Packed) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         order = np.argsort(key, kind="stable")
         key = key[order]
         begins = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-        parts += np.split((order + first).astype(np.uint32), begins[1:])
+        numbers: NDArray[np.uint32] = (order + first).astype(np.uint32)
+        parts += [numbers[low:high] for low, high in pairwise([*begins.tolist(), len(key)])]
         keys.append(key[begins])
     if not parts:
         return np.zeros(0, np.uint32), np.zeros(0, np.int64)
@@ -213,7 +215,8 @@ def _grouped(table: Packed) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     place = np.argsort(np.argsort(firsts[at]))[series]
     counts = np.zeros(len(at), np.int64)
     np.add.at(counts, place, [len(part) for part in parts])
-    return np.concatenate([parts[i] for i in np.argsort(place, kind="stable").tolist()]), counts
+    turns: list[int] = np.argsort(place, kind="stable").tolist()
+    return np.concatenate([parts[i] for i in turns]), counts
 
 
 def _owners(table: Packed) -> NDArray[np.uint32] | None:
