@@ -117,7 +117,7 @@ fixtures: setup ## make the fixtures anew
 	@for script in fixtures/make/*.py; do $(BIN)/python $$script || exit 1; done
 
 lock: setup ## resolve the dependencies anew
-	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --group dev --group build \
+	uv pip compile -q --universal --generate-hashes --no-strip-extras --no-emit-index-url --no-header --group dev --group build \
 		-o requirements.lock pyproject.toml
-	$(BIN)/python -c "$(LEAN)" | uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header \
+	$(BIN)/python -c "$(LEAN)" | uv pip compile -q --universal --generate-hashes --no-strip-extras --no-emit-index-url --no-header \
 		-c requirements.lock -o requirements-slim.lock -
