@@ -50,9 +50,10 @@ def _keys(run: Run) -> Mapping[str, tuple[str, ...]]:
     """The keys of facts that state each setting; settings of none are left out, and cost no query."""
     whole = run.derived(_facts)["whole"].drop_nulls().unique(maintain_order=True) if "facts" in run.frames else ()
     hits = [key for key in whole if _any().search(key)]
-    each = _each() if hits else {}
-    found = {name: tuple(key for key in hits if pattern.search(key)) for name, pattern in each.items()}
-    return {name: keys for name, keys in found.items() if keys}
+    if not hits:
+        return {}
+    stating = {name: tuple(key for key in hits if pattern.search(key)) for name, pattern in _each().items()}
+    return {name: keys for name, keys in stating.items() if keys}
 
 
 @cache
