@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol
 from forensics import registry
 from forensics.analyses.checkpoints import last_clean
 from forensics.analyses.coverage import coverage_of
-from forensics.case.attempts import Attempts, attempts, of_judged
+from forensics.case.processes.attempts import Attempts, attempts, of_judged
 from forensics.diagnosis.actions import actions, advised
 from forensics.diagnosis.playbook import missing, playbook
 from forensics.diagnosis.restart import restart_of

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.case.attempts import attempts
 from forensics.case.end_markers import ends_the_log, last_lines, marks_of
 from forensics.case.joined.stores import counted_records
+from forensics.case.processes.attempts import attempts
 from forensics.case.progress import CLOSE, Counter, is_close, ledger
 from forensics.case.series import metric_rows
 from forensics.case.steps import at, of_training, parts

@@ -19,7 +19,7 @@ from itertools import combinations
 
 import polars as pl
 
-from forensics.case.lives import Life, boundaries, lives
+from forensics.case.processes.lives import Life, boundaries, lives
 from forensics.case.tracked_runs import Tracked, own_frames, tracked
 from forensics.errors import UsageError
 from forensics.knowledge.folders import is_part_of_job, is_run

@@ -15,7 +15,7 @@ from typing import cast
 
 import polars as pl
 
-from forensics.case.lives import Life, boundaries
+from forensics.case.processes.lives import Life, boundaries
 from forensics.store.run import Run
 
 #: Facts of a database: which run an attempt is of, and those of all runs but the last.

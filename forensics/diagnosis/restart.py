@@ -13,8 +13,8 @@ import polars as pl
 
 from forensics.action import Action, Restart
 from forensics.analyses.recorded import is_evaluation_only
-from forensics.case.attempts import attempts, is_failure
 from forensics.case.endings import ending
+from forensics.case.processes.attempts import attempts, is_failure
 from forensics.case.restart import options_of, restart_command
 from forensics.case.trainers import trainers
 from forensics.knowledge.causes import is_kind

@@ -15,9 +15,9 @@ from dataclasses import replace
 from functools import reduce
 
 from forensics.analyses.health import Health, health_of
-from forensics.case.attempts import attempts
 from forensics.case.endings import ending, loop_words
 from forensics.case.errors.timeline import before
+from forensics.case.processes.attempts import attempts
 from forensics.diagnosis.precedence import Kind, explains, kind_of, leads, names_who, preference
 from forensics.knowledge.causes import causes, is_kind
 from forensics.model import (

@@ -45,7 +45,7 @@ from operators import Change, changes, mentions, mutated  # noqa: E402 - beside 
 AREAS: Mapping[str, tuple[str, ...]] = {
     "verdict": (
         "diagnosis/verdict.py", "diagnosis/precedence.py",
-        "case/errors/timeline.py", "case/attempts.py", "case/starts.py", "case/lives.py",
+        "case/errors/timeline.py", "case/processes/attempts.py", "case/processes/starts.py", "case/processes/lives.py",
         "case/runs.py",
     ),
     "health": ("analyses/health.py", "case/endings.py", "case/progress.py", "case/end_markers.py"),

@@ -10,8 +10,8 @@ import numpy as np
 from forensics.analyses.learning.course import Course, Departure, course_of, kind_of
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.trend import Trend, trend_of
-from forensics.case.attempts import attempts
 from forensics.case.curves.loss import Curve, beside, curves
+from forensics.case.processes.attempts import attempts
 from forensics.store.run import Run
 
 _LIMITS = Limits()

@@ -19,8 +19,8 @@ from forensics.analyses.pace.names import PaceName, pace_of
 from forensics.analyses.pace.pauses import Flags, spikes
 from forensics.analyses.pace.steady import resolution
 from forensics.analyses.pace.work import per_work, work_of
-from forensics.case.attempts import Cut, attempts
 from forensics.case.checkpoints import known
+from forensics.case.processes.attempts import Cut, attempts
 from forensics.case.series import keys_of, metric_rows, standing_in
 from forensics.case.steps import first_of_each, kept_as_proof, ordered, parts, where
 from forensics.knowledge.vocabulary import words_for

@@ -8,7 +8,7 @@ from math import isfinite, sqrt
 import numpy as np
 import polars as pl
 
-from forensics.case.lives import Boundary, rows_of
+from forensics.case.processes.lives import Boundary, rows_of
 from forensics.stats.spread import Floats, median_of, scatter
 from forensics.store.run import Run
 

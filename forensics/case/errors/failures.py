@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import polars as pl
 
-from forensics.case.attempts import Attempts, attempts
 from forensics.case.end_markers import SURVIVED_STEPS, Mark, Marks, ends_the_log, last_lines, marks_of
 from forensics.case.endings import ending
 from forensics.case.errors._failure import Failure
 from forensics.case.errors.judged import CUT, judged
 from forensics.case.errors.kinds import Weight
 from forensics.case.last_steps import same_process
+from forensics.case.processes.attempts import Attempts, attempts
 from forensics.knowledge.errors import by_id, telling
 from forensics.store.run import Run
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from forensics.case.attempts import GOES_ON_RECORDS, Attempts, attempts
 from forensics.case.end_markers import SURVIVED_STEPS, marks_of
 from forensics.case.errors.attributes import attributes
+from forensics.case.processes.attempts import GOES_ON_RECORDS, Attempts, attempts
 from forensics.dialects.events.elastic import FAILURE
 from forensics.knowledge.errors import by_id, telling
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed

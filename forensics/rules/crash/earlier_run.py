@@ -46,11 +46,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from forensics.case.attempts import attempts
 from forensics.case.end_markers import marks_of
 from forensics.case.endings import loop_words
 from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Weight
+from forensics.case.processes.attempts import attempts
 from forensics.model import Causal, Confidence, Finding, Severity, Shape
 from forensics.registry import rule
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when

@@ -44,7 +44,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forensics.analyses.memory.oom_messages import OomMessage
-from forensics.case.lives import Boundary, boundaries
+from forensics.case.processes.lives import Boundary, boundaries
 from forensics.rules.kit import Evidence, Findings, Locator, Run, proof, rule
 from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks
 

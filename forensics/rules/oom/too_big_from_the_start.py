@@ -39,7 +39,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.memory.oom_messages import OomMessage
-from forensics.case.lives import lives
+from forensics.case.processes.lives import lives
 from forensics.case.series import metric_records
 from forensics.rules.kit import Findings, Run, proof, rule
 from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks, size

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from forensics.analyses.resume.around import Around
-from forensics.case.attempts import attempts
 from forensics.case.evidence import metric_evidence
-from forensics.case.lives import Boundary
-from forensics.case.starts import Start
+from forensics.case.processes.attempts import attempts
+from forensics.case.processes.lives import Boundary
+from forensics.case.processes.starts import Start
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
 from forensics.store.run import Run
 

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.resume.around import around
-from forensics.case.lives import Boundary, restarts, rows_of
+from forensics.case.processes.lives import Boundary, restarts, rows_of
 from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Run, Severity, metric_evidence, proof, rule
 from forensics.rules.resume._compare import loaded, onset
 

@@ -51,7 +51,7 @@ from dataclasses import dataclass
 from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.levels import Levels, levels
 from forensics.case.checkpoints import known
-from forensics.case.lives import Boundary, restarts
+from forensics.case.processes.lives import Boundary, restarts
 from forensics.rules.kit import Finding, Findings, Row, Run, checkpoint_evidence, proof, rule
 from forensics.rules.resume._compare import evidence_of, loaded_step, onset
 

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.resume.around import Around, around, paired
-from forensics.case.lives import restarts
+from forensics.case.processes.lives import restarts
 from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 from forensics.stats.spread import median
 

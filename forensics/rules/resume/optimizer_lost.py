@@ -48,7 +48,7 @@ import polars as pl
 
 from forensics.analyses.resume.around import Around, around, mean_error, paired
 from forensics.analyses.resume.levels import initial
-from forensics.case.lives import Boundary, restarts
+from forensics.case.processes.lives import Boundary, restarts
 from forensics.rules.kit import Finding, Findings, Run, rule
 from forensics.rules.resume._compare import evidence_of, onset
 from forensics.stats.spread import median

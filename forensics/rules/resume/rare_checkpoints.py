@@ -46,7 +46,7 @@ import polars as pl
 
 from forensics.case.checkpoints import known
 from forensics.case.end_markers import marks_of
-from forensics.case.lives import Life, boundaries, lives, rows_of
+from forensics.case.processes.lives import Life, boundaries, lives, rows_of
 from forensics.rules.kit import Finding, Findings, Run, checkpoint_evidence, onset_at, proof, rule
 
 _NS_PER_HOUR = 3_600_000_000_000

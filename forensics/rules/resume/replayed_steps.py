@@ -35,7 +35,7 @@ Not this:
 from __future__ import annotations
 
 from forensics.analyses.resume.around import around
-from forensics.case.lives import restarts
+from forensics.case.processes.lives import restarts
 from forensics.rules.kit import Findings, Run, rule
 from forensics.rules.resume._compare import evidence_of, onset
 

@@ -44,7 +44,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.analyses.resume.around import Around, around
-from forensics.case.lives import restarts
+from forensics.case.processes.lives import restarts
 from forensics.rules.kit import Findings, Run, rule
 from forensics.rules.resume._compare import evidence_of, onset
 

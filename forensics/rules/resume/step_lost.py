@@ -42,7 +42,7 @@ import polars as pl
 
 from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.levels import levels
-from forensics.case.lives import Boundary, restarts
+from forensics.case.processes.lives import Boundary, restarts
 from forensics.rules.kit import Confidence, Finding, Findings, Run, rule
 from forensics.rules.resume._compare import begun, evidence_of, onset
 

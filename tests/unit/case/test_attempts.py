@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from forensics import pipeline
-from forensics.case.attempts import Attempts, attempts
-from forensics.case.lives import boundaries
-from forensics.case.starts import starts
+from forensics.case.processes.attempts import Attempts, attempts
+from forensics.case.processes.lives import boundaries
+from forensics.case.processes.starts import starts
 from forensics.model import Outcome, Report, Shape
 
 HEAD = ("loading the tokenizer from disk", "building the model of 12 layers")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from forensics import pipeline
-from forensics.case.attempts import attempts
-from forensics.case.launches import launches
-from forensics.case.lives import lives
+from forensics.case.processes.attempts import attempts
+from forensics.case.processes.launches import launches
+from forensics.case.processes.lives import lives
 from forensics.model import Outcome, Shape
 
 STOPPED = "received preemption notice, checkpoint saved, leaving"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.case.attempts import attempts
-from forensics.case.lives import boundaries, lives, rows_of
+from forensics.case.processes.attempts import attempts
+from forensics.case.processes.lives import boundaries, lives, rows_of
 from forensics.store.run import Run, run_of
 
 SECOND = 1_000_000_000

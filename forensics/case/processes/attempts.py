@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from forensics.case.end_markers import is_end
-from forensics.case.launches import launches
-from forensics.case.lives import Boundary, Life, boundaries, is_new, lives, steps_of_copies, steps_of_launches
+from forensics.case.processes.launches import launches
+from forensics.case.processes.lives import Boundary, Life, boundaries, is_new, lives, steps_of_copies, steps_of_launches
+from forensics.case.processes.starts import Start, openings, starts
 from forensics.case.series import metric_rows
-from forensics.case.starts import Start, openings, starts
 from forensics.case.steps import at
 from forensics.store.run import Run
 

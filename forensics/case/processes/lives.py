@@ -16,10 +16,10 @@ import polars as pl
 
 from forensics.case.end_markers import Marks, marks_of
 from forensics.case.joined.stores import Strand, stores_of
-from forensics.case.launches import launches
+from forensics.case.processes.launches import launches
+from forensics.case.processes.starts import Start, openings, starts
 from forensics.case.progress import ledger
 from forensics.case.series import chosen, index_of, metric_rows, standing_in
-from forensics.case.starts import Start, openings, starts
 from forensics.case.steps import at, parts
 from forensics.store.run import Run
 from forensics.store.schema import TABLES

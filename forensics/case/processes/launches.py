@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from forensics.case.starts import openings
+from forensics.case.processes.starts import openings
 from forensics.store.run import Run
 
 _FOLDER = re.compile(r"^(?P<agent>(?P<parent>.*/)?[^/]+/)attempt_(?P<number>\d{1,6})/\d{1,6}/")

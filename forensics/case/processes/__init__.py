@@ -1,0 +1,1 @@
+"""Which process wrote what: starts, lives on one time line, launches of groups, and the attempts that they make."""
