@@ -51,10 +51,10 @@ from forensics.analyses.pace.account import Gravity, Paced, gravest
 from forensics.analyses.pace.change import Change
 from forensics.rules.kit import EvidenceRole, Finding, Findings, Onset, Run, at_step, rule
 from forensics.rules.slowdown._pace import confidence_of, evidence_of, measured, onset_of, severity_of, slower
-from forensics.rules.slowdown.trace_communication_grew import trace_communication_grew
-from forensics.rules.slowdown.trace_idle_grew import trace_idle_grew
-from forensics.rules.slowdown.trace_memory_ops_grew import trace_memory_ops_grew
-from forensics.rules.slowdown.trace_other_kernels_grew import trace_other_kernels_grew
+from forensics.rules.slowdown.traces.communication_grew import trace_communication_grew
+from forensics.rules.slowdown.traces.idle_grew import trace_idle_grew
+from forensics.rules.slowdown.traces.memory_ops_grew import trace_memory_ops_grew
+from forensics.rules.slowdown.traces.other_kernels_grew import trace_other_kernels_grew
 
 #: What may explain a rise where a trace was taken before it and one after.
 _GREW: tuple[Callable[[Run], Findings], ...] = (

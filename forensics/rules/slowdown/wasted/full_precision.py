@@ -35,7 +35,7 @@ import polars as pl
 from forensics.analyses.traces.gpu import gpu_rows
 from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import Findings, Onset, Run, proof, rule
-from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
+from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
 
 
 @dataclass(frozen=True, slots=True)

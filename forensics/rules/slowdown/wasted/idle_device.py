@@ -40,11 +40,11 @@ from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gaps import idle_causes, idle_gaps
 from forensics.analyses.traces.steps import step_at, steps
 from forensics.rules.kit import Findings, Onset, Run, proof, rule
-from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
-from forensics.rules.slowdown.trace_data_starvation import trace_data_starvation
-from forensics.rules.slowdown.trace_exposed_communication import trace_exposed_communication
-from forensics.rules.slowdown.trace_host_syncs import trace_host_syncs
-from forensics.rules.slowdown.trace_launch_bound import trace_launch_bound
+from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
+from forensics.rules.slowdown.traces.data_starvation import trace_data_starvation
+from forensics.rules.slowdown.traces.exposed_communication import trace_exposed_communication
+from forensics.rules.slowdown.traces.host_syncs import trace_host_syncs
+from forensics.rules.slowdown.traces.launch_bound import trace_launch_bound
 
 _OF_ONE_CAUSE: tuple[Callable[[Run], Findings], ...] = (
     trace_data_starvation,

@@ -36,7 +36,7 @@ import polars as pl
 from forensics.analyses.traces.steps import steps
 from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import Evidence, Findings, Onset, Run, fact_evidence, proof, rule
-from forensics.rules.slowdown._trace_kit import span_evidence
+from forensics.rules.slowdown._spans import span_evidence
 
 
 @dataclass(frozen=True, slots=True)

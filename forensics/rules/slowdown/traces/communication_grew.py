@@ -43,7 +43,7 @@ from dataclasses import dataclass
 
 from forensics.analyses.traces.windows import window_pairs
 from forensics.rules.kit import Findings, Run, rule
-from forensics.rules.slowdown._trace_growth import grown, most_grown, rose
+from forensics.rules.slowdown.traces._growth import grown, most_grown, rose
 
 
 @dataclass(frozen=True, slots=True)

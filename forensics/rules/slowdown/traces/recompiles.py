@@ -41,7 +41,7 @@ import polars as pl
 
 from forensics.analyses.traces.compiles import compile_rows, compile_share
 from forensics.rules.kit import Findings, Run, onset_at, proof, rule
-from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
+from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ import polars as pl
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.ranks import arrivals, waits
 from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
-from forensics.rules.slowdown._trace_kit import ms, percent, quoted, span_evidence
+from forensics.rules.slowdown._spans import ms, percent, quoted, span_evidence
 
 
 @dataclass(frozen=True, slots=True)

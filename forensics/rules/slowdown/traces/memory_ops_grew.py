@@ -44,7 +44,7 @@ import polars as pl
 
 from forensics.analyses.traces.windows import window_pairs
 from forensics.rules.kit import Findings, Run, rule
-from forensics.rules.slowdown._trace_growth import grown, most_grown, multiplied, rose
+from forensics.rules.slowdown.traces._growth import grown, most_grown, multiplied, rose
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ from forensics.analyses.traces.gaps import LOADER, idle_causes, idle_gaps
 from forensics.analyses.traces.loader import loader_rows, loader_share
 from forensics.analyses.traces.steps import step_at, steps
 from forensics.rules.kit import Finding, Findings, Run, onset_at, proof, rule
-from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
+from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
 
 
 @dataclass(frozen=True, slots=True)

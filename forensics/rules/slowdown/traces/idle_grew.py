@@ -45,8 +45,8 @@ import polars as pl
 from forensics.analyses.traces.gaps import idle_causes, idle_gaps
 from forensics.analyses.traces.windows import window_pairs
 from forensics.rules.kit import Findings, Onset, Run, proof, rule
-from forensics.rules.slowdown._trace_growth import most_grown, rose
-from forensics.rules.slowdown._trace_kit import longest, ms, percent, quoted, span_evidence
+from forensics.rules.slowdown._spans import longest, ms, percent, quoted, span_evidence
+from forensics.rules.slowdown.traces._growth import most_grown, rose
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from forensics.analyses.traces.gpu import COMMUNICATION, MEMORY, gpu_rows
 from forensics.analyses.traces.windows import is_other
 from forensics.registry import Rule
 from forensics.rules.kit import Finding, Onset, proof
-from forensics.rules.slowdown._trace_kit import longest, ms, percent, quoted, span_evidence
+from forensics.rules.slowdown._spans import longest, ms, percent, quoted, span_evidence
 from forensics.store.run import Run
 
 #: The work whose share it is, in words, and which rows it is.

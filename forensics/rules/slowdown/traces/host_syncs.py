@@ -53,7 +53,7 @@ from forensics.analyses.traces.gaps import SYNC, idle_causes
 from forensics.analyses.traces.steps import steps
 from forensics.analyses.traces.syncs import sync_calls
 from forensics.rules.kit import Finding, Findings, Run, onset_at, proof, rule
-from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
+from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
 
 _SITES = 3
 

@@ -42,7 +42,7 @@ from dataclasses import replace
 
 from forensics.analyses.traces.steps import steps
 from forensics.rules.kit import Findings, Onset, Run, proof, rule
-from forensics.rules.slowdown._trace_kit import span_evidence
+from forensics.rules.slowdown._spans import span_evidence
 from forensics.rules.slowdown.level_shift import step_time_level_shift
 
 

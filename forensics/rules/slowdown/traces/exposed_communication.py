@@ -44,7 +44,7 @@ import polars as pl
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
 from forensics.rules.kit import Finding, Findings, Run, onset_at, proof, rule
-from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
+from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
 
 
 @dataclass(frozen=True, slots=True)

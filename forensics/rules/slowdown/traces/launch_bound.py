@@ -52,7 +52,7 @@ from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gaps import HOST, idle_causes, idle_gaps
 from forensics.analyses.traces.gpu import gpu_rows
 from forensics.rules.kit import Finding, Findings, Run, onset_at, proof, rule
-from forensics.rules.slowdown._trace_kit import longest, ms, on_rank, percent, quoted, span_evidence
+from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
 
 _MOST_OF_IDLE = 0.5
 
