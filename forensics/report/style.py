@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 Paint = Literal["bold", "dim", "red", "green", "yellow", "magenta", "cyan"]
 _CODES: dict[Paint, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "magenta": 35, "cyan": 36}
 LABEL_CHARS = 12
+_CLAUSE_END = re.compile(r"[.;:](?= )")
+#: A text is cut behind a clause where that keeps this share of its room.
+_LEAST_KEPT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +37,26 @@ class Style:
             text, max(20, self.width - LABEL_CHARS), break_long_words=False, break_on_hyphens=False
         ) or [""]
         if most is not None and len(rows) > most and not self.verbose:
-            rows = [*rows[: most - 1], _shortened(rows[most - 1], self.width - LABEL_CHARS)]
+            rows = _cut(rows[:most], self.width - LABEL_CHARS)
         for index, row in enumerate(rows):
             head = f"{label if not index else '':<{LABEL_CHARS}}"
             yield self.paint(head, "dim") + self.paint(row, *paints) if paints else self.paint(head, "dim") + row
 
 
-def _shortened(row: str, width: int) -> str:
-    """Cut a row between words: half a `file:line` would be a wrong one."""
-    words = row.split(" ")
+def _cut(rows: Sequence[str], width: int) -> list[str]:
+    """Cut the last row behind a clause where it has one that ends late enough, else between words.
+
+    Half a `file:line` would be a wrong one, and half a clause is none.
+    """
+    *kept, last = rows
+    least = _LEAST_KEPT * width * len(rows) - sum(map(len, kept))
+    ends = [end.start() for end in _CLAUSE_END.finditer(last) if end.start() >= least]
+    if ends:
+        return [*kept, last[: ends[-1]] + " …"]
+    words = last.split(" ")
     while len(words) > 1 and len(" ".join(words)) + 2 > width:
         words.pop()
-    return " ".join(words) + " …"
+    return [*kept, " ".join(words) + " …"]
 
 
 PLAIN = Style()

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,11 +89,16 @@ def test_the_next_check_says_nothing_that_a_fix_says_already(failed: Report) -> 
     assert "by a tenth" not in page
 
 
-def test_a_known_cause_with_a_fix_asks_for_no_experiment(failed: Report) -> None:
-    verdict = dataclasses.replace(failed.verdict, cause_confidence=Sure.MEDIUM, playbook=(CHECK,))
-    assert "in fp32" not in "\n".join(text.render(dataclasses.replace(failed, verdict=verdict)))
-    verdict = dataclasses.replace(verdict, actions=())
-    assert "in fp32" in "\n".join(text.render(dataclasses.replace(failed, verdict=verdict)))
+@pytest.mark.parametrize(
+    ("sure", "has_fix", "asks"),
+    [(Sure.HIGH, True, False), (Sure.HIGH, False, True), (Sure.MEDIUM, True, True), (Sure.LOW, True, True)],
+)
+def test_only_a_certain_cause_with_a_fix_asks_for_no_experiment(
+    failed: Report, sure: Sure, *, has_fix: bool, asks: bool
+) -> None:
+    actions = failed.verdict.actions if has_fix else ()
+    verdict = dataclasses.replace(failed.verdict, cause_confidence=sure, actions=actions, playbook=(CHECK,))
+    assert ("in fp32" in "\n".join(text.render(dataclasses.replace(failed, verdict=verdict)))) is asks
 
 
 def test_what_to_record_comes_with_its_command_and_where_there_is_room_with_its_reason(failed: Report) -> None:
@@ -202,3 +208,25 @@ def test_a_place_inside_a_sentence_is_whole_or_absent(line: int, words: int, mos
     rows = list(Style().field("chain", "word " * words + f"({place}) and more of it " * 3, most=most))
     assert len(rows) <= most
     assert all(found == place for row in rows for found in re.findall(r"logs/[^ )]*", row))
+
+
+def test_a_text_that_is_too_long_is_cut_behind_its_last_whole_clause() -> None:
+    text = (
+        "Overfit a single batch: a loss that stays up is a bug and no setting: a detached graph, frozen layers, masks"
+    )
+    assert [row.strip() for row in Style(width=60).field("more", text, most=2)] == [
+        "more        Overfit a single batch: a loss that stays up is",
+        "a bug and no setting …",
+    ]
+
+
+def test_a_clause_that_would_leave_half_of_the_room_empty_is_no_place_to_cut() -> None:
+    text = "Shorten: the longest sequences, then the batch, then the model, until it fits again"
+    assert [row.strip() for row in Style(width=60).field("fix", text, most=1)] == [
+        "fix         Shorten: the longest sequences, then the …"
+    ]
+
+
+def test_a_colon_inside_of_a_place_ends_no_clause() -> None:
+    (row,) = Style(width=60).field("why", "the last line of rank 3 is logs/rank3.log:1200 and more words", most=1)
+    assert row.endswith("the last line of rank 3 is logs/rank3.log:1200 …")
