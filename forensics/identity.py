@@ -24,7 +24,7 @@ _STAMP = r"\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d(?::\d\d)?)?(?:[.,]\d+)?(?:Z|[+
 #: What stands before the words of a line: stamps, levels, names of loggers, ranks, hosts and process ids.
 _PREFIX = re.compile(
     rf"^\s*(?:\[?{_STAMP}\]?|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?|\[[^\]\s]{{1,40}}\]:?|\[[^\]]{{0,20}}\brank\W?\d+\]:?"
-    r"|\[?[EWIFD](?:\d{4})?(?=\s)|\(?[A-Za-z][\w.-]*\.(?:py|cc|cpp|h):\d+[)\]]?|(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?|\d+:"
+    r"|\[?[EWIFD](?:\d{4})?(?=\s)|\(?/?[A-Za-z][\w./-]*\.(?:py|cc|cpp|h):\d+[)\]]?|(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?|\d+:"
     r"|[A-Za-z][\w.-]*\d[\w.-]*:(?=\s)|(?:pid|tid)\W?\d+|\d+|[-|,;:>])\s*"
 )
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"

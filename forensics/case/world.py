@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import polars as pl
@@ -9,6 +10,7 @@ import polars as pl
 from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import MOST_RANKS, listed
 from forensics.case.series import keys_of
+from forensics.knowledge.errors import telling
 from forensics.store.run import Run
 
 _CLIENTS = re.compile(r"\b\d+/(\d{1,6}) clients joined|\bMEMBER: \d+/(\d{1,6})\b")
@@ -53,3 +55,14 @@ def nodes(run: Run) -> dict[int, str]:
     """Give the launcher's folder (one for each node and job) of each rank that has one; the last one, of several."""
     rows = run.scan("sources").filter(pl.col("rank").is_not_null()).select("source", "rank").sort("source").collect()
     return {rank: hit["node"] for source, rank in rows.iter_rows() if (hit := _FOLDER.match(source)) is not None}
+
+
+def devices_told(run: Run) -> tuple[tuple[str, int, int], ...]:
+    """Source, line and number of devices of each line that counts those of the run, in order."""
+    return run.derived(_devices_told)
+
+
+def _devices_told(run: Run) -> tuple[tuple[str, int, int], ...]:
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("devices")) & pl.col("line").is_not_null())
+    counts = rows.select("source", "line", "attrs").sort("source", "line").collect()
+    return tuple((source, line, int(json.loads(attrs)["devices"])) for source, line, attrs in counts.iter_rows())

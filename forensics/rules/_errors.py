@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from forensics.case.errors.failures import Failure
 from forensics.case.last_steps import last_step
+from forensics.identity import spoken
 from forensics.knowledge.libraries import is_library_frame
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
 from forensics.store.run import Run
@@ -72,6 +73,7 @@ def said(failure: Failure) -> str:
 
 
 def short(text: str) -> str:
-    """Cut a message to what fits a title: its first line, at most 160 characters."""
+    """Cut a message to what fits a title: the own words of its first line, at most 160 characters."""
     line = text.strip().splitlines()[0].strip() if text.strip() else ""
+    line = spoken(line) or line
     return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1] + "…"

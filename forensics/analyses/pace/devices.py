@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import polars as pl
 
 from forensics.analyses.pace.change import Change
-from forensics.knowledge.errors import telling
+from forensics.case.world import devices_told
 from forensics.store.run import Run
 
 #: Fewer devices that leave each as fast as it was explain a rise to this much beyond their share.
@@ -21,7 +19,7 @@ def fewer_devices(run: Run, rows: pl.DataFrame, change: Change) -> bool:
 
     `rows` are the records of a clock, of one source, with their lines; `change` counts in them.
     """
-    said = run.derived(_said)
+    said = devices_told(run)
     if not said:
         return False
     lines = [rows["line"][min(max(at, 0), rows.height - 1)] for at in (change.first - _BESIDE, change.first + _BESIDE)]
@@ -31,10 +29,3 @@ def fewer_devices(run: Run, rows: pl.DataFrame, change: Change) -> bool:
     if not before or not after:
         return False
     return after[-1] < before[-1] and change.ratio * after[-1] / before[-1] < _SCALING
-
-
-def _said(run: Run) -> tuple[tuple[str, int, int], ...]:
-    """Source, line and count of devices of each line that tells it, in order."""
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("devices")) & pl.col("line").is_not_null())
-    told = rows.select("source", "line", "attrs").sort("source", "line").collect()
-    return tuple((source, line, int(json.loads(attrs)["devices"])) for source, line, attrs in told.iter_rows())

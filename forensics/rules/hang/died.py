@@ -122,7 +122,7 @@ def _absent(run: Run, told: Exits) -> Iterator[Clue]:
     ranks = tuple(sorted(gone))
     listed = Evidence(
         next(iter(ends.values())).source, Locator(line=next(iter(ends.values())).line),
-        f"failures are listed of {ranks_text(sorted(ends))}",
+        f"the launcher lists failures of {ranks_text(sorted(ends))}",
     )  # fmt: skip
     why = f"{ranks_do(ranks, 'are in no list of failures')}, so that the exit code was 0"
     yield Clue(

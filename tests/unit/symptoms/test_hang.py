@@ -38,7 +38,7 @@ def test_of_ranks_that_all_time_out_the_one_in_the_earliest_collective_is_named(
 ) -> None:
     cries = "".join(timed_out(rank, 902 if rank == 2 else 903, names_group=names_group) for rank in range(4))
     page = told(written(tmp_path, {"train.log": STEPS + cries}))
-    assert "Rank 2 did not come to the collective that the others wait in" in page
+    assert "Rank 2 never entered the collective in which the others wait" in page
     assert "culprits rank 2" in page
 
 
@@ -110,7 +110,7 @@ def test_a_rank_that_came_to_the_end_of_its_data_first_had_less_of_it(tmp_path: 
 
 def test_a_rank_that_went_silent_in_its_epoch_is_not_said_to_have_less_data(tmp_path: Path) -> None:
     page = told(written(tmp_path, ranks("[2025-11-20 08:03:20] rank 3 waits for a lock\n")))
-    assert "Rank 3 did not come to the collective that the others wait in" in page
+    assert "Rank 3 never entered the collective in which the others wait" in page
     assert "drop_last" not in page
 
 

@@ -50,7 +50,7 @@ def waited_on(run: Run) -> Iterator[Clue]:
         return
     if graph.sinks:
         named = [w for w in graph.waits if set(w.awaited) & set(graph.sinks)]
-        why = f"{ranks_do(graph.sinks, 'wait for nobody')} and did not come to {_place(named[0])}"
+        why = f"{ranks_do(graph.sinks, 'wait for nobody')} and never entered {_place(named[0])}"
         yield Clue(graph.sinks, "never_entered", 5, "recorder", why, _proof(named))
     elif graph.cyclic:
         yield _cycle(graph)
