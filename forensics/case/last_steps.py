@@ -112,7 +112,7 @@ def _reached(run: Run) -> pl.DataFrame:
         .collect()
     )
     if not are_sorted(rows.select("source", "at"), each_once=True):
-        rows = rows.unique(["source", "at", "step"], maintain_order=True)
+        rows = rows.unique(["source", "rank", "at", "step"], maintain_order=True)
     every = pl.concat([rows, _counted(run)])
     keys = ("source", "seq", "at")
     return every if are_sorted(every.select(keys)) else every.sort(keys, maintain_order=True)

@@ -102,14 +102,17 @@ def _situation(
         "fix": fixing.fix if (fixing := line or row_for(verdict.cause)) is not None else "",
     }
     device = backend(run) or _UNKNOWN
+    by_trainers = frozenset(one.name for one in trainers(run))
     states = {
+        "a_trainer": bool(by_trainers),
+        "no_trainer": not by_trainers,
         "ranks": len(world(run)) > 1,
         "saves": not known(run).is_empty(),
         "no_snapshot": not snapshots(run),
     }
     return Situation(
         on=frozenset({device, _memory(verdict, lead, line), *(s for s, holds in states.items() if holds)} - {""}),
-        trainers=frozenset(one.name for one in trainers(run)),
+        trainers=by_trainers,
         line=line,
         beside=frozenset(f.cause for f in findings if f is not lead),
         settings=settings(run),

@@ -11,7 +11,8 @@ where its shape does not say that: `limit` (the time that was given is over), `a
 
 An action has `text`, and may have `otherwise` (the text where a value in `text` is not known), `command`, `source`, and
 conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu, unknown; host or device; ranks where there
-are several, saves where a checkpoint was saved, no_snapshot where no memory snapshot was), `trainer`, `line` (ids of
+are several, saves where a checkpoint was saved, no_snapshot where no memory snapshot was, a_trainer or no_trainer where
+one is known or not), `trainer`, `line` (ids of
 error lines), `beside` and `apart` (causes that other findings give, or do not), `given` (other settings with the
 pattern of their values), `setting` with `unless` (a pattern of values) or `within` (two numbers, above the first and up
 to the second) that make it needless, or `where` (a pattern of the values that it is about); `value` is what to set it

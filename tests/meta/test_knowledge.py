@@ -118,6 +118,8 @@ def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> Non
         "ranks",
         "saves",
         "no_snapshot",
+        "a_trainer",
+        "no_trainer",
     }
     for remedy in cause.actions:
         for words in (remedy.text, remedy.otherwise):

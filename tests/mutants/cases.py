@@ -12,9 +12,9 @@ import json
 import pickle
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import FrameType, MappingProxyType, ModuleType
 from typing import Any
@@ -125,14 +125,19 @@ def _noted(rule: registry.Rule, into: dict[str, tuple[Any, ...]]) -> registry.Ru
         into[rule.id] = tuple(rule(run, config))
         return into[rule.id]
 
-    return replace(rule, find=check)
+    return _finding(rule, check)
 
 
 def _or_kept(rule: registry.Rule, kept: Kept, anew: frozenset[str]) -> registry.Rule:
     """The rule where it may differ, else one that gives what it gave."""
     if rule.origin in anew or rule.id not in kept.findings:
         return rule
-    return replace(rule, find=lambda _run, _config=None: kept.findings[rule.id])
+    return _finding(rule, lambda _run, _config=None: kept.findings[rule.id])
+
+
+def _finding(rule: registry.Rule, find: Callable[..., tuple[Any, ...]]) -> registry.Rule:
+    """The rule with another search for its findings, and without what its own kind makes of what is found."""
+    return registry.Rule(**({one.name: getattr(rule, one.name) for one in fields(registry.Rule)} | {"find": find}))
 
 
 @contextmanager
