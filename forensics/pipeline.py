@@ -1,4 +1,4 @@
-"""The one place where the order is written: discover, ingest, signals and rules, verdict."""
+"""The one place where the order is written: discover, ingest, rules, diagnosis."""
 
 from __future__ import annotations
 
