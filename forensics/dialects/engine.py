@@ -126,16 +126,16 @@ class _Held:
 class Matcher:
     """Several dialects over the blocks of one file, in order; the first that reads a segment's metrics keeps it."""
 
-    __slots__ = ("_held", "drained", "needles", "pattern")
+    __slots__ = ("_held", "drained", "pattern")
 
     def __init__(self, dialects: Sequence[Dialect], *, year: int = 1970, learn_from: int = LEARN_FROM) -> None:
         """`year` is for timestamps that print none; `learn_from` lines of a kind are worth learning a layout."""
         self._held = [_Held(d, Learned(year, learn_from)) for d in dialects]
         #: In which order rows were given, where they count restarts.
         self.drained: list[Drained] = []
-        self.needles = tuple(line.needle for d in dialects for line in d.lines)
+        needles = tuple(line.needle for d in dialects for line in d.lines)
         #: Finds every line that any of the dialects may read; None when one of them has no literal.
-        self.pattern = None if "" in self.needles else _lines.alternation(self.needles)
+        self.pattern = None if "" in needles else _lines.alternation(needles)
 
     def take(self, printed: pl.DataFrame) -> tuple[pl.DataFrame, _lines.Ints]:
         """Read the segments (columns seq, line, byte, text as printed) whose layout is known.

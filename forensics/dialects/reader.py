@@ -6,24 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from forensics.dialects import _counters, _lines, _sieve, _times, prefixes
+from forensics.dialects import _counters, _lines, _times, prefixes
 from forensics.dialects.engine import Matcher, Tables
 from forensics.dialects.events import collectives, elastic, heads, signatures, tracebacks, wrapped
 from forensics.dialects.handover import Handover
 from forensics.dialects.spec import Dialect
-from forensics.io.columns import owned
 
 #: Share of the segments from which it pays to leave out those that no signature can stand in.
 _CROWD = 0.3
 #: Suspects that are worth a scan.
 _SCAN_ROWS, _SCAN_BYTES = 4096, 4 << 20
 _LAYOUTS = 64
-_NONE = np.zeros(0, np.int64)
-#: One of these stands in every line that is an event or the begin of one.
-NEEDLES = (*signatures.needles(), tracebacks.HEAD, *elastic.NEEDLES, *wrapped.NEEDLES)
 _EVENTS = {
     "seq": pl.Int64(), "line": pl.Int64(), "byte": pl.Int64(), "rank": pl.Int64(), "step": pl.Int64(),
     "level": pl.String(), "code": pl.String(), "text": pl.String(), "attrs": pl.String(),
@@ -44,16 +39,12 @@ class Reader:
 
     __slots__ = (
         "_bounds",
-        "_crowded",
         "_heads",
         "_last",
         "_matcher",
-        "_needles",
         "_pattern",
-        "_sample",
         "_scanner",
         "_seq",
-        "_sieves",
         "_tasks",
         "_tracebacks",
         "_waiting",
@@ -68,13 +59,12 @@ class Reader:
         bounds: Bounds,
         *,
         tasks: bool = True,
-        sample: bytes | None = None,
         first_seq: int = 0,
     ) -> None:
         """Read with these dialects, best first.
 
-        `tasks`: whether lines may begin with the task number of `srun -l`; `sample`: a part of a file that is large
-        enough for a sieve to pay; `first_seq`: segments before the first block.
+        `tasks`: whether lines may begin with the task number of `srun -l`.
+        `first_seq`: segments before the first block.
         """
         self._bounds = bounds
         self._tasks = tasks
@@ -87,11 +77,6 @@ class Reader:
             quote_chars=bounds.quote_chars,
         )
         self._pattern = signatures.pattern()
-        self._needles = self._matcher.needles
-        #: None where no sieve is used: it does not pay, or a dialect reads lines that no literal marks.
-        self._sample = None if "" in self._needles else sample
-        self._sieves: dict[bool, _sieve.Sieve] = {}
-        self._crowded = False
         self._heads = heads.Heads()
         self._last: tuple[bytes, int, int] | None = None
         self._seq = first_seq
@@ -133,29 +118,10 @@ class Reader:
 
     def _chosen(self, cut: _lines.Cut) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Segments that may hold a signature, and those that a dialect may read in the general way."""
-        own = self._matcher.pattern
-        if self._sample is not None and not self._crowded:
-            near = cut.around(self._sieve_for(cut.data, self._sample).places(cut.data))
-            self._crowded = near.height > cut.height * _CROWD
-            printed, quiet = near.clear(), _NONE
-            if own is not None:
-                printed, quiet = self._matcher.take(near.filter(near["text"].str.contains(own)))
-            if len(quiet):
-                near = near.filter(~pl.Series(owned(np.isin(near["seq"].to_numpy(), quiet, kind="table"))))
-            suspects = near.filter(near["text"].str.contains(self._pattern))
-            return self._bare(suspects), self._bare(printed)
-        printed, quiet = self._matcher.take(cut.select(own))
+        printed, quiet = self._matcher.take(cut.select(self._matcher.pattern))
         crowded = len(quiet) > cut.height * _CROWD
         suspects = cut.select(self._pattern, but=quiet if crowded else None)
         return self._bare(suspects), self._bare(printed)
-
-    def _sieve_for(self, data: bytes, sample: bytes) -> _sieve.Sieve:
-        """A sieve for events and dialects; where colours may stand inside a needle it looks for stems."""
-        coloured = b"\x1b" in data
-        if coloured not in self._sieves:
-            literals = signatures.literals() if coloured else NEEDLES
-            self._sieves[coloured] = _sieve.sieve_of([*literals, *self._needles], sample)
-        return self._sieves[coloured]
 
     def _bare(self, segments: pl.DataFrame) -> pl.DataFrame:
         return prefixes.strip(segments, tasks=self._tasks)

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics import pipeline
-from forensics.formats.text.log import Sizes, read
+from forensics.formats.text.log import PIECE_BYTES, read
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink
@@ -27,15 +27,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from text_logs import STRETCHES, TRAINERS, Point, Stretch, log_of, points
 
 pytestmark = pytest.mark.usefixtures("only_owned_columns")
-#: Bytes of a block; and of a piece of it, and of the smallest log that is sieved.
+#: Bytes of a block, and of a piece of it.
 BLOCKS = st.sampled_from([1_000, 6_000, 8 << 20]).map(lambda size: replace(DEFAULT, block_bytes=size))
-ROUTES = st.builds(Sizes, st.sampled_from([2_000, 8 << 20]), st.sampled_from([0, 1 << 60]))
+PIECES = st.sampled_from([2_000, PIECE_BYTES])
 
 
-def ours(data: bytes, limits: Limits, sizes: Sizes) -> tuple[list[Point], SourceSink]:
+def ours(data: bytes, limits: Limits, piece_bytes: int = PIECE_BYTES) -> tuple[list[Point], SourceSink]:
     opened = opened_bytes("train.log", data, limits)
     sink = SourceSink(opened.source, limits)
-    read(opened, sink, limits, sizes)
+    read(opened, sink, limits, piece_bytes)
     rows = sink.frames().get("metrics")
     if rows is None:
         return [], sink
@@ -51,10 +51,12 @@ def same(trainer: str, found: list[Point], expected: list[Point]) -> None:
     assert [p for p in found if p.name in units] == expected
 
 
-@given(st.sampled_from(sorted(TRAINERS)), STRETCHES, st.integers(0, 1 << 16), BLOCKS, ROUTES)
-def test_every_number_is_kept(trainer: str, stretches: list[Stretch], seed: int, limits: Limits, sizes: Sizes) -> None:
+@given(st.sampled_from(sorted(TRAINERS)), STRETCHES, st.integers(0, 1 << 16), BLOCKS, PIECES)
+def test_every_number_is_kept(
+    trainer: str, stretches: list[Stretch], seed: int, limits: Limits, piece_bytes: int
+) -> None:
     data = log_of(trainer, stretches, seed)
-    found, sink = ours(data, limits, sizes)
+    found, sink = ours(data, limits, piece_bytes)
     same(trainer, found, list(points(trainer, data)))
     coverage = sink.coverage("text_log")
     assert (coverage.read_bytes, coverage.skipped_bytes) == (len(data), 0)
@@ -82,7 +84,7 @@ def test_packed_text_gives_the_same_numbers_at_the_same_places(
 ) -> None:
     data = log_of(trainer, stretches, seed, odd=False)
     other = packed(data, how)
-    found, sink = ours(other, limits, Sizes())
+    found, sink = ours(other, limits)
     same(trainer, found, list(points(trainer, data)))
     coverage = sink.coverage("text_log")
     assert (coverage.read_bytes, coverage.skipped_bytes) == (len(other), 0)
@@ -99,7 +101,7 @@ def test_the_rest_of_a_long_line_is_lost_and_nothing_else(
     trainer: str, stretches: list[Stretch], seed: int, block_bytes: int, line_bytes: int
 ) -> None:
     data = log_of(trainer, stretches, seed)
-    found, sink = ours(data, replace(DEFAULT, block_bytes=block_bytes, line_bytes=line_bytes), Sizes())
+    found, sink = ours(data, replace(DEFAULT, block_bytes=block_bytes, line_bytes=line_bytes))
     same(trainer, found, list(points(trainer, data)))
     lost = sum(max(len(part) - line_bytes, 0) for part in re.split(rb"[\n\r]", data))
     coverage = sink.coverage("text_log")

@@ -38,13 +38,7 @@ def stems() -> tuple[str, ...]:
 @cache
 def literals() -> tuple[str, ...]:
     """The stems, and every needle that none of them stands in: a row of the table needs no stem of its own."""
-    return (*stems(), *(needle for needle in needles() if not any(stem in needle for stem in stems())))
-
-
-@cache
-def needles() -> tuple[str, ...]:
-    """The needles of all signatures: twice as many as `literals`, but longer."""
-    return tuple(dict.fromkeys(needle for signature in errors.lines() for needle in signature.needles))
+    return (*stems(), *(needle for needle in _numbers_of() if not any(stem in needle for stem in stems())))
 
 
 @cache

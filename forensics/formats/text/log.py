@@ -33,8 +33,8 @@ from forensics.registry import Sniff, ingester
 FLOOD = "hits between the first and the last ones were left out"
 #: Bytes that are matched at once: what follows from them is about ten times as large while it is laid out.
 PIECE_BYTES = 8 << 20
-#: Smaller files are read before a sieve is made.
-SIEVE_FROM_BYTES = 4 << 20
+#: Smaller logs are read before memory that is used again pays.
+_LARGE_BYTES = 4 << 20
 #: A rank as a logger's format writes it, between brackets or bars; `rank=16` of a matrix stands in no such place.
 _TAG = r"(?i)(?:\[|\| ?|\()(?:global_?)?rank[ _:=]{0,2}(\d{1,6})(?:\]| ?\||\))"
 #: Fewer lines than this say nothing of a format.
@@ -45,14 +45,6 @@ _GLOBS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """Bytes that are matched at once, and of the smallest log that a sieve is made for; both change speed only."""
-
-    piece_bytes: int = PIECE_BYTES
-    sieve_from_bytes: int = SIEVE_FROM_BYTES
-
-
 @ingester(
     "text_log",
     version=2,
@@ -60,15 +52,15 @@ class Sizes:
     emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
     slicing="forensics.formats.text.slices",
 )
-def read(opened: Opened, out: Out, limits: Limits = DEFAULT, sizes: Sizes | None = None) -> None:
-    """Read one log, with the sizes of this module unless others are given.
+def read(opened: Opened, out: Out, limits: Limits = DEFAULT, piece_bytes: int = PIECE_BYTES) -> None:
+    """Read one log; `piece_bytes` changes speed and memory only.
 
     Memory is bounded by a few blocks and, for dialects that need other lines, 200,000 matches.
 
     Raises:
         NotMine: for binary content and for program text.
     """
-    log = log_of(opened, out, limits, sizes or Sizes())
+    log = log_of(opened, out, limits, piece_bytes=piece_bytes)
     log.take(opened.blocks(), out)
     for code, count in log.close(out):
         say_flood(out, code, count)
@@ -82,13 +74,13 @@ class Log:
     reader: Reader
     rank: int | None
     attempt: int
-    sizes: Sizes
+    piece_bytes: int
     said: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def take(self, blocks: Iterable[Block], out: Out) -> None:
         """Read blocks, in order."""
         for block in blocks:
-            for piece in pieces(block, self.sizes.piece_bytes):
+            for piece in pieces(block, self.piece_bytes):
                 write_settings(out, piece, self.said)
                 for tables in self.reader.feed(piece.data, offset=piece.offset, first_line=piece.first_line):
                     _write(out, tables, self.rank, self.attempt)
@@ -111,7 +103,7 @@ class Log:
         )
 
 
-def log_of(opened: Opened, out: Out, limits: Limits, sizes: Sizes, first_seq: int = 0) -> Log:
+def log_of(opened: Opened, out: Out, limits: Limits, *, piece_bytes: int = PIECE_BYTES, first_seq: int = 0) -> Log:
     """Look through a log, and give what reads it.
 
     Raises:
@@ -126,14 +118,12 @@ def log_of(opened: Opened, out: Out, limits: Limits, sizes: Sizes, first_seq: in
     sample, ranks = sniff.bare(raw, tasks=tasks)
     dialects = choose(registry.load("dialects").dialects, sample, year, ranks)
     out.format("+".join(d.name for d in dialects) or "text")
-    large = opened.size_bytes >= sizes.sieve_from_bytes
-    lines = "\n".join(raw.to_list()).encode() if large else None
-    if large:
+    if opened.size_bytes >= _LARGE_BYTES:
         keep_freed_blocks()
     bounds = Bounds(limits.quote_chars, limits.traceback_lines, year)
-    reader = Reader(dialects, bounds, tasks=tasks, sample=lines, first_seq=first_seq)
+    reader = Reader(dialects, bounds, tasks=tasks, first_seq=first_seq)
     rank = opened.source.rank if opened.source.rank is not None else _speaker(raw)
-    return Log(reader, rank, opened.source.attempt or 0, sizes)
+    return Log(reader, rank, opened.source.attempt or 0, piece_bytes)
 
 
 def say_flood(out: Out, code: str, count: int) -> None:

@@ -17,7 +17,7 @@ from forensics.dialects.events import elastic, tracebacks, wrapped
 from forensics.dialects.handover import Handover
 from forensics.errors import NotMine
 from forensics.formats.rows.out import Out
-from forensics.formats.text.log import FLOOD, Sizes, log_of
+from forensics.formats.text.log import FLOOD, log_of
 from forensics.formats.text.sample import is_text
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
@@ -74,7 +74,7 @@ def read(opened: Opened, out: Out, limits: Limits, part: Slice, windows: Windows
     """
     import msgspec  # noqa: PLC0415 - only a run with a store needs it
 
-    log = log_of(opened, out, limits, Sizes(), part.lines_before + part.breaks_before)
+    log = log_of(opened, out, limits, first_seq=part.lines_before + part.breaks_before)
     if part.number:
         log.reader.warm(*_around(opened, part, windows or Windows()))
     log.take(opened.blocks_of(part.begin, part.end, part.lines_before + 1), out)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from forensics.dialects import _lines, prefixes, reader
+from forensics.dialects import _lines, prefixes
 from forensics.dialects.events import signatures
 
 WATCHDOG = (
@@ -23,15 +23,6 @@ def scan(text: str) -> list[dict[str, object]]:
 
 def codes(text: str) -> list[object]:
     return [event["code"] for event in scan(text)]
-
-
-def test_needles_are_long_enough_for_a_sieve_of_every_fourth_place_or_so_short_that_it_does_not_count() -> None:
-    assert all(len(needle.encode()) >= 5 or len(needle.encode()) <= 2 for needle in signatures.needles())
-
-
-def test_every_line_that_a_sieve_finds_holds_a_stem_too() -> None:
-    literals = signatures.literals()
-    assert [n for n in reader.NEEDLES if not any(text in n for text in literals)] == []
 
 
 def test_stems_are_short_enough_for_one_pass_and_none_contains_another() -> None:
