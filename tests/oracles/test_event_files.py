@@ -35,9 +35,8 @@ pytestmark = pytest.mark.usefixtures("only_owned_columns")
 ROUTES = [
     ALL,
     Routes(stride=False),
-    Routes(template=False, usual=False),
+    Routes(template=False),
     Routes(stride=False, template=False),
-    Routes(stride=False, template=False, usual=False),
 ]
 #: A buffer of rows, and the bytes of every window: a file of a few thousand records crosses each of them.
 SIZES = st.builds(

@@ -26,8 +26,8 @@ from forensics.io.reading import opened_bytes
 from forensics.io.records.tfrecord import frame
 from forensics.store.sink import SourceSink
 
-FIELD_BY_FIELD = Routes(stride=False, template=False, usual=False)
-QUICK = [ALL, Routes(stride=False), Routes(template=False, usual=False), Routes(stride=False, template=False)]
+FIELD_BY_FIELD = Routes(stride=False, template=False)
+QUICK = [ALL, Routes(stride=False), Routes(template=False)]
 ODD_NUMBERS = (math.nan, math.inf, -math.inf, -0.0, 0.0, 1e-45, 3.4e38)
 KINDS = ("plain", "tensor", "content", "double", "several", "metadata", "histogram")
 

@@ -23,7 +23,6 @@ from forensics.formats.rows.facts import ConfigFacts
 from forensics.formats.rows.out import Out
 from forensics.formats.text.sample import choose, is_text, sampled
 from forensics.io.blocks import Block, count_lines
-from forensics.io.heap import keep_freed_blocks
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.reading import Opened
 from forensics.knowledge.errors import speaking_of
@@ -33,8 +32,6 @@ from forensics.registry import Sniff, ingester
 FLOOD = "hits between the first and the last ones were left out"
 #: Bytes that are matched at once: what follows from them is about ten times as large while it is laid out.
 PIECE_BYTES = 8 << 20
-#: Smaller logs are read before memory that is used again pays.
-_LARGE_BYTES = 4 << 20
 #: A rank as a logger's format writes it, between brackets or bars; `rank=16` of a matrix stands in no such place.
 _TAG = r"(?i)(?:\[|\| ?|\()(?:global_?)?rank[ _:=]{0,2}(\d{1,6})(?:\]| ?\||\))"
 #: Fewer lines than this say nothing of a format.
@@ -118,8 +115,6 @@ def log_of(opened: Opened, out: Out, limits: Limits, *, piece_bytes: int = PIECE
     sample, ranks = sniff.bare(raw, tasks=tasks)
     dialects = choose(registry.load("dialects").dialects, sample, year, ranks)
     out.format("+".join(d.name for d in dialects) or "text")
-    if opened.size_bytes >= _LARGE_BYTES:
-        keep_freed_blocks()
     bounds = Bounds(limits.quote_chars, limits.traceback_lines, year)
     reader = Reader(dialects, bounds, tasks=tasks, first_seq=first_seq)
     rank = opened.source.rank if opened.source.rank is not None else _speaker(raw)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forensics.formats.tfevents._layout import Layout, learn
 from forensics.formats.tfevents._points import Tags
 from forensics.io.records.crc32c import crc32c
 from forensics.io.records.tfrecord import FRAME_BYTES, HEADER_BYTES, Chain
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 #: rows of about this size make inner loops long; a break of the period costs the quick route at most one row
 _ROW_BYTES = 4_096
@@ -127,8 +125,6 @@ def period_of(payloads: _Payloads) -> int:
 
 
 def _plan(once: bytes, starts: Sequence[int], layouts: Sequence[Layout], tags: Tags) -> Plan:
-    import numpy as np  # noqa: PLC0415 - only runs with event files pay for it
-
     size, times = len(once), max(1, _ROW_BYTES // len(once))
     begins = [size * turn + start for turn in range(times) for start in starts]
     all_layouts = [*layouts] * times
@@ -168,8 +164,6 @@ def _equal(layout: Layout) -> bytes:
 
 def _words(row: NDArray[np.uint8], places: Sequence[tuple[int, int, Layout, int]]) -> Words:
     """Words at (begin of the record, offset in the payload, its layout, bytes that count)."""
-    import numpy as np  # noqa: PLC0415
-
     names = [f"w{k}" for k in range(len(places))]
     formats = ["<u8"] * len(places)
     offsets = [begin + HEADER_BYTES + at for begin, at, _, _ in places]

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from forensics.dialects.names import canonical
 from forensics.formats.rows.out import Out
 from forensics.io.columns import owned
 
-if TYPE_CHECKING:
-    import numpy as np
-    import polars as pl
-    from numpy.typing import NDArray
-
 #: unix seconds that are a time in 64 bits of nanoseconds, as in `_metric_rows.nanoseconds`
 _LAST_SECOND = 9.2e9
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 #: stands for a point of an earlier batch
 _EARLIER = -1
 
@@ -71,8 +66,6 @@ class Points:
 
     def __init__(self, out: Out, rank: int | None, attempt: int, capacity: int) -> None:
         """Start empty, in attempt number `attempt`."""
-        import numpy as np  # noqa: PLC0415 - only runs with event files pay for it
-
         self.tags = Tags()
         self._out = out
         self._rank = rank
@@ -85,8 +78,6 @@ class Points:
 
     def add(self, batch: Batch) -> None:
         """Add the points of a batch."""
-        import numpy as np  # noqa: PLC0415
-
         attempt = self._attempts.see(batch.tags, batch.step, batch.marks, batch.period)
         fields = (batch.tags, batch.seq, batch.byte, batch.step, batch.wall, batch.value, attempt)
         done, total = 0, len(batch.tags)
@@ -104,8 +95,6 @@ class Points:
 
     def close(self) -> None:
         """Hand what is collected to the sink."""
-        import polars as pl  # noqa: PLC0415 - with numpy, above
-
         if not self._count:
             return
         # the buffers are filled again: what the sink keeps are copies
@@ -131,8 +120,6 @@ class _Names:
     """Canonical and printed names and scales by the number of a tag."""
 
     def __init__(self) -> None:
-        import numpy as np  # noqa: PLC0415
-        import polars as pl  # noqa: PLC0415
 
         self.scaled = False
         self._known = 0
@@ -140,8 +127,6 @@ class _Names:
         self._scales = np.ones(0)
 
     def upto(self, tags: Tags) -> tuple[pl.Series, pl.Series, NDArray[np.float64]]:
-        import numpy as np  # noqa: PLC0415
-        import polars as pl  # noqa: PLC0415
 
         if len(tags.numbers) > self._known:
             printed = list(tags.numbers)[self._known :]
@@ -155,17 +140,12 @@ class _Names:
 
 
 def _constant_or(name: str, column: NDArray[np.int32]) -> pl.Series | pl.Expr:
-    import polars as pl  # noqa: PLC0415
-
     if column[0] == column[-1]:  # attempts only rise
         return pl.lit(int(column[0]), dtype=pl.Int32).alias(name)
     return pl.Series(name, column)
 
 
 def _nanoseconds(wall: NDArray[np.float64]) -> pl.Series:
-    import numpy as np  # noqa: PLC0415
-    import polars as pl  # noqa: PLC0415
-
     known = (wall > 0) & (wall < _LAST_SECOND)
     if known.all():
         return pl.Series("t_ns", owned(np.rint(wall * 1e9).astype(np.int64)))
@@ -193,8 +173,6 @@ class ColumnAttempts:
 
         With `period`, tags repeat with that period and are distinct in it; that is the quick way to the same answer.
         """
-        import numpy as np  # noqa: PLC0415 - only runs with event files pay for it
-
         if period and not marks and self._rises(tags[:period].tolist(), steps.reshape(-1, period)):
             return np.full(len(tags), self.current, np.int32)
         before = self.current
@@ -220,8 +198,6 @@ class ColumnAttempts:
         self, tags: NDArray[np.int32], steps: NDArray[np.int64], order: NDArray[np.int64]
     ) -> list[tuple[int, int]]:
         """Points below the one before them of their tag, in order, each with the position of that one."""
-        import numpy as np  # noqa: PLC0415
-
         tag, step = tags[order], steps[order]
         again = np.zeros(len(tags), bool)
         again[1:] = tag[1:] == tag[:-1]
@@ -252,7 +228,6 @@ class ColumnAttempts:
     def _remember(
         self, tags: NDArray[np.int32], steps: NDArray[np.int64], order: NDArray[np.int64], since: int
     ) -> None:
-        import numpy as np  # noqa: PLC0415
 
         tag = tags[order]
         final = np.ones(len(tags), bool)

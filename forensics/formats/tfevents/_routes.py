@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from forensics.formats.tfevents._plan import plan_of
 from forensics.formats.tfevents._points import Batch, Piece, Tags
 from forensics.formats.tfevents._stride import take
 from forensics.formats.tfevents._template import Templates, decode
-from forensics.formats.tfevents._usual import decode_usual
 from forensics.io.limits import Limits
 from forensics.io.records import tfrecord
 
@@ -30,7 +31,6 @@ class Routes:
 
     stride: bool = True
     template: bool = True
-    usual: bool = True
 
 
 ALL = Routes()
@@ -109,14 +109,11 @@ def walk(
 def _frames(frames: tfrecord.Frames, templates: Templates, one: OneByOne, routes: Routes) -> Read:
     count = len(frames.starts)
     pieces, left = decode(frames, templates) if routes.template else ([], list(range(count)))
-    if routes.usual and left:
-        piece, left = decode_usual(frames, left, templates.tags)
-        pieces.append(piece)
     columns = Columns()
     slow_bytes = 0
     for k in left:
         record = frames.record(k)
-        slow_bytes += len(record.payload) + tfrecord.FRAME_BYTES
+        slow_bytes += record.size_bytes
         one(record, columns)
     total = frames.starts[-1] + frames.lengths[-1] + tfrecord.FRAME_BYTES - frames.starts[0]
     return Read(_merged(pieces, columns, frames), count - len(left), total - slow_bytes)
@@ -124,8 +121,6 @@ def _frames(frames: tfrecord.Frames, templates: Templates, one: OneByOne, routes
 
 def _merged(pieces: Sequence[Piece], columns: Columns, frames: tfrecord.Frames) -> Batch:
     """Points of all pieces and of the single records, in the order of the records."""
-    import numpy as np  # noqa: PLC0415 - only runs with event files pay for it
-
     starts = np.array(frames.starts, np.int64)
     seq = np.concatenate([*(p.frame + frames.index for p in pieces), np.array(columns.seq, np.int64)])
     byte = np.concatenate([*(starts[p.frame] + frames.byte for p in pieces), np.array(columns.byte, np.int64)])

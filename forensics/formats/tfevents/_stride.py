@@ -8,18 +8,15 @@ is left to the other routes.
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forensics.formats.tfevents._plan import Plan, Words
 from forensics.formats.tfevents._points import Batch
 from forensics.io.records.crc32c import PIECE_BITS, piece_table, unmasked
-
-if TYPE_CHECKING:
-    import mmap
-
-    import numpy as np
-    from numpy.typing import NDArray
 
 #: a window and the columns made of it stay in the second-level cache
 _WINDOW_BYTES = 1 << 20
@@ -41,8 +38,6 @@ def take(data: mmap.mmap | bytes, at: int, index: int, plan: Plan, most_bytes: i
 
     A window has `most_bytes` at most, or one row.
     """
-    import numpy as np  # noqa: PLC0415 - only runs with event files pay for it
-
     size = len(plan.row)
     count = min(len(data) - at, max(min(_WINDOW_BYTES, most_bytes), size)) // size
     fits = _equal_rows(np.ndarray((count, size), np.uint8, data, at), plan) if count else 0
@@ -59,8 +54,6 @@ def take(data: mmap.mmap | bytes, at: int, index: int, plan: Plan, most_bytes: i
 
 def _equal_rows(rows: NDArray[np.uint8], plan: Plan) -> int:
     """How many rows, from the first on, are equal to the plan's where all must be."""
-    import numpy as np  # noqa: PLC0415
-
     some, every = np.bitwise_or.reduce(rows, axis=0), np.bitwise_and.reduce(rows, axis=0)
     if not (((some ^ plan.row) | (every ^ plan.row)) & plan.equal).any():
         return len(rows)
@@ -68,8 +61,6 @@ def _equal_rows(rows: NDArray[np.uint8], plan: Plan) -> int:
 
 
 def _read(data: mmap.mmap | bytes, at: int, count: int, words: Words) -> NDArray[np.uint64]:
-    import numpy as np  # noqa: PLC0415
-
     rows: NDArray[np.void] = np.ndarray((count,), words.spread, data, at)
     found = rows.astype(words.packed).view("<u8").reshape(count, -1)
     return found if words.mask is None else found & words.mask
@@ -83,8 +74,6 @@ def _sound(
     stored: NDArray[np.uint64],
 ) -> NDArray[np.bool_]:
     """Whether the checksum of each payload holds (rows, records)."""
-    import numpy as np  # noqa: PLC0415
-
     off = unmasked((stored >> np.uint64(32)).astype(np.uint32)) ^ plan.base
     off ^= _added(walls, plan.words[0])
     off ^= _added(steps, plan.words[1])
@@ -95,8 +84,6 @@ def _sound(
 
 def _added(found: NDArray[np.uint64], words: Words) -> NDArray[np.uint32]:
     """What the difference of words to those of the first row adds to the checksums of their payloads."""
-    import numpy as np  # noqa: PLC0415
-
     differ = found ^ words.first
     bits = int(np.bitwise_or.reduce(differ, axis=None))
     out = np.zeros(found.shape, np.uint32)
@@ -113,8 +100,6 @@ def _added(found: NDArray[np.uint64], words: Words) -> NDArray[np.uint32]:
 
 
 def _varints(words: NDArray[np.uint64], step_bytes: int) -> NDArray[np.int64]:
-    import numpy as np  # noqa: PLC0415
-
     steps = words & np.uint64(127)
     for k in range(1, step_bytes):
         steps |= (words >> np.uint64(k)) & np.uint64(127 << 7 * k)
@@ -128,8 +113,6 @@ def _batch(
     steps: NDArray[np.int64],
     values: NDArray[np.uint64],
 ) -> Batch:
-    import numpy as np  # noqa: PLC0415
-
     at, index = begin
     row = np.arange(len(values), dtype=np.int64)[:, None]
     with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN

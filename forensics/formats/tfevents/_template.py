@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forensics.formats.tfevents._layout import Layout, learn
 from forensics.formats.tfevents._points import Piece, Tags
 from forensics.io.records.crc32c import AFFINE_BYTES
 from forensics.io.records.tfrecord import HEADER_BYTES, Frames
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 #: fewer frames of one length are read faster one by one
 _FEW = 48
@@ -47,8 +45,6 @@ class Templates:
 
 def decode(frames: Frames, templates: Templates) -> tuple[list[Piece], list[int]]:
     """Points of the frames that share layouts, and the places of the frames that are left, rising."""
-    import numpy as np  # noqa: PLC0415 - only runs with event files pay for it
-
     if len(frames.starts) < _FEW:
         return [], list(range(len(frames.starts)))
     lengths = np.array(frames.lengths, np.int64)
@@ -73,8 +69,6 @@ def decode(frames: Frames, templates: Templates) -> tuple[list[Piece], list[int]
 
 def _alike(rows: NDArray[np.uint8], length: int, templates: Templates) -> Iterator[tuple[Piece, NDArray[np.int64]]]:
     """Pieces of payloads of one length, zero-padded to whole words, and the rows that each piece is made of."""
-    import numpy as np  # noqa: PLC0415
-
     rest = np.arange(len(rows))
     for _ in range(_TRIES):
         if len(rest) < _FEW:
@@ -107,8 +101,6 @@ def _numbers(found: Layout | None, layout: Layout, tags: Tags) -> list[int]:
 
 def _kinds(constant: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """First row of each kind of rows, and the kind of each row; different rows may rarely be given the same kind."""
-    import numpy as np  # noqa: PLC0415
-
     key = constant[:, 0].copy()
     for column in constant.T[1:]:
         key *= np.uint64(_MIX)
@@ -119,8 +111,6 @@ def _kinds(constant: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def _piece(rows: NDArray[np.uint8], where: NDArray[np.int64], layout: Layout, numbers: NDArray[np.int32]) -> Piece:
-    import numpy as np  # noqa: PLC0415
-
     wall = np.ascontiguousarray(rows[:, layout.wall : layout.wall + 8]).view("<f8")[:, 0]
     step = np.zeros(len(rows), np.int64)
     for k in range(layout.step_bytes):

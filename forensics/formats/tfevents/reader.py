@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from forensics.errors import InputError, MissingPackage, NotMine
 from forensics.formats.rows.metrics import nanoseconds
 from forensics.formats.rows.out import Out
 from forensics.formats.tfevents._event import SESSION_START, Event, Value, WireError, parse_event, values
-from forensics.formats.tfevents._points import Points
-from forensics.formats.tfevents._routes import ALL, Columns, Routes, walk
 from forensics.io.limits import Limits
 from forensics.io.optional import optional
 from forensics.io.reading import Opened
-from forensics.io.records import tfrecord
 from forensics.io.tolerant_json import dumps, loads
 from forensics.registry import Sniff, ingester
+
+if TYPE_CHECKING:  # these need numpy, which a run without event files does not load for them
+    from forensics.formats.tfevents._points import Points
+    from forensics.formats.tfevents._routes import Columns, Routes
+    from forensics.io.records.tfrecord import Record
 
 _WHY = {
     "header-crc": "the length of a record fails its checksum; reading goes on at the next sound record",
@@ -64,18 +66,26 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         out.issue("compressed", "a compressed event file is not read; expand it and run again")
         out.account(skipped_bytes=opened.size_bytes, reason="compressed event file")
         return
+    from forensics.io.records import tfrecord  # noqa: PLC0415 - it needs numpy
+
     head = opened.head(4096)
     if head and not tfrecord.has_header(head) and not _CONTROL.intersection(head):
         raise NotMine("no record at the start, and no binary file")
     read_points(opened, out, limits)
 
 
-def read_points(opened: Opened, out: Out, limits: Limits, routes: Routes = ALL) -> None:
-    """Read what is an event file, by the quick routes given; none of them changes what is read."""
+def read_points(opened: Opened, out: Out, limits: Limits, routes: Routes | None = None) -> None:
+    """Read what is an event file, by all quick routes or those given; none of them changes what is read."""
+    from forensics.formats.tfevents._points import Points  # noqa: PLC0415 - same
+    from forensics.formats.tfevents._routes import ALL, walk  # noqa: PLC0415 - same
+    from forensics.io.records.tfrecord import Damage  # noqa: PLC0415 - same
+
     points = Points(out, opened.source.rank, opened.source.attempt or 0, limits.batch_rows)
     state = _State(out, points, quote_chars=limits.quote_chars)
-    for item in walk(opened.raw(), limits, points.tags, lambda record, into: _record(record, into, state), routes):
-        if isinstance(item, tfrecord.Damage):
+    for item in walk(
+        opened.raw(), limits, points.tags, lambda record, into: _record(record, into, state), routes or ALL
+    ):
+        if isinstance(item, Damage):
             message = f"{_WHY[item.code]} ({item.size_bytes} bytes)"
             out.issue(item.code, message, byte=item.byte)
             out.account(skipped_bytes=item.size_bytes, reason=item.code)
@@ -86,9 +96,9 @@ def read_points(opened: Opened, out: Out, limits: Limits, routes: Routes = ALL) 
     out.format(state.version or "tfevents")
 
 
-def _record(record: tfrecord.Record, into: Columns, state: _State) -> None:
+def _record(record: Record, into: Columns, state: _State) -> None:
     out = state.out
-    size = len(record.payload) + tfrecord.FRAME_BYTES
+    size = record.size_bytes
     try:
         event = parse_event(record.payload)
         unread = [_missing(value, event, record, into, state) for value in values(record.payload, event)]
@@ -109,9 +119,7 @@ def _record(record: tfrecord.Record, into: Columns, state: _State) -> None:
         into.marks.append(record.index)
 
 
-def _missing(
-    value: Value, event: Event, record: tfrecord.Record, into: Columns, state: _State
-) -> MissingPackage | None:
+def _missing(value: Value, event: Event, record: Record, into: Columns, state: _State) -> MissingPackage | None:
     """Read one value; gives what is missing where it needs a package that is not installed."""
     try:
         _value(value, event, record, into, state)
@@ -120,7 +128,7 @@ def _missing(
     return None
 
 
-def _value(value: Value, event: Event, record: tfrecord.Record, into: Columns, state: _State) -> None:
+def _value(value: Value, event: Event, record: Record, into: Columns, state: _State) -> None:
     plugin = value.plugin or state.plugins.get(value.tag, "")
     if value.plugin in _NOTES and len(state.plugins) < _TAGS:
         state.plugins[value.tag] = value.plugin
@@ -139,7 +147,7 @@ def _facts(facts: list[tuple[str, str, str]], out: Out) -> None:
         out.rows("facts", {"key": keys, "value": texts, "family": families})
 
 
-def _text(value: Value, event: Event, record: tfrecord.Record, state: _State) -> None:
+def _text(value: Value, event: Event, record: Record, state: _State) -> None:
     out = state.out
     state.texts += 1
     if state.texts > _TEXTS:

@@ -10,11 +10,9 @@ remainders are joined by the operator "append N zero bytes", which is linear.
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
 _POLYNOMIAL = 0x82F63B78
 _ONES = 0xFFFFFFFF
@@ -39,8 +37,6 @@ def _byte_table() -> tuple[int, ...]:
 
 @cache
 def _pair_table() -> NDArray[np.uint32]:
-    import numpy as np  # noqa: PLC0415 - only runs with event files pay for it
-
     single = np.array(_byte_table(), np.uint32)
     pair = np.arange(65_536, dtype=np.uint32)
     once = single[pair & 255] ^ (pair >> 8)
@@ -56,8 +52,6 @@ def _serial(data: bytes, crc: int) -> int:
 
 def _remainders(rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
     """Remainder of each row from a zero register; the row length is even."""
-    import numpy as np  # noqa: PLC0415
-
     table = _pair_table()
     pairs = np.ascontiguousarray(rows.view("<u2").T)
     crc = np.zeros(len(rows), np.uint32)
@@ -90,8 +84,6 @@ def _apply(columns: list[int], crc: int) -> int:
 
 def _long(data: bytes) -> int:
     """Remainder of a long buffer whose first four bytes are already inverted."""
-    import numpy as np  # noqa: PLC0415
-
     lane = max(512, 1 << len(data).bit_length() // 2)
     lanes, rest = divmod(len(data), lane)
     first, second, third, fourth = _zeros_operator(lane)
@@ -122,8 +114,6 @@ def piece_table(behind: int, shift: int) -> NDArray[np.uint32]:
     `behind` bytes follow the first byte of the word. The checksum is affine: for two slices of one length that differ
     in some words, the checksums differ by the XOR of these tables at the XOR of the words.
     """
-    import numpy as np  # noqa: PLC0415
-
     bits = _bits_by_distance()
     table = np.zeros(1 << PIECE_BITS, np.uint32)
     for k in range(min(PIECE_BITS, 64 - shift)):
@@ -135,8 +125,6 @@ def piece_table(behind: int, shift: int) -> NDArray[np.uint32]:
 
 def unmasked(stored: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """The checksums whose masked form record files store."""
-    import numpy as np  # noqa: PLC0415
-
     turned = stored - np.uint32(_MASK_DELTA)
     return turned >> np.uint32(17) | turned << np.uint32(15)
 
@@ -162,8 +150,6 @@ def masked_many(data: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int6
 
     Memory beyond the result stays within a copy of `data` and a few MiB, whatever the lengths are.
     """
-    import numpy as np  # noqa: PLC0415
-
     out = np.zeros(len(starts), np.uint32)
     order = np.argsort(lengths, kind="stable")
     array = np.frombuffer(bytes(_MARGIN_BYTES) + data, np.uint8)
@@ -182,8 +168,6 @@ def masked_many(data: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int6
 
 def _batch(lengths: NDArray[np.int64]) -> int:
     """How many of these rising lengths share a matrix: not too much padding, and not more than the memory bound."""
-    import numpy as np  # noqa: PLC0415
-
     shortest = int(lengths[0])
     if shortest > _LONG_BYTES:
         return 1
@@ -197,8 +181,6 @@ def _rows(array: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[
 
     `array` has `_MARGIN_BYTES` bytes before the data that `starts` counts from.
     """
-    import numpy as np  # noqa: PLC0415
-
     width = int(lengths.max())
     width += width & 1
     pads = width - lengths

@@ -13,7 +13,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.records.crc32c import crc32c, masked, masked_many
@@ -27,11 +30,6 @@ _KNOWN_LENGTHS = 65_536
 _SMALL_BYTES = 2_048
 
 Code = Literal["header-crc", "payload-crc", "truncated", "record-too-long"]
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-_HEADER_BYTES = 12
 
 
 class Sliceable(Protocol):
@@ -48,6 +46,11 @@ class Record:
     index: int
     byte: int
     payload: bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its frame."""
+        return len(self.payload) + FRAME_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +172,6 @@ def chain_at(data: Sliceable, walk: Walk, limits: Limits) -> Chain:
 
 def _verified(data: Sliceable, chain: Chain, walk: Walk, limits: Limits) -> Iterator[Frames | Damage]:
     """Yield the frames of a chain; a bad payload costs itself, and is searched where the chain breaks behind it."""
-    import numpy as np  # noqa: PLC0415 - only runs with record files pay for it
-
     window = chain.window
     first = np.array(chain.starts, np.int64) + HEADER_BYTES
     length = np.array(chain.lengths, np.int64)
@@ -265,8 +266,6 @@ def _resync(data: Sliceable, walk: Walk, limits: Limits) -> int:
 
 def sound_headers(block: bytes, most: int) -> list[int]:
     """Offsets, rising, whose eight bytes are a length from 1 to `most` followed by its masked CRC-32C."""
-    import numpy as np  # noqa: PLC0415 - only runs with record files pay for it
-
     offsets = _plausible(block, most)
     if not len(offsets):
         return []
@@ -277,17 +276,13 @@ def sound_headers(block: bytes, most: int) -> list[int]:
 
 def u32_at(window: bytes, positions: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Little-endian words at any offsets of a window, in order."""
-    import numpy as np  # noqa: PLC0415
-
     words = np.lib.stride_tricks.sliding_window_view(np.frombuffer(window, np.uint8), 4)
     return np.ascontiguousarray(words[positions]).view("<u4")[:, 0]
 
 
 def _plausible(block: bytes, most: int) -> NDArray[np.int64]:
     """Offsets whose eight bytes are a length from 1 to `most`; all others cannot begin a record."""
-    import numpy as np  # noqa: PLC0415
-
-    count = len(block) - _HEADER_BYTES + 1
+    count = len(block) - HEADER_BYTES + 1
     if count <= 0:
         return np.zeros(0, np.int64)
     array = np.frombuffer(block, np.uint8)
