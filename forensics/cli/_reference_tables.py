@@ -32,7 +32,7 @@ def table(head: Row, rows: Iterable[Row]) -> Iterator[str]:
 def columns() -> dict[str, dict[str, str]]:
     """What each column of each table holds, from `store/columns.tsv`."""
     rows = table_rows("forensics.store", "columns.tsv")
-    return {name: {row[1]: row[2] for row in group} for name, group in groupby(rows, key=lambda row: row[0])}
+    return {name: {row[1]: row[3] for row in group} for name, group in groupby(rows, key=lambda row: row[0])}
 
 
 def tables() -> Iterator[str]:
