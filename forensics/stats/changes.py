@@ -17,10 +17,10 @@ _FEWEST, _SEPARATION, _GAP = 40, 4.5, log(1.15)
 def best_split(sums: Floats, first: int, end: int, shortest: int) -> tuple[float, int]:
     """Give the largest fall of the squared error by one cut of `first` up to `end`, and the cut (Page 1954).
 
-    `sums` are the cumulative sums of the values, a 0 before them; neither part is shorter than `shortest`. A stretch
-    that is too short for a cut gives 0 and `first`.
+    `sums` are the cumulative sums of the values, a 0 before them; neither part is shorter than `shortest`, which is 1
+    at least. A stretch that is too short for a cut gives 0 and `first`.
     """
-    if end - first < 2 * shortest or end - first < 2:
+    if end - first < 2 * shortest:
         return 0.0, first
     cut = np.arange(first + shortest, end - shortest + 1)
     size, lengths = end - first, cut - first
@@ -32,9 +32,9 @@ def best_split(sums: Floats, first: int, end: int, shortest: int) -> tuple[float
 
 def best_cut(values: Floats, shortest: int) -> tuple[int, float] | None:
     """The cut with the largest |difference of means| * sqrt(k (n - k) / n), and that value (Page 1954)."""
-    if len(values) < max(2, 2 * shortest):
+    if len(values) < 2 * shortest:
         return None
-    gain, cut = best_split(cumulated(values), 0, len(values), max(1, shortest))
+    gain, cut = best_split(cumulated(values), 0, len(values), shortest)
     return cut, sqrt(gain)
 
 
@@ -49,11 +49,11 @@ def change_points(y: Floats, noise: float) -> list[int]:
     Each place is then sought again between its neighbours, and dropped when it no longer pays.
     """
     n = len(y)
-    enough = 3 * noise**2 * log(max(n, 2))
+    enough = 3 * noise**2 * log(n)
     sums = cumulated(y)
     cuts: list[int] = []
     todo = [(0, n)]
-    while todo and len(cuts) < _MOST_SPLITS:
+    while len(cuts) < _MOST_SPLITS:
         gains = [best_split(sums, a, b, _SHORTEST) for a, b in todo]
         best = int(np.argmax([gain for gain, _ in gains]))
         gain, at = gains[best]
@@ -96,7 +96,7 @@ def modes_of(values: Floats) -> Modes | None:
     sums = np.cumsum(ranked)
     counts = np.arange(1, n)
     low, high = sums[:-1] / counts, (sums[-1] - sums[:-1]) / (n - counts)
-    between = counts * (n - counts) / n * (high - low) ** 2
+    between = counts * (n - counts) * (high - low) ** 2
     edge = max(5, n // 12)
     best = int(np.argmax(between[edge : n - edge])) + edge
     fast, slow = ranked[: best + 1], ranked[best + 1 :]

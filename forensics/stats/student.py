@@ -27,10 +27,9 @@ def t_quantile(tail: float, df: float) -> float:
     low, high = 0.0, 2.0
     while t_tail(high, df) > tail:
         low, high = high, 2 * high
-    for _ in range(48):
-        middle = (low + high) / 2
+    while low < (middle := (low + high) / 2) < high:  # until no number is left between the two
         low, high = (middle, high) if t_tail(middle, df) > tail else (low, middle)
-    return (low + high) / 2
+    return middle
 
 
 def _beta_share(x: float, a: float, b: float) -> float:
