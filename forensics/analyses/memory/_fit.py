@@ -20,7 +20,7 @@ def noise_of(y: Floats) -> float:
     Differences of neighbours alone would call slowly wandering noise smooth.
     """
     lags = {1, max(1, len(y) // 50)}
-    return max(spread(y[lag:] - y[:-lag]) for lag in lags) / 2**0.5 if len(y) > max(lags) + 1 else 0.0
+    return max(spread(y[lag:] - y[:-lag]) for lag in lags) / 2**0.5
 
 
 def near_noise(y: Floats) -> float:
