@@ -35,7 +35,7 @@ def _unrecognised(run: Run) -> tuple[str, ...]:
     unknown = names.filter(
         pl.col("role").is_null()
         & ~pl.col("name").is_in([*meanings(), *MEANINGS])
-        & ~pl.col("name").str.contains("^eval")
+        & ~pl.col("name").str.contains("^(?:eval|epoch_)")
     )
     rewards = re.compile("|".join(f"(?:{pattern})" for _, pattern, _ in name_table()), re.IGNORECASE)
     return tuple(

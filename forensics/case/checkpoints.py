@@ -75,9 +75,12 @@ def _placed(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
         by_epoch = scale.step_of(one.epoch) if scale is not None and one.epoch is not None else None
         places.append((path, one.path, one.step if one.step is not None else by_epoch))
     told = pl.DataFrame(places, schema={"path": pl.String, "own": pl.String, "at": pl.Int64}, orient="row")
+    # a bare number of a path may count epochs; a line that says which step was committed knows better
+    says = (pl.col("kind") == "committed") & pl.col("path").is_in(list(bare))
+    step = pl.when(says).then(pl.coalesce("step", "at")).otherwise(pl.coalesce("at", "step"))
     return (
         rows.join(told, on="path", how="left", maintain_order="left")
-        .with_columns(path=pl.coalesce("own", "path"), step=pl.coalesce("at", "step"))
+        .with_columns(path=pl.coalesce("own", "path"), step=step)
         .drop("own", "at")
     )
 

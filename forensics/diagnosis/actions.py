@@ -13,6 +13,8 @@ from forensics.analyses.memory.series import MEANINGS
 from forensics.analyses.snapshots.per_device import snapshots
 from forensics.case.backend import backend
 from forensics.case.checkpoints import known
+from forensics.case.errors.failures import standing
+from forensics.case.errors.raised import raised_in
 from forensics.case.settings import settings
 from forensics.case.trainers import trainers
 from forensics.case.world import world
@@ -98,6 +100,7 @@ def _situation(
         "checkpoint": "" if not path or _CONTROL.search(path) else shlex.quote(path),
         "saved": "" if checkpoint is None else str(checkpoint.step),
         "next": next((step for step in (lead.next if lead is not None else ()) if not _is_command(step)), ""),
+        "library": _library(run, lead),
         "show_nan": next((one.nan.show for one in trainers(run) if one.nan.show), ""),
         "fix": fixing.fix if (fixing := line or row_for(verdict.cause)) is not None else "",
     }
@@ -118,6 +121,16 @@ def _situation(
         settings=settings(run),
         values=MappingProxyType(values),
     )
+
+
+def _library(run: Run, lead: Finding | None) -> str:
+    """The package that raised the error on which the lead finding rests, far from the program's own code."""
+    if lead is None or lead.shape is not Shape.CRASH:
+        return ""
+    proof = lead.evidence[0]
+    place = (proof.source, proof.locator.line, proof.locator.byte)
+    raised = (f for f in standing(run) if (f.source, f.line, f.byte) == place)
+    return next(map(raised_in, raised), "")
 
 
 def _is_command(step: str) -> bool:

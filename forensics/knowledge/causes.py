@@ -17,8 +17,8 @@ error lines), `beside` and `apart` (causes that other findings give, or do not),
 pattern of their values), `setting` with `unless` (a pattern of values) or `within` (two numbers, above the first and up
 to the second) that make it needless, or `where` (a pattern of the values that it is about); `value` is what to set it
 to, or `*0.5` for a half of the present one. `{fix}` is the advice of the error line, `{next}` the first step that the
-finding names itself, `{show_nan}` the setting with which the trainer's log shows NaN. A part in brackets is left out
-where a value in it is not known: `the batch[ of step {step}]`.
+finding names itself, `{library}` the package that raised it, `{show_nan}` the setting with which the trainer's log
+shows NaN. A part in brackets is left out where a value in it is not known: `the batch[ of step {step}]`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Which files of a stack a run does not own: the interpreter and installed packages, from `libraries.jsonl`.
 
-A row has `files` (a pattern that a path holds) and its `source`.
+A row has `files` (a pattern that a path holds), `package` where the name behind it is that of an installed package,
+and its `source`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ def is_library_frame(frame: str) -> bool:
     return is_library(frame.partition(" in ")[0].rpartition(":")[0])
 
 
+def package_of(frame: str) -> str:
+    """The installed package that a frame is in; empty for the program's own files and the interpreter's."""
+    found = _packages().search(frame)
+    return found["package"] if found is not None else ""
+
+
 @cache
 def library_files() -> str:
     """The pattern that a path of such a file holds."""
@@ -30,3 +37,9 @@ def library_files() -> str:
 @cache
 def _pattern() -> re.Pattern[str]:
     return re.compile(library_files())
+
+
+@cache
+def _packages() -> re.Pattern[str]:
+    named = "|".join(f"(?:{row['files']})" for row in rows_of("libraries.jsonl") if row.get("package"))
+    return re.compile(rf"(?:{named})(?P<package>\w+)")

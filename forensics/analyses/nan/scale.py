@@ -24,7 +24,7 @@ class ScaleLimits:
     A collapse is a scale at or under `floor` for `at_floor` records after a fall by `fall`, `burst` falls within
     `burst_records` records, or a share of skipped updates above `skip_share` with at least `least_skips` of them.
     Where a line says of each fall to what the scale falls, `burst` of them without another update in between are one
-    too, where they end at `calibrated` or below, or behind the warm-up before a loss that is lost: the search for a
+    too, or `at_floor` of them that all fall to `floor` or less, where they end at `calibrated` or below, or behind the warm-up before a loss that is lost: the search for a
     scale at the start ends above `calibrated`, as the lowest one that a trainer begins with is 128 (fairseq,
     --fp16-init-scale), and a sixteenth of it is left out.
     """
@@ -184,7 +184,8 @@ def _by_falls(run: Run, cfg: ScaleLimits) -> Collapse | None:
         rises = own.filter(pl.col("scale") >= pl.col("scale").shift(1))
         last = own if rises.is_empty() else own.filter(pl.col("seq") > rises["seq"][-1] - 1)
         first, end = last.row(0, named=True), last.row(-1, named=True)
-        if last.height < cfg.burst or not _in_a_row(run, last, cfg):
+        low = first["scale"] <= cfg.floor
+        if last.height < (cfg.at_floor if low else cfg.burst) or not _in_a_row(run, last, cfg):
             continue
         words = f"the loss scale fell {last.height} times in a row, to {end['scale']:g}"
         evidence = (event_evidence(first), event_evidence(end, EvidenceRole.RELATED))

@@ -168,3 +168,66 @@ def test_mpi_that_fails_to_start_is_a_crash(tmp_path: Path) -> None:
 def test_an_exception_of_a_library_is_what_its_words_say(tmp_path: Path, raised: str, what: Shape, cause: str) -> None:
     verdict = said(tmp_path, [*TRACEBACK, raised])
     assert (verdict.shape, verdict.cause) == (what, cause)
+
+
+@pytest.mark.parametrize(("top", "collapses"), [(1, True), (4, False)], ids=["from one down", "from four down"])
+def test_three_falls_of_a_loss_scale_that_is_below_one_are_a_collapse(
+    tmp_path: Path, top: float, *, collapses: bool
+) -> None:
+    verdict = said(tmp_path, falls(top, 3))
+    assert (verdict.cause == "loss_scale_collapse") == collapses
+
+
+INSTALLED = "/opt/env/lib/python3.11/site-packages"
+OWN = ("Traceback (most recent call last):", '  File "run.py", line 8, in main', "    trainer = build(args)")
+
+
+def frames(*places: str) -> list[str]:
+    return [line for place in places for line in (f'  File "{place}", line 4, in call', "    step()")]
+
+
+@pytest.mark.parametrize(
+    ("places", "library"),
+    [
+        ([f"{INSTALLED}/windmill/{name}.py" for name in ("build", "plan", "kind", "level")], "windmill"),
+        ([f"{INSTALLED}/windmill/build.py", f"{INSTALLED}/windmill/plan.py"], ""),
+        ([f"{INSTALLED}/windmill/{name}.py" for name in ("build", "plan", "kind", "level")] + ["model.py"], ""),
+    ],
+    ids=["four frames deep", "two frames deep", "called back into the program"],
+)
+def test_an_error_far_inside_a_package_asks_for_its_version_first(
+    tmp_path: Path, places: list[str], library: str
+) -> None:
+    verdict = said(tmp_path, [*OWN, *frames(*places), "ValueError: a level of -1 is not known"])
+    first = verdict.actions[0]
+    assert verdict.cause == "uncaught_exception"
+    assert first.text.startswith(f"It was raised inside {library}: compare its version") == bool(library)
+    assert (first.command == "pip show windmill") == bool(library)
+
+
+def test_an_exception_without_frames_names_the_package_of_its_class(tmp_path: Path) -> None:
+    verdict = said(tmp_path, ["step 3 loss 2.5", "windmill.core.PlanError: eight plans asked for, one can be had"])
+    assert verdict.actions[0].command == "pip show windmill"
+
+
+def test_a_job_that_slurm_requeues_was_preempted(tmp_path: Path) -> None:
+    line = "slurmstepd: error: *** JOB 77 ON gpu3 CANCELLED AT 2026-01-02T03:04:05 DUE TO {} ***"
+    assert said(tmp_path / "a", [line.format("JOB REQUEUE")]).cause == "preempted"
+    assert said(tmp_path / "b", [line.format("JOB DEADLINE")]).cause == "cancelled"
+
+
+def test_a_time_out_on_an_npu_asks_for_its_device_logs_and_for_nothing_of_nccl(tmp_path: Path) -> None:
+    verdict = said(tmp_path, ["RuntimeError: ACL stream synchronize failed, error code is 107020"])
+    assert (*shape(verdict), verdict.cause) == (Outcome.FAILED, Shape.HANG, "collective_timeout")
+    told = " ".join(f"{one.text} {one.command}" for one in verdict.actions)
+    assert "plog" in told
+    assert "NCCL" not in told
+
+
+def test_a_line_that_says_the_step_of_a_save_knows_better_than_the_number_of_its_path(tmp_path: Path) -> None:
+    epoch = "| epoch 028 | loss 3.9 | nll_loss 2.2 | num_updates 9165 | lr 0.0003 | gnorm 0.6 | clip 0.000"
+    saved = "| saved checkpoint ck/checkpoint28.pt (epoch 28 @ 9165 updates) (writing took 7.2 seconds)"
+    verdict = said(tmp_path, [epoch, saved, *OWN, "FloatingPointError: Minimum loss scale reached (0.0001)."])
+    assert verdict.onset.step == 9166
+    assert verdict.checkpoint is not None
+    assert (verdict.checkpoint.step, verdict.checkpoint.path) == (9165, "ck/checkpoint28.pt")
