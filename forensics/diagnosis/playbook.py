@@ -49,6 +49,7 @@ def playbook(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[C
         for row in playbooks()
         if row.shape == shape
         and (not row.nature or nature in row.nature)
+        and (not row.of or verdict.cause in row.of)
         and not given.intersection(row.apart)
         and _is_of(row.kind, verdict.cause)
     )

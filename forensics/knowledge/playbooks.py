@@ -4,8 +4,9 @@ A row has `check` (its id, a shape and a name), `shape` (`none` where there is n
 found), `also` (other shapes whose check it is), `text` (what to do, and what it tells), `source`, and what decides it
 on files: `signals` (of `recordings`, all of them), `settings` (of `settings`, any of them), or `by_lead`, the evidence
 on which the verdict rests. One that no file decides is an experiment. It is not asked without the signals `beside`,
-with one of `without`, where a finding gives a cause of `apart`, of causes of another `nature` (of `restarts`), nor of
-another `kind` (of `causes`; `-host_memory` are all others). `command` is what to run.
+with one of `without`, where a finding gives a cause of `apart`, of verdicts whose cause is none of `of`, of causes of
+another `nature` (of `restarts`), nor of another `kind` (of `causes`; `-host_memory` are all others). `command` is what
+to run.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class PlaybookRow:
     without: tuple[str, ...] = ()
     nature: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
+    of: tuple[str, ...] = ()
     kind: str = ""
     by_lead: bool = False
     command: str = ""

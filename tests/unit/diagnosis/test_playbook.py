@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from forensics.knowledge.causes import filled
+from forensics.knowledge.causes import causes, filled
 from forensics.knowledge.playbooks import playbooks
 from forensics.knowledge.recordings import Recipe, recordings
 from forensics.knowledge.settings import settings
@@ -156,3 +156,4 @@ def test_every_shape_has_a_playbook_of_known_signals_and_settings() -> None:
     assert {row.shape for row in playbooks()} == {*(shape.value for shape in Shape), "none", "healthy"}
     assert {s for row in playbooks() for s in (*row.signals, *row.beside)} <= set(recordings())
     assert {s for row in playbooks() for s in row.settings} <= {one.name for one in settings()}
+    assert {cause for row in playbooks() for cause in (*row.of, *row.apart)} <= set(causes())
