@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
+from importlib.resources import files
 from types import FunctionType, ModuleType
 from typing import Any, Literal, TypeVar, Unpack, cast
 
@@ -70,10 +71,11 @@ class Ingester:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A symptom and the function that finds it; id and slug are those of its page, the docstring of its module.
+    """A symptom and the function that finds it.
 
     `config` is the class of the thresholds that its page lists; `find(run, config)` gives its findings, or `find(run)`
-    where it reads none of them itself: they are those of an analysis, which asks the run for them.
+    where it reads none of them itself: they are those of an analysis, which asks the run for them. `page` is empty
+    where the page is a file, which nothing but its readers opens.
     """
 
     id: str
@@ -82,9 +84,14 @@ class Rule:
     needs: tuple[str, ...]
     find: FunctionType
     config: type | None
-    doc: str
+    page: str
     origin: str
     usual: Declared = field(default_factory=Declared)
+
+    @property
+    def doc(self) -> str:
+        """The page of the rule, which begins with `ID slug: one sentence`."""
+        return self.page or f"{self.id} {self.slug}: {_page_of(self.origin, self.id)}"
 
     def __call__(self, run: object, config: object = None) -> Iterator[Finding]:
         """Give what the rule finds in a run (a `Run` of the store); without `config` by its own thresholds."""
@@ -146,18 +153,21 @@ class Registry:
 
 
 def rule(
-    shape: ShapeName, *, needs: tuple[str, ...], config: type | None = None, **usual: Unpack[Declared]
+    shape: ShapeName, name: str = "", *, needs: tuple[str, ...], config: type | None = None, **usual: Unpack[Declared]
 ) -> Callable[[Callable[..., Iterator[Finding]]], Rule]:
     """Make a rule of a function that reads the tables `needs`; its findings are `usual` where they say nothing else.
 
-    The docstring of its module, the rule's page, begins with `ID slug: one sentence`.
+    `name` is `ID slug`, and the rule's page the file `pages/ID.md` beside its module. A module of one rule may do
+    without: then its docstring is the page, and begins with `ID slug: one sentence`. `config` is the class of the
+    function's second parameter, unless another is given.
     """
 
     def declared(function: Callable[..., Iterator[Finding]]) -> Rule:
-        doc = _module_doc(function)
-        rule_id, slug = doc.split(":", 1)[0].split()
+        page = "" if name else _module_doc(function)
+        rule_id, slug = (name or page.split(":", 1)[0]).split()
         found = cast("FunctionType", function)
-        return Rule(rule_id, slug, Shape(shape), needs, found, config, doc, function.__module__, usual)
+        asked = config or _second_parameter(found)
+        return Rule(rule_id, slug, Shape(shape), needs, found, asked, page, function.__module__, usual)
 
     return declared
 
@@ -200,6 +210,19 @@ def renderer(
 
 def _module_doc(function: Callable[..., Any]) -> str:
     return str(function.__globals__.get("__doc__") or "")
+
+
+def _second_parameter(function: FunctionType) -> type | None:
+    """Give the class of a function's second parameter, which the annotation may name; None where it has none."""
+    names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
+    hint = function.__annotations__.get(names[0]) if names else None
+    return function.__globals__.get(hint) if isinstance(hint, str) else hint
+
+
+@cache
+def _page_of(module: str, rule_id: str) -> str:
+    place = files(module.rpartition(".")[0]) / "pages" / f"{rule_id}.md"
+    return place.read_text(encoding="utf-8")
 
 
 @cache

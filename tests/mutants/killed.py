@@ -53,7 +53,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "nan": ("analyses/nan/*.py", "case/nonfinite.py"),
     "memory": ("analyses/memory/shape.py", "analyses/memory/_*.py"),
     "hang": ("rules/hang/clue.py", "rules/hang/decide.py", "analyses/hang/*.py", "case/errors/*.py"),
-    "pace": ("rules/slowdown/_pace.py", "rules/slowdown/level_shift.py", "analyses/pace/*.py"),
+    "pace": ("rules/slowdown/changes.py", "analyses/pace/*.py"),
     "diff": (
         "compare/decide.py", "compare/_spread.py", "compare/_pair.py",
         "compare/_series.py", "compare/_comparable.py", "compare/sections/throughput.py",

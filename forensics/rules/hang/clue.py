@@ -65,11 +65,13 @@ class ClueRule(Rule):
             )
 
 
-def gives_clues(*, needs: tuple[str, ...] = RANKS, config: type | None = None) -> Callable[[ClueSource], ClueRule]:
+def gives_clues(
+    name: str = "", *, needs: tuple[str, ...] = RANKS, config: type | None = None
+) -> Callable[[ClueSource], ClueRule]:
     """Make a rule of a function that gives clues; a new file with one is a new kind of evidence for the decider."""
 
     def declared(source: ClueSource) -> ClueRule:
-        made = rule("hang", needs=needs, config=config)(cast("Any", source))
+        made = rule("hang", name, needs=needs, config=config)(cast("Any", source))
         return ClueRule(**{one.name: getattr(made, one.name) for one in fields(made)})
 
     return declared

@@ -1,33 +1,4 @@
-"""SLO009 recompiles: functions were compiled again and again, or gave up compiling.
-
-What it detects: messages of torch.compile about recompilation, and about the limit of it.
-
-Why it matters: each one stops the step for seconds; after the limit the function runs uncompiled, which is slower for
-good.
-
-How it decides: one message that the limit was hit, or `many` recompilations in one source. Either is a note: runs of
-good speed hit the limit too, and whether steps became slower is judged from their times. It is a warning where single
-slow steps behind the start take the share `burst` of the time, the least loss that SLO001 warns of.
-
-What else looks like this: recompilations in the first steps, which are usual: shapes and modes are met for the first
-time.
-
-What to do next: let the compiler log its guards, and remove the one that fails.
-
-References: PyTorch documentation, "Recompilation" (torch.compile troubleshooting).
-
-Example:
-    ```events line,step,level,code,text
-    12,40,info,dynamo-recompile-limit,torch._dynamo hit config.recompile_limit (8)
-    ```
-    => SLO009 info confidence=high step=40 cause=recompiles causal=context recompilations=1
-Not this: two recompilations at the start
-    ```events line,step,level,code,text
-    3,1,info,dynamo-recompile,Recompiling function forward in /app/net.py:9
-    5,2,info,dynamo-recompile,Recompiling function forward in /app/net.py:9
-    ```
-    => nothing
-"""
+"""Compilation again and again, by the log and by a trace."""
 
 from __future__ import annotations
 
@@ -37,8 +8,10 @@ import polars as pl
 
 from forensics.analyses.pace.account import Gravity, paced
 from forensics.analyses.pace.pauses import share_of_time
+from forensics.analyses.traces.compiles import compile_rows, compile_share
 from forensics.knowledge.errors import telling
 from forensics.rules.kit import Finding, Findings, Run, event_evidence, onset_at, proof, rule
+from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +27,8 @@ class Recompiles:
 
 @rule(
     "slowdown",
+    "SLO009 recompiles",
     needs=("events", "metrics", "checkpoints", "progress"),
-    config=Recompiles,
     severity="info",
     cause="recompiles",
     causal="context",
@@ -66,11 +39,11 @@ def recompiles(run: Run, cfg: Recompiles) -> Findings:
     rows = run.scan("events").filter(code.is_in(telling("recompiled") | limits)).sort("source", "seq").collect()
     limit = rows.filter(code.is_in(limits))
     if limit.height:
-        yield _finding(limit, rows.height, _share(run), cfg, gave_up=True)
+        yield _of_log(limit, rows.height, _share(run), cfg, gave_up=True)
         return
     for _, part in rows.group_by("source", maintain_order=True):
         if part.height >= cfg.many:
-            yield _finding(part, part.height, _share(run), cfg, gave_up=False)
+            yield _of_log(part, part.height, _share(run), cfg, gave_up=False)
             return
 
 
@@ -79,7 +52,7 @@ def _share(run: Run) -> float:
     return max((share_of_time(one.steady.seconds, one.steady.excess > 0) for one in paced(run)), default=0.0)
 
 
-def _finding(rows: pl.DataFrame, count: int, share: float, cfg: Recompiles, *, gave_up: bool) -> Finding:
+def _of_log(rows: pl.DataFrame, count: int, share: float, cfg: Recompiles, *, gave_up: bool) -> Finding:
     first = rows.row(0, named=True)
     told = (
         "the compiler gave up on a function: it runs uncompiled from here on" if gave_up else f"{count} recompilations"
@@ -94,4 +67,35 @@ def _finding(rows: pl.DataFrame, count: int, share: float, cfg: Recompiles, *, g
         causal="root" if slow else "context",
         confidence="high" if gave_up else "medium",
         numbers={"recompilations": count, "share": share} if slow else {"recompilations": count},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRecompiles:
+    """Thresholds of SLO018: number of steps with compilation, and its share of the steps' time."""
+
+    steps: int = 2
+    share: float = 0.05
+
+
+@rule(
+    "slowdown", "SLO018 trace-recompiles", needs=("spans",), severity="warning", confidence="medium", cause="recompiles"
+)
+def trace_recompiles(run: Run, cfg: TracedRecompiles) -> Findings:
+    """Find the trace that compiles most."""
+    found = compile_share(run).filter(pl.col("steps") >= cfg.steps, pl.col("share") >= cfg.share)
+    if found.is_empty():
+        return
+    row = found.sort(["share", "source"], descending=[True, False]).row(0, named=True)
+    rows = compile_rows(run).filter((pl.col("source") == row["source"]) & pl.col("step").is_not_null())
+    first = rows.sort("start_ns").row(0, named=True)
+    yield trace_recompiles.finding(
+        f"{row['steps']} traced steps compile, which takes {percent(row['share'])} of the steps' time{on_rank(row)}",
+        f"{row['count']} rows of the compiler, {ms(row['time_ns'])} in {row['steps']} different steps",
+        proof(
+            span_evidence(first, f"{quoted(first['name'])} ran {ms(first['dur_ns'])}"),
+            *(span_evidence(r, f"{quoted(r['name'])} ran {ms(r['dur_ns'])}") for r in longest(rows, 2)),
+        ),
+        onset_at(first),
+        numbers={"share": row["share"], "steps": row["steps"], "compile_s": row["time_ns"] / 1e9},
     )

@@ -1,65 +1,16 @@
-"""SLO006 straggling-rank: one rank computes longer than the others, step after step, and all wait for it.
-
-What it detects: one rank of several whose compute, forward, backward or loader time lies above that of the others, or
-whose waiting time in collectives lies below theirs.
-
-Why it matters: a synchronous job is as slow as its slowest rank, while the step times of all ranks look the same.
-
-How it decides: medians per rank: one lies `excess` and `z` robust deviations above (for waiting: below) the median
-of the others, and in `blocks` of the blocks of four steps too, from the step on at which it parted from them or from
-the start. Of two ranks the deviations are those of their difference over the steps; two that always differed are a
-warning, as stages of a pipeline do.
-Where step times are printed, the difference must be `excess` of a step as well. Step times cannot tell who it is: all
-ranks share them.
-
-What else looks like this: uneven work by design, such as pipeline stages or a longer sequence on one rank.
-
-What to do next: swap the device or host of that rank with another one.
-
-References: Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis" (2025).
-
-Example:
-    ```metrics
-    step: 1..24
-    rank: 0
-    forward_time: 0.2007 0.2013 0.1986 0.2013 0.2016 0.1993 0.2026 0.1984 0.2022 0.2022 0.1972 0.1975 0.2025 0.2013
-        0.1977 0.1969 0.2018 0.1973 0.199 0.201 0.2002 0.2002 0.1986 0.2019
-    ```
-    ```metrics
-    step: 1..24
-    rank: 1
-    forward_time: 0.2051 0.2008 0.1983 0.2036 0.2002 0.2007 0.2011 0.2026 0.1985 0.1992 0.1985 0.2032 0.2018 0.198
-        0.1996 0.1999 0.2001 0.2027 0.2007 0.2033 0.1982 0.2021 0.1991 0.2015
-    ```
-    ```metrics
-    step: 1..24
-    rank: 2
-    forward_time: 0.2629 0.2618 0.2571 0.2616 0.2554 0.2596 0.2573 0.2563 0.2606 0.2622 0.2616 0.2629 0.2581 0.2605
-        0.2651 0.2604 0.2597 0.2613 0.2564 0.2599 0.2613 0.2575 0.2609 0.257
-    ```
-    ```metrics
-    step: 1..24
-    rank: 3
-    forward_time: 0.2022 0.2 0.2007 0.2008 0.2024 0.2063 0.2021 0.2 0.2006 0.2046 0.1989 0.2026 0.1954 0.2011 0.2019
-        0.2015 0.2021 0.1992 0.1954 0.2003 0.2019 0.2007 0.2005 0.2028
-    ```
-    => SLO006 error confidence=high step=1 rank=2 cause=straggler excess=0.2977 z=99.24
-Not this: all ranks alike
-    ```metrics
-    step: (1..8)*3
-    rank: 0*8 1*8 2*8
-    forward_time: 0.1969 0.2011 0.1999 0.2007 0.2033 0.2023 0.1982 0.2019 0.1999 0.2001 0.1981 0.1988 0.1993 0.2048
-        0.1986 0.2018 0.2007 0.198 0.2001 0.2004 0.2026 0.1992 0.1989 0.199
-    ```
-    => nothing
-"""
+"""One rank that the others wait for, by their step times and by a trace."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import polars as pl
+
 from forensics.analyses.pace.ranks import Straggler, stragglers
+from forensics.analyses.traces.breakdown import by_rank
+from forensics.analyses.traces.ranks import arrivals, waits
 from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
+from forensics.rules.slowdown._spans import ms, percent, quoted, span_evidence
 
 _PAIR = 2  # of two ranks that always differed, each may be the one whose work is as planned
 
@@ -77,15 +28,15 @@ class Straggling:
     error: float = 0.2
 
 
-@rule("slowdown", needs=("metrics",), config=Straggling, cause="straggler")
+@rule("slowdown", "SLO006 straggling-rank", needs=("metrics",), cause="straggler")
 def straggling_rank(run: Run, cfg: Straggling) -> Findings:
     """Find the rank whose own work takes longest, by its own times or by how little it waits."""
     found = list(stragglers(run, effect=cfg.excess, z=cfg.z, persist=cfg.blocks))
     if found:
-        yield _finding(max(found, key=lambda s: abs(s.excess)), cfg)
+        yield _by_times(max(found, key=lambda s: abs(s.excess)), cfg)
 
 
-def _finding(one: Straggler, cfg: Straggling) -> Finding:
+def _by_times(one: Straggler, cfg: Straggling) -> Finding:
     first, last = one.rows.row(0, named=True), one.rows.row(-1, named=True)
     words = "waits" if one.waiting else "takes"
     share = f"{100 * abs(one.excess):.0f} % {'less' if one.waiting else 'longer'} than {_others(one)}"
@@ -110,3 +61,55 @@ def _finding(one: Straggler, cfg: Straggling) -> Finding:
 
 def _others(one: Straggler) -> str:
     return "the other rank" if one.ranks == _PAIR else f"the other {one.ranks - 1} ranks"
+
+
+@dataclass(frozen=True, slots=True)
+class TracedStraggler:
+    """Thresholds of SLO014: probability by chance, number of collectives, share of the time that others lose."""
+
+    chance: float = 0.01
+    collectives: int = 4
+    lost_share: float = 0.05
+
+
+@rule("slowdown", "SLO014 trace-straggler", needs=("spans",), severity="warning", cause="straggler")
+def trace_straggler(run: Run, cfg: TracedStraggler) -> Findings:
+    """Name the rank for which the others wait."""
+    found = waits(run)
+    if found.is_empty():
+        return
+    late, spans = found.row(0, named=True), by_rank(run).select("source", "span_ns")
+    others = found.slice(1).join(spans, on="source").select(pl.col("wait_ns") / pl.col("span_ns")).to_series()
+    lost = others.median()
+    if late["collectives"] < cfg.collectives or late["chance"] >= cfg.chance or late["last"] < found["last"].max():
+        return
+    if isinstance(lost, float) and lost >= cfg.lost_share:
+        yield _by_trace(run, late, found, lost)
+
+
+def _by_trace(run: Run, late: dict[str, float], found: pl.DataFrame, lost: float) -> Finding:
+    shared = arrivals(run)
+    worst = shared.filter((pl.col("rank") == late["rank"]) & pl.col("last")).select("key")
+    waited = shared.join(worst, on="key", how="semi").sort("wait_ns", "rank", descending=[True, False])
+    victim, rank = waited.row(0, named=True), int(late["rank"])
+    own = waited.filter((pl.col("rank") == rank) & (pl.col("key") == victim["key"])).row(0, named=True)
+    total = int(found.filter(pl.col("rank") != rank)["wait_ns"].sum())
+    return trace_straggler.finding(
+        f"rank {rank} comes last to {late['last']} of {late['collectives']} collectives; "
+        f"the others wait {percent(lost)} of the traced time (median)",
+        f"it waits {ms(late['wait_ns'])} itself, the other {found.height - 1} ranks {ms(total)} together; "
+        f"by chance some rank would come last so often with a probability of {late['chance']:.2g}",
+        proof(
+            span_evidence(own, f"rank {rank} arrived last and was in {quoted(own['name'])} for {ms(own['dur_ns'])}"),
+            span_evidence(victim, f"rank {victim['rank']} waited {ms(victim['wait_ns'])} for it"),
+        ),
+        Onset(t_ns=own["start_ns"], rank=rank),
+        confidence="medium" if late["chance"] > 1e-4 else "high",
+        culprits=(rank,),
+        numbers={
+            "last": late["last"],
+            "collectives": late["collectives"],
+            "lost_share": lost,
+            "chance": late["chance"],
+        },
+    )

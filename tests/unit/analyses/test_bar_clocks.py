@@ -10,7 +10,7 @@ import pytest
 
 from forensics.analyses.pace.bars import bars
 from forensics.pipeline import ingest_run
-from forensics.rules.slowdown.level_shift import step_time_level_shift
+from forensics.rules.slowdown.changes import step_time_level_shift
 
 _STEPS = 90
 

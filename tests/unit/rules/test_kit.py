@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
 from forensics.declared import named
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import Rule, rule
+from forensics.registry import Rule, load, rule
 from forensics.rules.kit import onset_at, proof
 from forensics.store.run import Run
 
@@ -69,3 +69,24 @@ def test_a_name_that_stands_for_nothing_is_refused() -> None:
     assert named({"confidence": "high", "cause": "high"}) == {"confidence": Confidence.HIGH, "cause": "high"}
     with pytest.raises(ValueError, match="grave"):
         named({"severity": "grave"})
+
+
+def test_a_rule_that_is_named_has_its_page_in_a_file_beside_its_module() -> None:
+    near = next(one for one in load("rules").rules if one.id == "SLO003")
+    assert near.page == ""
+    assert near.doc.startswith("SLO003 step-time-ramp: steps became slower and slower, without a jump.\n")
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    records: int = 3
+
+
+@rule("learning", "LRN902 with-thresholds", needs=("metrics",), severity="info", confidence="low")
+def with_thresholds(_run: Run, cfg: Thresholds) -> Iterator[Finding]:
+    yield with_thresholds.finding("said", str(cfg.records), (PLACE,))
+
+
+def test_the_thresholds_of_a_rule_are_the_class_of_its_second_parameter() -> None:
+    assert (with_thresholds.id, with_thresholds.config, declared.config) == ("LRN902", Thresholds, None)
+    assert [one.because for one in with_thresholds(Run("empty"), Thresholds(9))] == ["9"]

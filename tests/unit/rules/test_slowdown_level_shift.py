@@ -14,11 +14,13 @@ import pytest
 from forensics.analyses.pace.account import Gravity, paced, pauses_of, tier_of
 from forensics.model import Finding, Severity
 from forensics.pipeline import ingest_run
-from forensics.rules.slowdown.level_shift import step_time_level_shift
-from forensics.rules.slowdown.more_stalls import stalls_more_frequent
-from forensics.rules.slowdown.periodic_pauses import periodic_pauses
-from forensics.rules.slowdown.ramp import step_time_ramp
-from forensics.rules.slowdown.transient import temporary_slowdown
+from forensics.rules.slowdown.changes import (
+    stalls_more_frequent,
+    step_time_level_shift,
+    step_time_ramp,
+    temporary_slowdown,
+)
+from forensics.rules.slowdown.rhythm import periodic_pauses
 from forensics.store.run import Run, run_of
 
 RULES = (step_time_level_shift, step_time_ramp, stalls_more_frequent, periodic_pauses, temporary_slowdown)

@@ -6,7 +6,7 @@ import polars as pl
 
 from forensics.diagnosis.verdict import decide
 from forensics.model import Coverage, Finding
-from forensics.rules.slowdown.level_shift import step_time_level_shift
+from forensics.rules.slowdown.changes import step_time_level_shift
 from forensics.rules.slowdown.straggler import straggling_rank
 from forensics.store.run import Run, run_of
 

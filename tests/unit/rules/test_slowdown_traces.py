@@ -5,12 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.model import Severity
-from forensics.rules.slowdown.traces.data_starvation import trace_data_starvation
-from forensics.rules.slowdown.traces.exposed_communication import trace_exposed_communication
-from forensics.rules.slowdown.traces.host_syncs import trace_host_syncs
-from forensics.rules.slowdown.traces.memory_ops_grew import trace_memory_ops_grew
-from forensics.rules.slowdown.traces.recompiles import trace_recompiles
-from forensics.rules.slowdown.traces.straggler import trace_straggler
+from forensics.rules.slowdown.recompiles import trace_recompiles
+from forensics.rules.slowdown.straggler import trace_straggler
+from forensics.rules.slowdown.traces.busy import trace_exposed_communication
+from forensics.rules.slowdown.traces.grew import trace_memory_ops_grew
+from forensics.rules.slowdown.traces.idle import trace_data_starvation, trace_host_syncs
 from forensics.store.run import Run, run_of
 
 MS = 1_000_000

@@ -1,0 +1,223 @@
+"""A clock whose steps took longer from some point on: for good, for a while, by a ramp, or by single stalls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Unpack
+
+from forensics.analyses.pace.account import COARSE, Gravity, Paced, gravest, paced, tier_of
+from forensics.analyses.pace.change import Change
+from forensics.declared import Fields
+from forensics.registry import Rule
+from forensics.rules.kit import (
+    Confidence,
+    Evidence,
+    EvidenceRole,
+    Finding,
+    Findings,
+    Onset,
+    Run,
+    Severity,
+    at_step,
+    metric_evidence,
+    number,
+    rule,
+)
+from forensics.rules.slowdown.traces.grew import (
+    trace_communication_grew,
+    trace_idle_grew,
+    trace_memory_ops_grew,
+    trace_other_kernels_grew,
+)
+
+#: A rate from here on is printed without decimals.
+_WHOLE = 1000
+
+
+def severity_of(one: Paced, change: Change, cfg: Gravity) -> Severity:
+    """Give the severity of a loss of time: grave ones are errors, mild ones and what is not sure are warnings."""
+    if (tier := tier_of(one, change, cfg)) == "grave" and confidence_of(one, change) is not Confidence.LOW:
+        return Severity.ERROR
+    return Severity.INFO if tier == "note" else Severity.WARNING
+
+
+def slower(one: Paced, change: Change) -> str:
+    """Say how fast the run is and was, in the unit in which people think of it: seconds of a step, else a rate."""
+    before, after, unit = change.before, change.before * change.ratio, one.clock.unit
+    if unit == "step":
+        return f"a step takes {after:.3g} s instead of {before:.3g} s ({change.ratio:.2f} times as long)"
+    rates = (f"{rate:.4g}" if (rate := 1 / seconds) < _WHOLE else f"{rate:,.0f}" for seconds in (before, after))
+    name = str(one.row(change.first)["raw_name"]) if unit == "flop" else f"{unit}s per second".replace("/", "s per ", 1)
+    return f"{name} fell from {' to '.join(rates)} (steps take {change.ratio:.2f} times as long)"
+
+
+def evidence_of(one: Paced, change: Change) -> tuple[Evidence, ...]:
+    """Give the first slow record, the last good one, and the last of the slow ones."""
+    last = min(change.end, len(one.steady)) - 1
+    return (
+        metric_evidence(one.row(change.first)),
+        metric_evidence(one.row(max(0, change.first - 1)), EvidenceRole.RELATED),
+        metric_evidence(one.row(last), EvidenceRole.RELATED),
+    )
+
+
+def onset_of(one: Paced, change: Change) -> Onset:
+    """Give the first slow step, and the step before it as the last good one."""
+    row = one.row(change.first)
+    t_ns = row["t_ns"]
+    good = one.at(change.first - 1) if change.first else None
+    return Onset(
+        step=one.at(change.first), t_ns=t_ns if isinstance(t_ns, int) else None, rank=one.clock.rank, step_lo=good
+    )
+
+
+def confidence_of(one: Paced, change: Change) -> Confidence:
+    """High only where the change is confirmed, far from noise and long on both sides."""
+    if not change.confirmed or one.steady.multimodal or one.steady.resolution > COARSE:
+        return Confidence.LOW
+    long = min(change.first, change.end - change.first) >= 50
+    return Confidence.HIGH if change.z >= 8 and long else Confidence.MEDIUM
+
+
+def measured(one: Paced, change: Change) -> str:
+    """Say what the change cost, how many records there are, how noisy they are, and what was set aside."""
+    series, paused = one.steady, int(one.steady.paused.sum())
+    pauses = ", ".join(f"every {p.period} steps" for p in series.pauses)
+    counted = ((series.warmup, "warm-up record"), (paused, "pause"))
+    aside = " and ".join(f"{count} {noun}{'s' * (count > 1)}" for count, noun in counted if count)
+    return (
+        f"{100 * one.lost(change):.0f} % of the time was lost; {change.first} records before and "
+        f"{change.end - change.first} after, noise {100 * series.spikes.sd:.1f} %, {change.z:.0f} deviations"
+        + (f"; {aside} set aside" if aside else "")
+        + (f" (pauses {pauses})" if pauses else "")
+    )
+
+
+def _of(made: Rule, one: Paced, change: Change, cfg: Gravity, title: str, **fields: Unpack[Fields]) -> Finding:
+    """Make the finding of a rule about one change of a clock."""
+    graded: Fields = {"severity": severity_of(one, change, cfg), "confidence": confidence_of(one, change)}
+    return made.finding(
+        title, measured(one, change), evidence_of(one, change), onset_of(one, change), **{**graded, **fields}
+    )
+
+
+#: What may explain a rise where a trace was taken before it and one after.
+_GREW: tuple[Callable[[Run], Findings], ...] = (
+    trace_communication_grew,
+    trace_idle_grew,
+    trace_memory_ops_grew,
+    trace_other_kernels_grew,
+)
+
+
+@rule(
+    "slowdown",
+    "SLO001 step-time-level-shift",
+    needs=("events", "metrics", "checkpoints", "progress", "spans"),
+    cause="slow_steps",
+)
+def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
+    """Find the clock that lost most by a lasting rise of its level."""
+    if (found := gravest(run, cfg, "jump", "stairs")) is None:
+        return
+    one, change = found
+    by_plan = ", in even stairs, as a schedule makes them" if change.form == "stairs" else ""
+    title = f"{slower(one, change)} from {at_step(one.at(change.first))} on{by_plan}"
+    numbers = {
+        "before_s": change.before,
+        "after_s": change.before * change.ratio,
+        "ratio": change.ratio,
+        "z": change.z,
+        "lost": one.lost(change),
+        "tier": "confirmed" if change.confirmed else "possible",
+    }
+    rise = _of(step_time_level_shift, one, change, cfg, title, numbers=numbers)
+    why = _grown(run, rise.onset)
+    yield rise if why is None else _with(rise, why)
+
+
+def _grown(run: Run, onset: Onset) -> Finding | None:
+    """Give what grew most of the device's time between two traces of which one stands on each side of the onset."""
+    told = (finding for grew in _GREW for finding in grew(run))
+    around = [f for f in told if _is_around(f.onset, onset.step)]
+    return max(around, key=lambda f: float(f.numbers["after_share"]) - float(f.numbers["before_share"]), default=None)
+
+
+def _is_around(traces: Onset, step: int | None) -> bool:
+    if step is None or traces.step is None or traces.step_lo is None:
+        return False
+    return traces.step_lo < step <= traces.step
+
+
+def _with(slower: Finding, why: Finding) -> Finding:
+    return replace(
+        slower,
+        title=f"{slower.title}; {why.title}",
+        cause=why.cause,
+        evidence=(*slower.evidence, *(replace(e, role=EvidenceRole.RELATED) for e in why.evidence)),
+        numbers={**slower.numbers, **why.numbers},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary:
+    """Thresholds of SLO002: it is a warning where it cost `lost` of the run's time and stands `z` deviations out."""
+
+    lost: float = 0.02
+    z: float = 8.0
+
+
+@rule(
+    "slowdown",
+    "SLO002 temporary-slowdown",
+    needs=("events", "metrics", "checkpoints", "progress"),
+    cause="temporary_slowdown",
+    causal="context",
+)
+def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
+    """Find the slow stretch that ended and cost most of the time."""
+    found = [(p, p.change) for p in paced(run) if p.change is not None and p.change.kind == "transient"]
+    if not found:
+        return
+    one, change = max(found, key=lambda pair: pair[0].lost(pair[1]))
+    lost, last = one.lost(change), one.at(min(change.end, len(one.steady) - 1))
+    yield _of(
+        temporary_slowdown,
+        one,
+        change,
+        Gravity(),
+        f"the time per {one.clock.unit} rose to {change.ratio:.2f} times from step {one.at(change.first)} "
+        f"to step {last}, then came back",
+        severity="warning" if lost >= cfg.lost and change.z >= cfg.z else "info",
+        numbers={"before_s": number(change.before), "ratio": change.ratio, "end_step": last, "lost": lost},
+    )
+
+
+@rule("slowdown", "SLO003 step-time-ramp", needs=("events", "metrics", "checkpoints", "progress"), cause="slow_ramp")
+def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
+    """Find the clock that lost most along a ramp."""
+    for one, change in filter(None, [gravest(run, cfg, "ramp")]):
+        title = (
+            f"the time per {one.clock.unit} climbed to {change.ratio:.2f} times what it was, "
+            f"from step {one.at(change.first)} on"
+        )
+        numbers = {"before_s": change.before, "ratio": change.ratio, "z": change.z, "lost": one.lost(change)}
+        yield _of(step_time_ramp, one, change, cfg, title, numbers=numbers, next=("forensics memory RUN",))
+
+
+@rule("slowdown", "SLO030 stalls-more-frequent", needs=("events", "metrics", "checkpoints", "progress"))
+def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
+    """Find the clock whose stalls add most."""
+    for one, change in filter(None, [gravest(run, cfg, "stalls", "pauses")]):
+        added = change.ratio - 1
+        words = f"pauses begin, one every {change.period} steps," if change.period else "slow steps come more often"
+        yield _of(
+            stalls_more_frequent,
+            one,
+            change,
+            cfg,
+            f"from step {one.at(change.first)} on, {words} and add {100 * added:.0f} % of time",
+            cause="periodic_pauses" if change.period else "stalls",
+            numbers={"added": added, "z": change.z, "lost": one.lost(change), "period_steps": change.period},
+        )

@@ -1,0 +1,118 @@
+"""What devices give: their clocks under load, and the share of their arithmetic that is used."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.analyses.traces.gpu_clocks import Throttled, throttled
+from forensics.case.series import metric_rows
+from forensics.case.settings import settings
+from forensics.case.steps import ordered
+from forensics.knowledge.ranges import range_of
+from forensics.knowledge.vocabulary import words_for
+from forensics.rules.kit import Finding, Findings, Onset, Run, onset_at, proof, rule
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Thresholds of SLO007: `fall` is the clock under its usual high, `share` of the loaded samples, `hot` in Celsius.
+
+    `power` is the share of the power limit; `samples` the fewest loaded samples of a device.
+    """
+
+    fall: float = 0.85
+    share: float = 0.2
+    hot: float = 80.0
+    power: float = 0.95
+    samples: int = 12
+
+
+@rule("slowdown", "SLO007 gpu-clocks-throttled", needs=("metrics",))
+def gpu_clocks_throttled(run: Run, cfg: Clocks) -> Findings:
+    """Find the GPU that lost most of its clock."""
+    found = [t for t in throttled(run, fall=cfg.fall, samples=cfg.samples) if t.share >= cfg.share]
+    if found:
+        yield _clock_throttling_finding(min(found, key=lambda t: t.low / t.high), cfg)
+
+
+def _clock_throttling_finding(one: Throttled, cfg: Clocks) -> Finding:
+    rows = one.rows
+    first = rows.row(0, named=True)
+    known = _reason(one, cfg)
+    reason, cause = known or ("the log does not tell why", "low_clocks")
+    return gpu_clocks_throttled.finding(
+        f"GPU {one.device} ran at {one.low:.0f} MHz instead of {one.high:.0f} MHz in "
+        f"{100 * one.share:.0f} % of its loaded samples: {reason}",
+        "its SM clock under load is below the one it held before",
+        proof(first, rows.row(-1, named=True)),
+        onset_at(first),
+        severity="warning" if known else "info",
+        confidence="high" if known else "low",
+        cause=cause,
+        numbers={"high_mhz": one.high, "low_mhz": one.low, "share": one.share},
+        likely=(
+            "cooling: a fan, a blocked intake, a neighbour that heats",
+            "a power limit set by the operator or the rack",
+        ),
+    )
+
+
+def _reason(one: Throttled, cfg: Clocks) -> tuple[str, str] | None:
+    if one.reasons:
+        return f"the driver says {', '.join(one.reasons)}", "clock_throttling"
+    if one.temperature is not None and one.temperature >= cfg.hot:
+        return f"at {one.temperature:.0f} C", "thermal_throttling"
+    if one.power_share is not None and one.power_share >= cfg.power:
+        return f"at {100 * one.power_share:.0f} % of its power limit", "power_throttling"
+    return None
+
+
+_FULL, _OFF = re.compile(r"32.*|fp32|float32"), frozenset(("false", "0", "no", "off"))
+
+
+@dataclass(frozen=True, slots=True)
+class Utilisation:
+    """Thresholds of SLO008: a median model-FLOPs utilisation below `low` (a share of 1), over `records` at least."""
+
+    low: float = range_of("mfu").lo
+    records: int = 8
+
+
+@rule("slowdown", "SLO008 low-mfu", needs=("metrics", "facts"), cause="low_mfu")
+def low_mfu(run: Run, cfg: Utilisation) -> Findings:
+    """Find the lowest median utilisation that a source prints."""
+    named = pl.col("name").str.contains(words_for("utilisation"))
+    rows = ordered(metric_rows(run, named).filter((pl.col("value") > 0) & pl.col("value").is_finite())).collect()
+    for _, part in rows.group_by(["source", "raw_name"], maintain_order=True):
+        late = part.slice(part.height // 10)
+        middle = late["value"].median()
+        if late.height < cfg.records or not isinstance(middle, float):
+            continue
+        share = middle / 100 if "pct" in late["name"][0] or "percent" in late["name"][0] or middle > 1.5 else middle
+        if share < cfg.low:
+            yield _low_mfu_finding(run, late, share)
+            return
+
+
+def _low_mfu_finding(run: Run, rows: pl.DataFrame, share: float) -> Finding:
+    first, slow = rows.row(0, named=True), _slow_path(run)
+    return low_mfu.finding(
+        f"the model uses {100 * share:.1f} % of the arithmetic that its devices could do (median)",
+        f"the median of {rows.height} records; dense transformers reach 30 to 60 % where they are tuned",
+        proof(first, rows.row(-1, named=True)),
+        Onset(step=first["at"], rank=first["rank"]),
+        numbers={"mfu": share, "records": rows.height},
+        severity="warning" if slow else "info",
+        confidence="medium" if slow else "low",
+        causal="symptom" if slow else "context",
+    )
+
+
+def _slow_path(run: Run) -> bool:
+    """Whether the settings keep matrix products in fp32, or all of the attention's matrix in memory."""
+    said = {name: setting.value.lower() for name, setting in settings(run).items()}
+    full = _FULL.fullmatch(said.get("precision", "fp32" if said.get("bf16") in _OFF else ""))
+    return full is not None or said.get("attention") == "eager"

@@ -1,0 +1,59 @@
+"""Parts of a step that do no work: the wait for its batch, and padding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forensics.analyses.pace.parts import data_waits, paddings
+from forensics.rules.kit import Findings, Run, onset_at, proof, rule
+
+
+@dataclass(frozen=True, slots=True)
+class DataWait:
+    """Thresholds of SLO032: shares of a step, and the fewest records."""
+
+    some: float = 0.1
+    much: float = 0.2
+    records: int = 10
+
+
+@rule("slowdown", "SLO032 waits-for-data", needs=("metrics",), confidence="high", cause="dataloader")
+def data_wait(run: Run, cfg: DataWait) -> Findings:
+    """Find the source whose steps wait longest for data."""
+    found = [one for one in data_waits(run) if one.records >= cfg.records and one.whole is not None]
+    one = max(found, key=lambda part: part.share, default=None)
+    if one is None or one.whole is None or one.share < cfg.some:
+        return
+    yield data_wait.finding(
+        f"the wait for data is {100 * one.share:.0f} % of each step (median {one.amount:.3g} s of {one.whole:.3g} s)",
+        f"{one.records} records hold both times; the device has nothing to do until the batch is there",
+        proof(one.first, one.last),
+        onset_at(one.first),
+        severity="warning" if one.share >= cfg.much else "info",
+        numbers={"share": one.share, "records": one.records},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """Thresholds of SLO033: a share of the tokens, and the fewest records."""
+
+    much: float = 0.2
+    records: int = 10
+
+
+@rule("slowdown", "SLO033 padding-waste", needs=("metrics",), severity="warning", confidence="medium", cause="padding")
+def padding(run: Run, cfg: Padding) -> Findings:
+    """Find the source with most padding."""
+    found = [one for one in paddings(run) if one.records >= cfg.records and 0 <= one.share < 1]
+    one = max(found, key=lambda part: part.share, default=None)
+    if one is None or one.share < cfg.much:
+        return
+    of = "" if one.whole is None else f" ({one.amount:.0f} of {one.whole:.0f} tokens are none)"
+    yield padding.finding(
+        f"{100 * one.share:.0f} % of the tokens of each step are padding{of}",
+        f"the median of {one.records} records; padding costs what tokens cost",
+        proof(one.first, one.last),
+        onset_at(one.first),
+        numbers={"share": one.share, "records": one.records},
+    )

@@ -1,1 +1,0 @@
-"""Rules about a part of each step that trains nothing: waiting for data, padding, an idle device."""
