@@ -111,7 +111,7 @@ def _unseen(end: Ending, records: _Records, *, evaluated: bool) -> Health:
 
 
 def _no_course(records: _Records) -> str:
-    return f"a loss was printed at {records.steps} step{'s' if records.steps > 1 else ''} only, which is no course"
+    return f"a loss was printed at {records.steps} step{'s' if records.steps > 1 else ''} only, too few to show a trend"
 
 
 def _without(end: Ending) -> str:

@@ -123,7 +123,7 @@ def _notes(
     for one in series:
         yield from (f"{one.clock.name}: {note}" for note in one.clock.notes)
         if one.resolution > _COARSE:
-            yield f"{one.clock.name} is printed in steps of {size(one.resolution)}: too coarse for small changes"
+            yield f"{one.clock.name} is rounded to {size(one.resolution)}, so small changes are invisible"
     share = estimates[0].slow_share
     if share is not None and abs(share[2]) > 3 and abs(share[1] - share[0]) > _SHARE:
         yield f"the share of slow steps went from {size(share[0])} to {size(share[1])}"

@@ -1,4 +1,4 @@
-"""Findings to one answer: which came first, which explains which, and when nothing may be said.
+"""Choose the finding that explains the others, or decline to judge.
 
 Only findings of severity error make a failure; where there is none, warnings make a run suspect. An error that is
 marked as context (noise around a run) makes neither, and what speaks of the evidence only is no warning. Among them

@@ -277,7 +277,7 @@ def records(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
     total, half = float(y[-1] - y[0]), n // 2
     late = int((rises >= half).sum())
     steps = tuple(Step(int(i), float(x[i]), float(moves[i - 1])) for i in rises[:64])
-    note = "a running maximum: what came back down cannot be seen"
+    note = "a running maximum hides any decrease"
     if total < max(0.01 * abs(median_of(y)), quantum):
         return Form("flat", n, rise=total, note=note)
     even, second = _even(steps, n), float(y[-1] - y[half])

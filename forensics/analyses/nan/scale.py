@@ -24,9 +24,9 @@ class ScaleLimits:
     A collapse is a scale at or under `floor` for `at_floor` records after a fall by `fall`, `burst` falls within
     `burst_records` records, or a share of skipped updates above `skip_share` with at least `least_skips` of them.
     Where a line says of each fall to what the scale falls, `burst` of them without another update in between are one
-    too, or `at_floor` of them that all fall to `floor` or less, where they end at `calibrated` or below, or behind the warm-up before a loss that is lost: the search for a
-    scale at the start ends above `calibrated`, as the lowest one that a trainer begins with is 128 (fairseq,
-    --fp16-init-scale), and a sixteenth of it is left out.
+    too, or `at_floor` of them that all fall to `floor` or less, where they end at `calibrated` or below, or behind the
+    warm-up before a loss that is lost: the search for a scale at the start ends above `calibrated`, as the lowest one
+    that a trainer begins with is 128 (fairseq, --fp16-init-scale), and a sixteenth of it is left out.
     """
 
     warmup: int = 50

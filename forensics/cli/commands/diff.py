@@ -44,7 +44,7 @@ SectionOption = Annotated[
     typer.Option("--section", metavar="NAME", help="Only these sections, as config,evals; may be repeated."),
 ]
 AnywayOption = Annotated[
-    bool, typer.Option("--anyway", help="Judge runs that differ in GPUs, batch, length or precision.")
+    bool, typer.Option("--anyway", help="Compare even if GPUs, batch, length or precision differ.")
 ]
 _WHEN_OPEN = {"report": ExitCode.CANNOT_SAY, "pass": ExitCode.OK, "fail": ExitCode.FINDINGS}
 

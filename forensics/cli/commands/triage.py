@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 RunsArgument = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
 HtmlOption = Annotated[
-    str | None, typer.Option("--html", metavar="FILE", help="Write the page of report, too.", parser=opt.written_to)
+    str | None,
+    typer.Option("--html", metavar="FILE", help="Also write the HTML report to FILE.", parser=opt.written_to),
 ]
 
 BaselineOption = Annotated[

@@ -74,7 +74,7 @@ def _finding(sampling: Mapping[str, Any], heat: Mapping[str, Any], *, zero: bool
     state = "on" if zero else "off"
     return decoding_contradicts_itself.finding(
         f"sampling is {state} and the temperature is {heat['value']}",
-        "programs that generate heed the one or the other",
+        "programs that generate obey either one or the other",
         proof(fact_evidence(heat), fact_evidence(sampling)),
         severity="warning" if zero else "info",
         confidence="medium" if zero else "low",

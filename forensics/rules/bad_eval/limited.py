@@ -49,7 +49,7 @@ def limited(run: Run) -> Findings:
     limit, whole = settings.get("limit", "not stated"), settings.get("n_original", "?")
     yield limited.finding(
         f"{rows[0]['task']} was evaluated on {rows[0]['n'] or '?'} of {whole} documents (limit {limit})",
-        "the first documents of a task are no sample of it",
+        "the first documents of a task are not a random sample of it",
         proof(*map(result_evidence, rows[:_SHOWN])),
         Onset(step=rows[0]["step"]),
         numbers={"tasks": len(rows), "documents": rows[0]["n"] or 0},

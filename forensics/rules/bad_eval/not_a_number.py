@@ -50,7 +50,7 @@ def not_a_number(run: Run) -> Findings:
     first = bad[0]
     yield not_a_number.finding(
         f"{name_of(first)} is {first['value']}" + (f", and {len(bad) - 1} more scores" if len(bad) > 1 else ""),
-        "a score that is no number says that nothing, or nothing finite, was scored",
+        "a score that is not a number means that nothing finite was scored",
         proof(*map(result_evidence, bad[:_SHOWN])),
         Onset(step=first["step"]),
         numbers={"scores": len(bad)},

@@ -99,7 +99,7 @@ def _is_held_back(row: Mapping[str, Any], split: Mapping[str, str]) -> bool:
 def _finding(row: Mapping[str, Any], result: Row, *, held_back: bool) -> Finding:
     what = "a split that is held back" if held_back else "no split, or the one for training"
     return trained_on_evaluated.finding(
-        f"{_plain(row['value'])} is trained on, and {result['task']} scores it",
+        f"task {result['task']} is evaluated on {_plain(row['value'])}, which is also in the training data",
         f"the settings of training name the data set of the task, with {what}",
         proof(fact_evidence(row), result_evidence(result)),
         Onset(step=result["step"]),

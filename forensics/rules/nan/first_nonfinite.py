@@ -75,7 +75,7 @@ _SEVERITY = {
 }
 _AFTER = {
     Status.FAILED: "it does not become finite again",
-    Status.INTERMITTENT: "it becomes finite again, and bad again",
+    Status.INTERMITTENT: "it alternates between finite and non-finite values",
     Status.TRANSIENT: "training went on finite",
     Status.EARLIER: "a later attempt trains on with finite losses",
 }

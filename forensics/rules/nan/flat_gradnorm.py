@@ -52,7 +52,7 @@ def flat_gradnorm(run: Run) -> Findings:
     quiet = kind.quiet
     where = "backward" if found.metric == "grad_norm" else "forward"
     yield flat_gradnorm.finding(
-        f"not finite from {at_step(found.step)} on, out of a flat gradient norm",
+        f"the run stopped being finite at {at_step(found.step)} although the gradient norm was steady",
         f"{number(quiet.row['value'])} at {at_step(quiet.step)} is {quiet.z:+.1f} robust deviations from"
         f" its past; the number was made in the {where} pass",
         proof(*found.evidence(), quiet.row),

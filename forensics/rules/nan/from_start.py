@@ -48,7 +48,7 @@ def from_start(run: Run) -> Findings:
     if kind.name != "from_start":
         return
     yield from_start.finding(
-        f"training was never finite: bad at {at_step(found.step)}",
+        f"training was never finite: the first bad value is at {at_step(found.step)}",
         f"{found.n_before or 'no'} finite {'loss' if found.n_before == 1 else 'losses'} before it",
         found.evidence(),
         found.onset,

@@ -77,7 +77,7 @@ def ranks_differ(run: Run, cfg: Agreement) -> Findings:
     rows = norms.filter(pl.col("at") == first).sort("rank")
     low, high = rows.sort("value").row(0, named=True), rows.sort("value").row(-1, named=True)
     yield ranks_differ.finding(
-        f"the ranks' gradient norms agreed and then parted at {at_step(first)}, before the first bad value",
+        f"the gradient norms of the ranks were equal and differ from {at_step(first)} on, before the first bad value",
         "after the gradients are averaged all ranks hold the same ones",
         proof(high, low, *found.evidence()[:1]),
         Onset(step=first, t_ns=high["t_ns"], rank=high["rank"]),

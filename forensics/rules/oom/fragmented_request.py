@@ -63,8 +63,8 @@ def fragmented_request(run: Run, cfg: Config) -> Findings:
         return
     on = expandable(run)
     yield fragmented_request.finding(
-        f"{size(unused)} lay reserved and unused when {size(sizes.tried)} could not be had",
-        "whole free segments had been given back before, so what is left are pieces that are too small",
+        f"{size(unused)} was reserved and unused when {size(sizes.tried)} could not be allocated",
+        "whole free segments had been returned before, so only pieces that are too small are left",
         proof(message_evidence(first)),
         message_onset(first),
         confidence="medium" if sizes.capacity else "low",

@@ -76,7 +76,7 @@ def outside_the_allocator(run: Run, cfg: Config) -> Findings:
 def _of_message(first: OomMessage) -> Finding:
     return outside_the_allocator.finding(
         f"{size(first.sizes.outside)} of the process's device memory is not the allocator's",
-        "what the process holds, less what is allocated and reserved by the framework, is that much",
+        "the process holds so much more than the framework allocated and reserved",
         proof(message_evidence(first)),
         message_onset(first),
         severity="warning",
@@ -93,8 +93,8 @@ def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...]) -> Finding
     tops = [int(np.argmax(one.y)) for one in (used, held)]
     yield outside_the_allocator.finding(
         f"{size(found.gib * GIB)} of the device's used memory is not the allocator's",
-        "what the driver counts as used on the device, less what is reserved by the framework, is that much:"
-        " other processes on the device are in it, too",
+        "the driver counts so much more as used than the framework reserved;"
+        " other processes on the device are included",
         proof(
             *series_evidence(used, tops[0]), *series_evidence(held, tops[1]), *(message_evidence(m) for m in died[:1])
         ),

@@ -100,7 +100,7 @@ def low_mfu(run: Run, cfg: Utilisation) -> Findings:
 def _low_mfu_finding(run: Run, rows: pl.DataFrame, share: float) -> Finding:
     first, slow = rows.row(0, named=True), _slow_path(run)
     return low_mfu.finding(
-        f"the model uses {100 * share:.1f} % of the arithmetic that its devices could do (median)",
+        f"the model uses {100 * share:.1f} % of the peak arithmetic of its devices (median)",
         f"the median of {rows.height} records; dense transformers reach 30 to 60 % where they are tuned",
         proof(first, rows.row(-1, named=True)),
         Onset(step=first["at"], rank=first["rank"]),

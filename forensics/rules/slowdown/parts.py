@@ -26,7 +26,7 @@ def data_wait(run: Run, cfg: DataWait) -> Findings:
         return
     yield data_wait.finding(
         f"the wait for data is {100 * one.share:.0f} % of each step (median {one.amount:.3g} s of {one.whole:.3g} s)",
-        f"{one.records} records hold both times; the device has nothing to do until the batch is there",
+        f"{one.records} records hold both times; the device idles until the batch arrives",
         proof(one.first, one.last),
         onset_at(one.first),
         severity="warning" if one.share >= cfg.much else "info",
@@ -49,7 +49,7 @@ def padding(run: Run, cfg: Padding) -> Findings:
     one = max(found, key=lambda part: part.share, default=None)
     if one is None or one.share < cfg.much:
         return
-    of = "" if one.whole is None else f" ({one.amount:.0f} of {one.whole:.0f} tokens are none)"
+    of = "" if one.whole is None else f" ({one.amount:.0f} of {one.whole:.0f} tokens are padding)"
     yield padding.finding(
         f"{100 * one.share:.0f} % of the tokens of each step are padding{of}",
         f"the median of {one.records} records; padding costs what tokens cost",

@@ -51,7 +51,7 @@ def _bimodal_finding(one: Paced, found: Modes) -> Finding:
     high, low = (float(one.steady.seconds[part].mean()) for part in (slow, ~slow))
     return two_step_times.finding(
         f"a {one.clock.unit} takes {low:.3g} s or {high:.3g} s: {100 * found.slow:.0f} % are slow",
-        "the two times are more than four of their own deviations apart, and come in turn all along",
+        "step times alternate between two levels more than four deviations apart for the whole run",
         proof(first, fast),
         Onset(step=one.at(int(slow.argmax())), rank=one.clock.rank),
         numbers={"slow_share": found.slow, "fast_s": low, "slow_s": high},
@@ -162,7 +162,7 @@ def step_times_too_coarse(run: Run, cfg: Coarse) -> Findings:
 def _too_coarse_finding(one: Paced) -> Finding:
     share = 100 * one.steady.resolution
     return step_times_too_coarse.finding(
-        f"{one.clock.name} is printed in steps of {share:.0f} % of a step: smaller slowdowns cannot be seen",
+        f"{one.clock.name} is rounded to {share:.0f} % of a step time, so smaller slowdowns are invisible",
         "no change was found, which says nothing about changes below the printing unit"
         + "".join(f"; {note}" for note in one.clock.notes),
         proof(one.row(0)),

@@ -300,7 +300,8 @@ def test_without_an_end_only_a_plan_that_was_reached_is_health() -> None:
     assert "the records end at step 100, and its tracker wrote no exit record" in lacking.why
     assert health(losses([1, 2, 3], name="grad_norm")).why.endswith("without a loss, and no end marker")
     assert (
-        health(losses([1, 2]), facts=plans(max_steps=2)).why == "a loss was printed at 2 steps only, which is no course"
+        health(losses([1, 2]), facts=plans(max_steps=2)).why
+        == "a loss was printed at 2 steps only, too few to show a trend"
     )
 
 

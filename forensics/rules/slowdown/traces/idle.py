@@ -191,8 +191,8 @@ def _launch_bound_finding(run: Run, row: dict[str, float], cfg: LaunchBound) -> 
     return trace_launch_bound.finding(
         f"the device waits for launches {percent(row['lost'])} of the traced time{on_rank(row)}; "
         f"{percent(row['short'])} of its {row['kernels']:,} kernels run below {cfg.short_us:g} µs",
-        f"{row['gaps']:,} gaps of {ms(row['host_ns'])} in sum end with a kernel launched only after the gap "
-        f"began; the median kernel runs {row['median_ns'] / 1000:.1f} µs",
+        f"{row['gaps']:,} idle gaps ({ms(row['host_ns'])} in total) end with a kernel that was launched late; "
+        f"the median kernel runs {row['median_ns'] / 1000:.1f} µs",
         proof(
             span_evidence(first, f"launched late, after {ms(first['dur_ns'])} without work: {quoted(first['name'])}"),
             *(span_evidence(r, f"after {ms(r['dur_ns'])} without work") for r in more),
