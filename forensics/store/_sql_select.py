@@ -1,20 +1,31 @@
-"""One SELECT, parsed by a grammar that knows the run's tables and nothing that opens a file, and written anew.
+"""One SELECT, let through by a guard that knows the run's tables and nothing that opens a file, and written anew.
 
-An engine sees only what is written here: names in double quotes, every relation a table of the run or a name that the
-statement itself gives to a subquery. What the grammar does not know is refused.
+The engines have grammars of their own. What matters here is where a statement could lead out, and that is four places:
+how it and each query in brackets begins, what stands as a relation, what is called, and words that change something or
+make a relation of something else. At each of them only what is listed passes. An engine sees what is written here:
+comments gone, names in double quotes, every relation a table of the run or a name that the statement itself gives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from forensics.errors import UsageError
 from forensics.store import _sql_words as words
-from forensics.store._sql_cursor import Scope
-from forensics.store._sql_expression import Expression
-from forensics.store._sql_tokens import refused, tokens_of
+from forensics.store._sql_tokens import Token, refused, tokens_of
 
-_SET_OPERATIONS = ("UNION", "INTERSECT", "EXCEPT")
+#: The parser of polars gives up at 50 levels of its own.
+_DEPTH = 48
+_BEGINS = ("SELECT", "WITH", "VALUES")
+#: What ends the relations of a query.
+_SETS = frozenset(("UNION", "INTERSECT", "EXCEPT"))
+_BEHIND_FROM = _SETS | {
+    *("SELECT", "WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER", "LIMIT", "OFFSET", "FETCH")
+}
+#: Calls in whose brackets FROM stands before a value.
+_FROM_INSIDE = frozenset(("EXTRACT", "TRIM", "SUBSTRING"))
+_CASTS = frozenset(("CAST", "TRY_CAST"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,189 +37,259 @@ class Select:
 
 
 def select_of(sql: str, tables: AbstractSet[str], columns: AbstractSet[str]) -> Select:
-    """Parse one SELECT over `tables`; bare names of tables and `columns` count in any case.
+    """Let one SELECT over `tables` through; bare names of tables and `columns` count in any case.
 
     Raises:
         UsageError: for all else, with what stands in the way.
     """
-    reader = _Statement(tokens_of(sql), tables, columns)
-    if (first := reader.next.upper) in words.CHANGES:
+    guard = _Guard(tokens_of(sql), tables, {name: name for name in (*tables, *columns)})
+    if (first := guard.next.upper) in words.CHANGES:
         why = f"{first}: a query reads, it changes nothing"
         raise refused(why)
-    reader.query({table: table for table in tables})
-    reader.take_if(";")
-    if reader.next.kind != "end":
-        raise reader.unexpected("the end of the only statement")
-    return Select(" ".join(reader.written), reader.used & tables)
+    guard.statement()
+    return Select(" ".join(guard.written), frozenset(guard.used))
 
 
-class _Statement(Expression):
-    """The grammar of queries, on top of that of expressions; `used` are the relations that were named."""
+@dataclass(slots=True)
+class _Level:
+    """One pair of brackets: what it belongs to, whether it holds a query, and whether relations stand in it now."""
 
-    used: frozenset[str] = frozenset()
+    owner: str = ""
+    is_query: bool = False
+    in_from: bool = False
 
-    def query(self, scope: Scope) -> None:
-        """`[WITH …] SELECT … [UNION …] [ORDER BY …] [LIMIT …]`."""
-        with self.deeper():
-            if self.take_if("WITH"):
-                scope = self._named_queries(scope)
-            self._set_operand(scope)
-            while self.take_if(*_SET_OPERATIONS):
-                self.take_if("ALL", "DISTINCT")
-                if self.take_if("BY"):
-                    self.take("NAME")
-                self._set_operand(scope)
-            self.ordered(scope)
-            if self.take_if("LIMIT") and not self.take_if("ALL"):
-                self.expression(scope)
-            if self.take_if("OFFSET"):
-                self.expression(scope)
-                self.take_if("ROW", "ROWS")
-            if self.take_if("FETCH"):
-                self.take("FIRST", "NEXT")
-                self.number()
-                self.take("ROW", "ROWS")
-                self.take("ONLY")
 
-    def _named_queries(self, scope: Scope) -> Scope:
-        while True:
-            name = self.name("the name of a subquery")
-            self._columns()
-            self.take("AS")
-            self.take("(")
-            self.query(scope)
-            self.take(")")
-            scope = {**scope, name.lower(): name}
-            if not self.take_if(","):
-                return scope
+@dataclass(slots=True)
+class _Guard:
+    """Takes tokens one by one and writes each anew; `scope` are the relations by their names in small letters."""
 
-    def _set_operand(self, scope: Scope) -> None:
-        if self.take_if("("):
-            self.query(scope)
-            self.take(")")
-        elif self.take_if("VALUES"):
-            self.several(self._row, scope)
-        else:
-            self.take("SELECT")
-            self._select(scope)
+    tokens: list[Token]
+    tables: AbstractSet[str]
+    spelt: dict[str, str]
+    written: list[str] = field(default_factory=list[str])
+    used: set[str] = field(default_factory=set[str])
+    scope: dict[str, str] = field(default_factory=dict[str, str])
+    levels: list[_Level] = field(default_factory=lambda: [_Level()])
+    at: int = 0
 
-    def _row(self, scope: Scope) -> None:
-        self.take("(")
-        self.several(self.expression, scope)
-        self.take(")")
+    @property
+    def next(self) -> Token:
+        """The token that is not yet taken."""
+        return self.tokens[self.at]
 
-    def _select(self, scope: Scope) -> None:
-        if not self.take_if("ALL") and self.take_if("DISTINCT") and self.take_if("ON"):
-            self._row(scope)
-        self.several(self._item, scope)
-        if self.take_if("FROM"):
-            self.several(self._relation, scope)
-        if self.take_if("WHERE"):
-            self.expression(scope)
-        if self.take_if("GROUP"):
-            self.take("BY")
-            if not self.take_if("ALL"):
-                self.several(self._grouping, scope)
-        if self.take_if("HAVING"):
-            self.expression(scope)
-        if self.take_if("WINDOW"):
-            self.several(self._named_window, scope)
-        if self.take_if("QUALIFY"):
-            self.expression(scope)
+    def peek(self, ahead: int = 1) -> Token:
+        """A later token."""
+        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
 
-    def _item(self, scope: Scope) -> None:
-        if self.take_if("*") or self.expression(scope) == "*":
-            self._all_but(scope)
-        else:
-            self._alias()
-
-    def _all_but(self, scope: Scope) -> None:
-        """What may follow a star: `EXCLUDE`, `ILIKE`, `REPLACE`, `RENAME`."""
-        if self.take_if("ILIKE"):
-            self.string()
-        if self.take_if("EXCLUDE", "EXCEPT") and not self._columns():
-            self.name("a column")
-        if self.take_if("REPLACE", "RENAME"):
-            self.take("(")
-            self.several(self._renamed, scope)
-            self.take(")")
-
-    def _renamed(self, scope: Scope) -> None:
-        self.expression(scope)
-        self.take("AS")
-        self.name("a column")
-
-    def _grouping(self, scope: Scope) -> None:
-        """An expression, `ROLLUP (…)`, `CUBE (…)`, `GROUPING SETS (…)`, or the empty set `()`."""
-        if self.take_if("GROUPING"):
-            self.take("SETS")
-        elif not (self.follows("(", 1) and self.take_if("ROLLUP", "CUBE")) and not self._empty_set():
-            self.expression(scope)
-            return
-        self.take("(")
-        if not self.follows(")"):
-            self.several(self._grouping, scope)
-        self.take(")")
-
-    def _empty_set(self) -> bool:
-        return self.follows("(") and self.follows(")", 1)
-
-    def _named_window(self, scope: Scope) -> None:
-        self.name("the name of a window")
-        self.take("AS")
-        self.window(scope)
-
-    def _relation(self, scope: Scope) -> None:
-        self._factor(scope)
-        while self.next.upper in words.JOINS or self.follows("JOIN"):
-            while not self.take_if("JOIN"):
-                self.take(*words.JOINS)
-            self._factor(scope)
-            if self.take_if("ON"):
-                self.expression(scope)
-            elif self.take_if("USING"):
-                self._columns()
-
-    def _factor(self, scope: Scope) -> None:
-        """A table, a name given by WITH, a query in brackets, or joined relations in brackets."""
-        with self.deeper():
-            if self.follows("("):
-                is_query = self.begins_query()
-                self.take("(")
-                if is_query:
-                    self.query(scope)
-                else:
-                    self._relation(scope)
-                self.take(")")
+    def statement(self) -> None:
+        """Take all."""
+        self.scope = {table: table for table in self.tables}
+        self._query()
+        while self.next.kind != "end":
+            if self.next.upper == ";" and self.peek().kind == "end":
+                self._write(";")
             else:
-                self._table(scope)
-            if self._alias():
-                self._columns()
+                self._any()
+        if len(self.levels) > 1:
+            raise self._unexpected(")")
 
-    def _table(self, scope: Scope) -> None:
+    def _any(self) -> None:
+        """Take one token where it stands, with those that belong to it."""
+        token, level = self.next, self.levels[-1]
+        if token.kind == "string":
+            self._write(f"'{token.text}'")
+        elif token.kind == "number":
+            self._write(token.text)
+        elif token.upper in words.BANNED:
+            raise self._unexpected("a SELECT over the tables of the run")
+        elif token.upper in ("(", "[", ")", "]"):
+            self._bracket()
+        elif token.upper == "FROM" and not self._is_value_from():
+            level.in_from = level.is_query
+            self._next_relation()
+        elif token.upper == "JOIN" or (token.upper == "," and level.in_from):
+            self._next_relation()
+        elif self.peek().upper == "(" and token.kind != "op":
+            self._call()
+        else:
+            self._word()
+
+    def _bracket(self) -> None:
+        """One that opens where a value may begin, or one that closes."""
+        before = self.written[-1][-1]
+        if self.next.upper in (")", "]"):
+            self._close()
+        elif self.next.upper == "(" and (before in "')]" or before.isdigit()):
+            raise self._unexpected("an operator")
+        else:
+            self._open("[" if self.next.upper == "[" else "")
+
+    def _next_relation(self) -> None:
+        """`FROM`, `JOIN` or a comma, and the relation behind it."""
+        if not self.levels[-1].in_from:
+            raise self._unexpected("a value")
+        self._write(self.next.upper)
+        self._relation()
+
+    def _word(self) -> None:
+        """A word of the grammar, a column or an operator."""
+        token, level, before = self.next, self.levels[-1], self.written[-1]
+        is_type = before == "::" or (level.owner in _CASTS and before == "AS")
+        if token.upper == ";":
+            raise self._unexpected("the end of the only statement")
+        if is_type and token.upper not in words.TYPES:
+            raise self._unexpected("a type")
+        is_named = token.kind == "name" or before == "AS" or token.text.lower() in self.spelt
+        if token.kind == "op" or is_type or (token.upper in words.RESERVED and before != "."):
+            self._write(token.upper)
+        elif before != "NULLS" and (is_named or token.upper not in words.IN_PLACES):
+            self._name("a column")
+        else:
+            self._write(token.text)
+        if token.upper in _BEHIND_FROM and level.is_query:
+            level.in_from = False
+        if token.upper in _SETS:
+            if not level.is_query:
+                raise self._unexpected("a value")
+            for word in ("ALL", "DISTINCT", "BY", "NAME"):
+                if self.next.upper == word:
+                    self._write(word)
+            self._query(again=True)
+
+    def _query(self, *, again: bool = False) -> None:
+        """The begin of a query: `SELECT`, `VALUES`, `WITH` and what it names, or one in brackets."""
+        self.levels[-1].is_query, self.levels[-1].in_from = True, False
+        if self.next.upper == "(":
+            self._open("(")
+        elif self.next.upper == "WITH" and not again:
+            self._write("WITH")
+            self._named_query()
+        elif self.next.upper in ("SELECT", "VALUES"):
+            self._write(self.next.upper)
+        else:
+            raise self._unexpected("SELECT")
+
+    def _named_query(self) -> None:
+        """`name [(columns)] AS (query)`; those that follow come when its bracket is closed."""
+        name = self._name("the name of a subquery")
+        self._columns()
+        if self.next.upper != "AS" or self.peek().upper != "(":
+            raise self._unexpected("AS (")
+        self._write("AS")
+        self.scope = {**self.scope, name.lower(): name}
+        self._open("WITH")
+
+    def _open(self, owner: str) -> None:
+        """A bracket: of a query where one must stand there or one begins in it, else of what `owner` says."""
+        if len(self.levels) > _DEPTH:
+            why = f"more than {_DEPTH} levels deep"
+            raise refused(why)
+        self._write(self.next.upper)
+        self.levels.append(_Level(owner))
+        if owner in ("(", "WITH", "EXISTS") or self._begins_query():
+            self._query()
+        elif owner == "FROM":
+            self.levels[-1].in_from = True
+            self._relation()
+
+    def _begins_query(self) -> bool:
+        at = self.at
+        while self.tokens[at].upper == "(":
+            at += 1
+        return self.tokens[at].upper in _BEGINS
+
+    def _close(self) -> None:
+        owner = self.levels[-1].owner
+        if len(self.levels) == 1 or (owner == "[") is not (self.next.upper == "]"):
+            raise self._unexpected("the end" if len(self.levels) == 1 else "the bracket that closes")
+        self._write(self.next.upper)
+        self.levels.pop()
+        if owner == "FROM":
+            self._alias()
+        elif owner == "WITH" and self.next.upper == ",":
+            self._write(",")
+            self._named_query()
+        elif owner == "WITH":
+            self._query(again=True)
+
+    def _relation(self) -> None:
+        """A table, a name given by WITH, or brackets with a query or with more relations; and what it is called."""
         token = self.next
+        if token.upper == "(":
+            self._open("FROM")
+            return
         if token.kind == "string" or (
-            token.kind in ("word", "name") and (self.follows("(", 1) or self.follows(".", 1))
+            token.kind in ("word", "name") and self.peek().kind == "op" and self.peek().text in ("(", ".")
         ):
             why = f"{token.text}: a query reads only the tables of the run, no file and no function in FROM"
             raise refused(why)
         if token.kind not in ("word", "name") or token.upper in words.RESERVED:
-            raise self.unexpected("a table of the run")
-        if (name := token.text.lower()) not in scope:
+            raise self._unexpected("a table of the run")
+        if (name := token.text.lower()) not in self.scope:
             why = f"no table {token.text}"
             raise refused(why)
-        self.used |= {name}
-        self.write(f'"{scope[name]}"')
+        self.used |= {name} & self.tables
+        self._write(f'"{self.scope[name]}"')
+        self._alias()
 
-    def _alias(self) -> bool:
-        if self.take_if("AS") or self.next.kind == "name" or self.is_bare_name():
-            self.name("a name")
-            return True
-        return False
+    def _alias(self) -> None:
+        """What a relation is called: `[AS] name [(columns)]`."""
+        if self.next.upper == "AS":
+            self._write("AS")
+        elif self.next.kind != "name" and (self.next.kind != "word" or self.next.upper in words.RESERVED):
+            return
+        self._name("a name")
+        self._columns()
 
-    def _columns(self) -> bool:
-        if not self.take_if("("):
-            return False
-        self.several(lambda _: self.name("a column"), {})
-        self.take(")")
-        return True
+    def _columns(self) -> None:
+        """`(a, b)`: names and nothing else."""
+        if self.next.upper == "(":
+            self._write("(")
+            self._name("a column")
+            while self._is_next(","):
+                self._write(",")
+                self._name("a column")
+            if not self._is_next(")"):
+                raise self._unexpected(")")
+            self._write(")")
+
+    def _is_next(self, text: str) -> bool:
+        return self.next.upper == text
+
+    def _call(self) -> None:
+        """What stands before a bracket: a function by its bare name, a type, or a word of the grammar."""
+        token = self.next
+        is_function = token.kind == "word" and token.text.lower() in words.FUNCTIONS
+        if token.upper not in words.BEFORE_BRACKETS and not is_function:
+            why = f"{token.text}(): there is no such function in a query, which reads only the tables of the run"
+            raise refused(why)
+        if token.upper == "USING" or (token.upper in ("EXCLUDE", "EXCEPT") and self.written[-1:] == ["*"]):
+            self._write(token.upper)
+            self._columns()
+        elif token.upper in _BEHIND_FROM:
+            self._word()
+        else:
+            self._write(token.text)
+            self._open("" if token.upper == "FROM" else token.upper)
+
+    def _is_value_from(self) -> bool:
+        """Whether FROM stands between values: in `EXTRACT(year FROM …)`, or behind `IS DISTINCT`."""
+        behind_is = self.written[-2:] == ["IS", "DISTINCT"] or self.written[-3:] == ["IS", "NOT", "DISTINCT"]
+        return behind_is or (self.levels[-1].owner in _FROM_INSIDE and not self.levels[-1].is_query)
+
+    def _name(self, what: str) -> str:
+        """Take a name, and give it as it is spelt from here on: as it was first, or as the schema does."""
+        token = self.next
+        if token.kind != "name" and (token.kind != "word" or token.upper in words.RESERVED):
+            raise self._unexpected(what)
+        spelt = self.spelt.setdefault(token.text.lower(), token.text)
+        text = spelt if token.kind == "word" else token.text
+        self._write(f'"{text}"')
+        return text
+
+    def _write(self, text: str) -> None:
+        self.written.append(text)
+        self.at += 1
+
+    def _unexpected(self, expected: str) -> UsageError:
+        return refused(f"{expected} was expected, not {self.next.text or 'the end'}")

@@ -1,7 +1,7 @@
 """SQL over the tables of a run: a question that reads, in polars or in DuckDB, and no way from it to a file.
 
-Both engines know functions that open any file or address. None of them gets the text of a user: a grammar of our own
-takes one SELECT over the tables of the run and writes it anew (`_sql_select.py`). Behind it stands a second wall:
+Both engines know functions that open any file or address. None of them gets the text of a user: a guard
+lets one SELECT over the tables of the run through and writes it anew (`_sql_select.py`). Behind it is a second wall:
 polars plans the statement over empty tables first, and a plan that reads anything else is refused; DuckDB gets copies
 of the tables, and then its access to all else is switched off.
 """
