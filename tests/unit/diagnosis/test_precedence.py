@@ -7,9 +7,21 @@ from itertools import combinations, product
 
 import pytest
 
-from forensics.diagnosis.precedence import Kind, explains, kind_of
+from forensics.diagnosis.precedence import Kind, explains, kind_of, names_who, preference, same_onset
 from forensics.diagnosis.verdict import decide
-from forensics.model import Causal, Confidence, Coverage, Evidence, Finding, Locator, Onset, Severity, Shape
+from forensics.model import (
+    Causal,
+    Confidence,
+    Coverage,
+    Evidence,
+    FileCoverage,
+    FileStatus,
+    Finding,
+    Locator,
+    Onset,
+    Severity,
+    Shape,
+)
 from forensics.store.run import run_of
 
 #: What each kind overrules, in whatever order the two are printed; all other pairs are decided by the order in time.
@@ -144,3 +156,104 @@ def test_an_answer_without_a_step_or_a_time_has_no_confidence_of_its_onset() -> 
 def test_a_cause_that_says_that_none_is_known_is_never_sure(cause: str, sure: Confidence | None) -> None:
     found = replace(finding("own", shape=Shape.NAN), cause=cause, confidence=Confidence.HIGH)
     assert decide((found,), run_of("made", {}), Coverage()).cause_confidence is sure
+
+
+def slow(step: int | None, *, culprits: tuple[int, ...] = (), step_lo: int | None = None, **numbers: float) -> Finding:
+    found = finding("slow", line=10, step=step)
+    return replace(found, culprits=culprits, numbers=numbers, onset=Onset(step=step, step_lo=step_lo))
+
+
+@pytest.mark.parametrize(
+    ("named", "told", "is_same"),
+    [
+        (100, 105, True),
+        (100, 112, False),
+        (100, 111, True),
+        (30, 25, True),
+        (30, 24, False),
+        (None, 24, True),
+        (30, None, True),
+    ],
+)
+def test_a_slow_rank_is_named_where_the_two_onsets_are_five_steps_or_a_tenth_apart(
+    named: int | None, told: int | None, is_same: bool
+) -> None:
+    assert names_who(slow(named, culprits=(3,)), slow(told)) is is_same
+    assert same_onset(slow(named), slow(told)) is is_same
+
+
+def test_only_a_slowdown_that_names_ranks_says_who_makes_another_one() -> None:
+    assert not names_who(slow(100), slow(100))
+    assert not names_who(slow(100, culprits=(3,)), slow(100, culprits=(2,)))
+    assert not names_who(replace(slow(100, culprits=(3,)), shape=Shape.HANG), slow(100))
+    assert not names_who(slow(100, culprits=(3,)), replace(slow(100), shape=Shape.BAD_EVAL))
+
+
+@pytest.mark.parametrize(
+    ("excess", "ratio", "step_lo", "is_same"),
+    [
+        (0.26, 1.5, 99, True),
+        (-0.26, 1.5, 99, True),
+        (0.24, 1.5, 99, False),
+        (0.25, 1.5, 99, True),
+        (0.26, 1.5, None, False),
+        (0.26, 1.0, 99, False),
+        (0.26, 0.9, 99, False),
+    ],
+)
+def test_a_rank_that_explains_half_of_the_loss_makes_it_wherever_either_is_seen(
+    excess: float, ratio: float, step_lo: int | None, is_same: bool
+) -> None:
+    assert names_who(slow(100, culprits=(3,), step_lo=step_lo, excess=excess), slow(500, ratio=ratio)) is is_same
+
+
+def test_a_loss_without_its_size_is_explained_by_no_rank_of_another_step() -> None:
+    assert not names_who(slow(100, culprits=(3,), step_lo=99, excess=0.9), slow(500))
+    assert not names_who(slow(100, culprits=(3,), step_lo=99), slow(500, ratio=1.5))
+
+
+def test_findings_of_unknown_order_are_ranked_by_kind_root_confidence_shape_and_rule() -> None:
+    own, echo = finding("own"), finding("echo")
+    assert preference(own) < preference(echo)
+    assert preference(replace(own, rule="A")) < preference(replace(own, rule="B"))
+    assert preference(replace(own, shape=Shape.NAN, rule="B")) < preference(replace(own, rule="A"))
+    sure = replace(own, confidence=Confidence.HIGH)
+    assert preference(sure) < preference(replace(own, shape=Shape.OOM))
+    assert preference(own) < preference(replace(sure, causal=Causal.SYMPTOM))
+    wait = finding("wait")
+    assert preference(replace(wait, confidence=Confidence.MEDIUM)) < preference(
+        replace(wait, confidence=Confidence.LOW)
+    )
+    assert preference(finding("learning"))[3] == 3
+
+
+def test_a_chain_holds_six_links_and_one_for_each_place() -> None:
+    cause = finding("own", line=10)
+    waits = [replace(finding("wait", line=20 + n), rule=f"W{n}") for n in range(9)]
+    same = replace(finding("stop", line=20), rule="S")
+    told = decide((cause, *waits, same), run_of("made", {}), Coverage())
+    assert len(told.chain) == 6
+    assert len(decide((cause, waits[0], same), run_of("made", {}), Coverage()).chain) == 2
+
+
+def test_a_rival_whose_order_is_unknown_makes_an_answer_less_sure() -> None:
+    sure = replace(finding("own", shape=Shape.NAN), confidence=Confidence.HIGH)
+    oom = replace(finding("own", shape=Shape.OOM), confidence=Confidence.HIGH, rule="OTHER")
+    elsewhere = replace(oom, evidence=(Evidence("b.log", Locator(line=3), quote="x"),))
+    assert decide((sure,), run_of("made", {}), Coverage()).confidence is Confidence.HIGH
+    told = decide((sure, elsewhere), run_of("made", {}), Coverage())
+    assert (told.shape, told.confidence, told.runner_up is not None) == (Shape.OOM, Confidence.MEDIUM, True)
+    less = [replace(one, confidence=Confidence.MEDIUM) for one in (sure, elsewhere)]
+    assert decide(less, run_of("made", {}), Coverage()).confidence is Confidence.LOW
+    one_file = [replace(one, evidence=finding("own", line=at).evidence) for one, at in ((sure, 10), (oom, 20))]
+    assert decide(one_file, run_of("made", {}), Coverage()).confidence is Confidence.HIGH
+
+
+def test_empty_files_are_counted_where_nothing_can_be_said() -> None:
+    def said(*sizes: int) -> str:
+        files = tuple(FileCoverage(f"{n}.log", size, size, 0, FileStatus("read")) for n, size in enumerate(sizes))
+        return decide((), run_of("made", {}), Coverage(files=files)).headline
+
+    assert "(1 of 2 files are empty)" in said(0, 5)
+    assert "empty" not in said(5, 1)
+    assert said() == "Cannot say: there is no file to read"

@@ -1,4 +1,4 @@
-"""What is said of each made series and run is what was said when somebody last looked at it (`recorded/kept.py`)."""
+"""What is said of each made series and run is what was said when somebody last looked at it (`kept.py`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "recorded"))
+sys.path.insert(0, str(Path(__file__).parent))
 from kept import MAKERS, alike, kept
 
 
