@@ -9,6 +9,11 @@ import polars as pl
 
 from forensics.stats.spread import MAD_TO_SIGMA, Floats
 
+#: Fewer values than these, in all windows together, are sorted at once in a third of the time of a query: 20 µs.
+_FEW = 4_096
+#: So many windows that are not full yet are looked at one by one, 15 µs each.
+_FEW_EDGES = 4
+
 
 def ratio_of(difference: float) -> float:
     """Turn a difference of logarithms into a ratio, at most e to the 700th, near the largest number."""
@@ -26,18 +31,38 @@ def logs(values: Floats) -> tuple[Floats, Floats]:
 def centred_median(y: Floats, window: int) -> Floats:
     """Median of `window` (odd) values around each one; the two ends are mirrored."""
     half = min(window // 2, max(0, len(y) - 1))
-    return _centred(np.concatenate([y[1 : half + 1][::-1], y, y[-half - 1 : -1][::-1]]), half) if half else y
+    return (
+        moving_median(np.concatenate([y[1 : half + 1][::-1], y, y[-half - 1 : -1][::-1]]), 2 * half + 1) if half else y
+    )
 
 
 def edge_median(y: Floats, width: int) -> Floats:
     """Median of `width` (odd) values around each one; the first and the last value are repeated."""
-    return _centred(np.pad(y, width // 2, mode="edge"), width // 2)
+    return moving_median(np.pad(y, width // 2, mode="edge"), 2 * (width // 2) + 1)
 
 
 def past_median(y: Floats, window: int, least: int = 5) -> Floats:
     """Median of the `window` values before each one, itself excluded; NaN where fewer than `least` are known."""
-    upto = pl.Series(y, dtype=pl.Float64).rolling_median(window, min_samples=min(least, window)).to_numpy()
-    return np.concatenate([[np.nan], upto[:-1]])[: len(y)]
+    least = min(least, window)
+    if len(y) * window > _FEW or window - least > _FEW_EDGES:
+        upto = pl.Series(y, dtype=pl.Float64).rolling_median(window, min_samples=least).to_numpy()
+        return np.concatenate([[np.nan], upto[:-1]])[: len(y)]
+    known = [moving_median(y[:count], count)[0] for count in range(least, min(window, len(y)))]
+    return np.concatenate([np.full(least, np.nan), known, moving_median(y, window)])[: len(y)]
+
+
+def moving_median(y: Floats, width: int) -> Floats:
+    """Median of each `width` values that follow each other, the first ones first; none of fewer values."""
+    if len(y) < width:
+        return y[:0]
+    if len(y) * width > _FEW:
+        return pl.Series(y).rolling_median(width, min_samples=width).to_numpy()[width - 1 :]
+    half, windows = width // 2, y[np.arange(len(y) - width + 1)[:, None] + np.arange(width)]
+    if width % 2:
+        windows.partition(half, axis=1)
+        return windows[:, half]
+    windows.partition((half - 1, half), axis=1)
+    return windows[:, half - 1] + (windows[:, half] - windows[:, half - 1]) * 0.5
 
 
 def running_median(values: pl.Series, window: int) -> pl.Series:
@@ -64,8 +89,3 @@ def robust(rows: pl.DataFrame, *, window: int = 50, least: int = 5, floor: float
         )
         .drop("log", "middle", "sigma")
     )
-
-
-def _centred(padded: Floats, half: int) -> Floats:
-    width = 2 * half + 1
-    return pl.Series(padded).rolling_median(width, min_samples=width).to_numpy()[width - 1 :]

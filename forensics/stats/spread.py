@@ -17,6 +17,8 @@ MAD_TO_SIGMA = 1.4826
 #: Standard error of a median in units of that of a mean, for normal noise: sqrt(pi / 2).
 MEDIAN_TO_MEAN = 1.2533
 _HALF = 0.5
+#: Of up to so many values it takes a third of the time to sort all than to part them and to look for the largest.
+_FEW = 500
 
 
 def median(values: pl.Series) -> float:
@@ -31,11 +33,11 @@ def median_of(values: NDArray[Any] | Sequence[float]) -> float:
     if not count:
         return nan
     half = count // 2
-    parted = np.partition(values, half)
-    upper, last = float(parted[half]), float(parted[half:].max())
-    if isnan(last):
-        return nan
-    return upper if count % 2 else (float(parted[:half].max()) + upper + 0.0) / 2
+    parted = np.sort(values) if count <= _FEW else np.partition(values, half)
+    upper, last = float(parted[half]), float(parted[-1] if count <= _FEW else parted[half:].max())
+    if isnan(last) or count % 2:
+        return nan if isnan(last) else upper
+    return (float(parted[half - 1] if count <= _FEW else parted[:half].max()) + upper + 0.0) / 2
 
 
 def quantiles_of(values: Floats, shares: Sequence[float]) -> list[float]:

@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from math import exp, hypot, log, sqrt
 
 import numpy as np
-import polars as pl
 
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.onset import onset_of
 from forensics.analyses.learning.spikes import Spike, spikes_of
 from forensics.case.curves.loss import Curve
 from forensics.stats.correlation import Noise, noise_about
-from forensics.stats.running import centred_median, logs, ratio_of
+from forensics.stats.running import centred_median, logs, moving_median, ratio_of
 from forensics.stats.spread import Floats, median_of, spread
 
 #: No fall of a loss is told from noise below this share of it.
@@ -307,10 +306,10 @@ def span_of(n: int) -> int:
 def jump_of(y: Floats, noise: Noise, limits: Limits) -> tuple[int, float] | None:
     """Find the largest step of the level that the slopes on both sides do not explain: its index and size in logs."""
     n, w = len(y), span_of(len(y))
-    level = pl.Series(y).rolling_median(w, min_samples=w).to_numpy()
     t = np.arange(max(5 * w, n // 10), n - 2 * w + 1)
     if not len(t):
         return None
+    level = np.concatenate([np.full(w - 1, np.nan), moving_median(y, w)])
     before, after = level[t - 1], level[t + w - 1]
     earlier, later = level[t - w - 1], level[np.minimum(t + 2 * w - 1, n - 1)]
     step = after - before

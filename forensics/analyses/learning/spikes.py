@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
-import polars as pl
 
 from forensics.analyses.learning.limits import Limits
 from forensics.stats.correlation import Noise
-from forensics.stats.running import past_median, ratio_of
+from forensics.stats.running import moving_median, past_median, ratio_of
 from forensics.stats.spread import Floats, median_of
 
 
@@ -35,7 +34,7 @@ def spikes_of(y: Floats, noise: Noise, window: int, skip: int, limits: Limits) -
     excess[:skip] = 0.0
     dip = max(0.0, -float((excess - median_of(excess[skip:])).min()))
     hot = np.flatnonzero(_hot(excess, noise.sd * sqrt(1 + 1.57 / window), dip, limits))
-    ahead = pl.Series(y[::-1]).rolling_median(limits.back, min_samples=limits.back).to_numpy()[::-1]
+    ahead = moving_median(y, limits.back)
     slack = max(3 * noise.of_level(limits.back), 0.02)
     found: list[Spike] = []
     reach = max(limits.patience, int(n * limits.patience_share))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from math import isnan, nan
 
 import numpy as np
+import polars as pl
 import pytest
 from numpy.typing import NDArray
 
+from forensics.stats.running import moving_median, past_median
 from forensics.stats.spread import Floats, median_of, quantiles_of
 
 _RNG = np.random.default_rng(3)
@@ -18,6 +20,8 @@ _RNG = np.random.default_rng(3)
     [
         _RNG.normal(size=1),
         _RNG.normal(size=2),
+        _RNG.normal(size=499),
+        _RNG.normal(size=500),
         _RNG.normal(size=1_001),
         np.round(_RNG.normal(size=1_000), 1),
         np.zeros(8),
@@ -43,3 +47,19 @@ def test_quantiles_are_those_of_numpy(count: int) -> None:
 @pytest.mark.parametrize("values", [np.array([1.0, nan, 2.0]), np.zeros(0)])
 def test_a_quantile_of_no_number_is_nan(values: Floats) -> None:
     assert all(map(isnan, quantiles_of(values, (0.1, 0.9))))
+
+
+@pytest.mark.parametrize("count", [0, 4, 8, 20, 300])
+@pytest.mark.parametrize("width", [1, 7, 8, 51])
+def test_moving_medians_of_few_values_are_those_of_polars_to_the_last_bit(count: int, width: int) -> None:
+    values = _RNG.normal(size=count)
+    theirs = pl.Series(values, dtype=pl.Float64).rolling_median(width, min_samples=width).drop_nulls()
+    assert moving_median(values, width).tolist() == theirs.to_list()
+
+
+@pytest.mark.parametrize("count", [0, 4, 8, 20, 300])
+@pytest.mark.parametrize("window", [3, 7, 8, 51])
+def test_medians_of_the_past_are_those_of_polars_before_each_value(count: int, window: int) -> None:
+    values = _RNG.normal(size=count)
+    theirs = pl.Series(values, dtype=pl.Float64).rolling_median(window, min_samples=min(5, window)).shift(1)
+    np.testing.assert_array_equal(past_median(values, window), theirs.to_numpy())
