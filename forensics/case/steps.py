@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 #: What makes a series: the same printed name, by one rank, in one attempt, in one source.
 SERIES = ("source", "attempt", "rank", "raw_name")
@@ -83,11 +84,15 @@ def rises(numbers: pl.Series) -> bool:
     return bool((held[1:] > held[:-1]).all())
 
 
-def where(rows: pl.DataFrame, wanted: pl.Expr) -> pl.DataFrame:
+def where(rows: pl.DataFrame, wanted: NDArray[np.bool_]) -> pl.DataFrame:
     """The rows that are wanted; where only the first ones are not, as one with none before it, nothing is copied."""
-    marks = rows.select(wanted.fill_null(value=False)).to_series()
-    first = marks.arg_max() or 0
-    return rows.slice(first) if marks.slice(first).all() else rows.filter(marks)
+    first = int(wanted.argmax()) if len(wanted) else 0
+    return rows.slice(first) if wanted[first:].all() else rows[pl.Series(np.flatnonzero(wanted).astype(np.uint32))]
+
+
+def key_of(rows: pl.DataFrame, by: Sequence[str]) -> tuple[Any, ...]:
+    """What rows of one key have in some columns, without a query: a run of many files asks it of each."""
+    return tuple(rows.get_column(name)[0] for name in by)
 
 
 def kept_as_proof(rows: pl.DataFrame) -> pl.DataFrame:

@@ -259,14 +259,14 @@ def _pauses_of(clock: Clock, known: Steady | None) -> Pauses | None:
     series = known if known is not None else steady(clock.seconds, clock.steps, clock.quantum)
     if series is None:
         return None
-    rows = clock.rows.select("at", "lo", "saved", "evaluated")[series.kept]
-    passed = (rows["at"] - rows["lo"]).fill_null(1).to_numpy().astype(np.float64)
+    passed = clock.rows["at"] - clock.rows["lo"]
+    passed = (passed.fill_null(1) if passed.null_count() else passed).to_numpy()[series.kept].astype(np.float64)
     took, usual = series.seconds * passed, np.exp(series.spikes.base) * passed
     over = (took - usual).clip(min=0.0)
     flags, found = regular(series.slow, series.steps)
-    saves = rows["saved"].to_numpy()
+    saves, evaluates = (clock.rows[name].to_numpy()[series.kept] for name in ("saved", "evaluated"))
     saving, at_saves = _beside(over, saves)
-    evaluating, _ = _beside(over, rows["evaluated"].to_numpy() & ~saves)
+    evaluating, _ = _beside(over, evaluates & ~saves)
     whole = float(took.sum())
     return Pauses(
         share=float(over[flags].sum()) / whole,

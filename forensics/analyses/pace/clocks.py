@@ -16,13 +16,14 @@ import polars as pl
 from forensics.analyses.pace.average import is_running_average, undone, undone_quantum
 from forensics.analyses.pace.bars import bars
 from forensics.analyses.pace.names import PaceName, pace_of
-from forensics.analyses.pace.pauses import Flags, spikes
+from forensics.analyses.pace.pauses import Flags, Steps, spikes
 from forensics.analyses.pace.steady import resolution
 from forensics.analyses.pace.work import per_work, work_of
 from forensics.case.checkpoints import known
 from forensics.case.processes.attempts import Cut, attempts
 from forensics.case.series import keys_of, metric_rows, standing_in
-from forensics.case.steps import first_of_each, kept_as_proof, ordered, parts, where
+from forensics.case.steps import first_of_each, kept_as_proof, key_of, ordered, parts, where
+from forensics.io.columns import owned
 from forensics.knowledge.vocabulary import words_for
 from forensics.stats.spread import Floats, median_of
 from forensics.store.run import Run
@@ -121,7 +122,8 @@ def best_clocks(run: Run, *, fewest: int, coarsest: float = 0.025) -> Iterator[C
     for group in groups.values():
         long = [c for c in group if len(c) >= fewest and not (printed and c.order == _BAR.order)]
         if long:
-            best = next((c for c in long if c.resolution <= coarsest), min(long, key=lambda c: c.resolution))
+            best = next((c for c in long if c.resolution <= coarsest), None)
+            best = best if best is not None else min(long, key=lambda c: c.resolution)
             yield best
             yield from (c for c in long if c.form == "wall" and c is not best and c.resolution <= coarsest)
 
@@ -152,34 +154,42 @@ def _by_place(run: Run, own: pl.Expr) -> Iterator[tuple[_Place, pl.DataFrame]]:
     """The finite rows of some series with a step, of each source, attempt and rank."""
     rows = ordered(metric_rows(run, own, coded=True, finite_at_steps=True))
     for part in parts(rows.collect(engine="in-memory"), _GROUP):
-        source, attempt, rank = part.select(_GROUP).row(0)
+        source, attempt, rank = key_of(part, _GROUP)
         yield (source, attempt, rank), part
 
 
 def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place) -> Clock | None:
     rows = first_of_each(part, "at")
-    passed = pl.col("at") - pl.col("at").shift(1)
-    value, notes, quantum = rows["value"].to_numpy() * meaning.scale, (), 0.0
+    value, counts, notes, quantum = rows["value"].to_numpy() * meaning.scale, rows["at"].to_numpy(), (), 0.0
     if meaning.form in {"rate", "mean-rate"}:
         with np.errstate(divide="ignore"):
             value = 1 / value
-    since_start = meaning.form.startswith("mean") or (
-        meaning.form != "clock" and is_running_average(value, rows["at"].to_numpy())
-    )
+    since_start = meaning.form.startswith("mean") or (meaning.form != "clock" and is_running_average(value, counts))
     if since_start:
-        counts = rows["at"].to_numpy()
         quantum = undone_quantum(_printed_unit(value), counts)
         value, notes = undone(value, counts), ("an average since the start, taken apart",)
-    if meaning.form == "clock":
-        pace = (pl.lit(pl.Series(value)).diff() / passed).alias("pace")
-    else:
-        pace = pl.lit(pl.Series(value)).alias("pace")
-    rows = rows.with_columns(pace, lo=pl.col("at").shift(1))
-    rows = where(rows, (pl.col("at") > pl.col("lo")) & (pl.col("pace") > 0) & pl.col("pace").is_finite())
+    rows = _paced(rows, _over(np.diff(value), np.diff(counts)) if meaning.form == "clock" else value[1:])
     if rows.height < 2:
         return None
     order = meaning.order + (100 if since_start else 0)
     return Clock(*place, meaning.form, meaning.unit, order, kept_as_proof(rows), quantum, notes)
+
+
+def _paced(rows: pl.DataFrame, pace: Floats, within: Flags | None = None) -> pl.DataFrame:
+    """Rows with the step before as `lo` and their `pace`: those behind another one that took time, by steps that rise.
+
+    `within` says which others are left out; it is, as `pace`, of the rows behind the first one.
+    """
+    counts = rows["at"].to_numpy()
+    wanted = (counts[1:] > counts[:-1]) & (pace > 0) & np.isfinite(pace)
+    wanted = wanted if within is None else wanted & within
+    beside = [pl.Series("lo", owned(counts[:-1])), pl.Series("pace", owned(pace))]
+    return where(rows.slice(1).hstack(beside), wanted)
+
+
+def _over(took: np.ndarray, passed: np.ndarray) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return took / passed
 
 
 def _printed_unit(values: Floats) -> float:
@@ -207,7 +217,7 @@ def _wall_clocks(run: Run) -> Iterator[Clock]:
     timed = ordered(timed.filter(pl.col("t_ns").is_not_null() & (pl.col("value_class") != "null")))
     tried = attempts(run).cuts
     for part in parts(timed.filter(pl.col("at").is_not_null()).collect(engine="in-memory"), _GROUP):
-        source, attempt, rank = part.select(_GROUP).row(0)
+        source, attempt, rank = key_of(part, _GROUP)
         one = first_of_each(part, "at")
         tick_s = _tick_s(one["t_ns"].to_numpy())
         timed = _differences(_by_tick(one, tick_s), tried.get(source, ()))
@@ -220,24 +230,19 @@ def _wall_clocks(run: Run) -> Iterator[Clock]:
 
 def _by_tick(rows: pl.DataFrame, tick_s: float) -> pl.DataFrame:
     """One row for each forty ticks, where most rows are closer: a difference of fewer ticks is mostly rounding."""
-    least_ns = _TICKS * tick_s * 1e9
-    usual = rows["t_ns"].diff().median()
-    if not isinstance(usual, float) or usual >= least_ns:
+    least_ns, times_ns = _TICKS * tick_s * 1e9, rows["t_ns"].to_numpy()
+    if rows.height < 2 or median_of(np.diff(times_ns)) >= least_ns:
         return rows
-    spans = ((pl.col("t_ns") - pl.col("t_ns").min()) / least_ns).floor()
-    return rows.filter(spans != spans.shift(1).fill_null(-1.0))
+    spans = np.floor((times_ns - times_ns.min()) / least_ns)
+    return where(rows, np.diff(spans, prepend=-1.0) != 0)
 
 
 def _differences(rows: pl.DataFrame, cuts: Sequence[Cut]) -> pl.DataFrame:
     """Seconds per step between neighbours; the time between two attempts (`cuts`) is none of a step."""
-    passed = pl.col("at") - pl.col("at").shift(1)
-    paced = rows.with_columns(lo=pl.col("at").shift(1), pace=pl.col("t_ns").diff() / 1e9 / passed)
-    within = (pl.col("at") > pl.col("lo")) & (pl.col("pace") > 0)
+    took_s = _over(np.diff(rows["t_ns"].to_numpy()) / 1e9, np.diff(rows["at"].to_numpy()))
     begins = sorted(cut.seq for cut in cuts if cut.seq >= 0)
-    if begins:
-        tried = pl.Series(begins, dtype=pl.Int64).search_sorted(paced["seq"], "right")
-        within &= tried.diff().fill_null(0) == 0
-    return where(paced, within)
+    within = np.diff(np.searchsorted(begins, rows["seq"].to_numpy(), "right")) == 0 if begins else None
+    return _paced(rows, took_s, within)
 
 
 def _tick_s(times_ns: np.ndarray) -> float:
@@ -248,27 +253,28 @@ def _tick_s(times_ns: np.ndarray) -> float:
     return 0.0
 
 
-def _busy_marked(clock: Clock, busy: Mapping[str, pl.Series]) -> Clock:
+def _busy_marked(clock: Clock, busy: Mapping[str, Steps]) -> Clock:
     """Add `evaluated` and `saved`: such a step lies between the record before and this one, both included.
 
     The line of a step is printed before or after what is done at that step, and a sample of one step may hold it.
     """
     marks = {name: np.zeros(len(clock), np.bool_) for name in busy}
     if any(map(len, busy.values())):
-        lows, ats = clock.rows["lo"].fill_null(clock.rows["at"]), clock.rows["at"]
+        lows, ats = clock.rows["lo"], clock.rows["at"]
+        lows, ats = (lows.fill_null(ats) if lows.null_count() else lows).to_numpy(), ats.to_numpy()
         for name, steps in busy.items():
-            marks[name] = (steps.search_sorted(lows, "left") != steps.search_sorted(ats, "right")).to_numpy()
+            marks[name] = np.searchsorted(steps, lows, "left") != np.searchsorted(steps, ats, "right")
     marks["busy"] = marks["evaluated"] | marks["saved"]
-    return replace(clock, rows=clock.rows.with_columns(pl.Series(name, held) for name, held in marks.items()))
+    return replace(clock, rows=clock.rows.hstack([pl.Series(name, owned(held)) for name, held in marks.items()]))
 
 
-def _busy_steps(run: Run) -> dict[str, pl.Series]:
+def _busy_steps(run: Run) -> dict[str, Steps]:
     """Steps, sorted, at which any source of the run evaluated, and at which one saved, be it seen on disk only."""
     evals = ordered(metric_rows(run, pl.col("name").str.starts_with("eval"))).select("at")
     told = run.scan("checkpoints").filter(pl.col("kind").is_in(["saved", "committed"])).select(at="step")
     saves = pl.concat([told, known(run).lazy().select(at="step")])
     return {
-        name: rows.drop_nulls().unique().sort("at").collect()["at"]
+        name: rows.drop_nulls().unique().sort("at").collect()["at"].to_numpy()
         for name, rows in (("evaluated", evals), ("saved", saves))
     }
 

@@ -33,7 +33,7 @@ def test_of_equal_steps_the_first_row_is_kept_and_rising_rows_are_the_same_objec
 @pytest.mark.parametrize("numbers", [[], [1], [None, 2, 3], [0, 0], [1, 0, 2], [None, None]])
 def test_rows_that_are_wanted_are_those_of_a_filter(numbers: list[int | None]) -> None:
     rows = pl.DataFrame({"n": pl.Series(numbers, dtype=pl.Int64)})
-    assert where(rows, pl.col("n") > 0)["n"].to_list() == [n for n in numbers if n]
+    assert where(rows, (rows["n"] > 0).fill_null(value=False).to_numpy())["n"].to_list() == [n for n in numbers if n]
 
 
 def test_rows_kept_as_proof_say_what_they_said(monkeypatch: pytest.MonkeyPatch) -> None:
