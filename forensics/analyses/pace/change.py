@@ -82,15 +82,17 @@ def change_of(series: Steady, settings: Settings | None = None) -> Change | None
 
 def _lasting(series: Steady, settings: Settings) -> Change | None:
     """The change of the level, or the ramp, of a series; a transient one where none lasts."""
-    found = _level_change(series, settings, cap=1.0)
+    usual = levels_of(series, settings)
+    ramp = ramp_of(series.values, usual)
+    found = _level_change(series, settings, usual, cap=1.0, ramp=ramp)
     if found is not None and found.kind == "lasting":
-        strict = _level_change(series, settings, cap=settings.cap)
+        strict = _level_change(series, settings, levels_of(series, settings, settings.cap), cap=settings.cap)
         sure = strict is not None and strict.kind == "lasting"
         if found.form == "ramp" and not sure:  # to levels a climb is noise of long memory; the climb itself may be sure
-            alone = _ramp_alone(series, settings)
+            alone = _ramp_alone(series, settings, ramp)
             return replace(found, confirmed=alone is not None and alone.confirmed)
         return replace(found, confirmed=sure and (not series.multimodal or found.z >= _MODES_Z * settings.z))
-    return _ramp_alone(series, settings) or found
+    return _ramp_alone(series, settings, ramp) or found
 
 
 def levels_of(series: Steady, settings: Settings, cap: float = 1.0) -> Levels:
@@ -104,8 +106,9 @@ def levels_of(series: Steady, settings: Settings, cap: float = 1.0) -> Levels:
     return levels(values, block, Bounds(z, least_effect(settings.effect), shortest, cap))
 
 
-def _level_change(series: Steady, settings: Settings, cap: float) -> Change | None:
-    found = levels_of(series, settings, cap)
+def _level_change(
+    series: Steady, settings: Settings, found: Levels, *, cap: float, ramp: Ramp | None = None
+) -> Change | None:
     means = np.asarray(found.means)
     least = 0.999 * least_effect(settings.effect)
     best = np.minimum.accumulate(means)
@@ -122,7 +125,6 @@ def _level_change(series: Steady, settings: Settings, cap: float) -> Change | No
     z = found.z(part, cap)
     if z <= settings.z * (1 + 4 / found.edges[-1]):
         return None
-    ramp = ramp_of(series.values, found) if cap == 1.0 else None
     before = float(means[:part].min())
     return Change(
         kind="lasting",
@@ -148,9 +150,8 @@ def _even_stairs(found: Levels, part: int) -> bool:
     return all(float(np.ptp(each)) <= 2 * _EVEN * float(np.mean(each)) for each in (edges, means))
 
 
-def _ramp_alone(series: Steady, settings: Settings) -> Change | None:
+def _ramp_alone(series: Steady, settings: Settings, ramp: Ramp | None) -> Change | None:
     """A climb that the levels do not show, since the ramp itself looks like noise of long memory to them."""
-    ramp: Ramp | None = ramp_of(series.values, levels_of(series, settings))
     if ramp is None or ramp.rise < least_effect(settings.effect) or ramp.z <= settings.z * (1 + 4 / len(series)):
         return None
     return Change(
