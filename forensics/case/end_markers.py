@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.case.series import metric_records, metric_rows
-from forensics.case.steps import parts, rises
+from forensics.case.steps import key_of, parts, rises
 from forensics.knowledge.errors import telling
 from forensics.store.run import Run
 
@@ -161,7 +161,7 @@ def _records(run: Run, wanted: pl.Expr, step: pl.Expr, among: pl.Expr | None = N
         .select("source", "rank", "at", "step")
         .collect()
     )
-    return {part["source"][0]: _steps_of(part) for part in parts(rows, ["source"]) if part.height}
+    return {key_of(part, ["source"])[0]: _steps_of(part) for part in parts(rows, ["source"]) if part.height}
 
 
 def _steps_of(part: pl.DataFrame) -> Steps:

@@ -15,7 +15,7 @@ from forensics.case.joined.stores import counted_records
 from forensics.case.processes.attempts import attempts
 from forensics.case.progress import CLOSE, Counter, is_close, ledger
 from forensics.case.series import metric_rows
-from forensics.case.steps import at, of_training, parts
+from forensics.case.steps import at, of_training
 from forensics.knowledge.errors import telling
 from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.store.run import Run
@@ -204,8 +204,10 @@ def _steps_of(run: Run) -> tuple[int | None, int | None, int]:
     rows = trained.select("source", pl.col("attempt").fill_null(0), at()).collect()
     if rows.is_empty():
         return None, None, 0
-    last = [part.filter(pl.col("attempt") == pl.col("attempt").max())["at"] for part in parts(rows, ["source"])]
-    furthest = max(last, key=lambda steps: int(str(steps.max()))).unique().sort()
+    if rows["attempt"].min() != rows["attempt"].max():
+        rows = rows.filter(pl.col("attempt") == pl.col("attempt").max().over("source"))
+    source = rows["source"][rows["at"].arg_max() or 0]
+    furthest = rows.filter(pl.col("source") == source)["at"].unique().sort()
     gaps = furthest.diff().drop_nulls()
     every = gaps.median() if gaps.len() else None
     return int(furthest[0]), int(furthest[-1]), int(every) if isinstance(every, float) else 0

@@ -58,8 +58,8 @@ class Index:
         found = self._joined(own)
         if self.held(own, "n_null"):
             found = found[(self.table.short("value_class", found) != "null").to_numpy()]
-        column = self.table.short("seq", found)
-        seqs = (column.fill_null(-1) if column.null_count() else column).to_numpy()
+        seqs = self.table.numbers("seq", found)
+        seqs = np.nan_to_num(seqs, nan=-1) if seqs.dtype.kind == "f" else seqs  # a record without a number is the first
         return found if (seqs[1:] >= seqs[:-1]).all() else found[np.argsort(seqs, kind="stable")]
 
     def steps(self, own: Sequence[int]) -> pl.Series:
@@ -72,7 +72,8 @@ class Index:
 
     def held(self, own: Sequence[int], what: str) -> int:
         """Count the records of some of `keys`, by one of their columns as `n_finite`."""
-        return int(self.keys[what].to_numpy()[own].sum())
+        counts = self.keys.get_column(what).to_numpy()
+        return int(counts[own[0]] if len(own) == 1 else counts[own].sum())
 
     def is_finite(self, own: Sequence[int]) -> bool:
         """Whether every record of some of `keys` that holds a number holds a finite one."""

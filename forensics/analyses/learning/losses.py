@@ -54,12 +54,14 @@ def _followed(run: Run, limits: Limits) -> tuple[Loss, ...]:
 def judged(run: Run, name: str) -> tuple[Curve, ...]:
     """Give the curves of one metric that a later attempt did not begin anew."""
     tried = attempts(run)
+    if len(tried.every) == 1:
+        return curves(run, name)
 
     def is_over(curve: Curve) -> bool:
-        row = curve.row(0)
-        return tried.is_over(curve.source, line=row["line"], byte=row["byte"], t_ns=row["t_ns"])
+        line, byte, t_ns = (curve.cell(column, 0) for column in ("line", "byte", "t_ns"))
+        return tried.is_over(curve.source, line=line, byte=byte, t_ns=t_ns)
 
-    return tuple(curve for curve in curves(run, name) if not len(curve) or not is_over(curve))
+    return tuple(curve for curve in curves(run, name) if not is_over(curve))
 
 
 def staged(run: Run, loss: Loss) -> bool:

@@ -21,7 +21,7 @@ from forensics.analyses.memory.capacity import Capacity, capacity_of
 from forensics.analyses.memory.kinds import GAPS, MEANINGS, Meaning
 from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
 from forensics.case.series import metric_rows
-from forensics.case.steps import at, kept_as_proof, parts, rises
+from forensics.case.steps import at, kept_as_proof, key_of, parts, rises
 from forensics.stats.spread import Floats
 from forensics.stats.trend import line_of
 from forensics.store.run import Run
@@ -161,7 +161,7 @@ def _series(run: Run) -> tuple[Series, ...]:
 
 def _place(part: pl.DataFrame) -> tuple[tuple[bool, Any], ...]:
     """Sort key of a series, what is not known first."""
-    return tuple((value is not None, value) for value in part.select("source", "rank", "attempt", "raw_name").row(0))
+    return tuple((value is not None, value) for value in key_of(part, ("source", "rank", "attempt", "raw_name")))
 
 
 def _in_order(part: pl.DataFrame) -> pl.DataFrame:

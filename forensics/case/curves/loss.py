@@ -28,6 +28,10 @@ class Curve:
     `ends_nonfinite`: the last record of the series, left out here, is not a finite number.
     """
 
+    source: str
+    attempt: int
+    rank: int | None
+    raw_name: str
     table: Packed = field(repr=False)
     places: NDArray[np.integer[Any]] = field(repr=False)
     values: Floats
@@ -36,26 +40,6 @@ class Curve:
     def __len__(self) -> int:
         """Count the values."""
         return len(self.values)
-
-    @property
-    def source(self) -> str:
-        """The file that holds the series."""
-        return str(self._of("source", 0))
-
-    @property
-    def raw_name(self) -> str:
-        """The name as printed."""
-        return str(self._of("raw_name", 0) or self._of("name", 0))
-
-    @property
-    def rank(self) -> int | None:
-        """The rank that logged the series."""
-        return self._of("rank", 0)
-
-    @property
-    def attempt(self) -> int:
-        """The attempt it belongs to."""
-        return int(self._of("attempt", 0) or 0)
 
     @property
     def at(self) -> pl.Series:
@@ -72,15 +56,16 @@ class Curve:
 
     def row(self, index: int) -> Mapping[str, Any]:
         """Give one row by its position, with the columns that evidence needs and `at`; from the end where negative."""
-        row = {name: self._of(name, index) for name in _COLUMNS}
+        row = {name: self.cell(name, index) for name in _COLUMNS}
         return row | {"attempt": row["attempt"] or 0, "at": self.step(index)}
 
     def step(self, index: int) -> int | None:
         """Give the step of one row, None when none was printed."""
-        step = self._of("step", index)
-        return self._of("gstep", index) if step is None else step
+        step = self.cell("step", index)
+        return self.cell("gstep", index) if step is None else step
 
-    def _of(self, column: str, index: int) -> Any:  # noqa: ANN401 - a value of a table
+    def cell(self, column: str, index: int) -> Any:  # noqa: ANN401 - a value of a table
+        """Give one value of a row: a whole row takes as long as thirteen of them."""
         return self.table.value(column, int(self.places[index]))
 
 
@@ -105,21 +90,23 @@ def _curves(run: Run) -> Mapping[str, tuple[Curve, ...]]:
     if not wanted.any():
         return dict.fromkeys(_TOGETHER, ())
     found: dict[str, list[tuple[tuple[str, int, int], Curve]]] = {name: [] for name in _TOGETHER}
-    for (name, source, *_), own in _series(index, wanted).items():
+    for (name, *key), own in _series(index, wanted).items():
         held = index.records(own)
-        curve = _curve(index, own, held)
+        curve = _curve(index, (name, *key), own, held)
         if len(curve):
-            found[name].append(((source, int(index.table.value("seq", int(held[0]))), int(held[0])), curve))
+            place = curve.source, int(curve.table.value("seq", int(held[0]))), int(held[0])
+            found[name].append((place, curve))
     return {name: tuple(curve for _, curve in sorted(many, key=lambda one: one[0])) for name, many in found.items()}
 
 
-def _curve(index: Index, own: Sequence[int], held: NDArray[np.uint32]) -> Curve:
+def _curve(index: Index, key: tuple[Any, ...], own: Sequence[int], held: NDArray[np.uint32]) -> Curve:
+    name, source, attempt, rank, raw_name = key
     finite, ends_nonfinite = held, False
     if not index.is_finite(own):
         is_finite = (index.table.short("value_class", held) == "finite").to_numpy()
         finite, ends_nonfinite = held[is_finite], bool(len(held)) and not is_finite[-1]
-    values = index.table.gather("value", finite).to_numpy()
-    return Curve(index.table, finite, values, ends_nonfinite=ends_nonfinite)
+    values = index.table.numbers("value", finite)
+    return Curve(source, attempt, rank, raw_name or name, index.table, finite, values, ends_nonfinite=ends_nonfinite)
 
 
 def _series(index: Index, wanted: NDArray[np.bool_]) -> dict[tuple[Any, ...], list[int]]:

@@ -136,8 +136,10 @@ class Attempts:
 
         Where nothing tells the attempt of a failure it is not that of a process that says how well it ended.
         """
+        if len(self.every) == 1:
+            return False
         told = self._told(source, line, byte, t_ns)
-        return len(self.every) > 1 and (self.judged.ended if told is None else told < self.judged.number)
+        return self.judged.ended if told is None else told < self.judged.number
 
 
 def _reached(cut: Cut, line: int | None, byte: int | None) -> bool:
