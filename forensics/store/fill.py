@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from fnmatch import translate
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
@@ -38,13 +39,13 @@ def candidates(source: Source, head: bytes, ingesters: Sequence[Ingester]) -> It
     name = source.path.rsplit("/", 1)[-1].lower()
     for suffix in _COMPRESSED:
         name = name.removesuffix(suffix)
-    by_magic = [i for i in ingesters if any(head.startswith(m) for m in i.sniff.magic)]
-    named = [i for i in ingesters if not i.sniff.fallback]
-    by_name = [i for i in named if i.sniff.glob and _like(i.sniff.glob, lower=True).match(name)]
-    by_path = [i for i in ingesters if i.sniff.path and _like(i.sniff.path).match(source.path)]
-    fallbacks = [i for i in ingesters if i.sniff.fallback]
+    named = ((i, i.sniff.glob) for i in ingesters if i.sniff.glob and not i.sniff.fallback)
+    by_magic = (i for i in ingesters if i.sniff.magic and head.startswith(i.sniff.magic))
+    by_path = (i for i in ingesters if i.sniff.path and _like(i.sniff.path).match(source.path))
+    by_name = (i for i, globs in named if _like(globs, lower=True).match(name))
+    fallbacks = (i for i in ingesters if i.sniff.fallback)
     seen: set[str] = set()
-    for one in (*by_magic, *by_path, *by_name, *fallbacks):
+    for one in chain(by_magic, by_path, by_name, fallbacks):  # most files are those of the first one
         if one.name not in seen:
             seen.add(one.name)
             yield one

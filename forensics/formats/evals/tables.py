@@ -8,6 +8,7 @@ is a setting of the row. Records of training, with a loss or a learning rate bes
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from forensics.errors import NotMine
 from forensics.formats.evals._own import identifies, own_rows, row_of, trains
@@ -75,8 +76,9 @@ def _table(opened: Opened, out: Out, rows: EvalRows) -> int:
     if len(first) < 2:
         raise NotMine("no table")
     names = [cell.strip().strip('"') for cell in first[0]]
-    scores = [one for cells in first[1:] for one in _scores(names, cells)]
-    if not scores or trains(scores) or not identifies(scores, opened.source.path):
+    scores = (one for cells in first[1:] for one in _scores(names, cells))
+    head = list(islice(scores, 1))  # of most tables, which are of training, it says enough
+    if not head or trains(head) or not identifies([*head, *scores], opened.source.path):
         raise NotMine("no table of evaluation results")
     lost_bytes = seq = 0
     header = True
