@@ -44,26 +44,50 @@ def _names_error(node: ast.AST) -> bool:
     return "error" in words or any(ast.unparse(one) == "Severity.ERROR" for one in enums)
 
 
-def _borrowed(module: str) -> Iterator[tuple[str, str]]:
-    """Names that a module takes from other modules of rules, each with its module."""
-    for node in ast.walk(_tree(module)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("forensics.rules."):
-            yield from ((str(node.module), name.name) for name in node.names)
-
-
 @cache
-def _can_be_an_error(module: str) -> bool:
-    """Whether the module of a rule names the severity of an error, or calls a helper that does."""
-    helpers = (
+def _borrowed(module: str) -> dict[str, str]:
+    """Names that a module takes from other modules of rules, each with its module."""
+    taken = (node for node in ast.walk(_tree(module)) if isinstance(node, ast.ImportFrom))
+    return {name.name: str(one.module) for one in taken for name in one.names if _is_of_rules(str(one.module))}
+
+
+def _is_of_rules(module: str) -> bool:
+    return module.startswith("forensics.rules.")
+
+
+def _named(module: str, name: str) -> list[ast.stmt]:
+    """What a module makes of a name at its top: a function, a class or a value."""
+    return [
         node
-        for source, name in _borrowed(module)
-        for node in _tree(source).body
-        if isinstance(node, ast.FunctionDef) and node.name == name
-    )
-    return _names_error(_tree(module)) or any(map(_names_error, helpers))
+        for node in _tree(module).body
+        if getattr(node, "name", "") == name
+        or name
+        in {one.id for told in getattr(node, "targets", ()) for one in ast.walk(told) if isinstance(one, ast.Name)}
+        or (isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name)
+    ]
 
 
-LEADERS = sorted(rule.id for rule in RULES.values() if _can_be_an_error(rule.origin))
+def _parts(rule: registry.Rule) -> Iterator[ast.stmt]:
+    """The function of a rule, all of its module that it reaches by name, and the helpers that these borrow."""
+    names, seen = [rule.find.__name__], set[str]()
+    while names:
+        name = names.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for node in _named(rule.origin, name):
+            yield node
+            names += [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
+        if (source := _borrowed(rule.origin).get(name)) is not None:
+            yield from (node for node in _named(source, name) if isinstance(node, ast.FunctionDef))
+
+
+def _can_be_an_error(rule: registry.Rule) -> bool:
+    """Whether a rule names the severity of an error, or calls a helper that does."""
+    return any(map(_names_error, _parts(rule)))
+
+
+LEADERS = sorted(rule.id for rule in RULES.values() if _can_be_an_error(rule))
 
 
 def _triages() -> Iterator[dict[str, Any]]:

@@ -122,7 +122,7 @@ def test_a_default_of_a_rules_thresholds_changes_for_the_rule(program: Program) 
 
 
 def test_modules_that_walk_a_folder_depend_on_what_lies_in_it() -> None:
-    assert "forensics.rules.hang.decide" in dependents("forensics.rules.hang.log_silence")
+    assert "forensics.rules.hang.decide" in dependents("forensics.rules.hang.no_progress")
     assert "forensics.model" not in dependents("forensics.case.nonfinite")
 
 

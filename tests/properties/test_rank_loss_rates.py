@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from forensics.rules.learning.ranks_disagree import ranks_disagree
+from forensics.rules.learning.ranks import ranks_disagree
 from forensics.store.run import Run, run_of
 
 Floats = NDArray[Any]

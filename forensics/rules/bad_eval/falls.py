@@ -1,62 +1,4 @@
-"""EVL013 eval-falls: an evaluation scores far worse than one before it although the training did not get worse.
-
-What it detects: scores that fell at one evaluation by more than their noise, and the setting of the evaluation that
-changed at that place.
-
-Why it matters: the loss hides it. Most often the model is sound and the evaluation is not: another decoding, prompt,
-tokenizer, order of the labels, or a model that was left in training mode. Else the model forgets, and the last
-checkpoint is not the best.
-
-How it decides: each task is compared with its best result before, and the mean of all tasks with the evaluation
-before. The fall must be one that chance gives in less than one of a thousand cases over all results (Bonferroni), and
-of a task eight points and 15 % of its score, of the mean five points and a tenth: checkpoints of sound runs differ by
-less. Printed errors count, else those of the documents, and a share of which neither is stated is taken to be of
-thirty. A training loss that rose by a tenth explains it. The cause is the first of these that changed and can act on
-the task: labels, decoding, tokenizer, prompt, few-shot examples, documents, mode of the model, precision, version,
-batch. Where none did and another task got better by as much, the model forgets. What came before may be the model of
-step 0, whatever its name. It is an error where the fall is five errors and a fifth of the score.
-
-What else looks like this: fine-tuning towards another goal, where a fall elsewhere is the known price; other documents
-in each evaluation, which differ by chance only.
-
-What to do next: evaluate the fallen checkpoint again with the setting of the one before it. If the score is still low,
-use the checkpoint of the better step, and look at what the data gave between the two.
-
-References: Miller 2024, "Adding Error Bars to Evals"; McCloskey and Cohen 1989 (catastrophic interference).
-
-Example: sampling at a high temperature
-    ```evals source,line,task,metric,value,n,step,settings
-    a.json,7,sums,exact_match,0.61,400,1000,"{""temperature"":0.0}"
-    b.json,7,sums,exact_match,0.22,400,2000,"{""temperature"":1.5}"
-    ```
-    => EVL013 error confidence=high step=2000 step_lo=1000 cause=eval_settings_change best=0.6100 last=0.2200
-Example: nothing that is recorded differs
-    ```evals source,line,task,metric,value,stderr,step
-    a.json,7,arc_easy,acc,0.61,0.010,1000
-    b.json,7,arc_easy,acc,0.50,0.010,2000
-    ```
-    ```metrics
-    step: 980 990 1000 1980 1990 2000
-    loss: 2.31 2.30 2.29 2.12 2.11 2.10
-    ```
-    => EVL013 warning confidence=medium step=2000 step_lo=1000 cause=cause_not_recorded best=0.6100 errors=7.778
-Not this: within what the documents give
-    ```evals source,line,task,metric,value,n,step
-    a.json,7,arc_easy,acc,0.60,40,1000
-    b.json,7,arc_easy,acc,0.45,40,2000
-    ```
-    => nothing
-Not this: the training got worse, too
-    ```evals source,line,task,metric,value,stderr,step
-    a.json,7,arc_easy,acc,0.61,0.010,1000
-    b.json,7,arc_easy,acc,0.30,0.010,2000
-    ```
-    ```metrics
-    step: 990 1000 1990 2000
-    loss: 2.30 2.29 6.11 6.10
-    ```
-    => nothing
-"""
+"""An evaluation far below the one before it, and the setting that changed with it."""
 
 from __future__ import annotations
 
@@ -85,22 +27,22 @@ _COMPARE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Fallen:
     """Thresholds of EVL013: standard errors, and the share of the score before, from which on a fall is an error."""
 
     errors: float = 5.0
     lost: float = 0.2
 
 
-@rule("bad_eval", needs=("evals", "eval_samples", "facts", "metrics"), config=Config)
-def falls(run: Run, cfg: Config) -> Findings:
+@rule("bad_eval", "EVL013 eval-falls", needs=("evals", "eval_samples", "facts", "metrics"))
+def falls(run: Run, cfg: Fallen) -> Findings:
     """Report the first evaluation whose scores fell, and the setting that changed with it."""
     found = run.derived(diagnosed)
     if found is not None and not found.is_of_wrong_weights:
-        yield _finding(found, cfg or Config())
+        yield _finding(found, cfg or Fallen())
 
 
-def _finding(found: Diagnosed, cfg: Config) -> Finding:
+def _finding(found: Diagnosed, cfg: Fallen) -> Finding:
     fall, changed = found.fall, found.changed
     test = fall.tasks[0]
     before, after = test.before, test.after

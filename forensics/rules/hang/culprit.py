@@ -1,35 +1,4 @@
-"""HNG003 culprit: which rank the others waited for, and why, from everything that the run left.
-
-What it detects: the culprit of a hang, or of a death that only its peers report, in a job of several ranks.
-
-Why it matters: the rank that complains is a victim; launchers name whoever's time-out fired first.
-
-How it decides: every other rule of this folder gives clues (ranks, cause, weight, lines) from dumps, stacks, exit
-codes, logs and the kernel. Weights add up per rank; ranks with three quarters of the best score are named, with the
-most telling cause that is said of them. Two kinds of evidence make it sure. A tie (two ranks that differ from each
-other, an even split, a ring) is answered as undecidable. Success and a stop from outside come first.
-
-What else looks like this: nothing is decided by the complaint alone; a log that is missing looks like a silent rank.
-
-What to do next: read the named rank's last lines and stack; `forensics hang RUN` shows who waits for whom.
-
-References: PyTorch, "Flight Recorder for Debugging Stuck Jobs"; torch.distributed.elastic, "Error Propagation".
-
-Example:
-    ```events source,line,rank,code,text,attrs
-    a.log,9,0,gloo-timeout,Timed out,"{""role"":""symptom"",""shape"":""hang""}"
-    b.log,9,1,gloo-timeout,Timed out,"{""role"":""symptom"",""shape"":""hang""}"
-    c.log,3,2,last_line,step 5,"{""role"":""context""}"
-    ```
-    => HNG003 error confidence=low rank=2 cause=never_entered decides=true clues=1 kinds=1
-Not this:
-    ```events source,line,rank,code,text,attrs
-    a.log,5,0,success,training finished,"{""role"":""benign""}"
-    a.log,9,0,gloo-timeout,Timed out,"{""role"":""symptom"",""shape"":""hang""}"
-    c.log,3,2,last_line,step 5,"{""role"":""context""}"
-    ```
-    => nothing
-"""
+"""The rank that the others waited for."""
 
 from __future__ import annotations
 
@@ -47,7 +16,12 @@ _EVIDENCE = 6
 _TOLD_ELSEWHERE = frozenset({"oom", "nan"})
 
 
-@rule("hang", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"), severity="error")
+@rule(
+    "hang",
+    "HNG003 culprit",
+    needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
+    severity="error",
+)
 def culprit(run: Run) -> Findings:
     """Name the culprit of a failure of several ranks."""
     found = decision(run)

@@ -1,37 +1,4 @@
-"""HNG002 shutdown-hang: the run finished, and then a process did not exit until somebody ended it.
-
-What it detects: a success marker, followed by a watchdog's abort, or by a kill that met only some of the tasks, or by a
-kill that came more than a minute later.
-
-Why it matters: the model is fine and its last checkpoint is good, but the job held its machines for nothing, and its
-exit code says failed.
-
-How it decides: the success marker stands before the kill in the same file, and nothing was trained between. Tasks are
-those that the scheduler's own lines name. Clocks of two writers may differ by whole half hours (time zones), so only
-the rest beyond half hours counts as a gap. Where watchdogs of most ranks end them, the few ranks without such a line
-are those for which they waited.
-
-What else looks like this: a time limit that happened to end all tasks in the seconds after success; one that ends the
-only task of a small job.
-
-What to do next: destroy the process group and join threads and data-loader workers before exit.
-
-References: PyTorch, torch.distributed, "Shutdown"; srun(1) `--kill-on-bad-exit`.
-
-Example:
-    ```events source,line,code,text,attrs
-    job.out,5,success,training finished,"{""role"":""benign""}"
-    job.out,8,srun-exit,srun: error: n01: tasks 1-3: Aborted,"{""role"":""symptom"",""shape"":""crash""}"
-    job.out,9,srun-exit,srun: error: n01: task 0: Terminated,"{""role"":""symptom"",""shape"":""crash""}"
-    ```
-    => HNG002 error confidence=medium rank=0 cause=shutdown_hang messages=2
-Not this:
-    ```events source,line,code,text,attrs
-    job.out,5,success,training finished,"{""role"":""benign""}"
-    job.out,9,srun-exit,srun: error: n01: tasks 0-3: Terminated,"{""role"":""symptom"",""shape"":""crash""}"
-    ```
-    => nothing
-"""
+"""A process that did not exit after the run had finished."""
 
 from __future__ import annotations
 
@@ -53,7 +20,7 @@ _HALF_HOUR_S = 1800
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Teardown:
     """Threshold of HNG002: seconds between success and kill that a tear-down may take."""
 
     teardown_s: int = 60
@@ -61,13 +28,13 @@ class Config:
 
 @rule(
     "hang",
+    "HNG002 shutdown-hang",
     needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
-    config=Config,
     severity="error",
     confidence="medium",
     cause="shutdown_hang",
 )
-def shutdown_hang(run: Run, cfg: Config) -> Findings:
+def shutdown_hang(run: Run, cfg: Teardown) -> Findings:
     """Find a process that stayed alive after the run had finished."""
     torn = in_order(f for f in failures(run) if f.cleared == "teardown")
     if not torn:
@@ -84,7 +51,7 @@ def shutdown_hang(run: Run, cfg: Config) -> Findings:
             return
 
 
-def _stuck(run: Run, mark: Mark, after: Sequence[Failure], cfg: Config) -> tuple[tuple[int, ...], str]:
+def _stuck(run: Run, mark: Mark, after: Sequence[Failure], cfg: Teardown) -> tuple[tuple[int, ...], str]:
     """Give the tasks that were still alive, and why this is a hang; an empty reason when it is none."""
     killed, gone = _tasks(after)
     everybody = world(run) | killed | gone

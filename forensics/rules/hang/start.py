@@ -1,30 +1,4 @@
-"""HNG014 stuck-at-start: the job never came together: ranks are missing, late, or cannot reach the store.
-
-What it detects: stores and rendezvous that time out, keys that name the missing peer, ports in use.
-
-Why it matters: nothing was trained; this is launch configuration or a missing node, not the program.
-
-How it decides: `k/n clients joined` names the ranks that left no file; the key that ranks wait for ends in the number
-of the rank that did not write it; a rendezvous that timed out with too few nodes names nobody.
-
-What else looks like this: rendezvous errors after a failure elsewhere, which are a consequence.
-
-What to do next: check MASTER_ADDR, MASTER_PORT, WORLD_SIZE and the firewall on every node; look for the missing rank.
-
-References: PyTorch, torch.distributed, "TCPStore"; torch.distributed.elastic, "Rendezvous".
-
-Example:
-    ```events source,line,rank,code,text,attrs
-    a.log,9,0,store-timeout,"wait timeout after 9000ms, keys: /default_pg/0//cpu//0/3","{""role"":""symptom"",""shape"":""hang"",""cause"":""store_timeout""}"
-    b.log,9,1,store-timeout,"wait timeout after 9000ms, keys: /default_pg/0//cpu//0/3","{""role"":""symptom"",""shape"":""hang"",""cause"":""store_timeout""}"
-    ```
-    => HNG014 info confidence=medium rank=3 cause=init_hang causal=context weight=6
-Not this:
-    ```events source,line,rank,code,text,attrs
-    a.log,9,0,note,waiting for clients,"{""role"":""context""}"
-    ```
-    => nothing
-"""  # noqa: E501 - a printed line is one cell
+"""A job that never came together."""
 
 from __future__ import annotations
 
@@ -48,7 +22,7 @@ from forensics.rules.kit import Evidence, Run, event_evidence
 _KEY = re.compile(r"[\w/:\-.]*?(?P<rank>\d{1,6})(?![\w/])")
 
 
-@gives_clues()
+@gives_clues("HNG014 stuck-at-start")
 def start(run: Run) -> Iterator[Clue]:
     """Missing clients, awaited keys, rendezvous and ports."""
     awaited = list(_awaited(run))

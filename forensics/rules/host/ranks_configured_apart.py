@@ -1,44 +1,4 @@
-"""HST003 ranks-configured-apart: the configuration files of the ranks give one setting different values.
-
-What it detects: learning rate, batch, length, number of steps and the like, or the seed, that one rank has otherwise.
-
-Why it matters: ranks that share one model must train it alike. Another number of steps ends in a hang, another rate or
-seed in weights that drift apart.
-
-How it decides: files that belong to a rank by their names, and settings that are known by theirs. The rank whose value
-differs from that of most is named. Seeds that all differ are meant to, so that a seed is told only where most agree.
-
-What else looks like this: files that are left from another run.
-
-What to do next: give every rank the same file.
-
-References: PyTorch, DistributedDataParallel, on what must be equal on all ranks.
-
-Example:
-    ```sources source,rank,format
-    rank0/config.yaml,0,settings (yaml)
-    rank1/config.yaml,1,settings (yaml)
-    rank2/config.yaml,2,settings (yaml)
-    ```
-    ```facts source,line,key,value,family
-    rank0/config.yaml,1,seed,42,config
-    rank1/config.yaml,1,seed,42,config
-    rank2/config.yaml,1,seed,7,config
-    ```
-    => HST003 warning confidence=medium rank=2 cause=ranks_configured_apart settings=1
-Not this: seeds that all differ
-    ```sources source,rank,format
-    rank0/config.yaml,0,settings (yaml)
-    rank1/config.yaml,1,settings (yaml)
-    rank2/config.yaml,2,settings (yaml)
-    ```
-    ```facts source,line,key,value,family
-    rank0/config.yaml,1,seed,42,config
-    rank1/config.yaml,1,seed,43,config
-    rank2/config.yaml,1,seed,44,config
-    ```
-    => nothing
-"""
+"""Settings that ranks of one run have otherwise."""
 
 from __future__ import annotations
 
@@ -48,20 +8,27 @@ from typing import Any
 
 import polars as pl
 
-from forensics.case.evidence import fact_evidence
 from forensics.case.rank_spans import ranks_text
 from forensics.dialects.counters import plan_keys
 from forensics.knowledge.settings import settings
-from forensics.model import Causal, Confidence, EvidenceRole, Finding, Onset, Severity, Shape
-from forensics.registry import rule
-from forensics.store.run import Run
+from forensics.rules.kit import (
+    Causal,
+    Confidence,
+    EvidenceRole,
+    Finding,
+    Onset,
+    Run,
+    Severity,
+    fact_evidence,
+    rule,
+)
 
 _SEED = r"(?i)(?:^|[./_])seed$"
 #: What may differ between ranks: how each reads its data.
 _OWN = frozenset({"workers", "map_workers", "prefetch", "pin_memory", "allocator"})
 
 
-@rule(shape=Shape.LEARNING, needs=("facts", "sources"))
+@rule("learning", "HST003 ranks-configured-apart", needs=("facts", "sources"))
 def ranks_configured_apart(run: Run) -> Iterator[Finding]:
     """Find the settings that ranks have otherwise, and the rank that differs from most."""
     found = [one for _, part in _rows(run).group_by("key", maintain_order=True) if (one := _differs(part)) is not None]

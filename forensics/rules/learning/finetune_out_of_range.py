@@ -1,64 +1,4 @@
-"""LRN017 finetune-out-of-range: settings, loss level or gradient norm are unusual for a supervised fine-tuning.
-
-What it detects: in a run that fine-tunes a language model, all weights or an adapter: a peak learning rate or a weight
-decay outside the usual range; a loss that ends far above or far below what chat data give; a gradient norm that leaves
-its range again and again or for good.
-
-Why it matters: too low a rate crawls, too high a one bounces. A loss far above that of chat data means a wrong template
-or mask, one near zero that the data are learned by heart. A gradient norm above 100 is an instability.
-
-How it decides: only where settings or metrics say what is trained (`regimes.jsonl`), by the rows of the table of ranges
-for that regime. The peak rate as logged, else as configured, and the weight decay are a note. A last tenth of the loss
-whose median is above its range is a warning; so is one below it, unless an evaluation loss is as low, as an easy task
-is. At least `often` gradient norms above the red flag behind the first twentieth of the records, or a last half whose
-median is above the range, are a warning; fewer, or a last half below the range, a note.
-
-What else looks like this: optimizers with other scales (Lion, Prodigy, Muon); losses that are summed over tokens; a
-gradient norm before unscaling.
-
-What to do next: decode a few samples with their mask; compare three learning rates a factor of three apart.
-
-References: axolotl, Training stability and debugging, key metrics for SFT; Hu et al. 2021, LoRA, appendix D; Biderman
-et al. 2024, "LoRA Learns Less and Forgets Less".
-
-Example:
-    ```facts key,value,family
-    adapter,lora,config
-    learning_rate,2e-06,config
-    weight_decay,0.3,config
-    ```
-    => LRN017 info confidence=low cause=finetune_settings causal=context
-Example:
-    ```metrics
-    step: 1..20
-    loss: 6.0..5.05/-0.05
-    ```
-    ```facts key,value,family
-    stage,sft,config
-    ```
-    => LRN017 warning confidence=medium step=20 cause=finetune_loss_high level=5.150
-Example:
-    ```metrics
-    step: 1..20
-    grad_norm: 0.6*8 150.0 0.6*4 120.0 0.6 300.0 0.6*4
-    ```
-    ```facts key,value,family
-    stage,sft,config
-    ```
-    => LRN017 warning confidence=medium step=9 step_lo=8 cause=finetune_grad_norm spikes=3 highest=300.0
-Not this:
-    ```metrics
-    step: 1..20
-    loss: 2.0..1.05/-0.05
-    grad_norm: 150.0 0.6*19
-    ```
-    ```facts key,value,family
-    adapter,lora,config
-    learning_rate,0.0002,config
-    weight_decay,0.01,config
-    ```
-    => nothing
-"""
+"""What is unusual for a supervised fine-tuning."""
 
 from __future__ import annotations
 
@@ -98,7 +38,7 @@ class Usual:
     often: int = 3
 
 
-@rule("learning", needs=("metrics", "facts"), config=Usual)
+@rule("learning", "LRN017 finetune-out-of-range", needs=("metrics", "facts"))
 def finetune_out_of_range(run: Run, cfg: Usual) -> Findings:
     """Compare settings, loss and gradient norm with the ranges of the regime."""
     regime = regime_of(run)

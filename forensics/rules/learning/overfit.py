@@ -1,64 +1,4 @@
-"""LRN002 overfit: the evaluation loss rose evaluation after evaluation while the training loss went to nothing.
-
-What it detects: a model that learns its training set by heart.
-
-Why it matters: the last checkpoint is worse than an earlier one, and nothing in the training loss says so.
-
-How it decides: at least five evaluations, or three of which the last is half above the lowest, while the training loss
-fell to a third: an error. Of five or more an error: from its lowest value on the evaluation loss only rises, at least
-three times and by at least a quarter, or it ends at twice the lowest value and no score got better, and meanwhile the
-training loss fell to a third of what it was or less. Less than that: the last three evaluations lie above the lowest
-by more than the noise of their second differences explains (extreme-value corrected, as the lowest of many is low by
-chance), and the training loss fell significantly: a warning from a tenth on, below it a note.
-
-What else looks like this: an evaluation set that changes during the run; another metric (word error rate, accuracy)
-that still improves while the loss rises: then the choice of the metric decides which checkpoint is best.
-
-What to do next: take the checkpoint at the lowest evaluation loss; stop earlier, regularise, or add data.
-
-References: Prechelt 1998, "Early Stopping: But When?".
-
-Example:
-    ```metrics
-    step: 10..50/10
-    loss: 1.5 0.5 0.25 0.125 0.0625
-    eval_loss: 1.0..2.0/0.25
-    ```
-    => LRN002 error confidence=medium step=20 step_lo=10 cause=overfit best=1.000 last=2.000
-Example: three epochs, evaluated after each
-    ```metrics step,name,value
-    10,loss,1.2
-    20,loss,1.0
-    20,eval_loss,1.05
-    30,loss,0.6
-    40,loss,0.4
-    40,eval_loss,1.25
-    50,loss,0.2
-    60,loss,0.1
-    60,eval_loss,1.9
-    ```
-    => LRN002 error confidence=medium step=40 step_lo=20 cause=overfit best=1.050 last=1.900
-Not this: the last of three is a third above the lowest
-    ```metrics step,name,value
-    10,loss,1.2
-    20,loss,1.0
-    20,eval_loss,1.05
-    30,loss,0.6
-    40,loss,0.4
-    40,eval_loss,1.25
-    50,loss,0.2
-    60,loss,0.1
-    60,eval_loss,1.4
-    ```
-    => nothing
-Not this:
-    ```metrics
-    step: 10..50/10
-    loss: 1.5 1.25 1.25 1.0 1.0
-    eval_loss: 1.5 1.25*3 1.5
-    ```
-    => nothing
-"""
+"""An evaluation that gets worse while training goes on."""
 
 from __future__ import annotations
 
@@ -68,8 +8,12 @@ from math import hypot, log, sqrt
 import numpy as np
 
 from forensics.analyses.evals.curves import eval_curves
+from forensics.analyses.learning.beside_eval import Series, series_of
 from forensics.case.curves.loss import Curve, curves
-from forensics.rules.kit import Finding, Findings, Run, Severity, onset_at, proof, rule
+from forensics.case.series import metric_names
+from forensics.knowledge.scores import direction, is_of_loss
+from forensics.knowledge.vocabulary import stands_for
+from forensics.rules.kit import Evidence, Finding, Findings, Locator, Run, Severity, number, onset_at, proof, rule
 from forensics.stats.correlation import noise_about
 from forensics.stats.running import centred_median
 from forensics.stats.spread import Floats, bending
@@ -79,7 +23,7 @@ _BENDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Overfit:
     """Thresholds of LRN002: `rises`, `rise` and `training_left` for the error, the others for the milder forms.
 
     `least` is the smallest relative rise of the evaluation loss, `warn` the one that is a warning, `sigmas` the
@@ -104,8 +48,8 @@ class Config:
     near: int = 3
 
 
-@rule("learning", needs=("metrics",), config=Config, confidence="medium", cause="overfit")
-def overfit(run: Run, cfg: Config) -> Findings:
+@rule("learning", "LRN002 overfit", needs=("metrics",), confidence="medium", cause="overfit")
+def overfit(run: Run, cfg: Overfit) -> Findings:
     """Find the first evaluation loss that rises to the end while the training loss falls, the worst kind first."""
     training = [c for c in curves(run, "loss") if len(c) >= cfg.evaluations]
     found = [(c, hit) for c in curves(run, "eval_loss") if (hit := _judge(c, training, cfg)) is not None]
@@ -113,7 +57,7 @@ def overfit(run: Run, cfg: Config) -> Findings:
         curve, (best, severity) = max(found, key=lambda pair: pair[1][1].rank)
         if severity is Severity.ERROR and _scores_rose(run, curve.step(best)):
             severity = Severity.WARNING
-        yield _finding(curve, best, severity)
+        yield _overfit_finding(curve, best, severity)
 
 
 def _scores_rose(run: Run, step: int | None) -> bool:
@@ -126,7 +70,7 @@ def _scores_rose(run: Run, step: int | None) -> bool:
     return False
 
 
-def _judge(evals: Curve, training: list[Curve], cfg: Config) -> tuple[int, Severity] | None:
+def _judge(evals: Curve, training: list[Curve], cfg: Overfit) -> tuple[int, Severity] | None:
     values = evals.values
     if len(values) < cfg.few:
         return None
@@ -148,7 +92,7 @@ def _judge(evals: Curve, training: list[Curve], cfg: Config) -> tuple[int, Sever
     return best, Severity.WARNING if rise >= cfg.warn else Severity.INFO
 
 
-def _rise(values: Floats, best: int, cfg: Config) -> float | None:
+def _rise(values: Floats, best: int, cfg: Overfit) -> float | None:
     """Give the relative rise after the lowest value; None when noise may explain it."""
     n = len(values)
     late = values[n // 4 :]
@@ -163,11 +107,11 @@ def _rise(values: Floats, best: int, cfg: Config) -> float | None:
     return rise / low if rise > bound and bool((after[-cfg.rises :] > low + bound / 2).all()) else None
 
 
-def _vanished(training: Curve, until: int, cfg: Config) -> bool:
+def _vanished(training: Curve, until: int, cfg: Overfit) -> bool:
     return 0 <= float(training.values[-1]) <= cfg.training_left * float(training.values[until - 1])
 
 
-def _falls(training: Curve, until: int, cfg: Config) -> bool:
+def _falls(training: Curve, until: int, cfg: Overfit) -> bool:
     """Whether the training loss fell significantly from the best evaluation, after `until` records, to the end."""
     after = training.values[max(0, until - 1) :]
     third = len(after) // 3
@@ -187,7 +131,7 @@ def _until(training: Curve, evals: Curve, index: int) -> int:
     return int((training.epochs <= evals.epochs[index]).sum())
 
 
-def _finding(curve: Curve, best: int, severity: Severity) -> Finding:
+def _overfit_finding(curve: Curve, best: int, severity: Severity) -> Finding:
     low, last = float(curve.values[best]), float(curve.values[-1])
     step, rising = curve.step(best), curve.row(best + 1)
     where = f"epoch {curve.epochs[best]:.3g}" if step is None else f"step {step}"
@@ -202,4 +146,94 @@ def _finding(curve: Curve, best: int, severity: Severity) -> Finding:
         severity=severity,
         numbers={"best": low, "last": last},
         next=(f"use the checkpoint of {where}", "stop earlier, regularise, or add data"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Regained:
+    """Thresholds of LRN019: `worse` (loss) and `score` are relative to the best evaluation.
+
+    A third more loss, and a fifth more errors or a fifth less score, at every later evaluation: far outside what two
+    evaluations of one model differ by (Dodge et al. 2020 find 1 to 5 % between seeds).
+    """
+
+    evaluations: int = 5
+    after: int = 3
+    worse: float = 1 / 3
+    score: float = 0.2
+
+
+@rule(
+    "learning",
+    "LRN019 never-regained",
+    needs=("metrics",),
+    severity="error",
+    confidence="medium",
+    cause="never_regained",
+)
+def never_regained(run: Run, cfg: Regained) -> Findings:
+    """Find the first evaluation loss that was never near its best again, with a score that agrees."""
+    found = [(curve, best) for curve in curves(run, "eval_loss") if (best := _best(curve, cfg)) is not None]
+    names = _score_names(run) if found else []
+    for curve, best in found:
+        scores = (s for name in names for s in series_of(run, name) if s.source == curve.source)
+        score = next((s for s in scores if _worse(s, curve.step(best), cfg)), None)
+        if score is not None:
+            yield _never_regained_finding(curve, score, best)
+            return
+
+
+def _score_names(run: Run) -> list[str]:
+    found = metric_names(run)["name"].unique().drop_nulls().to_list()
+    return sorted(
+        n for n in found if stands_for("held_out_prefix", n) and direction(n) is not None and not is_of_loss(n)
+    )
+
+
+def _best(curve: Curve, cfg: Regained) -> int | None:
+    if len(curve) < cfg.evaluations or curve.ends_nonfinite:
+        return None
+    best = int(np.argmin(curve.values))
+    later = curve.values[best + 1 :]
+    low = float(curve.values[best])
+    return best if len(later) >= cfg.after and low > 0 and bool((later >= low * (1 + cfg.worse)).all()) else None
+
+
+def _worse(score: Series, step: int | None, cfg: Regained) -> bool:
+    """Whether a score was worse at every evaluation after a step than at that step."""
+    if step is None or step not in score.steps:
+        return False
+    place = score.steps.index(step)
+    then, later = score.values[place], score.values[place + 1 :]
+    if len(later) < cfg.after or then <= 0:
+        return False
+    if direction(score.raw_name) is False:
+        return all(v >= then * (1 + cfg.score) for v in later)
+    return all(v <= then * (1 - cfg.score) for v in later)
+
+
+def _never_regained_finding(curve: Curve, score: Series, best: int) -> Finding:
+    step, first = curve.step(best), curve.row(best + 1)
+    then, last = score.values[score.steps.index(step)], score.values[-1]
+    losses = number(float(curve.values[best])), number(float(curve.values[-1]))
+    where = Locator(line=score.lines[-1], byte=score.bytes[-1])
+    return never_regained.finding(
+        f"{curve.raw_name} went from {losses[0]} at step {step} to {losses[1]} and never came back",
+        f"{score.raw_name} agrees: {number(then)} then, {number(last)} at last, and worse in between",
+        proof(
+            first,
+            curve.row(best),
+            curve.row(-1),
+            Evidence(
+                score.source,
+                where,
+                f"{score.raw_name} = {number(last)}",
+                step=score.steps[-1],
+                name=score.raw_name,
+                value=last,
+            ),
+        ),
+        onset_at(first, step),
+        numbers={"best": float(curve.values[best]), "last": float(curve.values[-1]), "score": last},
+        next=(f"use the checkpoint of step {step}", "lower the peak learning rate and lengthen the warm-up"),
     )

@@ -1,60 +1,4 @@
-"""NAN001 nan-first-nonfinite: the first step at which training stopped being finite.
-
-What it detects: the first NaN or infinity in the training loss, one of its parts or the gradient norm; a loss that
-drops to exactly zero or whose column vanishes; a detector's own line where no number was printed. It names the last
-clean record before it, so that the origin is a bracket and not a guess.
-
-Why it matters: after a bad update every weight is NaN. All later steps are lost, and so is every checkpoint saved then.
-
-How it decides: a series that stays bad to its end is an error at the first record from which at least half of the rest
-is bad. A series that ends finite is information when at most `transient_share` of its records are bad (a warning where
-the loss itself was printed so), a warning up to `fault_share`, and an error above. The earliest step over all ranks,
-metrics and detectors wins. Where a restart in the same file, or a later file, trains on with finite losses, the
-earlier loss is information only. Where the log, or what is known of the trainer, says that the update of a bad step was
-skipped, the weights are those of the step before it, and the checkpoints after it can be used.
-
-What else looks like this: timings before the first measurement, scores of an empty class, the spread of one sample, an
-evaluation that was masked, a norm that is never computed. These are not watched, or are passed over because the loss
-beside them stays finite. One update that the loss scaler skipped is a stumble, not a failure.
-
-What to do next: run `forensics nan-origin` for the last clean checkpoint and the command to restart from it.
-
-References: IEEE 754 (NaN propagates through every operation); PyTorch documentation of `torch.autograd.detect_anomaly`.
-
-Example:
-    ```metrics step,rank,name,value
-    10,0,loss,2.31
-    11,0,loss,nan
-    12,0,loss,nan
-    ```
-    => NAN001 error confidence=high step=11 step_lo=10 onset_rank=0 cause=unknown bad_records=2 records=3
-Example:
-    ```metrics source,step,line,name,value
-    run.log,20,4,loss,3.5
-    run.log,30,5,loss,3.4
-    run.log,40,6,loss,3.3
-    ```
-    ```events source,line,step,code,text
-    run.log,7,44,mytrainer.nan,loss is not finite
-    ```
-    => NAN001 error confidence=high step=44 step_lo=40 cause=unknown bad_records=1 records=4
-Example:
-    ```metrics
-    step: 10 20 30
-    loss: 2.9 2.8 0.0
-    grad_norm: 0.8 nan nan
-    ```
-    => NAN001 error confidence=high step=20 step_lo=10 cause=filtered_by_writer bad_records=2 records=3
-Not this:
-    ```metrics
-    step: 10 20 30
-    loss: 2.31 2.30 2.28
-    bbox/APs: nan nan -
-    aux_loss: nan nan -
-    step_time_s: - - nan
-    ```
-    => nothing
-"""
+"""The first step that was not finite."""
 
 from __future__ import annotations
 
@@ -62,7 +6,7 @@ from forensics.analyses.nan.kind import kind_of, scale_fell_first
 from forensics.analyses.nan.named import named_operation
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.scale import collapse_of
-from forensics.analyses.nan.series import Shares, Status
+from forensics.analyses.nan.series import Status
 from forensics.analyses.nan.skips import skip_of
 from forensics.analyses.nan.tokens import tokens_outside
 from forensics.rules.kit import Causal, Confidence, Findings, Run, Severity, at_step, rule
@@ -81,7 +25,7 @@ _AFTER = {
 }
 
 
-@rule("nan", needs=("metrics", "facts", "events", "checkpoints"), config=Shares)
+@rule("nan", "NAN001 nan-first-nonfinite", needs=("metrics", "facts", "events", "checkpoints"))
 def first_nonfinite(run: Run) -> Findings:
     """Find the first non-finite step of the attempt that counts."""
     found = nan_onset(run)

@@ -1,43 +1,4 @@
-"""RSM001 resume-optimizer-lost: after a resume the loss jumps, then comes back.
-
-What it detects: a restart from a checkpoint after which the loss stands above where it was and then decays, as when the
-weights were restored and the optimizer's moments were not.
-
-Why it matters: each restart then costs the steps until the moments are rebuilt, and the loss curve is no longer that of
-one run.
-
-How it decides: the first 5, 10 or 20 records after the restart against the last 20 before it, or the first 20 against
-the same steps where they were done twice: the difference is above 4.5 standard errors, which allow for drift and
-autocorrelation and are those of the half of the records where the loss had settled, and above 2 % of the level. Three
-of them are enough where the gradient norm rises by as much of its own. It is a warning when the loss then falls by more
-than its way before the restart foretells, or when the gradient norm after the restart is three times that before it; a
-lasting step is a remark. A loss back at its very first level is another rule's.
-
-What else looks like this: other data after the restart; a changed batch size or learning rate.
-
-What to do next: look into the checkpoint for the optimizer's file, and at the code that loads it; save weights,
-optimizer, scheduler, step and sampler together.
-
-References: PyTorch documentation, saving and loading a general checkpoint; Marriott and Pope 1954.
-
-Example:
-    ```metrics
-    attempt: 0*24 1*21
-    step: 0..23 20..40
-    loss: 2.02 1.97 1.99 1.96 1.96 1.97 1.92 1.94 1.91 1.91 1.92 1.87 1.89 1.86 1.86 1.87 1.82 1.84 1.81 1.81 1.82
-        1.77 1.79 1.76 2.32 2.23 2.215 2.155 2.128 2.115 2.046 2.049 2.005 1.994 1.994 1.937 1.951 1.917 1.914 1.923
-        1.873 1.893 1.865 1.868 1.881
-    ```
-    => RSM001 warning confidence=medium step=20 cause=optimizer_lost jump=0.25150 standard_errors=28.432
-Not this:
-    ```metrics
-    attempt: 0*24 1*12
-    step: 0..23 20..31
-    loss: 2.02 1.97 1.99 1.96 1.96 1.97 1.92 1.94 1.91 1.91 1.92 1.87 1.89 1.86 1.86 1.87 1.82 1.84 1.81 1.81 1.82
-        1.77 1.79 1.76 1.81 1.78 1.78 1.79 1.74 1.76 1.73 1.73 1.74 1.69 1.71 1.68
-    ```
-    => nothing
-"""
+"""A loss that jumps after a resume."""
 
 from __future__ import annotations
 
@@ -55,7 +16,7 @@ from forensics.stats.spread import median
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Jump:
     """Thresholds of RSM001, chosen on seeded restarts so that less than 1 % of healthy ones are named.
 
     Of 1,620 with 16 to 60 records before them, noise of 1 to 12 % and correlations up to 0.8, 0.4 % are named, and of
@@ -81,8 +42,8 @@ class Config:
     decayed: float = 0.4
 
 
-@rule("learning", needs=("metrics", "checkpoints"), config=Config)
-def optimizer_lost(run: Run, cfg: Config) -> Findings:
+@rule("learning", "RSM001 resume-optimizer-lost", needs=("metrics", "checkpoints"))
+def optimizer_lost(run: Run, cfg: Jump) -> Findings:
     """Find the first restart after which the loss jumps."""
     for boundary in restarts(run):
         seen = around(run, boundary, "loss") if boundary.kind != "scratch" else None
@@ -92,7 +53,7 @@ def optimizer_lost(run: Run, cfg: Config) -> Findings:
             return
 
 
-def _jump(seen: Around, cfg: Config) -> tuple[float, float, float] | None:
+def _jump(seen: Around, cfg: Jump) -> tuple[float, float, float] | None:
     """Level before, jump and its standard errors, when the jump is real and the weights were restored."""
     pairs = paired(seen)
     if pairs.height >= cfg.after:
@@ -107,7 +68,7 @@ def _jump(seen: Around, cfg: Config) -> tuple[float, float, float] | None:
     return level, rise, rise / error if error > 0 else float("inf")
 
 
-def _highest(seen: Around, cfg: Config) -> tuple[float, float, float]:
+def _highest(seen: Around, cfg: Jump) -> tuple[float, float, float]:
     """Level before, jump and standard error, of the window after the restart that stands out most."""
     past = seen.before.tail(cfg.before)
     half = past.tail(max(cfg.fewest, past.height // 2))
@@ -121,7 +82,7 @@ def _highest(seen: Around, cfg: Config) -> tuple[float, float, float]:
     return level, rise, error
 
 
-def _gradients_rise(run: Run, boundary: Boundary, cfg: Config) -> bool:
+def _gradients_rise(run: Run, boundary: Boundary, cfg: Jump) -> bool:
     """Whether the gradient norm, too, lies above where it was, by more than its own noise."""
     seen = around(run, boundary, "grad_norm")
     if seen is None:
@@ -133,7 +94,7 @@ def _gradients_rise(run: Run, boundary: Boundary, cfg: Config) -> bool:
     return median(new) - median(old.tail(cfg.near)) > cfg.both * error > 0
 
 
-def _retraces(seen: Around, level: float, cfg: Config) -> bool:
+def _retraces(seen: Around, level: float, cfg: Jump) -> bool:
     """Whether the loss goes the way that it went when the run began: then the weights were not restored."""
     if seen.after.height < cfg.least:
         return False
@@ -145,7 +106,7 @@ def _retraces(seen: Around, level: float, cfg: Config) -> bool:
     return far < cfg.restored
 
 
-def _finding(run: Run, boundary: Boundary, seen: Around, jump: tuple[float, float, float], cfg: Config) -> Finding:
+def _finding(run: Run, boundary: Boundary, seen: Around, jump: tuple[float, float, float], cfg: Jump) -> Finding:
     level, rise, errors = jump
     fallen = _decay(seen, cfg) > cfg.decayed * rise
     grads = around(run, boundary, "grad_norm")
@@ -166,7 +127,7 @@ def _finding(run: Run, boundary: Boundary, seen: Around, jump: tuple[float, floa
     )
 
 
-def _decay(seen: Around, cfg: Config) -> float:
+def _decay(seen: Around, cfg: Jump) -> float:
     """How far the loss falls after the restart beyond what it would have fallen anyway.
 
     Where the steps were done twice that is known; else it goes on as before: nearly a line over the logarithm of steps.

@@ -1,47 +1,4 @@
-"""RLX010 rl-hidden-nan: a loss is not finite, and the trainer does not show it.
-
-What it detects: a share of non-finite losses above zero, or a gradient norm that is NaN beside a loss that is finite,
-in a run of reinforcement learning.
-
-Why it matters: the trainer replaces a NaN loss by the running mean of the others and still makes the step, so the loss
-curve stays clean while the weights are lost.
-
-How it decides: the share of non-finite losses is above zero in any record; an error when it is so in more than half of
-the last 20. Or the gradient norm is NaN (an infinite one is normal under loss scaling) at two steps or more, or at the
-last one, beside a finite loss of the same record: a warning.
-
-What else looks like this: a loss and gradient norm of zero, which is a batch without advantage.
-
-What to do next: set `logging_nan_inf_filter=False`, and restart from a checkpoint before the first such step.
-
-References: TRL, GRPO and RLOO trainers, logged metrics; Transformers documentation,
-`TrainingArguments.logging_nan_inf_filter`.
-
-Example:
-    ```metrics
-    step: 1..8
-    frac_reward_zero_std: 0.25
-    frac_non_finite_loss: 0.0*3 0.5*5
-    ```
-    => RLX010 warning confidence=medium step=4 step_lo=3 cause=filtered_by_writer last=0.5000 share=0.6250
-Example:
-    ```metrics
-    step: 1..8
-    frac_reward_zero_std: 0.25
-    loss: 0.01
-    grad_norm: 0.5*5 nan*3
-    ```
-    => RLX010 warning confidence=medium step=6 step_lo=5 cause=filtered_by_writer first=0.5000 last=NaN
-Not this:
-    ```metrics
-    step: 1..8
-    frac_reward_zero_std: 0.25 1.0 0.25 1.0 0.25 1.0 0.25 1.0
-    loss: 0.01 0.0 0.01 0.0 0.01 0.0 0.01 0.0
-    grad_norm: 0.5 0.0 0.5 0.0 0.5 0.0 0.5 0.0
-    frac_non_finite_loss: 0.0
-    ```
-    => nothing
-"""
+"""Losses that were replaced before they were logged."""
 
 from __future__ import annotations
 
@@ -57,7 +14,7 @@ from forensics.rules.rl._words import finding_of
 from forensics.stats.spread import median
 
 
-@rule("nan", needs=("metrics",), config=Persistence)
+@rule("nan", "RLX010 rl-hidden-nan", needs=("metrics",))
 def hidden_nan(run: Run, cfg: Persistence) -> Findings:
     """Find losses that were replaced before they were logged."""
     every = rl_series(run, "bad_loss", "grad_norm", "loss")

@@ -1,45 +1,11 @@
-"""RLX008 rl-out-of-range: a metric of reinforcement learning stays outside its known range.
-
-What it detects: every other row of the table of ranges: a gradient norm above 10 or one that swings wildly, an entropy
-above 1 after 50 steps, a clipped share above 0.3, and alignment, diversity and flow-matching loss of EBFT.
-
-Why it matters: each of them precedes a policy that stops learning or breaks.
-
-How it decides: the running median of 10 records is beyond the red flag in 80 % of the last 20; for a trend, Kendall's
-test over equal parts of the last half; a gradient norm counts too where more than 5 % of the records of the last half
-are above 10. An alignment below 0.3 is excused while it rises. Beyond the healthy range but short of the red flag is a
-warning of low confidence. An entropy above 1 counts when it rose to there or the reward did not rise: a large
-model of a wide vocabulary may start there and learn.
-Gradient norms are known to depend on the model: one below the flag is never judged.
-
-What else looks like this: single spikes; a metric of another unit under the same name.
-
-What to do next: what the row says: mostly a lower learning rate, max_grad_norm 1.0, a lower temperature.
-
-References: axolotl, GRPO and EBFT training references.
-
-Example:
-    ```metrics
-    step: 1..28
-    completions/mean_length: 200 -*27
-    grad_norm: 0.5*4 14.0*24
-    ```
-    => RLX008 warning confidence=medium step=5 step_lo=4 cause=grad_norm first=0.5000 last=14.00
-Not this:
-    ```metrics
-    step: 1..28
-    completions/mean_length: 200 -*27
-    grad_norm: 0.5*5 40.0 0.5*11 40.0 0.5*10
-    ```
-    => nothing
-"""
+"""Ranges of the other quantities, and how often any of them is logged."""
 
 from __future__ import annotations
 
 from forensics.analyses.rl.ranges import Persistence, judge, rewards_of, risen
 from forensics.analyses.rl.series import rl_series
 from forensics.knowledge.ranges import ranges
-from forensics.rules.kit import Findings, Run, Severity, rule
+from forensics.rules.kit import Findings, Onset, Run, Severity, proof, rule
 from forensics.rules.rl._words import finding_of, outside_of
 
 #: Quantities whose healthy range depends on the model too much for a remark short of the red flag.
@@ -50,7 +16,7 @@ _ONLY_RED = frozenset(("grad_norm", "entropy"))
 _ROSE = 1.5
 
 
-@rule("learning", needs=("metrics",), config=Persistence)
+@rule("learning", "RLX008 rl-out-of-range", needs=("metrics",))
 def out_of_range(run: Run, cfg: Persistence) -> Findings:
     """Judge each series by its rows of the table; of one quantity the first row that holds is told."""
     rows = [r for r in ranges().values() if r.rule == "RLX008"]
@@ -68,3 +34,33 @@ def out_of_range(run: Run, cfg: Persistence) -> Findings:
                 continue
             told.add(series.raw_name)
             yield finding_of(hit, Severity.WARNING, cause=row.row) if hit.red else outside_of(hit, cause=row.row)
+
+
+_RECORDS = 5
+
+
+@rule(
+    "learning",
+    "RLX011 rl-coarse-logging",
+    needs=("metrics",),
+    severity="info",
+    confidence="medium",
+    cause="coarse_logging",
+)
+def coarse_logging(run: Run) -> Findings:
+    """Tell how many steps lie between two records."""
+    quantities = ("reward", "reward_fn", "frac_zero_std", "length", "entropy", "kl")
+    longest = max(rl_series(run, *quantities), key=lambda s: s.rows.height, default=None)
+    if longest is None or longest.rows.height < _RECORDS:
+        return
+    every = longest.rows["at"].drop_nulls().unique().sort().diff().median()
+    if not isinstance(every, int | float) or every <= 1:
+        return
+    first = longest.rows.row(0, named=True)
+    yield coarse_logging.finding(
+        f"one record for every {every:g} steps of reinforcement learning",
+        "red flags of reinforcement learning are stated per step; shorter events cannot be seen",
+        proof(first, longest.rows.row(1, named=True)),
+        Onset(step=first["at"]),
+        numbers={"steps_per_record": float(every)},
+    )

@@ -94,12 +94,10 @@ def measured(one: Paced, change: Change) -> str:
     )
 
 
-def _of(made: Rule, one: Paced, change: Change, cfg: Gravity, title: str, **fields: Unpack[Fields]) -> Finding:
+def _of(made: Rule, one: Paced, change: Change, title: str, **fields: Unpack[Fields]) -> Finding:
     """Make the finding of a rule about one change of a clock."""
-    graded: Fields = {"severity": severity_of(one, change, cfg), "confidence": confidence_of(one, change)}
-    return made.finding(
-        title, measured(one, change), evidence_of(one, change), onset_of(one, change), **{**graded, **fields}
-    )
+    shown, sure = evidence_of(one, change), confidence_of(one, change)
+    return made.finding(title, measured(one, change), shown, onset_of(one, change), confidence=sure, **fields)
 
 
 #: What may explain a rise where a trace was taken before it and one after.
@@ -132,7 +130,7 @@ def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
         "lost": one.lost(change),
         "tier": "confirmed" if change.confirmed else "possible",
     }
-    rise = _of(step_time_level_shift, one, change, cfg, title, numbers=numbers)
+    rise = _of(step_time_level_shift, one, change, title, severity=severity_of(one, change, cfg), numbers=numbers)
     why = _grown(run, rise.onset)
     yield rise if why is None else _with(rise, why)
 
@@ -186,7 +184,6 @@ def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
         temporary_slowdown,
         one,
         change,
-        Gravity(),
         f"the time per {one.clock.unit} rose to {change.ratio:.2f} times from step {one.at(change.first)} "
         f"to step {last}, then came back",
         severity="warning" if lost >= cfg.lost and change.z >= cfg.z else "info",
@@ -203,7 +200,8 @@ def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
             f"from step {one.at(change.first)} on"
         )
         numbers = {"before_s": change.before, "ratio": change.ratio, "z": change.z, "lost": one.lost(change)}
-        yield _of(step_time_ramp, one, change, cfg, title, numbers=numbers, next=("forensics memory RUN",))
+        grave = severity_of(one, change, cfg)
+        yield _of(step_time_ramp, one, change, title, severity=grave, numbers=numbers, next=("forensics memory RUN",))
 
 
 @rule("slowdown", "SLO030 stalls-more-frequent", needs=("events", "metrics", "checkpoints", "progress"))
@@ -216,8 +214,8 @@ def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
             stalls_more_frequent,
             one,
             change,
-            cfg,
             f"from step {one.at(change.first)} on, {words} and add {100 * added:.0f} % of time",
+            severity=severity_of(one, change, cfg),
             cause="periodic_pauses" if change.period else "stalls",
             numbers={"added": added, "z": change.z, "lost": one.lost(change), "period_steps": change.period},
         )

@@ -1,33 +1,4 @@
-"""STP001 external-stop: a person or a scheduler ended the run.
-
-What it detects: SIGTERM, SIGINT and SIGHUP as the program or its launcher reports them, time limits, preemption,
-cancelled jobs, and kills by the job's owner or an administrator.
-
-Why it matters: nothing in the program is to be fixed; the run wants resuming, and its last checkpoint is the answer.
-
-How it decides: the earliest such line after which the run did not go on, and which does not follow a success marker.
-A graceful stop that saves and then says "complete" is still a stop. So is a worker that torchrun saw end by SIGTERM
-before any other failed.
-
-What else looks like this: a handler that is merely registered, the SIGTERM that a launcher sends to the other workers
-after one failed, and the end of a job that had already finished.
-
-What to do next: resume from the last checkpoint; raise the time limit, or save more often than the limit.
-
-References: Slurm, scancel(1) and `--time`; LSF exit reasons; torch.distributed.elastic agent signals.
-
-Example:
-    ```events source,line,code,text,attrs
-    job.out,9,slurm-timelimit,CANCELLED AT 2031-02-03 DUE TO TIME LIMIT,"{""role"":""root"",""shape"":""stopped""}"
-    ```
-    => STP001 error confidence=high cause=time_limit messages=1
-Not this:
-    ```events source,line,code,text,attrs
-    job.out,5,success,training finished,"{""role"":""context""}"
-    job.out,9,slurm-timelimit,CANCELLED AT 2031-02-03 DUE TO TIME LIMIT,"{""role"":""root"",""shape"":""stopped""}"
-    ```
-    => nothing
-"""
+"""A stop by a person or a scheduler."""
 
 from __future__ import annotations
 
@@ -47,7 +18,7 @@ _SIGNAL = "a signal from outside"
 _TERMINATION = "external_termination"
 
 
-@rule("stopped", needs=("events", "metrics"), severity="error")
+@rule("stopped", "STP001 external-stop", needs=("events", "metrics"), severity="error")
 def external_stop(run: Run) -> Findings:
     """Find the first stop from outside that ended the run."""
     found = in_order(f for f in standing(run) if f.weight == Weight.STOP)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from forensics.case.curves.loss import curves
 from forensics.case.joined.stores import counted, stores_of
 from forensics.pipeline import Defaults, findings_of, ingest_run
-from forensics.rules.host.stores_disagree import stores_disagree
+from forensics.rules.host.stores import stores_disagree
 from forensics.store.run import Run, run_of
 
 FIXTURE = Path(__file__).parents[3] / "fixtures" / "runs" / "nan-in-many-stores"

@@ -11,8 +11,7 @@ from forensics.analyses.nan.origin import origin
 from forensics.case.trainers import trainers, trainers_by_source
 from forensics.model import Confidence
 from forensics.pipeline import report_of
-from forensics.rules.nan.filtered_by_writer import filtered_by_writer
-from forensics.rules.nan.skipped_iterations import loss_column_gone
+from forensics.rules.nan.shown import filtered_by_writer, loss_column_gone
 from forensics.store.run import Run, run_of
 
 NAN = math.nan

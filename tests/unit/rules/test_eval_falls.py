@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from forensics.model import Confidence, Finding, Severity
+from forensics.rules.bad_eval.between import settings_change
+from forensics.rules.bad_eval.checkpoints import wrong_checkpoint
 from forensics.rules.bad_eval.falls import falls
-from forensics.rules.bad_eval.settings_change import settings_change
-from forensics.rules.bad_eval.wrong_checkpoint import wrong_checkpoint
 from forensics.store.run import Run, run_of
 
 _PLAIN: Mapping[str, object] = {"temperature": 0.0, "chat_template": "none", "batch_size": 64}

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.model import Finding
-from forensics.rules.learning.diverged import diverged
-from forensics.rules.learning.frozen_loss import frozen_loss
+from forensics.rules.learning.departures import diverged
 from forensics.rules.learning.overfit import overfit
+from forensics.rules.learning.standstill import frozen_loss
 from forensics.store.run import Run, run_of
 
 

@@ -1,48 +1,4 @@
-"""HNG005 different-collective: at one place of the sequence some ranks issued another collective than the others.
-
-What it detects: the first operation of a group in which operation, shapes or element type differ between ranks, from
-dumps, from the watchdogs of three ranks or more, and from gloo's complaint about a message of the wrong size; and
-whether a sequence slipped by one.
-
-Why it matters: it is a bug of the program, not of the machine: a branch that only some ranks take.
-
-How it decides: by majority at the first difference; later entries of that group follow from it. An even split names
-nobody. The rank that gloo aborts is odd where its buffer fits none of the recorded shapes, else the peer that sent to
-it is. A barrier on one side only means that loops ended at different steps.
-
-What else looks like this: operations whose shapes may differ between ranks (all_to_all, broadcast, gather), which are
-not compared by shape.
-
-What to do next: open the two call sites; make every rank issue the same collectives in the same order.
-
-References: PyTorch, torch.distributed, "Debugging torch.distributed applications"; gloo, transport/tcp/pair.cc.
-
-Example:
-    ```collectives rank,group,ranks,seq,op,in_sizes,dtype,state,attrs
-    0,0(default_pg),"[0, 1, 2]",7,all_reduce,[[8]],Float,scheduled,{}
-    1,0(default_pg),"[0, 1, 2]",7,all_gather,[[8]],Float,scheduled,{}
-    2,0(default_pg),"[0, 1, 2]",7,all_reduce,[[8]],Float,scheduled,{}
-    ```
-    => HNG005 info confidence=medium rank=1 cause=collective_mismatch_op causal=context weight=6
-Example:
-    ```events source,line,rank,code,text,attrs
-    a.log,9,0,nccl-watchdog,Watchdog caught collective operation timeout,"{""role"":""symptom"",""shape"":""hang""}"
-    b.log,9,1,nccl-watchdog,Watchdog caught collective operation timeout,"{""role"":""symptom"",""shape"":""hang""}"
-    c.log,9,2,nccl-watchdog,Watchdog caught collective operation timeout,"{""role"":""symptom"",""shape"":""hang""}"
-    ```
-    ```collectives source,line,rank,seq,op,state,attrs
-    a.log,9,0,903,allreduce,timed_out,{}
-    b.log,9,1,903,allgather,timed_out,{}
-    c.log,9,2,903,allreduce,timed_out,{}
-    ```
-    => HNG005 info confidence=medium rank=1 cause=collective_mismatch_op causal=context weight=6
-Not this:
-    ```collectives rank,group,ranks,seq,op,in_sizes,dtype,state,attrs
-    0,0(default_pg),"[0, 1]",7,all_to_all,[[8]],Float,scheduled,{}
-    1,0(default_pg),"[0, 1]",7,all_to_all,[[6]],Float,scheduled,{}
-    ```
-    => nothing
-"""
+"""Collectives that differ at one place of the sequence."""
 
 from __future__ import annotations
 
@@ -73,7 +29,7 @@ _SHOWN = 4
 _FEWEST = 3
 
 
-@gives_clues()
+@gives_clues("HNG005 different-collective")
 def different_collective(run: Run) -> Iterator[Clue]:
     """The first difference in dumps, and what a message of the wrong size tells."""
     aborted = _aborted(run)

@@ -1,37 +1,4 @@
-"""HNG008 stack-outlier: a few ranks stand outside any collective while the others wait inside one.
-
-What it detects: stacks (py-spy, faulthandler, pystack, and tracebacks of ranks that waited or were stopped) in which
-most ranks wait for others and a few do something else, or in which a few wait in another call than the rest.
-
-Why it matters: the leaf frame of the outlier is the answer: a read, a save, an evaluation, a loop.
-
-How it decides: waiting frames are those of collectives, of `backward` (DDP waits inside it) and of device
-synchronization. Outliers are ranks without any of them. When all wait, the smaller set of calls is named; of equal
-halves the one in a barrier, where the others are in training's own collectives; else equal halves, and rings of sends
-and receives, name nobody. Where all ranks of the job timed out in the same call none is missing: they wait in
-collectives that do not meet. Tracebacks count where every rank left one and none was killed. Stacks taken after a
-rank's own end are left out.
-
-What else looks like this: a dump that was taken before the stall; a rank that was already past its time-out.
-
-What to do next: open the leaf frame of the outlier.
-
-References: py-spy; PyTorch, torch.distributed.debug.
-
-Example:
-    ```stack_frames source,rank,thread_name,seq,depth,function,file,line,kind,state
-    s/rank0.txt,0,MainThread,0,0,all_reduce,torch/distributed/distributed_c10d.py,2810,python,idle
-    s/rank1.txt,1,MainThread,0,0,read_shard,loader.py,31,python,idle
-    s/rank2.txt,2,MainThread,0,0,all_reduce,torch/distributed/distributed_c10d.py,2810,python,idle
-    ```
-    => HNG008 info confidence=medium rank=1 cause=slow_storage_read causal=context weight=6
-Not this:
-    ```stack_frames source,rank,thread_name,seq,depth,function,file,line,kind,state
-    s/rank0.txt,0,MainThread,0,0,all_reduce,torch/distributed/distributed_c10d.py,2810,python,idle
-    s/rank1.txt,1,MainThread,0,0,all_reduce,torch/distributed/distributed_c10d.py,2810,python,idle
-    ```
-    => nothing
-"""
+"""Stacks inside and outside of collectives."""
 
 from __future__ import annotations
 
@@ -39,20 +6,26 @@ from collections.abc import Callable, Iterator, Mapping
 
 from forensics.analyses.hang.collectives import recorded
 from forensics.analyses.hang.complaints import complaints
-from forensics.analyses.hang.stacks import Stack, stacks
+from forensics.analyses.hang.stacks import Stack, main_threads, stacks
+from forensics.case.end_markers import marks_of
 from forensics.case.errors.exits import exits
+from forensics.case.errors.failures import standing
+from forensics.case.errors.kinds import Weight
 from forensics.case.rank_spans import all_ranks, ranks_do, ranks_text
+from forensics.case.series import metric_records
 from forensics.case.world import world
+from forensics.knowledge.libraries import is_library
 from forensics.knowledge.signals import is_killed
+from forensics.knowledge.vocabulary import stands_for
 from forensics.rules.hang.clue import Clue, gives_clues, of_stack
-from forensics.rules.kit import Run
+from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
 
 _SHOWN = 3
 #: All ranks reduce gradients; a barrier is what a rank comes to that left the loop, or takes another branch.
 _BARRIER = "barrier"
 
 
-@gives_clues()
+@gives_clues("HNG008 stack-outlier")
 def stack_outlier(run: Run) -> Iterator[Clue]:
     """Outliers among the stacks."""
     found = {r: s for r, s in stacks(run).items() if s.frames and not s.ended}
@@ -134,3 +107,48 @@ def _sides(found: Mapping[int, Stack], key: Callable[[Stack], str]) -> list[list
     for rank, stack in found.items():
         sides.setdefault(key(stack), []).append(rank)
     return sorted(sides.values(), key=len)
+
+
+@rule(
+    "hang",
+    "HNG023 waiting-stack",
+    needs=("events", "metrics", "stack_frames"),
+    severity="warning",
+    confidence="low",
+    cause="waits_in_collective",
+)
+def waiting_stack(run: Run) -> Findings:
+    """Find dumps of which each waits in a collective, where nothing else says how the run ended."""
+    dumps = [stack for stack in main_threads(run) if not stack.ended]
+    if not dumps or any(stands_for("call_of_every_step", stack.call) or stack.starting for stack in dumps):
+        return
+    if marks_of(run).final is not None or any(f.weight > Weight.STOP for f in standing(run)):
+        return
+    steps = metric_records(run).select("step").drop_nulls().collect()["step"]
+    if steps.is_empty():
+        return
+    last = int(steps[-1])
+    first = dumps[0]
+    who = f"rank {first.rank}" if first.rank >= 0 else "the process"
+    own = next((f", called in {f.text}," for f in first.frames if not is_library(f.file)), "")
+    yield waiting_stack.finding(
+        f"{who} waits in {_named(first)}{own} after step {last}",
+        "a rank waits there until all ranks of its group come, and the log has neither an error nor an end",
+        proof(*map(_evidence, dumps[:_SHOWN])),
+        Onset(step=last, step_lo=last, rank=first.rank if first.rank >= 0 else None),
+        numbers={"dumps": len(dumps)},
+    )
+
+
+def _named(stack: Stack) -> str:
+    """The collective that the innermost frames are in; `wait` is the last part of each."""
+    outer = iter(stack.frames)
+    call = next((f.function for f in outer if f.function == stack.call), stack.call)
+    after = next(outer, None)
+    return after.function if call == "wait" and after is not None and is_library(after.file) else call
+
+
+def _evidence(stack: Stack) -> Evidence:
+    inner = " < ".join(frame.text for frame in stack.frames[:_SHOWN])
+    rank = stack.rank if stack.rank >= 0 else None
+    return Evidence(stack.source, Locator(line=stack.line), f"{stack.state or 'state unknown'}: {inner}", rank=rank)

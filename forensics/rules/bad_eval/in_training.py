@@ -1,0 +1,249 @@
+"""Scores and losses of evaluations that the run made while it trained."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from forensics.analyses.evals.curves import EvalCurve, eval_curves
+from forensics.case.curves.loss import Curve, curves
+from forensics.case.nonfinite import watched, watched_series
+from forensics.case.steps import SERIES
+from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step, proof, rule
+from forensics.stats.spread import bending
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreFalls:
+    """Thresholds of EVL022: evaluations, relative fall, last ones that must lie below, records, least percentage.
+
+    `broken`: what is left of a score that breaks off; `stays`: evaluations at that level; `back`: the share of its way
+    that the training loss may lose meanwhile, which is noise of a few records.
+    """
+
+    evaluations: int = 6
+    fall: float = 0.05
+    last: int = 3
+    records: int = 10
+    percent: float = 10.0
+    broken: float = 0.5
+    stays: int = 2
+    back: float = 0.1
+
+
+@rule(
+    "bad_eval", "EVL022 score-falls", needs=("metrics",), severity="warning", confidence="medium", cause="overfitting"
+)
+def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
+    """Report the score that broke off, else the one that fell furthest from its best."""
+    broken = next(_breaks(run, cfg), None)
+    if broken is not None:
+        yield broken
+        return
+    falls = [(c, best) for c in eval_curves(run) if c.higher and (best := _best(c, cfg)) is not None]
+    losses = [c for c in curves(run, "loss") if c.at.null_count() == 0] if falls else []
+    falls = [(c, best) for c, best in falls if any(_improved(loss, c, best, cfg) for loss in losses)]
+    if falls:
+        curve, best = min(falls, key=lambda pair: float(pair[0].values[-1] / pair[0].values[pair[1]]))
+        yield _fallen(curve, best, len(falls))
+
+
+def _breaks(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
+    """Scores that fell between two evaluations, and stayed there, while the training loss kept its level."""
+    every = eval_curves(run)
+    costs = [c for c in every if c.higher is False]
+    for curve in (c for c in every if c.higher):
+        at = _broken_at(curve, cfg)
+        if at is None or not any(_rose_at(cost, curve, at) for cost in costs):
+            continue
+        if any(_kept(loss, curve, at, cfg) for loss in curves(run, "loss") if loss.at.null_count() == 0):
+            yield _broken(curve, at)
+
+
+def _broken_at(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
+    """The place from which on all values are at most `broken` of the lowest before; None where there is none."""
+    values = curve.values
+    places = range(cfg.stays, len(values) - cfg.stays + 1)
+    return next((i for i in places if values[i:].max() <= cfg.broken * values[:i].min()), None)
+
+
+def _rose_at(cost: EvalCurve, curve: EvalCurve, at: int) -> bool:
+    """Whether an evaluation loss is higher from that evaluation on than it ever was before."""
+    after = cost.steps >= curve.row(at)["at"]
+    return bool(after.any() and (~after).any() and cost.values[after].min() > cost.values[~after].max())
+
+
+def _kept(loss: Curve, curve: EvalCurve, at: int, cfg: ScoreFalls) -> bool:
+    """Whether the training loss is after a break where it was before it, measured by the way that it had come."""
+    until = int((loss.at <= curve.row(at - 1)["at"]).sum())
+    then, now = loss.values[max(0, until - cfg.records) : until], loss.values[until:][-cfg.records :]
+    if not len(then) or not len(now):
+        return False
+    level = float(np.median(then))
+    return float(np.median(now)) <= level + cfg.back * max(0.0, float(loss.values[0]) - level)
+
+
+def _broken(curve: EvalCurve, at: int) -> Finding:
+    before, after = curve.row(at - 1), curve.row(at)
+    return score_falls.finding(
+        f"{curve.name} fell from {before['value']:.4g} to {after['value']:.4g} between two evaluations and stays there"
+        " although the training loss did not rise",
+        "an evaluation loss rose at the same place, and nothing that is learned breaks off like this in training alone",
+        proof(after, before, curve.row(-1)),
+        Onset(step=after["at"], step_lo=before["at"]),
+        cause="cause_not_recorded",
+        numbers={"best": before["value"], "last": curve.row(-1)["value"], "best_step": before["at"]},
+        next=(
+            f"evaluate the checkpoint of step {before['at']} with today's data and code",
+            "compare order and labels of the evaluation set, its preprocessing, and the mode of the model (eval())",
+        ),
+    )
+
+
+def _best(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
+    """The place of the best value, where the end lies surely below it."""
+    values = curve.values
+    if len(values) < cfg.evaluations:
+        return None
+    best = int(np.argmax(values))
+    top, sd = float(values[best]), bending(values)
+    bound = max(cfg.fall * top, (1.5 + sqrt(2 * log(len(values)))) * sd)
+    # a score is a share or a percentage, and first rises; else it is an error under the name of a score
+    is_score = 0 < top <= 1 or top > cfg.percent
+    below = bool((values[-cfg.last :] < top - bound).all())
+    rose = top > float(values[0]) + bound
+    return best if is_score and rose and below and best < len(values) - cfg.last else None
+
+
+def _improved(loss: Curve, curve: EvalCurve, best: int, cfg: ScoreFalls) -> bool:
+    until = int((loss.at <= curve.row(best)["at"]).sum())
+    then, now = loss.values[max(0, until - cfg.records) : until], loss.values[until:][-cfg.records :]
+    return len(then) > 0 and len(now) > 0 and float(np.median(now)) < float(np.median(then))
+
+
+def _fallen(curve: EvalCurve, best: int, count: int) -> Finding:
+    top, last = curve.row(best), curve.row(-1)
+    more = f"; {count} scores fell like that" if count > 1 else ""
+    return score_falls.finding(
+        f"{curve.name} fell from {top['value']:.4g} at step {top['at']} to {last['value']:.4g} at step {last['at']}"
+        f" while the loss improved{more}",
+        "the last evaluations are all below the best one by more than noise explains",
+        proof(last, top),
+        Onset(step=top["at"]),
+        numbers={"best": top["value"], "last": last["value"], "best_step": top["at"]},
+        next=(f"take the checkpoint of step {top['at']}", "evaluate it and the last one on more documents"),
+    )
+
+
+_EMA = re.compile(r"(?i)[_/. -]?(?<![a-z])(?:ema|averaged|swa)(?![a-z])[_/. -]?")
+
+
+@dataclass(frozen=True, slots=True)
+class AveragedWorse:
+    """Thresholds of EVL023: by what share the average is worse, at how many last steps."""
+
+    worse: float = 0.1
+    last: int = 3
+
+
+@rule(
+    "bad_eval",
+    "EVL023 averaged-weights-worse",
+    needs=("metrics",),
+    severity="warning",
+    confidence="medium",
+    cause="averaged_weights",
+)
+def averaged_worse(run: Run, cfg: AveragedWorse) -> Findings:
+    """Compare each averaged metric with its plain one."""
+    every = eval_curves(run)
+    plain = {_EMA.sub("/", c.name).strip("/"): c for c in every if not _EMA.search(c.name)}
+    plain |= {re.sub(r"[_/. -]", "/", name): c for name, c in plain.items()}
+    for curve in every:
+        name = re.sub(r"[_/. -]", "/", _EMA.sub("/", curve.name).strip("/"))
+        own = plain.get(name) if _EMA.search(curve.name) and curve.higher is not None else None
+        places = _far(own, curve, cfg) if own is not None else None
+        if own is not None and places is not None:
+            yield _averaged_worse_finding(own, curve, places)
+            return
+
+
+def _far(own: EvalCurve, averaged: EvalCurve, cfg: AveragedWorse) -> tuple[int, int] | None:
+    """The last common places, where the average is the worse one at each of the last common steps."""
+    _, left, right = np.intersect1d(own.steps, averaged.steps, return_indices=True)
+    if len(left) < cfg.last:
+        return None
+    a, b = own.values[left[-cfg.last :]], averaged.values[right[-cfg.last :]]
+    gaps = (a - b if averaged.higher else b - a) / np.maximum(np.abs(a), 1e-12)
+    return (int(left[-1]), int(right[-1])) if bool((gaps > cfg.worse).all()) else None
+
+
+def _averaged_worse_finding(own: EvalCurve, averaged: EvalCurve, places: tuple[int, int]) -> Finding:
+    mine, other = own.row(places[0]), averaged.row(places[1])
+    return averaged_worse.finding(
+        f"{averaged.name} is {other['value']:.4g} at step {other['at']}, without averaging {mine['value']:.4g}",
+        "the average of the weights scores worse than the weights at the last steps",
+        proof(other, mine),
+        Onset(step=other["at"]),
+        numbers={"averaged": other["value"], "plain": mine["value"]},
+    )
+
+
+#: So many finite training losses at the end show that training is sound.
+_SOUND = 3
+_SHOWN = 3
+
+
+@rule("bad_eval", "EVL027 eval-loss-not-a-number", needs=("metrics",), cause="eval_loss_nan")
+def eval_loss_nan(run: Run) -> Findings:
+    """Find the evaluation loss that is no number although the training loss is one."""
+    if not watched_series(run).filter((pl.col("role") == "eval") & (pl.col("n_bad") > 0)).height:
+        return
+    rows = watched(run).filter(pl.col("role").is_in(["loss", "eval"])).collect()
+    training = rows.filter(pl.col("role") == "loss")
+    series = [own for _, own in rows.filter(pl.col("role") == "eval").group_by(*SERIES, maintain_order=True)]
+    bad = [own for own in series if own["bad"].any() and not _before_training(own, training)]
+    if not bad or not _is_sound(training):
+        return
+    lost = [own for own in bad if own["bad"][-1]]
+    worst = max(lost or bad, key=lambda own: own["bad"].sum())
+    finite_too = any(not own["bad"][-1] for own in series)
+    yield _eval_loss_nan_finding(worst, Severity.ERROR if lost and not finite_too else Severity.WARNING)
+
+
+def _before_training(own: pl.DataFrame, training: pl.DataFrame) -> bool:
+    """Whether the only evaluation stands before the first training record of its source."""
+    first = training.filter(pl.col("source") == own["source"][0])["seq"].min()
+    return own.height == 1 and first is not None and own["seq"][0] < first
+
+
+def _is_sound(training: pl.DataFrame) -> bool:
+    """Whether every training loss, of which there are enough, is finite to its end."""
+    ends = [own["bad"].tail(_SOUND) for _, own in training.group_by(*SERIES, maintain_order=True)]
+    return bool(ends) and max(map(len, ends)) >= _SOUND and not any(end.any() for end in ends)
+
+
+def _eval_loss_nan_finding(own: pl.DataFrame, severity: Severity) -> Finding:
+    rows: list[dict[str, Any]] = own.filter("bad").to_dicts()
+    first, always = rows[0], len(rows) == own.height
+    finite = own.filter(~pl.col("bad") & (pl.col("seq") < first["seq"])).tail(1).to_dicts()
+    what = "infinite" if first["value_class"] in ("+inf", "-inf") else "NaN"
+    where = "in every evaluation" if always else f"from {at_step(first['at'])} on"
+    if not own["bad"][-1]:
+        where = f"at {at_step(first['at'])}" + (f" and {len(rows) - 1} more times" if len(rows) > 1 else "")
+    return eval_loss_nan.finding(
+        f"{first['raw_name'] or first['name']} is {what} {where}, while the training loss stays finite",
+        f"{len(rows)} of {own.height} evaluations give no number: "
+        + ("the evaluation set, its labels or its precision" if always else "precision, weights or single batches"),
+        proof(*rows[:_SHOWN], *finite),
+        Onset(step=first["at"], t_ns=first["t_ns"], step_lo=finite[0]["at"] if finite else None),
+        severity=severity,
+        confidence="high" if len(rows) > 1 else "medium",
+        numbers={"evaluations": own.height, "not_finite": len(rows)},
+    )

@@ -1,0 +1,251 @@
+"""Scores that say little or cannot be right by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+
+import polars as pl
+
+from forensics.analyses.evals.results import Row, age, chance_of, courses, error_of, members_of, settings_of
+from forensics.knowledge.scores import is_share
+from forensics.rules.bad_eval._results import name_of, result_evidence
+from forensics.rules.kit import EvidenceRole, Finding, Findings, Onset, Run, proof, rule
+
+_NOT_A_NUMBER_SHOWN = 5
+
+
+@rule(
+    "bad_eval",
+    "EVL010 eval-not-a-number",
+    needs=("evals",),
+    severity="warning",
+    confidence="high",
+    cause="score_not_a_number",
+    causal="context",
+)
+def not_a_number(run: Run) -> Findings:
+    """Report all scores that are no number, once."""
+    value = pl.col("value")
+    rows = run.scan("evals").filter(value.is_null() | ~value.is_finite()).collect().to_dicts()
+    bad = [row for row in rows if not (row["value"] is None and members_of(row))]
+    if not bad:
+        return
+    first = bad[0]
+    yield not_a_number.finding(
+        f"{name_of(first)} is {first['value']}" + (f", and {len(bad) - 1} more scores" if len(bad) > 1 else ""),
+        "a score that is no number says that nothing, or nothing finite, was scored",
+        proof(*map(result_evidence, bad[:_NOT_A_NUMBER_SHOWN])),
+        Onset(step=first["step"]),
+        numbers={"scores": len(bad)},
+    )
+
+
+_LIMITED_SHOWN = 3
+
+
+@rule(
+    "bad_eval",
+    "EVL011 eval-limited",
+    needs=("evals",),
+    severity="warning",
+    confidence="high",
+    cause="evaluation_limited",
+    causal="context",
+)
+def limited(run: Run) -> Findings:
+    """Report results of a limited evaluation, once."""
+    tasks: dict[tuple[str, str], Row] = {}
+    for row in run.collect("evals").iter_rows(named=True):
+        if (row["source"], row["task"]) not in tasks and not members_of(row) and _is_limited(row):
+            tasks[row["source"], row["task"]] = row
+    if not tasks:
+        return
+    rows = list(tasks.values())
+    settings = settings_of(rows[0])
+    limit, whole = settings.get("limit", "not stated"), settings.get("n_original", "?")
+    yield limited.finding(
+        f"{rows[0]['task']} was evaluated on {rows[0]['n'] or '?'} of {whole} documents (limit {limit})",
+        "the first documents of a task are no sample of it",
+        proof(*map(result_evidence, rows[:_LIMITED_SHOWN])),
+        Onset(step=rows[0]["step"]),
+        numbers={"tasks": len(rows), "documents": rows[0]["n"] or 0},
+    )
+
+
+def _is_limited(row: Row) -> bool:
+    settings = settings_of(row)
+    limit, whole, n = settings.get("limit", "none"), settings.get("n_original"), row["n"]
+    if isinstance(whole, (int, float)) and n is not None and n >= whole:
+        return False
+    return limit != "none"
+
+
+_TOO_SMALL_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TooSmall:
+    """Threshold of EVL016: half the width of the 95 % interval, in shares; five points hide most real changes."""
+
+    half_width: float = 0.05
+
+
+@rule(
+    "bad_eval",
+    "EVL016 eval-too-small",
+    needs=("evals",),
+    severity="info",
+    confidence="high",
+    cause="too_few_documents",
+    causal="context",
+)
+def too_small(run: Run, cfg: TooSmall) -> Findings:
+    """Report the tasks with the largest errors, once."""
+    last = [rows[-1] for key, rows in courses(run).items() if is_share(key[1])]
+    inside = {task for row in last for task in members_of(row)}
+    wide = [row for row in last if row["task"] not in inside and 2 * _error(row) > cfg.half_width]
+    if not wide:
+        return
+    wide.sort(key=lambda row: -_error(row))
+    first = wide[0]
+    yield too_small.finding(
+        f"{name_of(first)} is {first['value']:.3g} ± {2 * _error(first):.2g} (95 %): too few documents",
+        f"{len(wide)} scores are that uncertain",
+        proof(*map(result_evidence, wide[:_TOO_SMALL_SHOWN])),
+        Onset(step=first["step"]),
+        numbers={"scores": len(wide), "stderr": _error(first)},
+    )
+
+
+def _error(row: Row) -> float:
+    if row["stderr"] is not None:
+        return float(row["stderr"])
+    return error_of(row) or 0.0 if row["n"] else 0.0
+
+
+_AT_CHANCE_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class AtChance:
+    """Thresholds of EVL012: tasks that must be known, and the standard errors within which a score is chance (5 %)."""
+
+    tasks: int = 3
+    errors: float = 2.0
+
+
+@rule(
+    "bad_eval",
+    "EVL012 eval-at-chance",
+    needs=("evals",),
+    severity="warning",
+    confidence="medium",
+    cause="at_chance",
+    causal="symptom",
+)
+def at_chance(run: Run, cfg: AtChance) -> Findings:
+    """Report the last results when every task of known chance is at it."""
+    last = [rows[-1] for key, rows in courses(run).items() if key[1] in ("acc", "acc_norm")]
+    known = [(row, chance) for row in last if (chance := chance_of(row["task"])) is not None]
+    tasks = {row["task"] for row, _ in known}
+    if len(tasks) < cfg.tasks or not all(_is_chance(row, chance, cfg) for row, chance in known):
+        return
+    row, chance = known[0]
+    yield at_chance.finding(
+        f"all {len(tasks)} tasks of known chance are at it: {row['task']} {row['value']:.3g}, chance {chance:g}",
+        "no score is more than two standard errors above guessing",
+        tuple(
+            result_evidence(r, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
+            for n, (r, _) in enumerate(known[:_AT_CHANCE_SHOWN])
+        ),
+        Onset(step=row["step"]),
+        numbers={"tasks": len(tasks), "value": row["value"], "chance": chance},
+    )
+
+
+def _is_chance(row: Row, chance: float, cfg: AtChance) -> bool:
+    error = row["stderr"]
+    if error is None:
+        if not row["n"]:
+            return False
+        error = sqrt(chance * (1 - chance) / row["n"])
+    return row["value"] - chance <= cfg.errors * error
+
+
+_FEWEST = 10
+_KEY = ("task", "metric", "filter")
+
+
+@rule(
+    "bad_eval",
+    "EVL017 eval-identical",
+    needs=("evals",),
+    severity="warning",
+    confidence="high",
+    cause="identical_results",
+)
+def identical(run: Run) -> Findings:
+    """Report the first two files that follow each other in step and time and are equal in every metric."""
+    rows = run.collect("evals").filter(pl.col("value").is_finite())
+    files = {str(source): part.to_dicts() for (source,), part in rows.group_by("source", maintain_order=True)}
+    ordered = sorted((part for part in files.values() if len(part) >= _FEWEST), key=lambda part: age(part[0]))
+    for before, after in pairwise(ordered):
+        if (before[0]["model"], before[0]["step"]) == (after[0]["model"], after[0]["step"]):
+            continue
+        count = _equal(before, after)
+        if count >= _FEWEST:
+            yield _finding(before[0], after[0], count)
+            return
+
+
+def _equal(before: Sequence[Row], after: Sequence[Row]) -> int:
+    """Metrics in common, if all are equal and some are neither 0 nor 1; else 0."""
+    known = {tuple(row[c] for c in _KEY): row["value"] for row in before}
+    common = [(known[key], row["value"]) for row in after if (key := tuple(row[c] for c in _KEY)) in known]
+    telling = any(a not in (0, 1) for a, _ in common)
+    return len(common) if telling and all(a == b for a, b in common) else 0
+
+
+def _finding(before: Row, after: Row, count: int) -> Finding:
+    return identical.finding(
+        f"two results of different checkpoints are equal in all {count} metrics, to the last digit",
+        "different weights do not give equal scores in every task",
+        proof(result_evidence(after), result_evidence(before)),
+        Onset(step=after["step"], step_lo=before["step"]),
+        numbers={"metrics": count},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersNotFound:
+    """Thresholds of EVL019, as shares: found by the strict filter at most, by another at least."""
+
+    strict: float = 0.01
+    other: float = 0.1
+
+
+@rule(
+    "bad_eval",
+    "EVL019 answers-not-found",
+    needs=("evals",),
+    severity="warning",
+    confidence="high",
+    cause="answers_not_found",
+)
+def answers_not_found(run: Run, cfg: AnswersNotFound) -> Findings:
+    """Report each task of which one filter finds no answer and another does."""
+    rows = run.collect("evals").filter((pl.col("metric") == "exact_match") & pl.col("filter").is_not_null())
+    for _, part in rows.group_by("source", "task", maintain_order=True):
+        low, high = part.sort("value").row(0, named=True), part.sort("value").row(-1, named=True)
+        if low["value"] is None or low["value"] > cfg.strict or not high["value"] >= cfg.other:
+            continue
+        yield answers_not_found.finding(
+            f"{name_of(low)} is {low['value']:.3g} while {high['filter']} finds {high['value']:.3g}",
+            "the same answers are right under one filter and not found under the other",
+            proof(result_evidence(low), result_evidence(high)),
+            Onset(step=low["step"]),
+            numbers={"strict": low["value"], "other": high["value"]},
+        )

@@ -1,0 +1,166 @@
+"""Processes that are gone: by a signal, by an exit code of their own, or by what their peers say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from forensics.analyses.hang.complaints import complaints
+from forensics.analyses.hang.origin import is_disputed, unexplained_exit
+from forensics.analyses.memory.host_deaths import KILLED
+from forensics.case.errors.exits import NONZERO
+from forensics.case.errors.failures import Failure, standing
+from forensics.case.errors.kinds import Weight, death_of
+from forensics.case.errors.launchers import GroupEnd, group_ends
+from forensics.case.errors.timeline import in_order
+from forensics.case.last_steps import last_step
+from forensics.case.world import world
+from forensics.knowledge.reports import report
+from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
+from forensics.rules.kit import (
+    Causal,
+    Confidence,
+    Evidence,
+    EvidenceRole,
+    Finding,
+    Locator,
+    Onset,
+    Run,
+    Severity,
+    rule,
+)
+
+_BLOCK = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
+_LOCAL_RANK = re.compile(r"\blocal_rank: (\d{1,6})\b")
+
+
+@rule("crash", "CRH002 signal-death", needs=("events", "metrics"))
+def signal_death(run: Run) -> Iterator[Finding]:
+    """Find the first process that died of a signal."""
+    found = in_order(f for f in standing(run) if death_of(f.code))
+    if not found:
+        return
+    first = _placed(found)
+    onset = onset_of(run, first)
+    killed = first.cause == KILLED
+    yield signal_death.finding(
+        severity=Severity.ERROR,
+        confidence=Confidence.MEDIUM,
+        title=f"{who(first.rank)} {death_of(first.code)}{when(onset)}",
+        because="its exit code or the launcher says so, and no later step was logged",
+        evidence=evidence_of((first, *(f for f in found if f.at != first.at or f.source != first.source))),
+        onset=onset,
+        culprits=ranks_of((first,)),
+        cause=first.cause,
+        causal=Causal.SYMPTOM if killed else Causal.ROOT,
+        likely=("the kernel's memory killer", "a scheduler or a person") if killed else (),
+        next=("read the kernel log and the scheduler's record of that minute",),
+    )
+
+
+def _placed(found: Sequence[Failure]) -> Failure:
+    """Give the first death, preferring the one of the same kind that names its rank, in its words or by its file.
+
+    A launcher prints its root cause last.
+    """
+    same = [f for f in found if f.cause == found[0].cause]
+    block = next((f for f in reversed(same) if f.rank is not None and _BLOCK.match(f.quote)), None)
+    if block is not None:
+        return block
+    named = [f if f.rank is not None else replace(f, rank=_local_rank(f.quote)) for f in same]
+    return next((f for f in named if f.rank is not None), found[0])
+
+
+def _local_rank(quote: str) -> int | None:
+    hit = _LOCAL_RANK.search(quote)
+    return int(hit[1]) if hit else None
+
+
+@rule("crash", "CRH003 peer-lost", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
+def peer_lost(run: Run) -> Iterator[Finding]:
+    """Find complaints that a process is gone."""
+    every = standing(run)
+    reports = (f for f in every if f.shape == "crash" and f.weight <= Weight.CLOSED)
+    found = in_order(f for f in reports if not _is_told_next(f, every))
+    if not found:
+        return
+    first = found[0]
+    onset = onset_of(run, first)
+    is_alone = len(world(run)) <= 1
+    told = report(*(f.cause for f in found), said=tuple(f.quote for f in found) if is_alone else ())
+    victims = set(ranks_of(tuple(f for f in found if f.weight == Weight.CLOSED)))
+    silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
+    named = silent if victims and len(silent) < len(victims) else ()
+    yield peer_lost.finding(
+        severity=Severity.ERROR,
+        confidence=Confidence.LOW,
+        title=told.title + when(onset),
+        because=told.because,
+        evidence=evidence_of(found),
+        onset=onset,
+        culprits=named,
+        cause=told.means,
+        causal=Causal.ROOT if told.is_own else Causal.SYMPTOM,
+        numbers={"reports": len(found)},
+        next=(told.next,),
+    )
+
+
+def _is_told_next(failure: Failure, every: Sequence[Failure]) -> bool:
+    """Whether a traceback has no last line because the next event of its file holds the words."""
+    return report(failure.cause).is_own and any(f.source == failure.source and f.at > failure.at for f in every)
+
+
+_RELATED = 3
+_ORDINALS = ("first", "second", "third")
+
+
+@rule("crash", "CRH004 worker-exit", needs=("events", "metrics", "sources"))
+def worker_exit(run: Run) -> Iterator[Finding]:
+    """Find the exit of a worker that nothing else explains."""
+    end = unexplained_exit(run)
+    if end is None:
+        return
+    named = end.rank is not None and not end.alike
+    step = last_step(run, end.source, end.line, end.t_ns)
+    onset = Onset(step=step, t_ns=end.t_ns, rank=end.rank if named else None, step_lo=step)
+    yield worker_exit.finding(
+        severity=Severity.ERROR,
+        confidence=Confidence.LOW if is_disputed(run, end) else Confidence.MEDIUM,
+        title=f"{_who(end)} ended with exit code {end.code}{when(onset)}{_attempt(end)}",
+        because="the launcher says so, no error precedes it, and no later group of workers trained",
+        evidence=tuple(_evidence(run, end)),
+        onset=onset,
+        culprits=(end.rank,) if named and end.rank is not None else (),
+        cause=NONZERO,
+        causal=Causal.SYMPTOM,
+        numbers={"exit_code": end.code, "ends_of_groups": len(group_ends(run))},
+        likely=("a check in the program that ends it with this code", "an error whose traceback went to another file"),
+        next=(
+            "look for this exit code in the program, and read that worker's own output",
+            "run with `--redirects 3 --tee 3` and put `@record` on the main function, so that the error is kept",
+        ),
+    )
+
+
+def _who(end: GroupEnd) -> str:
+    if end.alike:
+        return "several workers"
+    return who(end.rank) if end.rank is not None else f"the worker of local rank {end.local_rank}"
+
+
+def _attempt(end: GroupEnd) -> str:
+    if not end.restarted:
+        return ""
+    count = _ORDINALS[end.attempt] if end.attempt < len(_ORDINALS) else f"{end.attempt + 1}th"
+    return f", which ended the {count} attempt; no later one trained"
+
+
+def _evidence(run: Run, end: GroupEnd) -> Iterator[Evidence]:
+    later = [e for e in group_ends(run) if e.source == end.source and e.line > end.line]
+    for place, one in enumerate([end, *later[:_RELATED]]):
+        yield Evidence(
+            one.source, Locator(line=one.line), one.quote.strip(), rank=one.rank, t_ns=one.t_ns,
+            name=one.name, role=EvidenceRole.RELATED if place else EvidenceRole.PRIMARY,
+        )  # fmt: skip

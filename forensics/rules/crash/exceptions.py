@@ -1,0 +1,125 @@
+"""Exceptions of the program: the one that ended the run, and those that it survived."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from forensics.case.errors.exits import exits
+from forensics.case.errors.failures import Failure, failures, standing
+from forensics.case.errors.kinds import Weight, death_of
+from forensics.case.errors.timeline import in_order
+from forensics.case.rank_spans import all_ranks
+from forensics.case.world import world
+from forensics.knowledge.errors import ErrorLine, row_of
+from forensics.knowledge.suspects import suspect
+from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who
+from forensics.rules.kit import Causal, Confidence, Finding, Run, Severity, rule
+
+#: Ranks of one program reach the same line within this time.
+_TOGETHER_NS = 5_000_000_000
+_DIGITS = re.compile(r"\d+")
+_OF_PROGRAM = "the error is the program's own, and neither later steps nor a success marker follow it"
+_OF_HOST = "the driver or the kernel reported it, and neither later steps nor a success marker follow it"
+
+
+@rule(
+    "crash", "CRH001 uncaught-exception", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames")
+)
+def uncaught_exception(run: Run) -> Iterator[Finding]:
+    """Find the first exception of the program's own that the run did not survive."""
+    found = in_order(
+        f for f in standing(run) if f.shape == "crash" and f.weight >= Weight.ECHO and not death_of(f.code)
+    )
+    own = tuple(f for f in found if f.weight == Weight.OWN) or found
+    if not own:
+        return
+    first = own[0]
+    onset = onset_of(run, first)
+    everyone = world(run)
+    all_alike = len(everyone) > 1 and frozenset(ranks_of([f for f in own if _alike(f, first)])) == everyone
+    several = len(everyone) > 1 and not all_alike
+    whoever = all_ranks(len(everyone)) if all_alike else who(first.rank)
+    known = row_of(first.code, said(first))
+    fault, named = _fault(run, own, known)
+    yield uncaught_exception.finding(
+        severity=Severity.ERROR,
+        confidence=Confidence.HIGH if first.weight == Weight.OWN else Confidence.MEDIUM,
+        title=f"{_what(first, fault, whoever)}{when(onset)}",
+        because=_OF_HOST if fault else _OF_PROGRAM,
+        evidence=evidence_of(own),
+        onset=onset,
+        culprits=() if all_alike else ranks_of(own[:1]) or named,
+        cause=_cause(first, several=several),
+        causal=Causal.ROOT if first.weight == Weight.OWN else Causal.SYMPTOM,
+        numbers={"errors": len(own)},
+        likely=tuple(filter(None, (known.why if known else "", first.where))),
+        next=(*((known.fix,) if known else ()), "open the last frame of your own code, which the evidence names"),
+    )
+
+
+def _what(first: Failure, fault: str, whoever: str) -> str:
+    """Say what failed: a device or a link by the host's own words, else the program by those of its error."""
+    return fault or f"{whoever} {'raised' if first.exception else 'failed with'} {short(said(first))}"
+
+
+def _fault(run: Run, own: tuple[Failure, ...], known: ErrorLine | None) -> tuple[str, tuple[int, ...]]:
+    """Give the fault of a device or a link that a line of the host proves, and the rank that it names.
+
+    Where the line names no process of the launcher's list, it is the device of the one rank that failed by itself.
+    """
+    clue, hit = (known.clue, known.compiled.search(own[0].quote)) if known is not None else (None, None)
+    if clue is None or hit is None or clue.by != "host" or not clue.holds(hit):
+        return "", ()
+    named = hit.groupdict()
+    place = f" ({named['pci']})" if named.get("pci") else ""
+    pid = named.get("pid") or ""
+    ranks = tuple(
+        sorted(end.rank for end in exits(run).by_rank.values() if end.pid is not None and str(end.pid) == pid)
+    )
+    alone = ranks_of(own)
+    return f"{clue.words}{place}, by the log of its host", ranks or (alone if len(alone) == 1 else ())
+
+
+def _alike(one: Failure, other: Failure) -> bool:
+    """Whether two ranks failed together by the same words, numbers aside: the program is at fault, not a rank."""
+    if one.t_ns is not None and other.t_ns is not None and abs(one.t_ns - other.t_ns) > _TOGETHER_NS:
+        return False
+    return one.exception == other.exception and _DIGITS.sub("", one.message) == _DIGITS.sub("", other.message)
+
+
+def _cause(failure: Failure, *, several: bool) -> str:
+    of_one_rank = suspect(failure.cause).of_one_rank if several and failure.rank is not None else ""
+    return of_one_rank or failure.cause
+
+
+_KINDS = 4
+
+
+@rule("crash", "CRH005 caught-exception", needs=("events", "metrics"))
+def caught_exception(run: Run) -> Iterator[Finding]:
+    """Count the exceptions that were survived."""
+    found = [f for f in failures(run) if f.cleared in {"progress", "finished", "recurring"} and f.exception]
+    found = [f for f in found if f.shape == "crash" and f.weight == Weight.OWN]
+    if not found:
+        return
+    kinds = Counter(short(said(f)) for f in found)
+    first = found[0]
+    onset = onset_of(run, first)
+    times = f"{len(found)} times" if len(found) > 1 else "once"
+    named = "; ".join(f"{words} ({count} times)" for words, count in kinds.most_common(_KINDS))
+    yield caught_exception.finding(
+        severity=Severity.INFO,
+        confidence=Confidence.HIGH if first.cleared == "progress" else Confidence.MEDIUM,
+        title=f"an exception was raised {times}{when(onset)}, and the run went on: {short(said(first))}",
+        because=f"training steps or a success marker follow it: {named}",
+        evidence=evidence_of(found),
+        onset=onset,
+        culprits=ranks_of(found),
+        cause="caught_exception",
+        causal=Causal.CONTEXT,
+        numbers={"exceptions": len(found), "kinds": len(kinds)},
+        likely=tuple(dict.fromkeys(f.where for f in found if f.where))[:_KINDS],
+        next=("if there are many, look for what they have in common: one worker, one file, one host",),
+    )

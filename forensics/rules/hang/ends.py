@@ -1,0 +1,134 @@
+"""Ranks that ended by themselves: by a signal, an exit code, or an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from forensics.analyses.hang.complaints import complaints
+from forensics.analyses.hang.last_seen import last_seen
+from forensics.analyses.hang.origin import is_disputed, unexplained_exit
+from forensics.analyses.hang.stacks import stacks
+from forensics.case.errors.exits import NONZERO, Exit, Exits, cause_of, exits
+from forensics.case.errors.failures import Failure
+from forensics.case.errors.kinds import UNKNOWN, Weight
+from forensics.case.errors.timeline import in_order
+from forensics.case.rank_spans import ranks_do, ranks_text
+from forensics.case.world import nodes, world
+from forensics.knowledge.signals import is_aborted, is_asked, is_killed
+from forensics.knowledge.suspects import suspect
+from forensics.rules._errors import of_failure
+from forensics.rules.hang.clue import Clue, gives_clues, of_seen
+from forensics.rules.kit import Evidence, Locator, Run
+
+_SHOWN = 4
+
+
+@gives_clues("HNG011 died-silently")
+def died(run: Run) -> Iterator[Clue]:
+    """Deaths by a signal, forced kills and absent ranks."""
+    told = exits(run)
+    dead = [e for e in told.by_rank.values() if is_killed(e.code) and not e.forced]
+    dead += _aborted(run, told)
+    stuck = [e for e in told.by_rank.values() if e.forced]
+    everyone = world(run)
+    if stuck and len(stuck) < max(2, len(everyone)):
+        ranks = tuple(sorted(e.rank for e in stuck))
+        why = f"{ranks_text(ranks)} did not react to SIGTERM and had to be killed by the launcher"
+        yield Clue(ranks, "host_stall", 5, "exit", why, _ended(stuck))
+    if len(dead) * 2 >= len(everyone) and len(dead) > 1:
+        why = f"{len(dead)} of {len(everyone)} ranks died of a signal: no single rank is the cause"
+        yield Clue((), "crash_all_ranks", 7, "exit", why, _ended(dead))
+    else:
+        for end in dead:
+            yield Clue(
+                (end.rank,),
+                cause_of(end.code),
+                6,
+                "exit",
+                f"rank {end.rank} ended with code {end.code}",
+                _ended([end]),
+                stated=True,
+            )
+    yield from _absent(run, told)
+    yield from _nonzero(run)
+
+
+def _aborted(run: Run, told: Exits) -> list[Exit]:
+    """Give the one rank that aborted and complains of no peer, where the launcher ended all others for it."""
+    ends = told.by_rank.values()
+    aborted = [e for e in ends if is_aborted(e.code)]
+    others = [e for e in ends if not (is_aborted(e.code) or is_asked(e.code))]
+    if len(aborted) != 1 or others or aborted[0].rank in complaints(run).victims:
+        return []
+    return [] if any(_ended_it(one, aborted[0]) for one in complaints(run).unplaced) else aborted
+
+
+def _ended_it(complaint: Failure, end: Exit) -> bool:
+    """Whether a time-out of an unknown rank stands above an abort: a watchdog aborts its own process."""
+    late = complaint.weight == Weight.TIMEOUT and complaint.source == end.source
+    return late and end.line is not None and complaint.at < end.line
+
+
+def _nonzero(run: Run) -> Iterator[Clue]:
+    """A worker that ended with a code of its own before anything else failed."""
+    end = unexplained_exit(run)
+    if end is None or end.rank is None or end.alike or is_disputed(run, end):
+        return
+    proof = Evidence(end.source, Locator(line=end.line), end.quote.strip(), rank=end.rank, t_ns=end.t_ns)
+    why = f"rank {end.rank} ended with exit code {end.code}"
+    yield Clue((end.rank,), NONZERO, 6, "exit", why, (proof,), stated=True)
+
+
+def _absent(run: Run, told: Exits) -> Iterator[Clue]:
+    """Ranks that are in no list of failures, though their node has one, and those between the ranks of the list."""
+    ends = told.listed
+    if not ends or any(e.code not in (1, -15, -6) for e in told.by_rank.values()):
+        return
+    of = nodes(run)
+    covered = {of.get(rank) for rank in ends}
+    seen = last_seen(run)
+    everyone = world(run) | told.left_out
+    silent = {r for r in everyone - told.by_rank.keys() if of.get(r) in covered}
+    gone = (silent | told.left_out) - stacks(run).keys()
+    if not gone or len(gone) * 2 > len(everyone):
+        return
+    ranks = tuple(sorted(gone))
+    listed = Evidence(
+        next(iter(ends.values())).source, Locator(line=next(iter(ends.values())).line),
+        f"the launcher lists failures of {ranks_text(sorted(ends))}",
+    )  # fmt: skip
+    why = f"{ranks_do(ranks, 'are in no list of failures')}, so that the exit code was 0"
+    yield Clue(
+        ranks, "early_exit", 5, "exit", why,
+        (listed, *(of_seen(seen[r]) for r in ranks[:_SHOWN] if r in seen and seen[r].source)), stated=True,
+    )  # fmt: skip
+
+
+def _ended(ends: Sequence[Exit]) -> tuple[Evidence, ...]:
+    return tuple(Evidence(e.source, Locator(line=e.line), e.quote.strip(), rank=e.rank) for e in ends[:_SHOWN])
+
+
+_CHARS = 120
+
+
+@gives_clues("HNG013 first-exception")
+def first_exception(run: Run) -> Iterator[Clue]:
+    """The earliest own error, when few ranks have one."""
+    own = complaints(run).own
+    if not own or len(own) * 2 >= max(3, len(world(run))):
+        return
+    first = in_order(own.values())[0]
+    if first.rank is None:
+        return
+    said = (first.message or first.quote).strip().splitlines()
+    what = f"{first.exception or 'an error'}: {said[0][:_CHARS] if said else ''}".rstrip(": ")
+    yield Clue(
+        (first.rank,), _cause_of_error(first), 7, "log", f"rank {first.rank} raised {what}", (of_failure(first),)
+    )
+
+
+def _cause_of_error(failure: Failure) -> str:
+    """Give the cause's slug: its own where the error is special, else that one rank raised."""
+    if failure.shape in {"oom", "nan"}:
+        return failure.cause
+    return suspect(failure.cause or UNKNOWN[2]).of_one_rank or failure.cause

@@ -1,0 +1,168 @@
+"""What lines say of ranks: a library's own check, the kernel, collectives that differ, and last words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from forensics.analyses.hang.differs import Signature, differing, kind_cause, slip_by_steps
+from forensics.analyses.hang.last_seen import last_seen
+from forensics.analyses.hang.lines import matching
+from forensics.case.errors.attributes import attributes
+from forensics.case.errors.exits import exits
+from forensics.case.rank_spans import listed, ranks_do, ranks_text
+from forensics.case.world import world
+from forensics.knowledge import errors
+from forensics.knowledge.doing import by_words
+from forensics.knowledge.errors import telling
+from forensics.knowledge.vocabulary import stands_for
+from forensics.rules.hang.clue import Clue, gives_clues, of_seen
+from forensics.rules.kit import Evidence, Run, event_evidence
+
+#: Groups of a pattern that name the ranks it is about.
+_NAMING = ("ranks", "missing", "rank", "rank__2")
+
+
+@gives_clues("HNG009 named-by-the-library")
+def named_rank(run: Run) -> Iterator[Clue]:
+    """One clue for each kind of statement."""
+    for line, clue in errors.clues("log"):
+        named: dict[int, Evidence] = {}
+        for row, hit in matching(run, line.compiled, *line.needles):
+            if clue.holds(hit):
+                named |= {rank: event_evidence(row) for rank in _ranks(row, hit) if rank not in named}
+        if clue.majority is not None and len(named) * 2 > len(world(run)) > 1:
+            named = {clue.majority: next(iter(named.values()))}
+        if named:
+            ranks = tuple(sorted(named))
+            why = f"{ranks_text(ranks)} {clue.words}"
+            yield Clue(ranks, clue.cause, clue.weight, "log", why, tuple(named.values())[:4], stated=True)
+
+
+def _ranks(row: Mapping[str, Any], hit: re.Match[str]) -> Sequence[int]:
+    """Give the ranks that a line names; where its kind names none, the one that prints it."""
+    said = hit.groupdict()
+    if any(name in said for name in _NAMING):
+        return listed(next((said[name] for name in _NAMING if said.get(name)), ""))
+    return () if row["rank"] is None else (row["rank"],)
+
+
+#: What a line proves that names a rank, or a process of one.
+_OF_RANK = 3.0
+
+
+@gives_clues("HNG017 host-lines", needs=("events",))
+def host_lines(run: Run) -> Iterator[Clue]:
+    """One clue for each kind of fault and rank."""
+    pids = {e.pid: e.rank for e in exits(run).by_rank.values()}
+    seen: set[tuple[str, int | None]] = set()
+    for line, clue in errors.clues("host"):
+        for row, hit in matching(run, line.compiled, *line.needles):
+            if not clue.holds(hit):
+                continue
+            pid = hit.groupdict().get("pid") or ""
+            rank = pids.get(int(pid)) if pid.isdigit() else None
+            rank = rank if rank is not None else row["rank"]
+            if (clue.cause, rank) not in seen:
+                seen.add((clue.cause, rank))
+                named, whose = ((rank,), f" on rank {rank}") if rank is not None else ((), "")
+                weight = _OF_RANK if named else clue.weight
+                yield Clue(named, clue.cause, weight, "host", f"{clue.words}{whose}", (event_evidence(row),))
+
+
+@gives_clues("HNG015 frozen-process", needs=("events",))
+def frozen(run: Run) -> Iterator[Clue]:
+    """Stopped and uninterruptible processes."""
+    rows = (
+        run.scan("events")
+        .filter((pl.col("code") == "proc-state") & pl.col("rank").is_not_null())
+        .sort("source", "line")
+    )
+    for row in rows.collect().iter_rows(named=True):
+        said = attributes(row["attrs"])
+        rank, state, where = row["rank"], said.get("state", ""), said.get("wchan", "")
+        if state in ("T", "t"):
+            yield Clue(
+                (rank,), "frozen_process", 6, "host", f"rank {rank} is stopped (state T)", (event_evidence(row),)
+            )
+        elif state == "D":
+            cause = "slow_storage_read" if stands_for("storage_wait", where) else "host_stall"
+            why = f"rank {rank} waits in the kernel and cannot be interrupted ({where or 'state D'})"
+            yield Clue((rank,), cause, 3, "host", why, (event_evidence(row),))
+
+
+_OTHER = re.compile(r"OpType=(?P<op>\w+)(?:, TensorShape=\[(?P<shape>[^\]]*)\], TensorDtypes=(?P<dtype>\w+))?")
+_SAID = re.compile(
+    r"mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running collective: CollectiveFingerPrint\("
+    r"(?:SequenceNumber=(?P<seq>\d+),? ?)?OpType=(?P<op>\w+)"
+    r"(?:, TensorShape=\[(?P<shape>[^\]]*)\], TensorDtypes=(?P<dtype>\w+))?"
+)
+
+
+@gives_clues("HNG010 fingerprints-differ", needs=("events", "metrics"))
+def fingerprints(run: Run) -> Iterator[Clue]:
+    """The vote over what ranks say of themselves."""
+    said: dict[int, Signature] = {}
+    proof: dict[int, Evidence] = {}
+    for row, hit in matching(run, _SAID, "CollectiveFingerPrint"):
+        rank = int(hit["rank"])
+        if rank not in said:
+            said[rank] = (hit["op"].lower(), hit["shape"] or "", hit["dtype"] or "")
+            proof[rank] = event_evidence(row)
+    if len(said) == 1:
+        yield from _of_one(said, _of_others(run), next(iter(proof.values())))
+        return
+    votes = Counter(said.values())
+    if len(votes) < 2:
+        return
+    best, count = votes.most_common(1)[0]
+    tie = count * 2 <= len(said)
+    odd = () if tie else tuple(sorted(r for r, s in said.items() if s != best))
+    kind = differing(votes)
+    cause = slip_by_steps(run, odd, kind_cause(kind, votes)) if odd else kind_cause(kind, votes)
+    does = f"run another {kind} than {count} of {len(said)} ranks ({' '.join(best).strip()})"
+    why = ranks_do(odd, does) if odd else f"an equal number of ranks {does}"
+    first = sorted(proof, key=lambda r: (r not in odd, r))[:4]
+    yield Clue(odd, cause, 8, "log", why, tuple(proof[r] for r in first), () if odd else tuple(sorted(said)))
+
+
+def _of_others(run: Run) -> Mapping[int, Signature]:
+    """What the lines say that another rank runs."""
+    found: dict[int, Signature] = {}
+    lines = run.scan("events").filter(pl.col("code").is_in(telling("collective_mismatch"))).select("attrs").collect()
+    for attrs in map(attributes, lines["attrs"]):
+        hit = _OTHER.search(attrs.get("other", ""))
+        if hit is not None and attrs.get("other_rank", "").isdigit():
+            found.setdefault(int(attrs["other_rank"]), (hit["op"].lower(), hit["shape"] or "", hit["dtype"] or ""))
+    return found
+
+
+def _of_one(said: Mapping[int, Signature], told: Mapping[int, Signature], proof: Evidence) -> Iterator[Clue]:
+    """Two ranks differ by the words of one of them: which is odd cannot be said."""
+    both = {**told, **said}
+    votes = Counter(both.values())
+    if len(votes) < 2:
+        return
+    sides = " and ".join(f"rank {rank} runs {' '.join(both[rank]).strip()}" for rank in sorted(both))
+    kind = differing(votes)
+    yield Clue(
+        (), kind_cause(kind, votes), 8, "log", f"{sides}: another {kind}", (proof,), tuple(sorted(both)), stated=True
+    )
+
+
+@gives_clues("HNG016 last-words", needs=("events", "metrics"))
+def last_words(run: Run) -> Iterator[Clue]:
+    """One clue for each rank whose last words are telling, when few ranks say so."""
+    seen = last_seen(run)
+    found: list[Clue] = []
+    for rank, last in seen.items():
+        said = by_words(last.words) if last.source else None
+        if said is not None:
+            why = f"rank {rank} was {said.doing} when it was last heard of"
+            found.append(Clue((rank,), said.cause, 2, "words", why, (of_seen(last),)))
+    if len(found) == 1 or len(found) * 2 < len(seen):
+        yield from found

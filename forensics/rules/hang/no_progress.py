@@ -1,0 +1,134 @@
+"""A job that did nothing for long: before its first step, and after its last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from forensics.case.end_markers import marks_of
+from forensics.case.errors.failures import Failure, standing
+from forensics.case.errors.kinds import Weight
+from forensics.case.progress import ledger
+from forensics.case.series import metric_records
+from forensics.knowledge.errors import telling
+from forensics.rules._errors import of_failure
+from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, event_evidence, proof, rule
+
+_NS = 1e9
+#: What a counter counts when the program is at work; loading and data are part of a start.
+_WORK = frozenset({"train", "eval", "sampling", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Threshold of HNG022: seconds from joining to the end; PyTorch gives up a collective of gloo after 1800 s."""
+
+    silence_s: float = 1800.0
+
+
+@rule(
+    "hang",
+    "HNG022 stuck-before-first-step",
+    needs=("events", "metrics"),
+    severity="error",
+    confidence="medium",
+    cause="stuck_before_first_step",
+)
+def before_first_step(run: Run, cfg: Start) -> Findings:
+    """Find a start that never came to a step."""
+    found = standing(run)
+    stop = next((f for f in found if f.weight == Weight.STOP and f.t_ns is not None), None)
+    if stop is None or stop.t_ns is None or any(f.weight > Weight.STOP for f in found):
+        return
+    if marks_of(run).final is not None or _worked(run):
+        return
+    dated = pl.col("code").is_in(telling("joining")) & pl.col("t_ns").is_not_null() & (pl.col("t_ns") < stop.t_ns)
+    first = run.scan("events").filter(dated & (pl.col("source") == stop.source)).sort("seq").head(1).collect()
+    for row in first.iter_rows(named=True):
+        waited_s = (stop.t_ns - row["t_ns"]) / _NS
+        if waited_s >= cfg.silence_s:
+            yield before_first_step.finding(
+                f"no step was logged in the {waited_s / 60:.0f} minutes after the ranks began to join each other",
+                "no training record, no error and no success marker is between the start and the end of the job",
+                proof(event_evidence(row), of_failure(stop)),
+                Onset(t_ns=row["t_ns"], rank=row["rank"]),
+                numbers={"waited_s": waited_s},
+            )
+
+
+def _worked(run: Run) -> bool:
+    """Whether anything was trained, evaluated or sampled: a record says so, or a counter that moved."""
+    moved = any(counter.what in _WORK and counter.done for counter in ledger(run).counters)
+    return moved or not metric_records(run).filter("trains").head(1).collect().is_empty()
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Thresholds of HNG018: seconds and usual intervals that a gap must exceed; seconds that make it an error."""
+
+    silence_s: float = 300.0
+    intervals: float = 10.0
+    surely_s: float = 1800.0
+    fewest: int = 4
+
+
+@rule("hang", "HNG018 log-silence", needs=("events", "metrics"), confidence="medium", cause="silent_stall")
+def log_silence(run: Run, cfg: Silence) -> Findings:
+    """Find a stop from outside that came long after the last training record of the same log."""
+    found = standing(run)
+    if marks_of(run).final is not None or any(f.weight > Weight.STOP for f in found):
+        return
+    stops = [f for f in found if f.weight == Weight.STOP and f.t_ns is not None]
+    if not stops:
+        return
+    for row in _records(run, cfg.fewest).iter_rows(named=True):
+        stop = next((f for f in stops if f.source == row["source"] and f.at > (row["line"] or 0)), None)
+        if stop is None or stop.t_ns is None:
+            continue
+        gap_s, usual_s = (stop.t_ns - row["t_ns"]) / _NS, (row["usual"] or 0) / _NS
+        if gap_s > max(cfg.silence_s, cfg.intervals * usual_s):
+            yield _finding(row, stop, gap_s, usual_s, cfg)
+            return
+
+
+def _records(run: Run, fewest: int) -> pl.DataFrame:
+    """Last training record of each source, and the median time between records."""
+    times = (
+        metric_records(run)
+        .filter(pl.col("step").is_not_null() & pl.col("t_ns").is_not_null())
+        .group_by("source", "seq")
+        .agg(pl.col("t_ns").first(), pl.col("step").first(), pl.col("line").first())
+        .sort("source", "seq")
+    )
+    return (
+        times.group_by("source", maintain_order=True)
+        .agg(
+            usual=pl.col("t_ns").diff().median(),
+            count=pl.len(),
+            t_ns=pl.col("t_ns").last(),
+            step=pl.col("step").last(),
+            line=pl.col("line").last(),
+        )
+        .filter(pl.col("count") >= fewest)
+        .collect()
+    )
+
+
+def _finding(row: dict[str, Any], stop: Failure, gap_s: float, usual_s: float, cfg: Silence) -> Finding:
+    last = Evidence(
+        source=row["source"],
+        locator=Locator(line=row["line"]),
+        quote=f"last training record: step {row['step']}",
+        step=row["step"],
+        t_ns=row["t_ns"],
+    )
+    return log_silence.finding(
+        f"nothing was trained in the last {gap_s / 60:.0f} minutes of the job (step {row['step']})",
+        f"records usually came every {usual_s:.3g} s, and neither an error nor a success marker is between",
+        proof(last, of_failure(stop)),
+        Onset(step=row["step"], t_ns=row["t_ns"], step_lo=row["step"]),
+        severity="error" if gap_s > cfg.surely_s else "warning",
+        numbers={"gap_s": gap_s, "usual_s": usual_s},
+    )

@@ -1,0 +1,120 @@
+"""Ranks that say nothing while the others complain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics.analyses.hang.collectives import recorded
+from forensics.analyses.hang.complaints import Complaints, complaints
+from forensics.analyses.hang.last_seen import last_seen
+from forensics.analyses.hang.stacks import stacks
+from forensics.case.errors.exits import exits
+from forensics.case.errors.failures import standing
+from forensics.case.errors.kinds import Weight
+from forensics.case.errors.timeline import in_order
+from forensics.case.rank_spans import ranks_do, ranks_text
+from forensics.case.world import nodes, world
+from forensics.rules._errors import evidence_of, of_failure, onset_of, ranks_of, when
+from forensics.rules.hang.clue import Clue, gives_clues, of_seen
+from forensics.rules.kit import Evidence, Findings, Run, rule
+
+_SHOWN = 3
+#: Ranks are numbered without gaps, so a number that no line carries is a rank. Two victims prove no numbering; in a
+#: huge job one lost log is likelier than one rank that says nothing.
+_GAP_VICTIMS = 3
+_GAP_WORLD = 1024
+
+
+@gives_clues("HNG012 silent-rank")
+def silent_rank(run: Run) -> Iterator[Clue]:
+    """The ranks that do not complain while at least half of the job does."""
+    said, everyone = complaints(run), world(run)
+    victims = said.victims
+    if not victims:
+        return
+    quiet = everyone - victims - frozenset(said.own) - _waiting(run) - _ended_first(run)
+    quiet = quiet or _gap(everyone, victims)
+    if not quiet or len(quiet) * 2 > len(everyone):
+        return
+    ranks = tuple(sorted(quiet))
+    gone = bool(said.closed) and not said.late and not quiet <= stacks(run).keys()
+    cause, words = ("silent_death", "died or left") if gone else ("never_entered", "did not come")
+    lost = _lost_node(run, quiet, victims)
+    if lost:
+        cause = "node_loss"
+    whose = " (one node)" if lost else ""
+    why = f"{ranks_do(sorted(victims), 'complain of a peer')}; {ranks_text(ranks)}{whose} {words}"
+    yield Clue(ranks, cause, 4 if gone else 3, "log", why, _proof(run, said, ranks))
+
+
+def _gap(everyone: frozenset[int], victims: frozenset[int]) -> frozenset[int]:
+    """Give the one number that is missing below the highest rank, where at least three others complain."""
+    if not _GAP_VICTIMS <= len(victims) <= len(everyone) < _GAP_WORLD or max(everyone) > len(everyone):
+        return frozenset()
+    missing = frozenset(range(max(everyone) + 1)) - everyone
+    return missing if len(missing) == 1 else frozenset()
+
+
+def _waiting(run: Run) -> frozenset[int]:
+    """Ranks that were seen waiting themselves."""
+    held = frozenset(r for r, entries in recorded(run).pending.items() if entries)
+    return held | frozenset(r for r, s in stacks(run).items() if s.inside)
+
+
+def _ended_first(run: Run) -> frozenset[int]:
+    """Ranks that could not complain: those that aborted, and, when some aborted, those that were ended for it."""
+    ends = exits(run).by_rank
+    aborted = frozenset(r for r, e in ends.items() if e.code in (-6, 134))
+    return aborted | frozenset(r for r, e in ends.items() if aborted and e.code == -15)
+
+
+def _lost_node(run: Run, quiet: frozenset[int], victims: frozenset[int]) -> bool:
+    """Whether the silent ranks are all the ranks of some node, none of which the launcher lists."""
+    of = nodes(run)
+    homes = {of.get(r) for r in quiet}
+    whole = all({r for r, home in of.items() if home == h} <= quiet for h in homes)
+    others = {of.get(r) for r in victims}
+    return (
+        len(quiet) > 1 and None not in homes and whole and not homes & others and not quiet & exits(run).by_rank.keys()
+    )
+
+
+def _proof(run: Run, said: Complaints, ranks: tuple[int, ...]) -> tuple[Evidence, ...]:
+    cries = [f for kind in (said.closed, said.late) for f in kind.values()]
+    cries.sort(key=lambda f: (f.t_ns is None, f.t_ns or 0, f.source, f.at))
+    seen = last_seen(run)
+    return (
+        *(of_failure(f) for f in cries[:_SHOWN]),
+        *(of_seen(seen[r]) for r in ranks[:_SHOWN] if r in seen and seen[r].source),
+    )
+
+
+@rule(
+    "hang",
+    "HNG001 log-says-hang",
+    needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
+    severity="error",
+    confidence="medium",
+)
+def log_says_hang(run: Run) -> Findings:
+    """Find time-outs that ended the run, and the ranks that did not report one."""
+    found = in_order(f for f in standing(run) if f.shape == "hang")
+    if not found:
+        return
+    first = found[0]
+    onset = onset_of(run, first)
+    victims = set(ranks_of(found))
+    silent = tuple(rank for clue in silent_rank.find(run) for rank in clue.ranks)
+    named = silent if len(silent) < len(victims) else ()
+    waited = ranks_text(sorted(victims)) if victims else "the run"
+    blame = f"; {ranks_text(named)} reported nothing" if named else ""
+    yield log_says_hang.finding(
+        f"{waited} timed out waiting for the others{when(onset)}{blame}",
+        "a watchdog or a time-out reported it, and no later step was logged",
+        evidence_of(found),
+        onset,
+        culprits=named,
+        cause="never_entered" if named else first.cause,
+        causal="root" if first.weight >= Weight.ECHO else "symptom",
+        numbers={"reports": len(found), "ranks_reporting": len(victims), "ranks_silent": len(named)},
+    )

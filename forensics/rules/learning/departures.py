@@ -1,0 +1,204 @@
+"""A training loss that leaves its level: for good, by a step, or for a spike."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.analyses.learning.course import Departure
+from forensics.analyses.learning.limits import Limits
+from forensics.analyses.learning.losses import Loss, kind, losses, staged
+from forensics.analyses.learning.objective import improved, reinforced
+from forensics.analyses.learning.ranks import parted
+from forensics.analyses.learning.rate import jump_before
+from forensics.analyses.learning.spike_cause import Common, common_cause
+from forensics.rules.kit import (
+    EvidenceRole,
+    Finding,
+    Findings,
+    Run,
+    Severity,
+    at_step,
+    metric_evidence,
+    number,
+    onset_at,
+    proof,
+    rule,
+)
+from forensics.stats.spread import median_of
+
+#: No training starts from a loss of this size.
+_ABSURD = 1e10
+#: A rise within this share of the records, from this share of the first level or more, follows no learning.
+_EARLY, _FELL = 0.25, 0.9
+#: So far above its level a spike is a large one.
+_MAJOR = 2.0
+
+
+@rule("learning", "LRN001 diverged", needs=("metrics",))
+def diverged(run: Run, cfg: Limits) -> Findings:
+    """Find the source whose training loss left its best level for good: the worst first, then the earliest onset."""
+    if reinforced(run):
+        return
+    apart = parted(run)
+    alone = apart.together.curves[apart.odd] if apart is not None and apart.how == "own" else None
+    found = [hit for one in losses(run, cfg) if one.curve is not alone and (hit := _judge(run, one, cfg)) is not None]
+    if found:
+        yield min(found, key=lambda f: (-f.severity.rank, f.onset.step if f.onset.step is not None else 1 << 62))
+
+
+def _judge(run: Run, loss: Loss, cfg: Limits) -> Finding | None:
+    gone, values = loss.gone, loss.curve.values
+    if len(values) > 1 and not loss.curve.ends_nonfinite and median_of(values) > _ABSURD:
+        return _absurd(loss)
+    if gone is None:
+        return None
+    severity = _severity(gone, kind(loss, cfg), cfg)
+    if severity is None or staged(run, loss) or improved(run, loss.curve, gone.onset, gone.risen):
+        return None
+    return _diverged_finding(run, loss, gone, severity)
+
+
+def _severity(gone: Departure, what: str | None, cfg: Limits) -> Severity | None:
+    """How bad a departure is; None where it is none, or cannot be told from what recovers."""
+    if what == "unresolved":
+        burst = gone.stays and gone.left > 1 and gone.size >= _MAJOR
+        return Severity.WARNING if burst else None
+    if what != "divergence":
+        return None
+    if gone.how == "explosion":
+        far = gone.size >= cfg.exploded or gone.records >= cfg.records
+        return Severity.ERROR if far else Severity.WARNING
+    if (not gone.climbing and gone.how != "spike") or gone.lost < cfg.lost:
+        return None
+    if gone.rise <= cfg.rise:
+        return Severity.INFO
+    lasts = gone.slope >= 0 and gone.left >= cfg.wasted * gone.records
+    return Severity.ERROR if gone.clear and (lasts or gone.above > 1) else Severity.WARNING
+
+
+def _diverged_finding(run: Run, loss: Loss, gone: Departure, severity: Severity) -> Finding:
+    curve, i = loss.curve, gone.onset
+    step, last = curve.step(i), curve.step(i - 1) if i else None
+    jump = jump_before(run, curve, i)
+    raised = f"the learning rate had jumped from {number(jump[1])} to {number(jump[2])}" if jump is not None else ""
+    first = jump[0] if jump is not None else curve.row(i)
+    related = (metric_evidence(curve.row(-1), EvidenceRole.RELATED),)
+    return diverged.finding(
+        f"{curve.raw_name} {_words(gone)}: {gone.best:.4g} → {gone.final:.4g}"
+        + (f" from step {step}" if step is not None else ""),
+        raised
+        or (
+            "no later level comes back to it"
+            if severity is Severity.ERROR
+            else "the last level is above the lowest one by more than noise explains"
+        ),
+        proof(curve.row(i), first if jump else None, *related),
+        onset_at(first, last if jump is None else None),
+        severity=severity,
+        confidence="high" if gone.how == "explosion" and severity is Severity.ERROR else "medium",
+        cause="lr_jump" if jump is not None else "diverged_from_start" if _never_fell(gone) else "diverged",
+        numbers={"best": gone.best, "final": gone.final, "rise": gone.rise},
+    )
+
+
+def _never_fell(gone: Departure) -> bool:
+    """Whether nothing was learned before the rise: it began with the run, or left from about the first level."""
+    return gone.how != "explosion" and gone.onset <= _EARLY * gone.records and gone.above >= gone.rise * _FELL
+
+
+def _words(gone: Departure) -> str:
+    if gone.how == "explosion":
+        return "exploded"
+    return "rose at the end" if gone.left < 4 else "rose and stayed"
+
+
+def _absurd(loss: Loss) -> Finding:
+    curve = loss.curve
+    low = np.flatnonzero(curve.values <= _ABSURD)
+    at = min(int(low[-1]) + 1 if len(low) else 0, len(curve) - 1)
+    row = curve.row(at)
+    return diverged.finding(
+        f"{curve.raw_name} is absurdly large: {curve.values[0]:.4g} → {curve.values[-1]:.4g}",
+        f"no training starts from a loss above {_ABSURD:.0e}",
+        proof(row, curve.row(-1)),
+        onset_at(row, curve.step(at - 1) if at else None),
+        severity="error",
+        confidence="high",
+        cause="diverged",
+        numbers={"best": float(curve.values.min()), "final": float(curve.values[-1])},
+    )
+
+
+@rule("learning", "LRN004 loss-level-shift", needs=("metrics",), confidence="medium", cause="level_shift")
+def loss_level_shift(run: Run, cfg: Limits) -> Findings:
+    """Find the largest lasting step upwards."""
+    if reinforced(run):
+        return
+    found = [(one, gone) for one in losses(run, cfg) if (gone := _shift(run, one, cfg)) is not None]
+    if found:
+        loss, gone = max(found, key=lambda pair: pair[1].size)
+        yield _level_shift_finding(
+            loss, gone, lasts=gone.net > cfg.jump and gone.how == "jump" and gone.stays and not staged(run, loss)
+        )
+
+
+def _shift(run: Run, loss: Loss, cfg: Limits) -> Departure | None:
+    gone = loss.gone
+    if gone is None or (kind(loss, cfg) != "level_shift" and not staged(run, loss)) or gone.how == "climb":
+        return None
+    return None if improved(run, loss.curve, gone.onset, gone.risen) else gone
+
+
+def _level_shift_finding(loss: Loss, gone: Departure, *, lasts: bool) -> Finding:
+    curve = loss.curve
+    first = curve.row(gone.onset)
+    return loss_level_shift.finding(
+        f"{curve.raw_name} stepped up by {gone.size - 1:.0%} at {at_step(first['at'])}",
+        f"the level of the last records is {gone.net:.2f} times the one just before the step",
+        proof(first, curve.row(-1)),
+        onset_at(first, curve.step(max(0, gone.onset - 1))),
+        severity="warning" if lasts else "info",
+        numbers={"size": gone.size, "net": gone.net},
+    )
+
+
+#: So many large ones are no accident of a single batch where they share a cause, and severe ones in any case.
+_FREQUENT, _SEVERE = 3, 2.5
+#: A severe one that holds the loss up for this share of all records has cost as much of the run.
+_COSTLY = 0.2
+
+
+@rule("learning", "LRN003 loss-spike-recovered", needs=("metrics", "facts"))
+def loss_spike(run: Run, cfg: Limits) -> Findings:
+    """Note the spikes of the curve that has most of them."""
+    if reinforced(run):
+        return
+    known = [(one.curve, one.course) for one in losses(run, cfg) if one.course is not None]
+    found = max(known, key=lambda pair: len(pair[1].spikes), default=None)
+    if found is None or not found[1].spikes:
+        return
+    curve, spikes = found[0], found[1].spikes
+    worst = max(spikes, key=lambda s: s.peak)
+    first = curve.row(worst.index)
+    back = worst.recovered or worst.index
+    many = (
+        f"{len(spikes)} spikes of {curve.raw_name}, the highest" if len(spikes) > 1 else f"a spike of {curve.raw_name}"
+    )
+    major = [spike for spike in spikes if spike.peak >= _MAJOR]
+    cause, shared = common_cause(run, curve, major, Common()) if len(major) >= _FREQUENT else ("", "")
+    severe = [spike for spike in spikes if spike.peak >= _SEVERE]
+    longest = max(((spike.recovered or spike.index) - spike.index for spike in severe), default=0)
+    warns = bool(cause) or len(severe) >= _FREQUENT or longest >= _COSTLY * len(curve.values)
+    later = f"{back - worst.index} records" if back - worst.index != 1 else "a record"
+    yield loss_spike.finding(
+        f"{many} {worst.peak:.2f} times its level, at {at_step(first['at'])}, recovered",
+        f"the level before it was back at {at_step(curve.step(back))}, {later} later"
+        + (f"; {shared}" if shared and warns else ""),
+        proof(first, curve.row(back)),
+        onset_at(first, curve.step(worst.index - 1)),
+        severity="warning" if warns else "info",
+        confidence="high" if worst.peak >= _MAJOR and not warns else "medium",
+        cause=cause or "loss_spike",
+        causal="root" if warns else "context",
+        numbers={"spikes": len(spikes), "peak": number(worst.peak), "records": back - worst.index},
+    )

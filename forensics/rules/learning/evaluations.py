@@ -1,0 +1,113 @@
+"""An evaluation loss beside the training loss, and one that repeats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+
+from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
+from forensics.case.curves.loss import Curve, beside, curves
+from forensics.rules.kit import Finding, Findings, Run, number, onset_at, proof, rule
+from forensics.stats.spread import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Thresholds of LRN020; `gap` is in nats: half a nat is a third of what chat data give.
+
+    Dropout of 0.1 and label smoothing of 0.1 raise a training loss by less than `below` allows for.
+    """
+
+    evaluations: int = 3
+    above: float = 1.5
+    below: float = 0.6
+    gap: float = 0.5
+    moves: float = 0.5
+
+
+@rule("learning", "LRN020 eval-apart", needs=("metrics", "facts"), severity="warning", confidence="medium")
+def eval_apart(run: Run, cfg: Apart) -> Findings:
+    """Find the first evaluation loss that lies apart from the training loss of its source."""
+    if regime_of(run) not in {ADAPTER, FULL}:
+        return
+    for evals in curves(run, "eval_loss"):
+        training = beside(run, evals, "loss")
+        levels = None if training is None else _levels(training, evals)
+        if levels is None or len(evals) < cfg.evaluations:
+            continue
+        gaps = evals.values - levels
+        if bool((gaps >= cfg.gap).all() and (evals.values >= cfg.above * levels).all()):
+            if float(np.ptp(gaps)) < cfg.moves * float(np.median(gaps)):
+                yield _finding(evals, levels, "above", "eval_shifted")
+                return
+        elif bool((-gaps >= cfg.gap).all() and (evals.values <= cfg.below * levels).all()):
+            yield _finding(evals, levels, "below", "eval_leak")
+            return
+
+
+def _levels(training: Curve, evals: Curve) -> Floats | None:
+    """The median training loss before each evaluation, back to the one before; None where one has none."""
+    ends = np.searchsorted(training.places, evals.places)
+    starts = np.concatenate([[0], ends[:-1]])
+    if (ends <= starts).any():
+        return None
+    return np.array([np.median(training.values[a:b]) for a, b in zip(starts, ends, strict=True)])
+
+
+def _finding(evals: Curve, levels: Floats, side: str, cause: str) -> Finding:
+    gap, level = float(np.median(evals.values - levels)), float(np.median(levels))
+    return eval_apart.finding(
+        f"{evals.raw_name} is {number(round(abs(gap), 3))} {side} the training loss from the first evaluation on",
+        f"{number(float(evals.values[0]))} beside {number(float(levels[0]))} at first,"
+        f" {number(float(evals.values[-1]))} beside {number(float(levels[-1]))} at last"
+        + (": overfitting would grow" if side == "above" else ""),
+        proof(evals.row(0), evals.row(-1)),
+        onset_at(evals.row(0)),
+        cause=cause,
+        numbers={"gap": gap, "train": level},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenEval:
+    """Thresholds of LRN034: evaluations that agree, their share of all, and the digits that make chance agree rarely.
+
+    An evaluation loss that still falls by a thousandth repeats five digits once in a hundred, three times once in 10⁴.
+    """
+
+    repeats: int = 3
+    share: float = 0.5
+    digits: int = 5
+
+
+@rule(
+    "learning", "LRN034 frozen-eval", needs=("metrics",), severity="warning", confidence="medium", cause="frozen_loss"
+)
+def frozen_eval(run: Run, cfg: FrozenEval) -> Findings:
+    """Find the first evaluation loss that moved and then repeats."""
+    for evals in curves(run, "eval_loss"):
+        start = _since(evals)
+        count = len(evals) - start
+        if start and count >= max(cfg.repeats, cfg.share * len(evals)) and _digits(evals) >= cfg.digits:
+            value = float(evals.values[-1])
+            yield frozen_eval.finding(
+                f"{evals.raw_name} is {number(value)} to the last digit in its last {count} evaluations",
+                "one evaluation set gives one loss only where no weight changed between",
+                proof(evals.row(start), evals.row(start - 1), evals.row(-1)),
+                onset_at(evals.row(start), evals.step(start - 1)),
+                numbers={"value": value, "evaluations": count},
+            )
+            return
+
+
+def _since(evals: Curve) -> int:
+    """The position from which on every evaluation has the last one's value."""
+    other = np.flatnonzero(evals.values != evals.values[-1]) if len(evals) else np.zeros(0)
+    return int(other[-1]) + 1 if len(other) else 0
+
+
+def _digits(evals: Curve) -> int:
+    """Significant digits of the most precise value: a file drops the zeros at the end of the others."""
+    return max(len(Decimal(repr(float(value))).normalize().as_tuple().digits) for value in evals.values)

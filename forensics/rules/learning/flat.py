@@ -1,0 +1,271 @@
+"""A training loss that does not fall, and answers that are guesses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor, log
+
+import numpy as np
+
+from forensics.analyses.evals.curves import EvalCurve, eval_curves
+from forensics.analyses.learning.losses import losses
+from forensics.analyses.learning.lr_config import Said, configured, number_of
+from forensics.analyses.learning.objective import improved, paired, reinforced, tuned
+from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
+from forensics.analyses.learning.scores import has_idle_score
+from forensics.analyses.learning.trend import Trend, from_the_start
+from forensics.case.curves.loss import Curve, beside
+from forensics.case.endings import ending
+from forensics.knowledge.ranges import range_of
+from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, number, onset_at, proof, rule
+
+#: Classes of widely used data sets: 10 (MNIST, CIFAR-10), 100 (CIFAR-100), 1000 (ImageNet).
+_CLASSES = (10, 100, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """Thresholds of LRN005; falls are relative.
+
+    `least_fall` and three standard errors bound what counts as a fall; `ever` is the fall of any moving level. Noise
+    that would hide a fall of `shown` (`shown_short` in fewer than `records` records) decides nothing. Labels that are
+    shuffled still let a model learn how frequent they are, which is worth a few percent (`least_fall`) of the loss.
+    A run spans `steps`, or `epochs` where that is what it counts: a model learns something of data seen ten times.
+    `by_heart` is the loss that two examples reach within 200 steps where loop, loss and model are right.
+    """
+
+    records: int = 100
+    steps: int = 90
+    epochs: int = 10
+    sigmas: float = 3.0
+    least_fall: float = 0.05
+    ever: float = 0.08
+    fresh: float = 3.0
+    near: float = 0.02
+    noise: float = 0.1
+    scores: int = 10
+    shown: float = 0.1
+    shown_short: float = 0.05
+    bounces: float = 0.08
+    swings: float = 2.0
+    tiny: float = 1e-4
+    by_heart: float = 0.1
+
+
+#: What the rules about zero learning rates, zero gradients and chance call flat.
+FLAT = Flat()
+
+
+@rule("learning", "LRN005 loss-not-decreasing", needs=("metrics", "facts"), causal="symptom")
+def no_decrease(run: Run, cfg: Flat) -> Findings:
+    """Find the longest training loss that never fell."""
+    if reinforced(run):
+        return
+    known = [(one.curve, one.trend) for one in losses(run) if not one.curve.ends_nonfinite and one.trend is not None]
+    if known and not tuned(run) and all(_bounces(curve, trend, cfg) for curve, trend in known):
+        yield _bouncing(*max(known, key=lambda pair: len(pair[0])))
+        return
+    if not known or not all(is_flat(t, cfg) and _would_show(t, cfg) for _, t in known):
+        return
+    curve, trend = max(known, key=lambda pair: len(pair[0]))
+    if not improved(run, curve, 1):
+        known_little = _is_fresh(run, trend, cfg) or (trend.last > cfg.by_heart and _is_tiny(run, curve, cfg))
+        yield _no_decrease_finding(run, curve, trend, cfg, sure=_long(run, curve, trend, cfg) and known_little)
+
+
+def _bounces(curve: Curve, trend: Trend, cfg: Flat) -> bool:
+    """Whether a loss has no trend, and swings by a good part of the level of a model that knows little."""
+    flat = -cfg.swings * trend.noise.sd < trend.fall < cfg.sigmas * trend.fall_error and trend.noise.sd >= cfg.bounces
+    return flat and trend.records >= cfg.records and trend.last >= cfg.fresh and from_the_start(curve)
+
+
+def _long(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> bool:
+    first, last = curve.step(0), curve.step(-1)
+    span = trend.records if first is None or last is None else last - first + 1
+    reach = ending(run).reach
+    passes = reach.done if reach.unit == "epoch" and reach.done is not None else 0
+    shown = max(span / cfg.steps, passes / cfg.epochs) >= 1 or has_idle_score(run, cfg.scores)
+    return shown and from_the_start(curve) and trend.noise.sd_long < cfg.noise
+
+
+def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:
+    """Whether the first level is one of a model that has learned nothing yet."""
+    mock = configured(run, "mock_data")
+    if paired(run) or (mock is not None and mock.text.lower() not in {"false", "0", "no"}):
+        return False
+    if tuned(run):
+        return regime_of(run) in {ADAPTER, FULL, ""} and trend.first > range_of("finetune_loss").hi
+    stated = number_of(run, "vocabulary") or number_of(run, "classes")
+    if trend.first >= cfg.fresh:
+        return True
+    chance = [log(k) for k in (*_CLASSES, *((stated,) if stated else ())) if k > 1]
+    return any(abs(level / of - 1) <= cfg.near for level in (trend.first, trend.last) for of in chance)
+
+
+def is_flat(trend: Trend, cfg: Flat) -> bool:
+    """Whether a loss neither fell to its end, nor in between, nor rose."""
+    bound = max(cfg.sigmas * trend.fall_error, -log(1 - cfg.least_fall))
+    return abs(trend.fall) < bound and trend.fell < max(bound, -log(1 - cfg.ever))
+
+
+def _would_show(trend: Trend, cfg: Flat) -> bool:
+    """Whether noise is low enough that a fall could be seen."""
+    return cfg.sigmas * trend.fall_error < (cfg.shown if trend.records >= cfg.records else cfg.shown_short)
+
+
+def _bouncing(curve: Curve, trend: Trend) -> Finding:
+    return no_decrease.finding(
+        f"{curve.raw_name} bounces around {number(trend.last)} and does not fall",
+        f"its noise is {trend.noise.sd:.0%} of its level over {trend.records} records, without a trend",
+        proof(curve.row(0), curve.row(-1)),
+        onset_at(curve.row(0)),
+        severity="warning",
+        confidence="medium",
+        cause="loss_bounces",
+        numbers={"first": trend.first, "last": trend.last, "noise": trend.noise.sd},
+    )
+
+
+def _is_tiny(run: Run, curve: Curve, cfg: Flat) -> bool:
+    """Whether the gradient norm beside a loss is next to nothing, and not exactly nothing, from the start."""
+    norm = beside(run, curve, "grad_norm")
+    return norm is not None and bool(np.median(norm.values) > 0 and np.percentile(norm.values, 90) < cfg.tiny)
+
+
+def _crawls(trend: Trend, cfg: Flat) -> bool:
+    """Whether a loss goes down all the time, by next to nothing."""
+    return trend.fall > cfg.sigmas * trend.fall_error and trend.late_fall > cfg.sigmas * trend.late_error
+
+
+def _no_decrease_finding(run: Run, curve: Curve, trend: Trend, cfg: Flat, *, sure: bool) -> Finding:
+    crawls = _crawls(trend, cfg)
+    what = "hardly fell" if crawls else "did not fall"
+    return no_decrease.finding(
+        f"{curve.raw_name} {what}: {number(trend.first)} at first, {number(trend.last)} at last",
+        f"a fall of more than {max(cfg.least_fall, cfg.sigmas * trend.fall_error):.1%} would have shown"
+        f" over {trend.records} records",
+        proof(curve.row(0), curve.row(-1)),
+        onset_at(curve.row(0)),
+        severity="warning" if sure else "info",
+        confidence="medium" if sure else "low",
+        cause="weights_too_small" if _is_tiny(run, curve, cfg) else "loss_crawls" if crawls else "not_learning",
+        numbers={"first": trend.first, "last": trend.last, "records": trend.records},
+    )
+
+
+#: Vocabulary sizes of widely used tokenizers, as their model cards give them.
+_USUAL = (30522, 32000, 32064, 49152, 50257, 50304, 65536, 100352, 128256, 151936, 152064, 256000, 262144)
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """Thresholds of LRN007: how near to ln(V) a level must be, relatively, and from how many records it is an error."""
+
+    near: float = 0.02
+    near_guess: float = 0.01
+    records: int = 100
+
+
+@rule("learning", "LRN007 loss-at-uniform", needs=("metrics", "facts"), cause="uniform_loss")
+def uniform_loss(run: Run, cfg: Uniform) -> Findings:
+    """Find whether the longest training loss never left ln(vocabulary)."""
+    if reinforced(run):
+        return
+    said = configured(run, "vocabulary")
+    size = int(said.number) if said is not None and said.number is not None and said.number > 1 else None
+    one = max(losses(run), key=lambda loss: len(loss.curve), default=None)
+    if one is None or one.trend is None or one.curve.ends_nonfinite or not is_flat(one.trend, FLAT):
+        return
+    curve, trend = one.curve, one.trend
+    vocab = _nearest(trend.last, size, cfg)
+    if vocab is not None and not improved(run, curve, 1):
+        yield _uniform_loss_finding(curve, trend, vocab, (said if size else None, configured(run, "mock_data")), cfg)
+
+
+def _nearest(level: float, size: int | None, cfg: Uniform) -> int | None:
+    near = cfg.near if size else cfg.near_guess
+    best = min((size,) if size else _USUAL, key=lambda v: abs(log(v) - level))
+    return best if abs(log(best) / level - 1) <= near else None
+
+
+def _uniform_loss_finding(
+    curve: Curve, trend: Trend, vocab: int, said: tuple[Said | None, Said | None], cfg: Uniform
+) -> Finding:
+    known, mock = said
+    certain = known is not None and trend.records >= cfg.records and from_the_start(curve)
+    mocked = mock is not None and mock.text.lower() not in {"false", "0", "no"}
+    return uniform_loss.finding(
+        f"{curve.raw_name} stays at {number(trend.last)}: ln({vocab}) = {number(log(vocab))} is the cost of chance",
+        f"first level {number(trend.first)}, last level {number(trend.last)}, over {trend.records} records",
+        proof(curve.row(-1), curve.row(0), *(fact_evidence(s.row) for s in said if s is not None)),
+        onset_at(curve.row(0)),
+        severity="info" if mocked else "error" if certain else "warning",
+        confidence="high" if certain else "low",
+        numbers={"level": trend.last, "ln_vocab": log(vocab), "vocab": vocab},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Guessing:
+    """Thresholds of LRN035.
+
+    A loss within `near` of ln(k) leaves room for the confidence of a model that learned its training set by heart. The
+    best of ten evaluations of a hundred samples in ten classes is below `luck` times chance in 999 of 1000 cases.
+    """
+
+    evaluations: int = 5
+    steps: int = 90
+    many: int = 10
+    near: float = 0.1
+    around: float = 0.15
+    luck: float = 2.0
+    fall: float = 0.05
+
+
+@rule(
+    "learning", "LRN035 eval-guesses", needs=("metrics",), severity="warning", confidence="medium", cause="not_learning"
+)
+def guessing(run: Run, cfg: Guessing) -> Findings:
+    """Find an evaluation score and its loss that stay at chance."""
+    every = eval_curves(run)
+    costs = [c for c in every if c.higher is False and _is_idle(c, cfg)]
+    for score in (c for c in every if c.higher):
+        for cost in costs:
+            classes = _classes(score, cost, cfg)
+            if classes:
+                yield _guessing_finding(score, cost, classes)
+                return
+
+
+def _is_idle(cost: EvalCurve, cfg: Guessing) -> bool:
+    """Whether an evaluation loss was followed for long, and never fell."""
+    values, third = cost.values, max(1, len(cost.values) // 3)
+    if len(values) < cfg.evaluations or values.min() <= 0:
+        return False
+    if len(values) < cfg.many and cost.steps[-1] - cost.steps[0] < cfg.steps:
+        return False
+    return bool(np.median(values[-third:]) >= (1 - cfg.fall) * np.median(values[:third]))
+
+
+def _classes(score: EvalCurve, cost: EvalCurve, cfg: Guessing) -> int:
+    """The number of classes among which a score and a loss say that it is guessed; 0 where they do not."""
+    shares = score.values / (100.0 if score.values.max() > 1 else 1.0)
+    chance, level = float(np.median(shares)), float(np.median(cost.values))
+    if len(shares) < cfg.evaluations or not 0 < chance < 1:
+        return 0
+    about = range(max(2, ceil((1 - cfg.around) / chance)), floor((1 + cfg.around) / chance) + 1)
+    classes = min(about, key=lambda k: abs(level / log(k) - 1), default=0)
+    if not classes or shares.max() > min(cfg.luck / classes, (1 + 1 / classes) / 2):
+        return 0
+    return classes if abs(level / log(classes) - 1) <= cfg.near else 0
+
+
+def _guessing_finding(score: EvalCurve, cost: EvalCurve, classes: int) -> Finding:
+    level, chance = float(np.median(cost.values)), float(np.median(score.values))
+    return guessing.finding(
+        f"{score.name} stays at {number(chance)} in {len(score.values)} evaluations: guessing among {classes} classes",
+        f"{cost.name} is {number(level)} throughout, and guessing costs ln({classes}) = {number(log(classes))}",
+        proof(score.row(0), score.row(-1), cost.row(-1)),
+        Onset(step=score.row(0)["at"]),
+        numbers={"level": level, "classes": classes, "score": chance},
+    )

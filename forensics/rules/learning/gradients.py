@@ -1,0 +1,195 @@
+"""Gradient norms: zero, vanishing, or growing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from forensics.analyses.learning.losses import Loss, loss_beside
+from forensics.analyses.learning.lr_schedule import schedule_beside
+from forensics.analyses.learning.objective import improved, reinforced
+from forensics.analyses.rl.advantage import lacks_advantage
+from forensics.case.curves.loss import Curve, curves
+from forensics.rules.kit import Finding, Findings, Run, at_step, number, onset_at, proof, rule
+from forensics.rules.learning.flat import FLAT, is_flat
+from forensics.stats.correlation import noise_about
+from forensics.stats.running import centred_median, logs, ratio_of
+from forensics.stats.spread import Floats, median_of
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroNorm:
+    """Thresholds of LRN011: the share of zeros, and the fewest records."""
+
+    records: int = 20
+    always: float = 0.95
+
+
+@rule("learning", "LRN011 zero-gradnorm", needs=("metrics",), severity="error", confidence="high", cause="no_gradients")
+def zero_gradnorm(run: Run, cfg: ZeroNorm) -> Findings:
+    """Find the first gradient norm that is zero while the loss stays."""
+    if lacks_advantage(run, cfg.always):
+        return
+    for curve in curves(run, "grad_norm"):
+        share = float((curve.values == 0).mean())
+        if len(curve) < cfg.records or share < cfg.always:
+            continue
+        one = loss_beside(run, curve)
+        if one is None or one.trend is None or not is_flat(one.trend, FLAT) or improved(run, one.curve, 1):
+            continue
+        loss = one.curve
+        yield zero_gradnorm.finding(
+            f"{curve.raw_name} is zero in {share:.0%} of the records, and the loss does not fall",
+            "no gradient reaches the parameters",
+            proof(curve.row(0), curve.row(-1), loss.row(-1)),
+            onset_at(curve.row(0)),
+            numbers={"zeros": share, "records": len(curve)},
+        )
+        return
+
+
+_PARTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Vanishing:
+    """Thresholds of LRN012: shares of the first level of the norm and of the loss, and how far a part may rise."""
+
+    records: int = 24
+    left: float = 0.01
+    high: float = 0.3
+    rises: float = 1.3
+    sigmas: float = 2.33
+    least_fall: float = 0.01
+
+
+@rule(
+    "learning",
+    "LRN012 vanishing-gradients",
+    needs=("metrics",),
+    severity="warning",
+    confidence="medium",
+    cause="vanishing_gradients",
+)
+def vanishing_gradients(run: Run, cfg: Vanishing) -> Findings:
+    """Find the first gradient norm that vanishes above a loss that stays."""
+    if reinforced(run):
+        return
+    for norm in curves(run, "grad_norm"):
+        levels = _levels(norm, cfg)
+        one = loss_beside(run, norm)
+        if levels is None or one is None or not _stays(one, cfg) or not _before_the_decay(run, norm, levels, cfg):
+            continue
+        if not improved(run, one.curve, len(one.curve) // 2):
+            yield _vanishing_gradients_finding(norm, one.curve, levels, cfg)
+            return
+
+
+def _levels(norm: Curve, cfg: Vanishing) -> Floats | None:
+    """Give the medians of ten equal parts when they sink far enough without rising."""
+    values = norm.values[len(norm) // 20 :]
+    if len(values) < cfg.records or float((values > 0).mean()) < 0.5:
+        return None
+    levels = np.array([median_of(part) for part in np.array_split(values, _PARTS)])
+    sinks = levels[-1] < cfg.left * levels[0] and bool((levels[1:] / cfg.rises <= levels[:-1]).all())
+    return levels if sinks else None
+
+
+def _stays(loss: Loss, cfg: Vanishing) -> bool:
+    trend = loss.trend
+    if trend is None:
+        return False
+    bound = max(cfg.sigmas * trend.late_error, -log(1 - cfg.least_fall))
+    return abs(trend.late_fall) < bound and trend.last > cfg.high * trend.first
+
+
+def _before_the_decay(run: Run, norm: Curve, levels: Floats, cfg: Vanishing) -> bool:
+    """Whether the norm is down to a tenth while the learning rate is still above a twentieth of its peak."""
+    schedule = schedule_beside(run, norm)
+    if schedule is None or schedule.peak <= 0:
+        return True
+    up = np.flatnonzero(schedule.curve.values > schedule.peak / 20)
+    part = int(up[-1] * _PARTS / len(schedule.curve)) if len(up) else 0
+    return bool(levels[: max(1, part)].min() < 10 * cfg.left * levels[0])
+
+
+def _vanishing_gradients_finding(norm: Curve, loss: Curve, levels: Floats, cfg: Vanishing) -> Finding:
+    low = np.flatnonzero(norm.values >= 10 * cfg.left * levels[0])
+    at = min(int(low[-1]) + 1 if len(low) else 0, len(norm) - 1)
+    row = norm.row(at)
+    return vanishing_gradients.finding(
+        f"{norm.raw_name} vanishes: {number(levels[0])} → {number(levels[-1])}"
+        f", below a tenth from {at_step(row['at'])}",
+        f"the loss stays at {number(median_of(loss.values[-max(5, len(loss) // 5) :]))} meanwhile",
+        proof(row, norm.row(-1), loss.row(-1)),
+        onset_at(row),
+        numbers={"first": float(levels[0]), "last": float(levels[-1])},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """Thresholds of LRN013: the ratio of levels, standard errors, and the fewest records."""
+
+    records: int = 24
+    times: float = 10.0
+    sigmas: float = 6.0
+    window: int = 51
+
+
+@rule(
+    "learning",
+    "LRN013 growing-gradnorm",
+    needs=("metrics",),
+    confidence="medium",
+    cause="growing_gradients",
+    causal="context",
+)
+def growing_gradnorm(run: Run, cfg: Growing) -> Findings:
+    """Find the gradient norm that grew most."""
+    if reinforced(run):
+        return
+    found = [(c, grown) for c in curves(run, "grad_norm") if (grown := _grown(c, cfg)) is not None]
+    if found:
+        yield _growing_gradnorm_finding(run, *max(found, key=lambda pair: pair[1][2] / pair[1][1]))
+
+
+def _grown(norm: Curve, cfg: Growing) -> tuple[int, float, float] | None:
+    """Give where the growth began, the lowest and the last level; None when it is too small."""
+    y, place = logs(norm.values)
+    n = len(y)
+    if n < cfg.records or norm.ends_nonfinite:
+        return None
+    middle = centred_median(y, min(cfg.window, (n // 6) * 2 + 1))
+    noise = noise_about(y, middle)
+    skip, last = n // 20, max(10, n // 10)
+    low = int(np.argmin(middle[skip:])) + skip
+    final, first = float(np.median(y[-last:])), float(np.median(y[: max(5, skip)]))
+    bound = max(log(cfg.times), cfg.sigmas * noise.of_level(last))
+    if final - float(middle[low]) < bound or final <= first:
+        return None
+    below = np.flatnonzero(middle <= middle[low] + bound / 4)
+    return int(place[min(int(below[-1]) + 1, n - 1)]), ratio_of(float(middle[low])), ratio_of(final)
+
+
+def _growing_gradnorm_finding(run: Run, norm: Curve, grown: tuple[int, float, float]) -> Finding:
+    at, low, final = grown
+    row, one = norm.row(at), loss_beside(run, norm)
+    loss, trend = (one.curve, one.trend) if one is not None else (None, None)
+    worse = (
+        loss is not None
+        and trend is not None
+        and trend.late_fall < -3 * trend.late_error
+        and not improved(run, loss, min(at, len(loss) - 1))
+    )
+    last = loss.row(-1) if loss is not None else None
+    return growing_gradnorm.finding(
+        f"{norm.raw_name} grew from {number(low)} to {number(final)} from {at_step(row['at'])} on",
+        "the loss rises over its last half as well" if worse else "the loss does not rise with it",
+        proof(row, norm.row(-1), last),
+        onset_at(row),
+        severity="warning" if worse else "info",
+        numbers={"low": low, "final": final, "ratio": final / low},
+    )

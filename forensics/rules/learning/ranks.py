@@ -1,0 +1,215 @@
+"""Ranks that no longer agree: by their losses, by the program's own check, by a tensor's mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from forensics.analyses.learning.ranks import Disagree, Parted, parted, shared_parted
+from forensics.case.curves.loss import Curve
+from forensics.case.errors.attributes import attributes
+from forensics.case.last_steps import last_step
+from forensics.knowledge.errors import telling
+from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step, event_evidence, number, proof, rule
+from forensics.stats.spread import Floats
+
+
+@rule("learning", "LRN015 ranks-disagree", needs=("metrics",), confidence="medium")
+def ranks_disagree(run: Run, cfg: Disagree) -> Findings:
+    """Name the rank whose loss left those of the others."""
+    found = parted(run, cfg)
+    if found is None:
+        yield from (_finding(one, Severity.WARNING, "ranks_parted") for one in islice(shared_parted(run, cfg), 1))
+    elif found.how == "always":
+        yield _finding(found, Severity.INFO, "rank_apart")
+    else:
+        ruined = found.how == "own" and found.times >= cfg.ruined
+        yield _finding(found, Severity.ERROR if ruined else Severity.WARNING, "ranks_parted")
+
+
+def _title(found: Parted) -> tuple[str, str]:
+    ranks, steps = found.together.ranks, found.together.steps
+    rank, step = ranks[found.odd], int(steps[found.onset])
+    if found.how == "always":
+        return (
+            f"{_named(found)} of rank {rank} differs by {found.times - 1:+.0%} from that of the others",
+            f"over {len(steps)} common steps of {len(ranks)} ranks",
+        )
+    if found.how == "own":
+        spread = (
+            f"its loss is {found.times:.3g} times theirs at the end" if _higher(found) else "its loss is below theirs"
+        )
+        return (
+            f"the loss of rank {rank} left those of the others at {at_step(step)}",
+            f"{spread}, over {len(ranks)} ranks",
+        )
+    before, what = int(steps[found.onset - 1]), found.together.curves[found.odd].raw_name
+    return (
+        f"{what} was equal on all ranks up to {at_step(before)} and differs from {at_step(step)} on",
+        f"the median difference since then is {found.times - 1:.2%}, over {len(ranks)} ranks",
+    )
+
+
+def _named(found: Parted) -> str:
+    curve = found.together.curves[found.odd]
+    return "the loss" if "loss" in curve.raw_name.lower() else f"{curve.raw_name}, one value for all ranks,"
+
+
+def _higher(found: Parted) -> bool:
+    last = found.together.values[-max(1, len(found.together.steps) // 5) :]
+    return float(np.median(last[:, found.odd])) >= float(np.median(last))
+
+
+def _finding(found: Parted, severity: Severity, cause: str) -> Finding:
+    together, odd = found.together, found.odd
+    step, rank = int(together.steps[found.onset]), together.ranks[odd]
+    pair = [_row(together.curves[i], step) for i in (odd, 0 if odd else 1)]
+    title, because = _title(found)
+    return ranks_disagree.finding(
+        title,
+        because,
+        proof(pair[0], pair[1]),
+        Onset(step=step, t_ns=pair[0]["t_ns"], rank=rank),
+        severity=severity,
+        culprits=(rank,),
+        cause=cause,
+        numbers={"ranks": len(together.ranks), "steps": len(together.steps)},
+    )
+
+
+def _row(curve: Curve, step: int) -> Mapping[str, Any]:
+    return curve.row(int((curve.at == step).arg_max() or 0))
+
+
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """Threshold of LRN030: how many times as far as the next rank one must be to be named."""
+
+    times: float = 3.0
+
+
+@rule(
+    "learning",
+    "LRN030 losses-reported-apart",
+    needs=("events", "metrics"),
+    severity="warning",
+    confidence="medium",
+    cause="ranks_parted",
+)
+def losses_reported_apart(run: Run, cfg: Reported) -> Findings:
+    """Find the first line of the first log that says so."""
+    wanted = pl.col("code").is_in(telling("losses_differ"))
+    rows = run.scan("events").filter(wanted).sort("source", "line", "seq").collect()
+    if rows.is_empty():
+        return
+    row = rows.row(0, named=True)
+    values = [float(hit) for hit in _NUMBER.findall(attributes(row["attrs"]).get("values", ""))]
+    odd = _odd(values, cfg.times)
+    step = row["step"]
+    if step is None:
+        step = last_step(run, row["source"], row["line"] or row["byte"] or 0, row["t_ns"], row["rank"])
+    who = "" if odd is None else f"; rank {odd} is farthest from the others ({number(values[odd])})"
+    yield losses_reported_apart.finding(
+        f"the program reports that the losses of its ranks differ, first after {at_step(step)}{who}",
+        f"{rows.height} such line{'s' if rows.height > 1 else ''}, by a check of the program's own",
+        proof(event_evidence(row)),
+        Onset(step=step, t_ns=row["t_ns"], rank=odd),
+        culprits=() if odd is None else (odd,),
+        numbers={"lines": rows.height},
+    )
+
+
+def _odd(values: list[float], times: float) -> int | None:
+    """Give the one value that is `times` as far from the median as any other; a value that is not finite is."""
+    if len(values) <= 2:
+        return None
+    median = sorted(values)[len(values) // 2]
+    apart = sorted(((abs(value - median), rank) for rank, value in enumerate(values)), reverse=True)
+    (most, rank), (next_most, _) = apart[:2]
+    return rank if most > times * next_most else None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Thresholds of LRN031: deviations, ranks and lines of each; less than `digits` of the mean is rounding."""
+
+    sigmas: float = 6.0
+    ranks: int = 4
+    lines: int = 20
+    digits: float = 1e-3
+
+
+@rule(
+    "learning",
+    "LRN031 rank-statistics-apart",
+    needs=("events", "metrics"),
+    severity="warning",
+    confidence="medium",
+    cause="ranks_parted",
+)
+def rank_statistics_apart(run: Run, cfg: Statistics) -> Findings:
+    """Find the tensor and the rank that leave the others by most deviations."""
+    rows = _rows(run)
+    parted = [found for _, part in rows.group_by("name", maintain_order=True) if (found := _apart(part, cfg))]
+    if not parted:
+        return
+    sigmas, rank, row = max(parted, key=lambda one: one[0])
+    step = row["step"]
+    if step is None:
+        step = last_step(run, row["source"], row["line"] or row["byte"] or 0, row["t_ns"], rank)
+    yield rank_statistics_apart.finding(
+        f"the mean of {row['name']} on rank {rank} leaves the mean of the other ranks from {at_step(step)} on",
+        f"it ends {number(sigmas)} deviations away from their median",
+        proof(event_evidence(row)),
+        Onset(step=step, t_ns=row["t_ns"], rank=rank),
+        culprits=(rank,),
+        numbers={"sigmas": sigmas, "ranks": rows.filter(pl.col("name") == row["name"])["who"].n_unique()},
+    )
+
+
+def _rows(run: Run) -> pl.DataFrame:
+    said = pl.col("attrs").fill_null("{}")
+    of_line = said.str.json_path_match("$.rank").cast(pl.Int64, strict=False)
+    return (
+        run.scan("events")
+        .filter(pl.col("code").is_in(telling("rank_statistics")))
+        .with_columns(
+            who=pl.coalesce(of_line, pl.col("rank").cast(pl.Int64)),
+            name=said.str.json_path_match("$.name"),
+            mean=said.str.json_path_match("$.mean").cast(pl.Float64, strict=False),
+        )
+        .filter(pl.col("who").is_not_null() & pl.col("mean").is_finite())
+        .sort("source", "line", "seq")
+        .with_columns(turn=pl.int_range(pl.len()).over("name", "who"))
+        .collect()
+    )
+
+
+def _apart(rows: pl.DataFrame, cfg: Statistics) -> tuple[float, int, dict[str, Any]] | None:
+    wide = rows.sort("turn").pivot("who", index="turn", values="mean", aggregate_function="first").drop_nulls()
+    ranks = sorted(int(name) for name in wide.columns if name != "turn")
+    if len(ranks) < cfg.ranks or wide.height < cfg.lines:
+        return None
+    values = wide.select(map(str, ranks)).to_numpy()
+    distance: Floats = values - np.median(values, axis=1, keepdims=True)
+    early = distance[: len(distance) // 2]
+    usual = max(1.4826 * float(np.median(np.abs(early))), cfg.digits * float(np.median(np.abs(values))), 1e-12)
+    last = np.median(distance[-max(1, len(distance) // 5) :], axis=0)
+    odd = int(np.argmax(np.abs(last)))
+    sigmas = abs(float(last[odd])) / usual
+    if sigmas < cfg.sigmas:
+        return None
+    away = np.abs(distance[:, odd]) > cfg.sigmas * usual / 2
+    first = int(np.flatnonzero(~away)[-1]) + 1 if not away.all() else 0
+    turn = int(wide["turn"][min(first, wide.height - 1)])
+    row = rows.filter((pl.col("who") == ranks[odd]) & (pl.col("turn") == turn)).row(0, named=True)
+    return sigmas, ranks[odd], row

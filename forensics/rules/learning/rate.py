@@ -1,0 +1,228 @@
+"""The learning rate: zero, with a leap, or not as it was configured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.analyses.learning.losses import fell_by, judged, loss_beside, losses
+from forensics.analyses.learning.lr_config import Said, configured, number_of
+from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
+from forensics.analyses.learning.objective import reinforced
+from forensics.analyses.learning.rate import OVER_PEAK, Warming, Zero, ended_early, reached_its_end, rose_to_the_end
+from forensics.case.curves.loss import curves
+from forensics.case.endings import ending
+from forensics.case.progress import ledger
+from forensics.rules.kit import (
+    Evidence,
+    EvidenceRole,
+    Finding,
+    Findings,
+    Run,
+    Severity,
+    at_step,
+    fact_evidence,
+    metric_evidence,
+    number,
+    onset_at,
+    proof,
+    rule,
+)
+from forensics.rules.learning.flat import FLAT, is_flat
+
+
+@rule("learning", "LRN008 lr-zero", needs=("metrics",), confidence="high", cause="lr_zero")
+def lr_zero(run: Run, cfg: Zero) -> Findings:
+    """Find the first learning rate that was zero all along, else the first that ended too early."""
+    every = [schedule_of(c) for c in judged(run, "lr") if len(c) > cfg.few]
+    long = [s for s in every if len(s.curve) >= cfg.records]
+    if long and all(s.zeros >= cfg.always for s in long):
+        yield from _always(run, long[0])
+        return
+    for s in every:
+        if ended_early(s, cfg):
+            yield _zero(s, s.dead, Severity.WARNING, f"zero from {at_step(s.curve.step(s.dead))} to the end")
+            return
+
+
+def _always(run: Run, schedule: Schedule) -> Findings:
+    one = loss_beside(run, schedule.curve)
+    if one is None or one.trend is None or not is_flat(one.trend, FLAT):
+        return
+    yield _zero(
+        schedule, 0, Severity.ERROR, "zero in every record", metric_evidence(one.curve.row(-1), EvidenceRole.RELATED)
+    )
+
+
+def _zero(schedule: Schedule, at: int, severity: Severity, words: str, *more: Evidence) -> Finding:
+    first = schedule.curve.row(at)
+    left = len(schedule.curve) - at
+    return lr_zero.finding(
+        f"the learning rate is {words}",
+        f"{left} of {len(schedule.curve)} records"
+        + (f"; the value before them is {number(schedule.before_dead)}" if at else ", and the loss did not fall"),
+        proof(first, schedule.curve.row(-1), *more),
+        onset_at(first),
+        severity=severity,
+        numbers={"zeros": schedule.zeros, "peak": schedule.peak},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Thresholds of LRN009."""
+
+    records: int = 20
+    few: int = 2
+    over_peak: float = OVER_PEAK
+
+
+@rule("learning", "LRN009 lr-jump", needs=("metrics",), cause="lr_jump")
+def lr_jump(run: Run, cfg: Jump) -> Findings:
+    """Find the first learning rate with a jump, one above its peak before one below."""
+    found = [
+        (s, s.ups[0])
+        for c in curves(run, "lr")
+        if len(c) >= cfg.records and 0 < len((s := schedule_of(c)).ups) <= cfg.few and s.ups[0] < len(c) - 1
+    ]
+    if found:
+        yield max((_leap(s, at, cfg) for s, at in found), key=lambda f: f.severity.rank)
+
+
+def _leap(schedule: Schedule, at: int, cfg: Jump) -> Finding:
+    curve = schedule.curve
+    before, after = float(curve.values[at - 1]), float(curve.values[at])
+    over = after > cfg.over_peak * float(curve.values[:at].max())
+    row = curve.row(at)
+    return lr_jump.finding(
+        f"the learning rate jumps from {number(before)} to {number(after)} at {at_step(row['at'])}",
+        "it is higher than ever before" if over else "it had been falling or constant",
+        proof(row, curve.row(at - 1)),
+        onset_at(row, curve.step(at - 1)),
+        severity="warning" if over else "info",
+        confidence="medium" if over else "low",
+        numbers={"before": before, "after": after},
+    )
+
+
+#: Schedules that end at zero, where no lowest rate is configured.
+_TO_ZERO = ("cosine", "linear")
+_DECAYS = ("cosine", "linear", "polynomial", "exponential", "inverse_sqrt")
+
+
+@dataclass(frozen=True, slots=True)
+class AsConfigured:
+    """Thresholds of LRN010: shares of the peak, of the steps, of the warm-up; a warm-up has `warmup` steps or more."""
+
+    records: int = 10
+    at_peak: float = 0.95
+    early: float = 0.2
+    warmup: int = 10
+    finished: float = 0.9
+    off: float = 0.05
+    left: float = 0.3
+
+
+@rule("learning", "LRN010 lr-not-as-configured", needs=("metrics", "facts", "events", "progress"))
+def lr_not_as_configured(run: Run, cfg: AsConfigured) -> Findings:
+    """Compare the longest logged learning rate with the configuration."""
+    logged = [c for c in curves(run, "lr") if len(c) >= cfg.records and c.attempt == 0]
+    if not logged:
+        return
+    yield from _never_warm(run, schedule_of(max(logged, key=len)), Warming())
+    schedule = schedule_of(max(logged, key=len))
+    if schedule.peak <= 0:
+        return
+    yield from _warmup(run, schedule, cfg)
+    yield from _decay(run, schedule, cfg)
+    yield from _peak(run, schedule, cfg)
+
+
+def _never_warm(run: Run, schedule: Schedule, cfg: Warming) -> Findings:
+    if reinforced(run) or not rose_to_the_end(schedule, cfg) or not reached_its_end(run, schedule, cfg):
+        return
+    fall = max((fell_by(one) for one in losses(run)), default=1.0)
+    if fall > cfg.fell:
+        return
+    last = schedule.curve.row(-1)
+    yield lr_not_as_configured.finding(
+        f"the warm-up is longer than the run: the learning rate still rises at the end, {at_step(last['at'])}",
+        f"the rate rose along a line from {number(float(schedule.curve.values[0]))} to {number(schedule.peak)},"
+        f" and the loss fell by {fall:.0%} only",
+        proof(last, schedule.curve.row(0)),
+        onset_at(schedule.curve.row(0)),
+        severity="warning",
+        confidence="medium",
+        cause="lr_not_as_configured",
+        numbers={"logged": schedule.peak, "fall": fall},
+    )
+
+
+def _warmup(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
+    steps, share = number_of(run, "warmup_steps"), number_of(run, "warmup_ratio")
+    said = configured(run, "warmup_steps" if steps else "warmup_ratio")
+    length = steps or (share or 0) * (ledger(run).planned("step") or 0)
+    first = schedule.curve.step(0)
+    if said is None or length < cfg.warmup or first is None or first > cfg.early * length:
+        return
+    if float(schedule.curve.values[0]) >= cfg.at_peak * schedule.peak:
+        title = f"no warm-up was made: the learning rate is {number(schedule.curve.values[0])} at {at_step(first)}"
+        because = f"the configuration asks for {length:.0f} steps of warm-up"
+        yield _unlike(schedule, 0, (title, because, "warmup_missing"), said)
+
+
+def _decay(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
+    said, bars = configured(run, "scheduler"), (one.plan for one in ledger(run).of("train", "step"))
+    last, v = schedule.curve.step(-1), schedule.curve.values
+    ended = last if ending(run).success is not None else None
+    total = ledger(run).planned("step") or max(bars, default=ended)
+    if said is None or total is None or last is None or not cfg.finished * total <= last <= total / cfg.finished:
+        return
+    lowest = number_of(run, "min_lr")
+    if not said.text.lower().startswith(_DECAYS) or (lowest is not None and lowest >= cfg.at_peak * schedule.peak):
+        return
+    left = float(v[-max(1, len(v) // 50) :].min()) / schedule.peak
+    if said.text.lower() in _TO_ZERO and lowest is None and cfg.left <= left < cfg.at_peak:
+        title = f"the schedule is longer than the run: at its end, {at_step(last)}, the rate is {left:.0%} of its peak"
+        because = f"{said.text} ends near zero, and the run has {total:.0f} steps"
+        yield _unlike(schedule, len(v) - 1, (title, because, "schedule_longer"), said)
+    if left >= cfg.at_peak:
+        title = f"no decay was made: the learning rate is still {number(v[-1])} at {at_step(last)}"
+        because = f"the configuration asks for {said.text} over {total:.0f} steps"
+        yield _unlike(schedule, len(v) - 1, (title, because, "decay_missing"), said)
+
+
+def _peak(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
+    said, v = configured(run, "lr"), schedule.curve.values
+    if said is None or said.number is None or said.number <= 0 or not _is_past(v, schedule):
+        return
+    ratio = schedule.peak / said.number
+    if not 1 - cfg.off <= ratio <= 1 + cfg.off:
+        title = f"the highest learning rate is {number(schedule.peak)}, {ratio:.3g} times the configured {said.text}"
+        because = "the logged rate had passed its peak"
+        yield _unlike(schedule, schedule.top, (title, because, "peak_differs"), said, Severity.INFO)
+
+
+def _is_past(values: np.ndarray, schedule: Schedule) -> bool:
+    """Whether the peak is behind: three records at it, or a lower value after it."""
+    at_peak = values >= 0.999 * schedule.peak
+    return int(at_peak.sum()) >= 3 or bool((values[schedule.top :] < 0.99 * schedule.peak).any())
+
+
+def _unlike(
+    schedule: Schedule, at: int, words: tuple[str, str, str], said: Said, severity: Severity = Severity.WARNING
+) -> Finding:
+    row = schedule.curve.row(at)
+    evidence: tuple[Evidence, ...] = (metric_evidence(row), fact_evidence(said.row))
+    return lr_not_as_configured.finding(
+        words[0],
+        words[1],
+        evidence,
+        onset_at(row),
+        severity=severity,
+        confidence="medium" if severity is Severity.WARNING else "low",
+        cause=words[2],
+        causal="root" if severity is Severity.WARNING else "context",
+        numbers={"logged": float(schedule.curve.values[at]), "configured": said.number or said.text},
+    )

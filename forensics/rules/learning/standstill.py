@@ -1,0 +1,141 @@
+"""A training loss that stops moving: early, or to the last digit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, log
+
+from forensics.analyses.learning.losses import losses
+from forensics.analyses.learning.lr_config import configured
+from forensics.analyses.learning.lr_schedule import Schedule, schedule_beside
+from forensics.analyses.learning.objective import improved, reinforced
+from forensics.analyses.learning.plateau_cause import reason_of
+from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
+from forensics.analyses.learning.still import Frozen, Still, still_of
+from forensics.analyses.learning.trend import Trend, from_the_start
+from forensics.case.curves.loss import Curve
+from forensics.knowledge.ranges import range_of
+from forensics.rules.kit import Finding, Findings, Run, at_step, fact_evidence, number, onset_at, proof, rule
+
+
+@dataclass(frozen=True, slots=True)
+class Plateau:
+    """Thresholds of LRN006: shares of records, of the peak learning rate and of ln(vocabulary); falls are relative."""
+
+    records: int = 24
+    early: float = 0.3
+    least_fall: float = 0.01
+    sigmas: float = 2.33
+    lr_up: float = 0.5
+    shown: float = 0.25
+    high: float = 0.55
+    uniform: float = 0.98
+
+
+@rule("learning", "LRN006 early-plateau", needs=("metrics", "facts"), cause="plateau", causal="symptom")
+def early_plateau(run: Run, cfg: Plateau) -> Findings:
+    """Find the first training loss that settled early."""
+    if reinforced(run):
+        return
+    for one in losses(run):
+        curve, trend = one.curve, one.trend
+        if trend is None or curve.ends_nonfinite or not is_plateau(curve, trend, cfg):
+            continue
+        schedule = schedule_beside(run, curve)
+        if schedule is None or not _is_up(schedule, trend, cfg) or improved(run, curve, len(curve) // 2):
+            continue
+        yield _finding(run, curve, trend, schedule, cfg)
+        return
+
+
+def _is_up(schedule: Schedule, trend: Trend, cfg: Plateau) -> bool:
+    """Whether the rate was up for long enough behind the place where the loss settled."""
+    v = schedule.curve.values
+    late = v[min(len(v), int(trend.settled * len(v) / max(trend.records, 1))) :]
+    return int((late >= cfg.lr_up * schedule.peak).sum()) >= max(cfg.shown * len(v), 1) and schedule.peak > 0
+
+
+def is_plateau(curve: Curve, trend: Trend, cfg: Plateau) -> bool:
+    """Whether a loss fell, and then stayed at one level from early on."""
+    bound = max(cfg.sigmas * trend.late_error, -log(1 - cfg.least_fall))
+    return (
+        trend.records >= cfg.records
+        and from_the_start(curve)
+        and 0 < trend.settled < cfg.early * len(curve)
+        and trend.fall > 3 * trend.fall_error
+        and abs(trend.late_fall) < min(bound, 0.05)
+    )
+
+
+def _finding(run: Run, curve: Curve, trend: Trend, schedule: Schedule, cfg: Plateau) -> Finding:
+    vocab, chat = configured(run, "vocabulary"), range_of("chat_loss")
+    size = vocab.number if vocab is not None else None
+    uniform = log(size) if size is not None and size > 1 else None
+    tuned = regime_of(run) in {ADAPTER, FULL}
+    high, lost = tuned and trend.last > chat.hi, tuned and trend.last > range_of("finetune_loss").hi
+    high |= uniform is not None and cfg.high * uniform < trend.last < cfg.uniform * uniform
+    reason = reason_of(run, schedule) if high else None
+    first = curve.row(trend.settled)
+    level = f"; ln(vocabulary) is {number(uniform)}" if uniform is not None else ""
+    level += f"; chat data give {chat.healthy}" if tuned else ""
+    why = f"; {reason.words}" if reason is not None else ""
+    fact = fact_evidence(vocab.row) if vocab is not None else None
+    return early_plateau.finding(
+        f"{curve.raw_name} stayed at {number(trend.last)} from {at_step(first['at'])} on, with the learning rate up",
+        f"over the last half it fell by {trend.late_fall:.2%} ± {trend.late_error:.2%}{level}{why}",
+        proof(first, curve.row(-1), reason.evidence if reason is not None else fact),
+        onset_at(first),
+        severity="warning" if high else "info",
+        confidence="medium" if high else "low",
+        cause=reason.cause if reason is not None else "finetune_loss_high" if lost else "plateau",
+        numbers={"level": trend.last, "late_fall": trend.late_fall, "error": trend.late_error},
+    )
+
+
+#: The largest loss in nats that a uniform answer costs: over a million classes.
+_UNIFORM = 14.0
+
+
+@rule("learning", "LRN014 frozen-loss", needs=("metrics",))
+def frozen_loss(run: Run, cfg: Frozen) -> Findings:
+    """Find the loss that does not move."""
+    still = None if reinforced(run) else still_of(run, cfg)
+    if still is None:
+        return
+    curve, first = still.loss.curve, still.loss.curve.row(still.left)
+    sure = still.how != "froze" and (still.idle is not None or still.how == "stuck" or still.count >= cfg.many)
+    masked = still.how == "masked"
+    yield frozen_loss.finding(
+        _title(still),
+        _because(still),
+        proof(
+            first,
+            curve.row(0) if still.left else None,
+            curve.row(-1),
+            still.idle.row(-1) if still.idle is not None else None,
+        ),
+        onset_at(first),
+        severity="error" if sure else "warning",
+        confidence="high" if sure and still.how != "stuck" else "medium",
+        cause="loss_zero" if masked else "frozen_loss",
+        numbers={"value": still.value, "records": still.count},
+    )
+
+
+def _title(still: Still) -> str:
+    curve, value = still.loss.curve, number(still.value)
+    if still.how in {"masked", "frozen"}:
+        return f"{curve.raw_name} is {value} in every one of {still.count} records"
+    if still.how == "stuck":
+        return f"{curve.raw_name} is frozen: {number(float(curve.values.min()))} → {value}"
+    began = number(float(curve.values[0]))
+    return f"{curve.raw_name} froze at {value} for its last {still.count} records; it began at {began}"
+
+
+def _because(still: Still) -> str:
+    if still.how == "stuck" and 1 < still.value < _UNIFORM:
+        classes = round(exp(still.value))
+        return f"every later record is the same; ln({classes}) is what a uniform answer over that many classes costs"
+    if still.idle is not None:
+        return f"{still.idle.raw_name} is zero throughout"
+    return "nothing is learned from a loss of zero" if still.how == "masked" else "batches differ, so a loss should"

@@ -1,0 +1,141 @@
+"""What the first records say, and what the program says of its own wiring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+import polars as pl
+
+from forensics.analyses.learning.lr_config import configured
+from forensics.analyses.learning.objective import reinforced
+from forensics.case.curves.loss import Curve, curves
+from forensics.case.settings import stated
+from forensics.knowledge.errors import by_id, telling
+from forensics.knowledge.ranges import range_of
+from forensics.rules.kit import (
+    Evidence,
+    Finding,
+    Findings,
+    Run,
+    at_step,
+    event_evidence,
+    fact_evidence,
+    number,
+    onset_at,
+    proof,
+    rule,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Thresholds of LRN016."""
+
+    steps: int = 10
+    above: float = 1.5
+    norm_low: float = range_of("first_grad_norm").lo
+    norm_high: float = range_of("first_grad_norm").hi
+
+
+@rule(
+    "learning",
+    "LRN016 bad-start",
+    needs=("metrics", "facts"),
+    severity="info",
+    confidence="low",
+    cause="bad_initialisation",
+    causal="context",
+)
+def bad_start(run: Run, cfg: Start) -> Findings:
+    """Look at the first record of the loss and of the gradient norm."""
+    if reinforced(run):
+        return
+    vocab = configured(run, "vocabulary")
+    if vocab is not None and vocab.number is not None and vocab.number > 1:
+        usual = log(vocab.number)
+        for curve in _fresh(run, "loss", cfg)[:1]:
+            if float(curve.values[0]) > cfg.above * usual:
+                because = f"a fresh model pays ln({vocab.number:.0f}) = {number(usual)}"
+                mean = float(curve.values[len(curve) // 2 :].min()) < usual
+                yield _finding(curve, because, (fact_evidence(vocab.row),), sure=mean)
+    for curve in _fresh(run, "grad_norm", cfg)[:1]:
+        if curve.values[0] > 0 and not cfg.norm_low <= float(curve.values[0]) <= cfg.norm_high:
+            yield _finding(curve, f"most models start between {cfg.norm_low:g} and {cfg.norm_high:g}", (), sure=False)
+
+
+def _fresh(run: Run, name: str, cfg: Start) -> list[Curve]:
+    """Give the curves that begin with the run."""
+    return [c for c in curves(run, name) if (at := c.step(0)) is not None and at <= cfg.steps and c.attempt == 0]
+
+
+def _finding(curve: Curve, because: str, more: tuple[Evidence, ...], *, sure: bool) -> Finding:
+    row = curve.row(0)
+    return bad_start.finding(
+        f"{curve.raw_name} starts at {number(row['value'])} at {at_step(row['at'])}",
+        because,
+        proof(row, *more),
+        onset_at(row),
+        severity="warning" if sure else "info",
+        confidence="medium" if sure else "low",
+        causal="root" if sure else "context",
+        numbers={"value": row["value"]},
+    )
+
+
+#: Values that turn the test of one batch on; a number is that of the batches.
+_ON = ("1", "true", "yes", "on")
+
+
+@dataclass(frozen=True, slots=True)
+class OneBatch:
+    """When one batch is learned: its loss is at most `left`, as the sanity checks of the field have it."""
+
+    records: int = 20
+    left: float = 0.1
+
+
+@rule(
+    "learning",
+    "LRN018 wiring-reported",
+    needs=("events", "metrics", "facts"),
+    severity="warning",
+    confidence="medium",
+    cause="not_wired",
+)
+def wiring_reported(run: Run, cfg: OneBatch) -> Findings:
+    """Find the first line of each kind, else a single batch that was not learned."""
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("not_wired"))).sort("source", "seq").collect()
+    for row in rows.unique("code", keep="first", maintain_order=True).iter_rows(named=True):
+        yield wiring_reported.finding(
+            by_id()[row["code"]].words, "the program printed so itself", proof(event_evidence(row)), onset_at(row)
+        )
+    if rows.is_empty():
+        yield from _one_batch(run, cfg)
+
+
+def _one_batch(run: Run, cfg: OneBatch) -> Findings:
+    said = _says_one_batch(run)
+    longest = max(curves(run, "loss"), key=len, default=None)
+    if said is None or longest is None or len(longest) < cfg.records or longest.ends_nonfinite:
+        return
+    level = float(np.median(longest.values[-max(3, len(longest) // 10) :]))
+    if level > cfg.left:
+        yield wiring_reported.finding(
+            f"a single batch is not learned by heart: {longest.raw_name} is {number(level)} in the end",
+            f"{number(float(longest.values[0]))} at first; one batch repeated should reach {cfg.left:g} or less",
+            proof(longest.row(-1), longest.row(0), said),
+            onset_at(longest.row(-1)),
+            cause="one_batch_not_learned",
+            numbers={"level": level},
+        )
+
+
+def _says_one_batch(run: Run) -> Evidence | None:
+    """What says that the run repeats one batch: a setting that is on, else a line."""
+    facts = stated(run, "one_batch").filter(pl.col("said").is_in(_ON))
+    if not facts.is_empty():
+        return fact_evidence(facts.row(0, named=True))
+    lines = run.scan("events").filter(pl.col("code").is_in(telling("one_batch"))).head(1).collect()
+    return event_evidence(lines.row(0, named=True)) if not lines.is_empty() else None

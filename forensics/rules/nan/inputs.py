@@ -1,0 +1,184 @@
+"""What went into a run that went non-finite: its data, its learning rate, its clipping, its precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from forensics.analyses.epoch_places import same_place
+from forensics.analyses.nan.onset import NanOnset, nan_onset
+from forensics.analyses.nan.series import Status
+from forensics.analyses.nan.tokens import tokens_outside
+from forensics.case.series import metric_rows
+from forensics.case.settings import OFF, stated
+from forensics.case.steps import ordered
+from forensics.knowledge.vocabulary import words_for
+from forensics.rules.kit import (
+    Evidence,
+    EvidenceRole,
+    Findings,
+    Run,
+    Severity,
+    at_step,
+    fact_evidence,
+    metric_evidence,
+    number,
+    onset_at,
+    proof,
+    rule,
+)
+
+_SHOWN = 4
+_WENT_ON = (Status.INTERMITTENT, Status.TRANSIENT)
+
+
+@rule("nan", "NAN015 same-place-in-epoch", needs=("metrics", "events"), confidence="medium", cause="bad_sample")
+def same_place_in_epoch(run: Run) -> Findings:
+    """Find bad values that come back at one place of the data."""
+    found = nan_onset(run)
+    if found is None or "epoch" not in found.rows.columns:
+        return
+    row = found.first.row
+    losses = found.rows.filter(
+        (pl.col("role") == "loss") & (pl.col("source") == row["source"]) & pl.col("epoch").is_finite()
+    ).sort("seq")
+    epochs, begins = losses["epoch"].to_numpy(), _begins(losses)
+    again = losses[same_place(epochs, begins)]
+    if again.is_empty():
+        return
+    first, leads = again.row(0, named=True), _leads(found, again, len(begins))
+    others = tuple(metric_evidence(r, EvidenceRole.RELATED) for r in again[1:_SHOWN].iter_rows(named=True))
+    yield same_place_in_epoch.finding(
+        f"values go bad at the same place of {again.height} epochs, first at {at_step(first['at'])}",
+        "finite ones are between them, so the data come back",
+        proof(first, *others),
+        onset_at(first, found.clean_step if leads else None),
+        severity="warning" if leads else "info",
+        causal="root" if leads else "context",
+        numbers={"epochs": again.height, "place_in_epoch": round(first["epoch"] % 1, 4)},
+    )
+
+
+def _leads(found: NanOnset, again: pl.DataFrame, stretches: int) -> bool:
+    """Whether it explains all that is bad: the run went on finite, and most bad stretches begin at that place."""
+    return found.status in _WENT_ON and 2 * again.height > stretches
+
+
+def _begins(losses: pl.DataFrame) -> np.ndarray:
+    """Positions at which the losses turn bad."""
+    bad = losses["bad"]
+    return (bad & ~bad.shift(1, fill_value=True)).arg_true().to_numpy()
+
+
+@rule(
+    "nan",
+    "NAN017 token-outside-vocabulary",
+    needs=("metrics", "facts", "events", "checkpoints"),
+    confidence="high",
+    cause="token_outside_vocabulary",
+)
+def token_outside_vocabulary(run: Run) -> Findings:
+    """Find the first batch whose token ids leave the vocabulary."""
+    found = tokens_outside(run)
+    if found is None:
+        return
+    rows, size = found.rows, found.size
+    first, lost = rows.row(0, named=True), nan_onset(run)
+    failed = lost is not None and lost.status is Status.FAILED
+    yield token_outside_vocabulary.finding(
+        f"the batch of {at_step(first['at'])} holds token id {first['value']:.0f}, and the vocabulary has {size.value}",
+        f"{rows.height} batch{'es' * (rows.height > 1)} with such ids; the embedding has rows 0 to {size.value - 1}",
+        proof(metric_evidence(first), fact_evidence(size.row)),
+        onset_at(first),
+        severity=Severity.ERROR if failed else Severity.WARNING,
+        numbers={"id": first["value"], "vocabulary": size.value},
+    )
+
+
+_OFF = ("false", "0", "null", "none", "no", "off", "", "disabled", "[]", "{}")
+
+
+@rule(
+    "nan", "NAN008 nan-fp8-on", needs=("metrics", "events", "facts"), severity="warning", cause="fp8", causal="context"
+)
+def fp8_on(run: Run) -> Findings:
+    """Find the configuration key that turns fp8 on in a run that went non-finite."""
+    found = nan_onset(run)
+    if found is None or found.status is not Status.FAILED:
+        return
+    value = pl.col("value").fill_null("").str.strip_chars('"').str.to_lowercase()
+    config = run.scan("facts").filter((pl.col("family") == "config") & ~value.is_in(_OFF))
+    keys = (
+        config.filter(pl.col("key").str.contains(words_for("fp8")) | value.str.contains(words_for("fp8")))
+        .head(3)
+        .collect()
+    )
+    if keys.is_empty():
+        return
+    yield fp8_on.finding(
+        "fp8 was on when training went non-finite",
+        "fp8 scaling breaks on blocks of zeros and on outliers; that it did here is a suspicion",
+        proof(*(fact_evidence(row) for row in keys.iter_rows(named=True)), found.evidence()[0]),
+        found.onset,
+        confidence="medium" if found.n_before <= 1 else "low",
+    )
+
+
+#: A rate that is held goes on by rounding.
+_AT_PEAK = 0.999
+
+
+@dataclass(frozen=True, slots=True)
+class Warmup:
+    """How soon after the peak of the learning rate an onset still counts as warm-up, as a share of the steps so far."""
+
+    after_peak: float = 0.1
+
+
+@rule(
+    "nan",
+    "NAN012 nan-in-warmup-or-unclipped",
+    needs=("metrics", "events", "facts"),
+    severity="info",
+    confidence="low",
+    causal="context",
+)
+def warmup_or_no_clip(run: Run, cfg: Warmup) -> Findings:
+    """Say what the learning rate and the clip were at the onset."""
+    found = nan_onset(run)
+    if found is None or found.status is not Status.FAILED or found.n_before <= 1:
+        return
+    warming = [*_warming(run, cfg, found)]
+    said = [*warming, *_switched_off(run)]
+    if not said:
+        return
+    yield warmup_or_no_clip.finding(
+        "; ".join(words for words, _ in said),
+        "these make a blow-up more likely; they do not prove one",
+        proof(*(evidence for _, evidence in said), found.evidence()[0]),
+        found.onset,
+        cause="warmup_too_short" if warming else "learning_rate_or_clip",
+    )
+
+
+def _warming(run: Run, cfg: Warmup, found: NanOnset) -> Iterator[tuple[str, Evidence]]:
+    step, row = found.step, found.first.row
+    own = metric_rows(run, (pl.col("name") == "lr") & (pl.col("source") == row["source"])).filter(
+        pl.col("value").is_finite()
+    )
+    rates = ordered(own).filter(pl.col("at") <= (step or 0)).collect()
+    if step is None or rates.height < 3 or rates["value"].max() == rates["value"].min():
+        return
+    peak = rates.filter(pl.col("value") >= _AT_PEAK * pl.col("value").max()).row(0, named=True)
+    if step - peak["at"] <= cfg.after_peak * max(1, step) and rates["value"][0] < peak["value"]:
+        words = f"the learning rate was at its peak so far, {number(peak['value'])}, after a rise"
+        yield words, metric_evidence(peak)
+
+
+def _switched_off(run: Run) -> Iterator[tuple[str, Evidence]]:
+    for name, words in (("clip", "gradient clipping is off"), ("warmup", "there is no warm-up")):
+        rows = stated(run, name).filter((pl.col("family") == "config") & pl.col("said").is_in(OFF)).head(1)
+        yield from ((words, fact_evidence(row)) for row in rows.iter_rows(named=True))

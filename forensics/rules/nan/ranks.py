@@ -1,0 +1,119 @@
+"""Ranks beside each other when a run went non-finite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.analyses.nan.onset import NanOnset, nan_onset
+from forensics.analyses.nan.series import Status
+from forensics.rules.kit import Findings, Onset, Run, at_step, proof, rule
+
+
+@rule(
+    "nan",
+    "NAN010 nan-rank-first",
+    needs=("metrics", "events"),
+    severity="warning",
+    confidence="high",
+    cause="rank_first",
+)
+def rank_first(run: Run) -> Findings:
+    """Find the one rank that went bad before all others."""
+    found = nan_onset(run)
+    if (
+        found is None
+        or found.status is not Status.FAILED
+        or found.first.row["rank"] is None
+        or "name" not in found.first.row
+    ):
+        return
+    name = found.first.row["name"]
+    same = found.rows.filter((pl.col("name") == name) & pl.col("rank").is_not_null() & pl.col("at").is_not_null())
+    if same["rank"].n_unique() < 2:
+        return
+    starts = (
+        same.filter("bad").sort("at", "rank", maintain_order=True).unique("rank", keep="first", maintain_order=True)
+    )
+    if starts.is_empty() or starts["at"][0] != found.step or (starts["at"] == found.step).sum() != 1:
+        return
+    rows = list(starts.iter_rows(named=True))
+    rank = rows[0]["rank"]
+    later = (
+        f"rank {rows[1]['rank']} follows at {at_step(rows[1]['at'])}"
+        if len(rows) > 1
+        else "no other rank is bad at all"
+    )
+    yield rank_first.finding(
+        f"rank {rank} went non-finite first, at {at_step(found.step)}",
+        later,
+        proof(rows[0], *rows[1:4]),
+        found.onset,
+        culprits=(rank,),
+        numbers={"ranks": same["rank"].n_unique(), "ranks_bad": len(rows)},
+    )
+
+
+_RANKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Relative range over the ranks that still is agreement; steps that must agree first; steps that must differ."""
+
+    relative: float = 1e-3
+    agree: int = 5
+    differ: int = 3
+
+
+@rule(
+    "nan",
+    "NAN014 ranks-differ",
+    needs=("metrics", "events"),
+    severity="info",
+    confidence="medium",
+    cause="ranks_differ",
+    causal="context",
+)
+def ranks_differ(run: Run, cfg: Agreement) -> Findings:
+    """Find the step from which on the ranks no longer agreed."""
+    found = nan_onset(run)
+    if found is None or found.status is not Status.FAILED:
+        return
+    norms = _norms(found)
+    first = _parting(norms, cfg)
+    if first is None:
+        return
+    rows = norms.filter(pl.col("at") == first).sort("rank")
+    low, high = rows.sort("value").row(0, named=True), rows.sort("value").row(-1, named=True)
+    yield ranks_differ.finding(
+        f"the gradient norms of the ranks were equal and differ from {at_step(first)} on, before the first bad value",
+        "after the gradients are averaged all ranks hold the same ones",
+        proof(high, low, *found.evidence()[:1]),
+        Onset(step=first, t_ns=high["t_ns"], rank=high["rank"]),
+        numbers={"ranks": rows.height},
+    )
+
+
+def _norms(found: NanOnset) -> pl.DataFrame:
+    before = pl.col("at") < found.step if found.step is not None else pl.lit(value=True)
+    return found.rows.filter(
+        (pl.col("role") == "grad_norm") & pl.col("rank").is_not_null() & pl.col("value").is_finite() & before
+    )
+
+
+def _parting(norms: pl.DataFrame, cfg: Agreement) -> int | None:
+    """The first of the steps at the end that all differ, when enough steps agreed before."""
+    spread = (pl.col("value").max() - pl.col("value").min()) / pl.col("value").median().abs()
+    steps = (
+        norms.group_by("at")
+        .agg(differs=spread > cfg.relative, ranks=pl.col("rank").n_unique())
+        .filter((pl.col("ranks") >= _RANKS) & pl.col("at").is_not_null())
+        .sort("at")
+    )
+    told = steps["differs"].fill_null(value=False).to_list()
+    same = next((i for i in range(len(told), 0, -1) if not told[i - 1]), 0)
+    if same < cfg.agree or any(told[:same]) or len(told) - same < cfg.differ:
+        return None
+    return int(steps["at"][same])

@@ -1,0 +1,178 @@
+"""How a NaN shows itself: a detector's lines, an operation that is named, a number in its place, no loss at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from forensics.analyses.nan.detector import detector_lines
+from forensics.analyses.nan.kind import hidden
+from forensics.analyses.nan.named import Named, named_operation
+from forensics.analyses.nan.onset import NanOnset, nan_onset
+from forensics.analyses.nan.scale import collapse_of
+from forensics.analyses.nan.series import Status
+from forensics.case.trainers import trainers_by_source
+from forensics.knowledge.operations import operation_of
+from forensics.rules.kit import (
+    EvidenceRole,
+    Finding,
+    Findings,
+    Onset,
+    Row,
+    Run,
+    at_step,
+    event_evidence,
+    metric_evidence,
+    onset_at,
+    proof,
+    rule,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Consecutive:
+    """How many detections say that the run could not go on; most detectors stop at ten."""
+
+    least: int = 10
+
+
+@rule(
+    "nan",
+    "NAN007 nan-detector-lines",
+    needs=("events",),
+    severity="info",
+    confidence="high",
+    cause="detector",
+    causal="context",
+)
+def detector_said(run: Run, cfg: Consecutive) -> Findings:
+    """Count the detector's lines."""
+    rows = detector_lines(run)
+    if not rows:
+        return
+    first, last = rows[0], rows[-1]
+    ends = (event_evidence(last, EvidenceRole.RELATED),) if len(rows) > 1 else ()
+    many = len(rows) >= cfg.least
+    yield detector_said.finding(
+        f"the run's NaN detector fired {len(rows)} times, first at {at_step(first['step'])}",
+        "often enough that such detectors stop the run by themselves" if many else "its own lines say so",
+        proof(event_evidence(first), *ends),
+        onset_at(first),
+        numbers={"lines": len(rows)},
+        next=("forensics nan-origin RUN",),
+    )
+
+
+@rule("nan", "NAN011 nan-named-operation", needs=("events", "metrics"), confidence="high", cause="named_operation")
+def operation_named(run: Run) -> Findings:
+    """Find the first operation or module that a line names."""
+    named = named_operation(run)
+    if named is None:
+        return
+    found = nan_onset(run)
+    if found is None and not named.says_nan:
+        return
+    survived = found is not None and found.status is not Status.FAILED
+    row = named.row
+    onset = found.onset if found is not None and not survived else Onset(row["step"], row["t_ns"], row["rank"])
+    kind = operation_of(named.name)
+    yield operation_named.finding(
+        f"the first non-finite value comes from {named.name}" + (f", called at {named.frame}" if named.frame else ""),
+        "the run's own debug aid names it" + (f"; {kind.why}" if kind is not None else ""),
+        proof(event_evidence(row), *(found.evidence() if found is not None else ())),
+        onset,
+        severity="info" if survived else "error",
+        numbers={"name": named.name},
+        next=(_guard(named),),
+    )
+
+
+def _guard(named: Named) -> str:
+    kind, place = operation_of(named.name), named.frame or named.name
+    guard = kind.fix if kind is not None else "clamp its input, or add an epsilon inside log, division and square root"
+    return f"Guard {place}: {guard}"
+
+
+@rule(
+    "nan",
+    "NAN006 nan-filtered-by-writer",
+    needs=("metrics", "events", "sources"),
+    severity="error",
+    cause="filtered_by_writer",
+)
+def filtered_by_writer(run: Run) -> Findings:
+    """Find a NaN that only the gradient norm, or a row of zeros, betrays."""
+    found = nan_onset(run)
+    if found is None or found.status is not Status.FAILED or not hidden(found):
+        return
+    source = str(found.first.row["source"])
+    known = next((one for one in trainers_by_source(run).get(source, ()) if one.nan.prints == "number"), None)
+    zeros = found.first.role == "zero"
+    yield filtered_by_writer.finding(
+        f"the logger hides a NaN loss from {at_step(found.step)} on",
+        "the printed loss plunges to exactly zero and stays there"
+        if zeros
+        else "the printed loss is finite and ends on exactly zero while the gradients are not finite",
+        found.evidence(),
+        found.onset,
+        confidence="medium" if zeros and known is None else "high",
+        next=("forensics nan-origin RUN",),
+    )
+
+
+@rule(
+    "nan",
+    "NAN009 nan-loss-column-gone",
+    needs=("metrics", "events", "sources"),
+    severity="error",
+    cause="loss_column_gone",
+    causal="symptom",
+)
+def loss_column_gone(run: Run) -> Findings:
+    """Find a loss column that vanished."""
+    found = nan_onset(run)
+    if found is not None and found.status is Status.FAILED:
+        gone = [c for c in (found.first, *found.others) if c.role == "vanished"]
+        if gone:
+            yield _gone(run, found, gone[0].row, gone[0].n_bad)
+
+
+def _gone(run: Run, found: NanOnset, row: Row, count: int) -> Finding:
+    evidence = metric_evidence(row)
+    known = next((one for one in trainers_by_source(run).get(str(row["source"]), ()) if one.nan.prints == "gap"), None)
+    return loss_column_gone.finding(
+        f"the loss column vanished at {at_step(evidence.step)} while iterations went on",
+        f"{count} records follow without a loss; {known.title if known else 'the trainer'} prints it only"
+        " when it is a positive number",
+        proof(evidence, *found.evidence()),
+        found.onset,
+        confidence="high" if found.others or known is not None else "medium",
+        numbers={"records_without_loss": count},
+        next=("forensics nan-origin RUN",),
+    )
+
+
+@rule("nan", "NAN005 nan-loss-scale-collapse", needs=("metrics", "events"), cause="loss_scale_collapse")
+def loss_scale_collapse(run: Run) -> Findings:
+    """Find where the loss scale began to fall for good."""
+    collapse = collapse_of(run)
+    if collapse is None:
+        return
+    found = nan_onset(run)
+    lost = found if found is not None and found.status is Status.FAILED else None
+    first = collapse.evidence[0]
+    onset = Onset(step=collapse.step, t_ns=first.t_ns, rank=first.rank)
+    if lost is not None and lost.step is not None and (collapse.step is None or lost.step <= collapse.step):
+        onset = lost.onset
+    elif lost is not None:
+        onset = replace(onset, step_lo=lost.clean_step if (lost.clean_step or 0) < (onset.step or 0) else None)
+    consequence = lost is not None and onset is lost.onset and collapse.step != lost.step
+    yield loss_scale_collapse.finding(
+        f"{collapse.words}, from {at_step(collapse.step)} on",
+        "after the first steps a healthy scale falls rarely and rises again; here no update gets through",
+        collapse.evidence,
+        onset,
+        severity="warning" if consequence else "error",
+        confidence="high" if lost is not None else "medium",
+        numbers={} if collapse.share is None else {"skipped_share": collapse.share},
+        next=("forensics nan-origin RUN",),
+    )

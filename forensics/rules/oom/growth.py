@@ -1,0 +1,210 @@
+"""Memory of the device that grows: by every step, in stairs, in pieces, or outside of the framework."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.analyses.memory.series import Series, series_of
+from forensics.case.series import metric_rows
+from forensics.case.steps import at
+from forensics.rules.kit import Findings, Run, proof, rule
+from forensics.rules.oom._memory import (
+    GIB,
+    HELD,
+    amount,
+    grew,
+    message_evidence,
+    onset_of,
+    ranks,
+    reach_numbers,
+    series_evidence,
+    severity_of,
+    size,
+    until,
+    worst,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCreeps:
+    """Thresholds of OOM002: records after warm-up, and the least rise in GiB (below it nobody runs out for it)."""
+
+    samples: int = 12
+    sure_samples: int = 20
+    gib: float = 0.2
+
+
+@rule("oom", "OOM002 memory-creeps", needs=("metrics", "events", "facts"), cause="leak_per_step")
+def memory_creeps(run: Run, cfg: MemoryCreeps) -> Findings:
+    """Find the series of allocated memory that rises most."""
+    found = grew(run, HELD, ("slope", "unresolved"), cfg.samples, cfg.gib)
+    one = worst(found)
+    if one is None:
+        return
+    severity, died = severity_of(run, one)
+    form = one.form
+    per = f" by {amount(one, form.per_step)} per {'step' if one.by_step else 'record'}" if form.per_step > 0 else ""
+    onset = onset_of(one)
+    sure = form.kind == "slope" and form.samples - form.warmup >= cfg.sure_samples and one.kind != "cumulative peak"
+    yield memory_creeps.finding(
+        f"{one.meaning.quantity.replace('_', ' ')} memory rises steadily{per}"
+        f" ({amount(one, float(one.y[form.onset or 0]))} → {amount(one, float(one.y[-1]))}){until(one)}",
+        "it rises all the way, by more than its noise and without treads: something is kept at every step"
+        + (f" ({form.note})" if form.note else ""),
+        proof(*series_evidence(one, form.onset or 0, -1), *(message_evidence(m) for m in died)),
+        onset,
+        severity=severity,
+        confidence="high" if sure else "medium" if form.kind == "slope" else "low",
+        culprits=ranks(one),
+        numbers={"rise_gib": form.rise, "gib_per_step": form.per_step, "series": len(found), **reach_numbers(one)},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryClimbsInStairs:
+    """Thresholds of OOM003: records after warm-up, least rise in GiB, and the share of rises that an event explains."""
+
+    samples: int = 12
+    gib: float = 0.2
+    together: float = 0.7
+
+
+@rule(
+    "oom", "OOM003 memory-climbs-in-stairs", needs=("metrics", "events", "facts", "checkpoints"), cause="leak_periodic"
+)
+def memory_climbs_in_stairs(run: Run, cfg: MemoryClimbsInStairs) -> Findings:
+    """Find the series of allocated memory whose stairs climb most."""
+    found = grew(run, HELD, ("staircase",), cfg.samples, cfg.gib)
+    one = worst(found)
+    if one is None:
+        return
+    severity, died = severity_of(run, one)
+    form, beside = one.form, _memory_climbs_in_stairs_beside(run, one, cfg)
+    every = f", every {form.period:.0f} {'steps' if one.by_step else 'records'}" if form.period else ""
+    yield memory_climbs_in_stairs.finding(
+        f"{one.meaning.quantity.replace('_', ' ')} memory climbs in {len(form.steps)} stairs of about"
+        f" {amount(one, form.height or 0.0)}{every}{beside}{until(one)}",
+        "the rises last, the treads between them are flat, and none comes down again: something is kept at each"
+        + (f" ({form.note})" if form.note else ""),
+        proof(*series_evidence(one, *[s.index for s in form.steps[:3]], -1), *(message_evidence(m) for m in died)),
+        onset_of(one),
+        severity=severity,
+        confidence="high" if form.period and one.kind != "cumulative peak" else "medium",
+        culprits=ranks(one),
+        numbers={"rise_gib": form.rise, "stairs": len(form.steps), "height_gib": form.height or 0.0}
+        | ({"period": form.period} if form.period else {})
+        | reach_numbers(one),
+    )
+
+
+def _memory_climbs_in_stairs_beside(run: Run, one: Series, cfg: MemoryClimbsInStairs) -> str:
+    """Say which periodic event stands at most of the rises, or nothing."""
+    if not one.by_step or len(one.x) < 2:
+        return ""
+    rises = [s.x for s in one.form.steps]
+    reach = float(one.x[1] - one.x[0])
+    evals = metric_rows(run, pl.col("name").str.starts_with("eval")).select(at()).unique().collect()["at"]
+    saves = run.scan("checkpoints").filter(pl.col("kind") == "saved").select("step").unique().collect()["step"]
+    for what, steps in (("evaluations", evals.drop_nulls()), ("checkpoints", saves.drop_nulls())):
+        near = sum(1 for x in rises if ((steps >= x - 2 * reach) & (steps <= x)).any())
+        if steps.len() and near >= cfg.together * len(rises) and steps.len() <= 3 * len(rises):
+            return f", beside {what}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentationGapClimbs:
+    """Thresholds of OOM004: records, the gap's growth as a ratio and in GiB, and its share of the reserved growth."""
+
+    samples: int = 12
+    ratio: float = 1.5
+    gib: float = 0.5
+    carried: float = 0.5
+
+
+@rule(
+    "oom",
+    "OOM004 fragmentation-gap-climbs",
+    needs=("metrics", "events", "facts"),
+    confidence="medium",
+    cause="fragmentation",
+)
+def fragmentation_gap_climbs(run: Run, cfg: FragmentationGapClimbs) -> Findings:
+    """Find the reserved series whose difference to the allocated one grows most."""
+    found = [
+        one for one in series_of(run) if one.meaning.quantity in {"reserved", "peak_reserved"} and _grows(one, cfg)
+    ]
+    if not found:
+        return
+    one = max(found, key=lambda s: s.gap.rise if s.gap else 0.0)
+    gap, first, last = one.gap, one.gap_first or 0.0, one.gap_last or 0.0
+    severity, died = severity_of(run, one)
+    yield fragmentation_gap_climbs.finding(
+        f"reserved memory pulls away from allocated memory: {size(first * GIB)} → {size(last * GIB)}"
+        f" unused{until(one)}",
+        "the difference rises by more than its noise and carries most of the growth of what is reserved:"
+        " free memory is in pieces that no request fits",
+        proof(*series_evidence(one, one.form.onset or 0, -1), *(message_evidence(m) for m in died)),
+        onset_of(one),
+        severity=severity,
+        culprits=ranks(one),
+        numbers={"gap_first_gib": first, "gap_last_gib": last, "gap_rise_gib": gap.rise if gap else 0.0}
+        | reach_numbers(one),
+    )
+
+
+def _grows(one: Series, cfg: FragmentationGapClimbs) -> bool:
+    gap, first, last = one.gap, one.gap_first, one.gap_last
+    if gap is None or first is None or last is None or gap.samples - gap.warmup < cfg.samples or not gap.grows:
+        return False
+    grown = last - first
+    reserved = max(one.form.rise, float(one.y[-1] - one.y[one.form.warmup]))
+    return grown >= cfg.gib and last >= cfg.ratio * first and grown >= cfg.carried * reserved
+
+
+_OF_FRAMEWORK = ("allocated", "active", "reserved", "peak_allocated", "peak_active", "peak_reserved")
+_HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class DriverCountGrows:
+    """Thresholds of OOM026: records, and the least rise in GiB, above what contexts and communicators add late.
+
+    Where nothing of the framework's is logged the rise may be its own: a job that grows into its longest sequences
+    took 0.6 GiB in a golden run that is well.
+    """
+
+    samples: int = 12
+    gib: float = 0.5
+    alone_gib: float = 2.0
+
+
+@rule("oom", "OOM026 driver-count-grows", needs=("metrics", "events", "facts"), severity="warning", confidence="medium")
+def driver_count_grows(run: Run, cfg: DriverCountGrows) -> Findings:
+    """Find the device whose used memory grows most."""
+    one = worst(grew(run, ("used",), ("slope", "staircase"), cfg.samples, cfg.gib))
+    if one is None:
+        return
+    held = [s for s in series_of(run) if s.meaning.quantity in _OF_FRAMEWORK and s.meaning.unit == "GiB"]
+    if any(s.form.rise >= _HALF * one.form.rise for s in held) or (not held and one.form.rise < cfg.alone_gib):
+        return
+    device = "the device" if one.device is None else f"GPU {one.device}"
+    level = max(held, key=lambda s: s.peak, default=None)
+    yield driver_count_grows.finding(
+        f"used memory of {device} climbs from {amount(one, float(one.y[one.form.onset or 0]))} to "
+        f"{amount(one, float(one.y[-1]))}{_driver_count_grows_beside(level)}{until(one)}",
+        "the driver's count rises to the end, by more than its noise",
+        proof(*series_evidence(one, one.form.onset or 0, -1), *(() if level is None else series_evidence(level, -1))),
+        onset_of(one),
+        cause="device_memory_grows" if level is None else "outside_allocator",
+        numbers={"rise_gib": one.form.rise, **reach_numbers(one)},
+    )
+
+
+def _driver_count_grows_beside(level: Series | None) -> str:
+    if level is None:
+        return ""
+    words = level.meaning.quantity.replace("_", " ")
+    return f", while the framework's {words} memory stays at {amount(level, level.peak)}"

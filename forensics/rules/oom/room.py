@@ -1,0 +1,200 @@
+"""How much room a level leaves on the device, and on the fullest of the ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.analyses.memory.ranks import imbalances
+from forensics.analyses.memory.series import Series, series_of
+from forensics.knowledge.sizes import least_size
+from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, proof, rule
+from forensics.rules.oom._memory import (
+    GIB,
+    amount,
+    fatal,
+    killer,
+    message_evidence,
+    message_onset,
+    ranks,
+    series_evidence,
+    size,
+)
+from forensics.stats.spread import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class NearCapacity:
+    """Threshold of OOM007: the share of the device from which one longer batch no longer fits."""
+
+    share: float = 0.95
+
+
+@rule("oom", "OOM007 near-capacity", needs=("metrics", "events", "facts"), cause="near_capacity", causal="context")
+def near_capacity(run: Run, cfg: NearCapacity) -> Findings:
+    """Find the level device series that leaves least room."""
+    level = {"flat", "plateau", "spike"}
+    every = [s for s in series_of(run) if not s.meaning.is_host and s.form.kind in level and s.share is not None]
+    one = max(every, key=lambda s: s.share or 0.0, default=None)
+    if one is None or (one.share or 0.0) < cfg.share:
+        return
+    died = killer(run, one)
+    at = int(np.argmin(one.y) if one.meaning.falls else np.argmax(one.y))
+    yield near_capacity.finding(
+        f"device memory is level at {100 * (one.share or 0):.0f} % of the device ({amount(one, one.peak)})",
+        "it does not grow, and the room that is left is less than one longer batch takes",
+        proof(*series_evidence(one, at), message_evidence(died) if died else None),
+        Onset(step=one.step(at), rank=one.rank),
+        severity="warning" if died else "info",
+        confidence="high" if one.capacity else "medium",
+        culprits=ranks(one) if died else (),
+        numbers={"share": one.share or 0.0},
+    )
+
+
+_OF_SHAPES = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class CreepsNearCapacity:
+    """Thresholds of OOM028: records, share of the device, GiB, and halves of a run that the room would last."""
+
+    samples: int = 5
+    share: float = 0.95
+    gib: float = 0.2
+    halves: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Creep:
+    one: Series
+    rise: float
+    left: float
+    at: int
+
+
+@rule(
+    "oom",
+    "OOM028 creeps-near-capacity",
+    needs=("metrics", "events", "facts"),
+    severity="warning",
+    cause="creep_near_capacity",
+)
+def creeps_near_capacity(run: Run, cfg: CreepsNearCapacity) -> Findings:
+    """Find the device series that leaves least room and uses it up."""
+    if fatal(run):
+        return
+    own = [s for s in series_of(run) if s.meaning.unit == "GiB" and not s.meaning.is_host and not s.meaning.falls]
+    found = [creep for one in own if (creep := _creep(one, cfg)) is not None]
+    creep = min(found, key=lambda c: c.left, default=None)
+    if creep is None:
+        return
+    one = creep.one
+    words = one.meaning.quantity.replace("_", " ")
+    told = "the device" if one.capacity else f"a device of {least_size(one.peak):.0f} GiB"
+    yield creeps_near_capacity.finding(
+        f"{words} memory creeps up from {amount(one, one.peak - creep.rise)} to {amount(one, one.peak)}, and "
+        f"{amount(one, creep.left)} of {told} is left",
+        "it rose again in the second half of the steps, by as much as in the first or more",
+        proof(*series_evidence(one, creep.at, 0, -1)),
+        Onset(step=one.step(creep.at), rank=one.rank, step_lo=one.step(creep.at - 1)),
+        confidence="medium" if one.capacity else "low",
+        culprits=ranks(one),
+        numbers={"rise_gib": creep.rise, "left_gib": creep.left},
+    )
+
+
+def _creep(one: Series, cfg: CreepsNearCapacity) -> _Creep | None:
+    size = one.capacity or least_size(one.peak)
+    if len(one.y) < cfg.samples or size is None or one.peak < cfg.share * size:
+        return None
+    highest: Floats = np.maximum.accumulate(one.y)
+    rises = np.flatnonzero(np.diff(highest) > 0) + 1
+    half = int(np.count_nonzero(one.x <= (float(one.x[0]) + float(one.x[-1])) / 2)) - 1
+    first, second = float(highest[half] - highest[0]), float(highest[-1] - highest[half])
+    rise, left = first + second, max(0.0, float(size) - one.peak)
+    if len(rises) < 2 or rise < cfg.gib or second < first or left > cfg.halves * second:
+        return None
+    shaped = one.form.grows and one.form.rise >= _OF_SHAPES * abs(one.form.level)
+    return None if shaped else _Creep(one, rise, left, int(rises[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class OneRankHigher:
+    """Thresholds of OOM008: ranks, ratio to the median, and GiB above it (less is a logger's or NCCL's own memory)."""
+
+    ranks: int = 3
+    ratio: float = 1.2
+    gib: float = 1.0
+
+
+@rule(
+    "oom",
+    "OOM008 one-rank-higher",
+    needs=("metrics", "events", "facts"),
+    confidence="medium",
+    cause="memory_imbalance",
+    causal="context",
+)
+def one_rank_higher(run: Run, cfg: OneRankHigher) -> Findings:
+    """Find the rank that stands out most."""
+    for row in imbalances(run):
+        if len(row.levels) < cfg.ranks or row.ratio < cfg.ratio or row.top.peak - row.median < cfg.gib:
+            continue
+        died = [m for m in fatal(run) if m.rank == row.top.rank]
+        yield one_rank_higher.finding(
+            f"rank {row.top.rank} reaches {size(row.top.peak * GIB)}, {row.ratio:.2f} times the median of"
+            f" {len(row.levels)} ranks ({size(row.median * GIB)}; {row.name})",
+            "the fullest rank decides whether the job fits; compared are the highest values of the ranks",
+            proof(
+                *series_evidence(row.top, int(np.argmax(row.top.y))),
+                *series_evidence(row.lowest, int(np.argmax(row.lowest.y))),
+                *(message_evidence(m) for m in died[:1]),
+            ),
+            Onset(rank=row.top.rank),
+            severity="warning" if died else "info",
+            culprits=ranks(row.top),
+            numbers={"ratio": row.ratio, "median_gib": row.median, "ranks": len(row.levels)},
+        )
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class OneLargeRequest:
+    """Threshold of OOM016: records after warm-up that make a series level."""
+
+    samples: int = 10
+
+
+@rule(
+    "oom",
+    "OOM016 one-large-request",
+    needs=("events", "metrics", "facts"),
+    severity="warning",
+    confidence="medium",
+    cause="one_large_request",
+    causal="context",
+)
+def one_large_request(run: Run, cfg: OneLargeRequest) -> Findings:
+    """Find a level series that a fatal device message follows."""
+    first = next(iter(fatal(run)), None)
+    if first is None or first.reading in {"others", "limit"}:
+        return
+    held = [s for s in series_of(run) if s.meaning.quantity in {"allocated", "active", "peak_allocated", "peak_active"}]
+    level = [s for s in held if s.form.samples - s.form.warmup >= cfg.samples and killer(run, s) is first]
+    if not level or any(s.form.kind not in {"flat", "plateau", "spike"} for s in level):
+        return
+    tried = first.sizes.tried
+    asked = f"one request of {size(tried)}" if tried else "one request"
+    yield one_large_request.finding(
+        f"memory was level before it ran out: {asked} was too large, and nothing leaked",
+        f"{len(level)} memory series up to then {'is' if len(level) == 1 else 'are'} flat or levelled off",
+        (
+            message_evidence(first),
+            *(e for e in series_evidence(level[0], -1) if e.role is not EvidenceRole.CONTRADICTS),
+        ),
+        message_onset(first),
+        culprits=ranks(first),
+        numbers={} if tried is None else {"tried_bytes": tried},
+    )

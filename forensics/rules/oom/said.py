@@ -1,0 +1,163 @@
+"""What a log and its settings say of memory: an error, the allocator's own table, and settings that save memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from forensics.case.errors.attributes import attributes
+from forensics.case.errors.failures import Failure, standing
+from forensics.case.errors.kinds import Weight
+from forensics.case.errors.timeline import in_order, is_before
+from forensics.case.last_steps import last_step
+from forensics.case.settings import OFF, stated
+from forensics.knowledge.causes import is_kind
+from forensics.knowledge.errors import table, telling
+from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
+from forensics.rules.kit import Findings, Onset, Run, event_evidence, fact_evidence, proof, rule
+from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks
+
+_TRIED = re.compile(r"Tried to allocate ([\d.]+ (?:bytes|[KMGT]i?B))")
+#: The kind of a cause that is about the memory of the host.
+_HOST = "host_memory"
+#: What the program was doing, where that decides what to change.
+_IN_PHASE = {
+    "evaluation": " in an evaluation",
+    "generation": " while it generated text",
+    "loading": " while it loaded the model",
+    "forward": " in the forward pass",
+    "logits": " while it computed the logits",
+    "backward": " in the backward pass",
+    "optimizer": " in the optimizer step",
+    "checkpoint": " while it saved a checkpoint",
+}
+
+
+@rule("oom", "OOM001 log-says-oom", needs=("events", "metrics"), severity="error", confidence="high")
+def log_says_oom(run: Run) -> Findings:
+    """Find the first out-of-memory error that the run did not survive."""
+    found = in_order(f for f in standing(run) if f.shape == "oom" and f.weight >= Weight.ECHO)
+    if not found:
+        return
+    first = found[0]
+    onset = onset_of(run, first)
+    tried = _TRIED.search(first.quote) or _TRIED.search(first.message)
+    host = _is_of_host(first) and not tried
+    memory = "host memory" if host else "GPU memory"
+    size = f" (tried to allocate {tried[1]})" if tried else ""
+    phase = next((_IN_PHASE[m.phase] for m in fatal(run) if m.source == first.source and m.phase in _IN_PHASE), "")
+    yield log_says_oom.finding(
+        f"{who(first.rank)} ran out of {memory}{phase}{size}{when(onset)}",
+        "the allocator, the kernel or the scheduler said so, and no later step of that rank was logged",
+        evidence_of(found),
+        onset,
+        culprits=ranks_of(_named(found)),
+        cause="host_out_of_memory" if host else "gpu_out_of_memory",
+        numbers={"messages": len(found)},
+    )
+
+
+def _is_of_host(failure: Failure) -> bool:
+    """Whether its cause, or a line of the catalogue that its quote fits, is about the memory of the host."""
+    fits = (row for row in table() if is_kind(row.cause, _HOST) and row.compiled.search(failure.quote))
+    return is_kind(failure.cause, _HOST) or any(fits)
+
+
+def _named(found: Sequence[Failure]) -> Sequence[Failure]:
+    """Give the first error and those that may have come as early: where nothing orders them, all ranks ran out.
+
+    Of an error that names no rank the first line of its log that tells of the same event, and names one.
+    """
+    first, *others = found
+    same = [f for f in others if f.cause == first.cause and f.rank is not None]
+    if first.rank is None:
+        return [f for f in same if f.source == first.source][:1]
+    return [first, *(f for f in same if not is_before(first, f))]
+
+
+_SIZE = re.compile(r"([\d.]+) *([KMGT]?)i?B?$")
+_SCALE = {unit: 1024**power for power, unit in enumerate(("", "K", "M", "G", "T"))}
+_RESERVED, _LOST = "GPU reserved memory", "Non-releasable memory"
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySummary:
+    """Threshold of OOM027: the share of reserved memory that cannot be given back."""
+
+    share: float = 0.2
+
+
+@rule("oom", "OOM027 memory-summary", needs=("events", "metrics"), cause="fragmentation", confidence="medium")
+def memory_summary(run: Run, cfg: MemorySummary) -> Findings:
+    """Judge the last table of each log, and tell the worst."""
+    codes = [*telling("memory_summary"), *telling("memory_retries")]
+    rows = run.scan("events").filter(pl.col("code").is_in(codes)).sort("source", "line", "seq").collect()
+    tables = [_table(part) for _, part in rows.group_by("source", maintain_order=True)]
+    found = [(share, retries, last) for last, retries, share in tables if share >= cfg.share or retries]
+    if not found:
+        return
+    share, retries, row = max(found, key=lambda one: one[:2])
+    step = last_step(run, row["source"], row["line"] or row["byte"] or 0, row["t_ns"], row["rank"])
+    again = f"; it freed its cache and tried again {retries} time{'s' if retries > 1 else ''}" if retries else ""
+    yield memory_summary.finding(
+        f"{100 * share:.0f} % of the memory that the allocator reserves cannot be given back{again}",
+        "free pieces between live blocks serve no larger request and go back to no other program",
+        proof(event_evidence(row)),
+        Onset(step=step, rank=row["rank"]),
+        severity="warning" if share >= cfg.share else "info",
+        numbers={"share": share, "retries": retries},
+    )
+
+
+def _table(rows: pl.DataFrame) -> tuple[Mapping[str, Any], int, float]:
+    """The last row of a log's last table, its retries, and the share of reserved memory that is not releasable."""
+    told: dict[str, float] = {}
+    retries = 0
+    for row in rows.iter_rows(named=True):
+        attrs = attributes(row["attrs"])
+        retries = int(attrs.get("retries") or retries)
+        if hit := _SIZE.match(attrs.get("now", "").strip()):
+            told[attrs.get("what", "")] = float(hit[1]) * _SCALE[hit[2]]
+    reserved = told.get(_RESERVED, 0.0)
+    return rows.row(-1, named=True), retries, told.get(_LOST, 0.0) / reserved if reserved else 0.0
+
+
+@rule(
+    "oom",
+    "OOM017 unused-levers",
+    needs=("events", "metrics", "facts"),
+    severity="info",
+    confidence="low",
+    cause="unused_levers",
+    causal="context",
+)
+def levers(run: Run) -> Findings:
+    """List the settings that the configuration leaves unused, when memory ran out."""
+    first = next(iter(fatal(run)), None)
+    if first is None or first.reading in {"others", "limit"}:
+        return
+    found = list(_unused(run))
+    if not found:
+        return
+    yield levers.finding(
+        f"the configuration leaves {len(found)} way{'s' if len(found) > 1 else ''} of saving memory unused",
+        "; ".join(f"{row['key']} = {row['value']}" for row in found),
+        proof(*(fact_evidence(row) for row in found), message_evidence(first)),
+        message_onset(first),
+        culprits=ranks(first),
+    )
+
+
+def _unused(run: Run) -> Iterator[dict[str, Any]]:
+    """Give the facts that say so: no recomputation, whole batches at once, attention that keeps its scores."""
+    recompute = stated(run, "recompute")
+    if recompute.height and recompute["said"].is_in(OFF).all():
+        yield recompute.row(0, named=True)
+    batch, often = stated(run, "micro_batch").head(1), stated(run, "accumulation").head(1)
+    if often["said"].to_list() == ["1"] and batch["said"].cast(pl.Int64, strict=False).gt(1).any():
+        yield batch.row(0, named=True)
+    yield from stated(run, "attention").filter(pl.col("said") == "eager").head(1).iter_rows(named=True)

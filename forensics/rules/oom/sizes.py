@@ -1,0 +1,228 @@
+"""What the sizes in the message of an allocator say of the request that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from forensics.analyses.memory.capacity import Beside, beside_reserved
+from forensics.analyses.memory.oom_messages import OomMessage
+from forensics.analyses.memory.series import Series, series_of
+from forensics.case.settings import stated
+from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, proof, rule
+from forensics.rules.oom._memory import GIB, fatal, message_evidence, message_onset, ranks, series_evidence, size
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentedRequest:
+    """Threshold of OOM013: the share of the device from which unusable memory is worth a setting."""
+
+    share: float = 0.1
+
+
+@rule(
+    "oom",
+    "OOM013 fragmented-request",
+    needs=("events", "metrics", "facts"),
+    severity="warning",
+    cause="fragmentation",
+    causal="context",
+)
+def fragmented_request(run: Run, cfg: FragmentedRequest) -> Findings:
+    """Judge the numbers of the first fatal device message."""
+    first = next(iter(fatal(run)), None)
+    if first is None or first.reading != "fragmentation":
+        return
+    sizes, unused = first.sizes, first.sizes.unallocated or 0
+    if sizes.capacity and unused < cfg.share * sizes.capacity:
+        return
+    on = expandable(run)
+    yield fragmented_request.finding(
+        f"{size(unused)} lay reserved and unused when {size(sizes.tried)} could not be had",
+        "whole free segments had been given back before, so what is left are pieces that are too small",
+        proof(message_evidence(first)),
+        message_onset(first),
+        confidence="medium" if sizes.capacity else "low",
+        culprits=ranks(first),
+        numbers={"unallocated_bytes": unused, "tried_bytes": sizes.tried or 0}
+        | ({} if on is None else {"expandable_segments": int(on)}),
+    )
+
+
+# Whether the allocator of a run uses expandable segments.
+
+
+def expandable(run: Run) -> bool | None:
+    """Tell whether expandable segments are on by what the run's environment says; None when it does not say."""
+    rows = (
+        run.scan("facts")
+        .filter(pl.col("key").str.contains(r"(?i)(?:CUDA|HIP)_ALLOC_CONF|PYTORCH_ALLOC_CONF|expandable_segments"))
+        .select("key", "value")
+        .collect()
+    )
+    said = " ".join(f"{key}={value}" for key, value in rows.iter_rows()).lower().replace('"', "").replace(" ", "")
+    if "expandable_segments" not in said:
+        return False if rows.height else None
+    return "expandable_segments:true" in said or "expandable_segments=true" in said
+
+
+@rule(
+    "oom",
+    "OOM011 others-on-device",
+    needs=("events", "metrics"),
+    severity="warning",
+    cause="others_on_device",
+    causal="context",
+)
+def others_on_device(run: Run) -> Findings:
+    """Find the first fatal message of a device that is shared."""
+    found = [m for m in fatal(run) if m.reading == "others"]
+    if not found or found[0] is not fatal(run)[0]:
+        return
+    first = found[0]
+    held, whole = first.sizes.others or 0, first.sizes.capacity or 1
+    yield others_on_device.finding(
+        f"other processes held {size(held)} ({100 * min(1.0, held / whole):.0f} %) of the full device",
+        "the message counts them beside the run's own process",
+        tuple(message_evidence(m) for m in found[:3]),
+        message_onset(first),
+        confidence="high" if first.sizes.own else "medium",
+        culprits=ranks(first),
+        numbers={"others_bytes": held, "capacity_bytes": whole},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideTheAllocator:
+    """Threshold of OOM015: twice what a context and communicators usually take."""
+
+    gib: float = 3.0
+
+
+@rule(
+    "oom",
+    "OOM015 outside-the-allocator",
+    needs=("events", "metrics", "facts"),
+    cause="outside_allocator",
+    causal="context",
+)
+def outside_the_allocator(run: Run, cfg: OutsideTheAllocator) -> Findings:
+    """Judge the first fatal device message that counts the whole process, else the driver's count beside it."""
+    died = fatal(run)
+    first = next((m for m in died if m.sizes.outside is not None), None)
+    if first is not None:
+        if (first.sizes.outside or 0) >= cfg.gib * GIB:
+            yield _of_message(first)
+        return
+    found = max(beside_reserved(run), key=lambda one: one.gib, default=None)
+    if found is not None and found.gib >= cfg.gib:
+        yield from _of_driver(run, found, died)
+
+
+def _of_message(first: OomMessage) -> Finding:
+    return outside_the_allocator.finding(
+        f"{size(first.sizes.outside)} of the process's device memory is not the allocator's",
+        "what the process holds, less what is allocated and reserved by the framework, is that much",
+        proof(message_evidence(first)),
+        message_onset(first),
+        severity="warning",
+        confidence="medium",
+        culprits=ranks(first),
+        numbers={"outside_bytes": first.sizes.outside or 0},
+    )
+
+
+def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...]) -> Findings:
+    used, held = (_series(run, found, name) for name in (found.used, found.reserved))
+    if used is None or held is None:
+        return
+    tops = [int(np.argmax(one.y)) for one in (used, held)]
+    yield outside_the_allocator.finding(
+        f"{size(found.gib * GIB)} of the device's used memory is not the allocator's",
+        "what the driver counts as used on the device, less what is reserved by the framework, is that much:"
+        " other processes on the device are in it, too",
+        proof(
+            *series_evidence(used, tops[0]), *series_evidence(held, tops[1]), *(message_evidence(m) for m in died[:1])
+        ),
+        Onset(step=used.step(tops[0]), rank=used.rank),
+        severity="warning" if died else "info",
+        confidence="low",
+        culprits=ranks(used) if died else (),
+        numbers={"outside_bytes": round(found.gib * GIB)},
+    )
+
+
+def _series(run: Run, found: Beside, name: str) -> Series | None:
+    """Give the series of one name in the source and rank that a difference was taken of, by its highest value."""
+    same = [s for s in series_of(run) if (s.source, s.rank, s.name) == (found.source, found.rank, name)]
+    return max(same, key=lambda s: s.peak, default=None)
+
+
+_BYTES = (2, 4)
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LogitsTooLarge:
+    """Thresholds of OOM018: how near the sizes must be, and the least request (smaller ones are met by chance)."""
+
+    within: float = 0.05
+    least_bytes: int = 1 << 30
+
+
+@rule(
+    "oom",
+    "OOM018 logits-too-large",
+    needs=("events", "metrics", "facts"),
+    severity="warning",
+    cause="logits_too_large",
+    causal="context",
+)
+def logits_too_large(run: Run, cfg: LogitsTooLarge) -> Findings:
+    """Compare the failed request with the size of the logits by the configuration."""
+    first = next(iter(fatal(run)), None)
+    tried = first.sizes.tried if first is not None else None
+    if first is None or tried is None or tried < cfg.least_bytes:
+        return
+    rows, expected = _expected(run, tried, cfg) or ([], 0)
+    if not rows and first.phase != "logits":
+        return
+    words = " x ".join(f"{n:,}" for _, n in rows)
+    yield logits_too_large.finding(
+        f"the request that failed ({size(tried)}) "
+        + ("has the size of the logits of one batch" if rows else "was made where the logits are computed"),
+        f"{words} x {expected // prod(n for _, n in rows)} bytes = {size(expected)}" if rows else "the stack says so",
+        proof(message_evidence(first), *(fact_evidence(row) for row, _ in rows)),
+        message_onset(first),
+        confidence="medium" if rows else "low",
+        culprits=ranks(first),
+        numbers={"tried_bytes": tried} | ({"expected_bytes": expected} if rows else {}),
+    )
+
+
+def _expected(run: Run, tried: int, cfg: LogitsTooLarge) -> tuple[list[tuple[Row, int]], int] | None:
+    """The settings whose product is the request, and that product; None where none is as large."""
+    batch, length = _first(run, "micro_batch", "batch"), _first(run, "sequence", "completion_length")
+    vocabulary, many = _first(run, "vocabulary"), _first(run, "generations")
+    if batch is None or length is None or vocabulary is None:
+        return None
+    one = [batch, length, vocabulary]
+    for width, used in product(_BYTES, (one, [*one, many]) if many is not None else (one,)):
+        expected = width * prod(n for _, n in used)
+        if abs(expected - tried) <= cfg.within * tried:
+            return used, expected
+    return None
+
+
+def _first(run: Run, *names: str) -> tuple[Row, int] | None:
+    """Give the first fact that states a count, by the first of the settings that has one, and the count."""
+    for row in (row for name in names for row in stated(run, name).iter_rows(named=True)):
+        if row["said"].isdigit() and 0 < int(row["said"]) < 1 << 40:
+            return row, int(row["said"])
+    return None

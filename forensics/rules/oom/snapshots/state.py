@@ -1,0 +1,194 @@
+"""The state that a snapshot of memory shows: a request that failed, free pieces, private pools, and gaps in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forensics.analyses.snapshots.per_device import Oom, Snapshot, site_of, snapshots
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
+from forensics.rules.oom._memory import size
+from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short, state_quote
+
+
+@dataclass(frozen=True, slots=True)
+class AtTheEnd:
+    """Thresholds of OOM021: events behind the last `oom` event above which the program went on; a step has more."""
+
+    after: int = 200
+    holders: int = 3
+
+
+@rule("oom", "OOM021 snapshot-oom-event", needs=NEEDS, severity="error", cause="gpu_out_of_memory")
+def snapshot_oom(run: Run, cfg: AtTheEnd) -> Findings:
+    """Report the earliest fatal out-of-memory event among the snapshots."""
+    found = [(one, one.oom) for one in snapshots(run) if one.oom is not None and one.oom.events_after <= cfg.after]
+    if found:
+        one, oom = min(found, key=lambda pair: (pair[1].t_ns is None, pair[1].t_ns or 0))
+        yield _out_of_memory_finding(one, oom, cfg, len(found))
+
+
+def _out_of_memory_finding(one: Snapshot, oom: Oom, cfg: AtTheEnd, devices: int) -> Finding:
+    free = "" if oom.free_bytes is None else f" with {size(oom.free_bytes)} free on the device"
+    where = f" at {short(site_of(oom.stack))}" if oom.stack else ""
+    holders = one.live_by_stack[: cfg.holders]
+    return snapshot_oom.finding(
+        f"device {one.device} ran out of memory: {size(oom.asked_bytes)} asked for{free}{where}",
+        f"the allocator recorded it, and only {oom.events_after} events follow; {state_quote(one)}",
+        proof(
+            evidence(one, f"oom: {size(oom.asked_bytes)} for {chain(oom.stack)}", seq=oom.seq, value=oom.asked_bytes),
+            *(evidence(one, f"{size(h.bytes)} held by {chain(h.stack)} ({h.category})") for h in holders),
+        ),
+        Onset(t_ns=oom.t_ns, rank=one.rank),
+        confidence="high" if one.trusted else "medium",
+        culprits=ranks(one),
+        numbers={
+            "asked_bytes": oom.asked_bytes,
+            "free_bytes": -1 if oom.free_bytes is None else oom.free_bytes,
+            "allocated_bytes": one.allocated_bytes,
+            "reserved_bytes": one.reserved_bytes,
+            "devices": devices,
+        },
+        next=("forensics memory on the snapshot shows who holds what at the peak",),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Thresholds of OOM022: unreleasable over reserved bytes, and the least of them to speak of.
+
+    A tenth is where expandable segments begin to be worth advising; a recorded clean loop has less.
+    """
+
+    share: float = 0.10
+    least: int = 64 << 20
+
+
+@rule("oom", "OOM022 snapshot-fragmentation", needs=NEEDS, cause="fragmentation")
+def snapshot_fragmentation(run: Run, cfg: Pieces) -> Findings:
+    """Report the most fragmented device of the run's snapshots."""
+    found = [
+        one
+        for one in snapshots(run)
+        if one.quality != "inconsistent" and one.fragmentation > cfg.share and one.unreleasable_bytes >= cfg.least
+    ]
+    if found:
+        yield _fragmentation_finding(max(found, key=lambda one: (_would_fit(one), one.fragmentation)))
+
+
+def _would_fit(one: Snapshot) -> bool:
+    """Whether an out-of-memory request was smaller than the pieces together, and larger than each."""
+    oom = one.oom
+    return oom is not None and one.largest_piece_bytes < oom.asked_bytes <= one.unreleasable_bytes + (
+        oom.free_bytes or 0
+    )
+
+
+def _fragmentation_finding(one: Snapshot) -> Finding:
+    fatal = _would_fit(one)
+    asked = "" if one.oom is None else f"; {size(one.oom.asked_bytes)} were asked for when memory ran out"
+    return snapshot_fragmentation.finding(
+        f"{size(one.unreleasable_bytes)} ({one.fragmentation:.0%}) of reserved memory are free in pieces that "
+        "cannot be given back",
+        f"the largest piece is {size(one.largest_piece_bytes)}; {state_quote(one)}{asked}",
+        proof(evidence(one, state_quote(one), value=one.fragmentation)),
+        severity="warning" if fatal else "info",
+        confidence="high" if fatal else "medium",
+        culprits=ranks(one),
+        causal="root" if fatal else "context",
+        numbers={
+            "unreleasable_bytes": one.unreleasable_bytes,
+            "largest_piece_bytes": one.largest_piece_bytes,
+            "reserved_bytes": one.reserved_bytes,
+            "fragmentation": one.fragmentation,
+            "scatter": one.scatter,
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Private:
+    """Thresholds of OOM025: free bytes of private pools over all reserved bytes."""
+
+    share: float = 0.15
+
+
+@rule(
+    "oom",
+    "OOM025 private-pools-hold",
+    needs=NEEDS,
+    severity="info",
+    confidence="medium",
+    cause="private_pools",
+    causal="context",
+)
+def snapshot_pools(run: Run, cfg: Private) -> Findings:
+    """Report the device whose private pools keep most."""
+    found = [one for one in snapshots(run) if _idle(one) > cfg.share * max(one.reserved_bytes, 1)]
+    if found:
+        yield _pools_finding(max(found, key=_idle))
+
+
+def _idle(one: Snapshot) -> int:
+    return sum(pool.reserved_bytes - pool.allocated_bytes for pool in one.pools if pool.pool != (0, 0))
+
+
+def _pools_finding(one: Snapshot) -> Finding:
+    private = [pool for pool in one.pools if pool.pool != (0, 0)]
+    idle = _idle(one)
+    return snapshot_pools.finding(
+        f"{len(private)} private pools keep {size(idle)} of {size(one.reserved_bytes)} without allocations in it",
+        "memory of a private pool serves no other allocation, and emptying the cache does not free it",
+        proof(evidence(one, state_quote(one), value=idle)),
+        culprits=ranks(one),
+        numbers={"pools": len(private), "idle_bytes": idle, "reserved_bytes": one.reserved_bytes},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Thresholds of OOM024: share of the peak that is older than the recording."""
+
+    older: float = 0.5
+
+
+@rule(
+    "oom",
+    "OOM024 snapshot-says-little",
+    needs=NEEDS,
+    severity="info",
+    confidence="high",
+    cause="snapshot_quality",
+    causal="context",
+)
+def snapshot_quality(run: Run, cfg: Hidden) -> Findings:
+    """Report each kind of gap once, with the first snapshot that has it and how many do."""
+    found: dict[str, list[Snapshot]] = {}
+    for one in snapshots(run):
+        kind = _kind(one, cfg)
+        if kind:
+            found.setdefault(kind, []).append(one)
+    for kind, row in found.items():
+        yield _quality_finding(kind, row)
+
+
+def _kind(one: Snapshot, cfg: Hidden) -> str:
+    if one.quality == "inconsistent":
+        return "contradicts itself"
+    if one.quality == "state only":
+        return "holds no events"
+    if one.events and not one.stacked_events:
+        return "has no stacks"
+    before = one.start_allocated_bytes
+    return "begins late: most of the memory is older than the recording" if before > cfg.older * one.peak_bytes else ""
+
+
+def _quality_finding(kind: str, row: list[Snapshot]) -> Finding:
+    one = row[0]
+    many = "" if len(row) == 1 else f" (and {len(row) - 1} more)"
+    return snapshot_quality.finding(
+        f"the memory snapshot of device {one.device} {kind}{many}",
+        "; ".join(one.notes) or state_quote(one),
+        proof(evidence(one, state_quote(one))),
+        culprits=ranks(one),
+        numbers={"snapshots": len(row), "events": one.events},
+    )

@@ -1,0 +1,171 @@
+"""Counters of steps and data that begin anew after a resume."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.analyses.resume.around import Around, around
+from forensics.analyses.resume.levels import levels
+from forensics.case.processes.lives import Boundary, restarts, rows_of
+from forensics.rules.kit import (
+    Confidence,
+    Evidence,
+    EvidenceRole,
+    Finding,
+    Findings,
+    Run,
+    Severity,
+    metric_evidence,
+    proof,
+    rule,
+)
+from forensics.rules.resume._compare import begun, evidence_of, loaded, onset
+
+_STEP_LOST_COUNTERS = ("num_samples", "num_tokens", "epoch")
+
+
+@dataclass(frozen=True, slots=True)
+class StepLost:
+    """Thresholds of RSM004: shares of a counter's last value that it goes on from, and records whose level counts.
+
+    The share is low because a restart goes back to its checkpoint; a counter that begins anew is near its first value.
+    A life of fewer than `least_records` has no level; of a short one a quarter counts instead of `records`. The loss
+    goes on where it is back by less than `near` of the way to its first level.
+    """
+
+    least: float = 0.3
+    most: float = 1.5
+    records: int = 5
+    least_records: int = 8
+    errors: float = 6.0
+    near: float = 0.2
+
+
+@rule("learning", "RSM004 resume-step-lost", needs=("metrics", "checkpoints"), severity="warning")
+def step_lost(run: Run, cfg: StepLost) -> Findings:
+    """Find the first restart that counts anew what went on."""
+    for boundary in restarts(run):
+        if boundary.kind != "scratch":
+            continue
+        found = _counter(run, boundary, cfg) or _level(run, boundary, cfg)
+        if found is not None:
+            yield found
+            return
+
+
+def _counter(run: Run, boundary: Boundary, cfg: StepLost) -> Finding | None:
+    for name in _STEP_LOST_COUNTERS:
+        seen = around(run, boundary, name)
+        if seen is None:
+            continue
+        whole = pl.concat([seen.before["value"], seen.replaced["value"]])
+        old, new = float(whole[-1]), float(seen.after["value"][0])
+        if old > 2 * whole[0] and max(cfg.least * old, 2 * whole[0]) <= new <= cfg.most * old:
+            because = f"{seen.after['raw_name'][0]} goes on from {old:g} to {new:g}"
+            return _step_lost_finding(run, boundary, seen, because, Confidence.HIGH)
+    return None
+
+
+def _level(run: Run, boundary: Boundary, cfg: StepLost) -> Finding | None:
+    start = begun(run, boundary)
+    seen = around(run, boundary, "loss") if start is not None and start.quote else None
+    if start is None or seen is None:
+        return None
+    found = levels(seen, records=cfg.records, errors=cfg.errors)
+    if found is None or seen.before.height + seen.replaced.height < cfg.least_records:
+        return None
+    if not found.is_clear or abs(found.back) > cfg.near:
+        return None
+    said = f", and step {start.step} was loaded" if start.step else ", and a new process began"
+    sure = Confidence.MEDIUM if start.resumed else Confidence.LOW
+    return _step_lost_finding(
+        run, boundary, seen, f"the loss goes on at {found.new:.4g} after {found.last:.4g}{said}", sure
+    )
+
+
+def _step_lost_finding(run: Run, boundary: Boundary, seen: Around, because: str, confidence: Confidence) -> Finding:
+    return step_lost.finding(
+        f"the step counts from {boundary.after.first} again after step {boundary.before.last}",
+        because,
+        evidence_of(run, seen, boundary),
+        onset(boundary),
+        confidence=confidence,
+        cause="step_lost" if confidence is Confidence.HIGH else "steps_count_anew",
+        numbers={"last_step": boundary.before.last, "first_step": boundary.after.first},
+    )
+
+
+_DATA_POSITION_LOST_COUNTERS = (
+    ("num_samples", Severity.WARNING),
+    ("epoch", Severity.WARNING),
+    ("num_tokens", Severity.INFO),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DataPositionLost:
+    """Thresholds of RSM005: the share of a counter below which it began anew, and the records that show it."""
+
+    share: float = 0.5
+    records: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Reset:
+    name: str
+    old: float
+    new: float
+    evidence: tuple[Evidence, ...]
+
+
+@rule("learning", "RSM005 resume-data-position-lost", needs=("metrics", "checkpoints"), cause="data_position_lost")
+def data_position_lost(run: Run, cfg: DataPositionLost) -> Findings:
+    """Find the first restart whose data begins anew."""
+    for boundary in restarts(run):
+        if boundary.kind == "scratch":
+            continue
+        for name, severity in _DATA_POSITION_LOST_COUNTERS:
+            reset = _reset(run, boundary, name, cfg) or (_epochs(run, boundary, cfg) if name == "epoch" else None)
+            if reset is not None:
+                yield _data_position_lost_finding(run, boundary, reset, severity)
+                return
+
+
+def _reset(run: Run, boundary: Boundary, name: str, cfg: DataPositionLost) -> _Reset | None:
+    seen = around(run, boundary, name)
+    if seen is None or seen.before.height < cfg.records or seen.after.height < cfg.records:
+        return None
+    old, new = float(seen.before["value"][-1]), float(seen.after["value"][0])
+    if old <= 0 or new < 0 or new >= cfg.share * old:
+        return None
+    first, last = seen.after.row(0, named=True), seen.before.row(-1, named=True)
+    raw = str(first["raw_name"])
+    return _Reset(raw, old, new, (metric_evidence(first), metric_evidence(last, EvidenceRole.RELATED)))
+
+
+def _epochs(run: Run, boundary: Boundary, cfg: DataPositionLost) -> _Reset | None:
+    """The same of the epoch that stands beside the losses."""
+    start = boundary.after.first
+    old = rows_of(run, boundary.before, "loss").filter(pl.col("epoch").is_not_null() & (pl.col("at") < start))
+    new = rows_of(run, boundary.after, "loss").filter(pl.col("epoch").is_not_null())
+    if old.height < cfg.records or new.height < cfg.records:
+        return None
+    before, after = float(old["epoch"][-1]), float(new["epoch"][0])
+    if before <= 0 or after < 0 or after >= cfg.share * before:
+        return None
+    rows = (new.row(0, named=True), old.row(-1, named=True))
+    return _Reset("epoch", before, after, tuple(metric_evidence(r) for r in rows))
+
+
+def _data_position_lost_finding(run: Run, boundary: Boundary, reset: _Reset, severity: Severity) -> Finding:
+    return data_position_lost.finding(
+        f"{reset.name} begins anew at the restart of step {boundary.after.first}: {reset.old:g} → {reset.new:g}",
+        "the step goes on while the counter of the data does not",
+        proof(*reset.evidence, *loaded(run, boundary)),
+        onset(boundary),
+        severity=severity,
+        confidence="high" if severity is Severity.WARNING else "low",
+        numbers={"before": reset.old, "after": reset.new},
+    )

@@ -1,0 +1,182 @@
+"""Steps that were done twice, what they gave the second time, and the work that was lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.analyses.resume.around import Around, around, paired
+from forensics.case.checkpoints import known
+from forensics.case.end_markers import marks_of
+from forensics.case.processes.lives import Life, boundaries, lives, restarts, rows_of
+from forensics.rules.kit import Finding, Findings, Onset, Run, checkpoint_evidence, onset_at, proof, rule
+from forensics.rules.resume._compare import evidence_of, onset
+from forensics.stats.spread import median
+
+_QUANTITIES = ("loss", "reward", "grad_norm", "lr")
+
+
+@rule(
+    "learning",
+    "RSM006 resume-replayed-steps",
+    needs=("metrics", "checkpoints"),
+    severity="info",
+    confidence="high",
+    cause="replayed_steps",
+    causal="context",
+)
+def replayed_steps(run: Run) -> Findings:
+    """Say how often the run was restarted and how many steps were done again, at the first such restart."""
+    every = restarts(run)
+    replays = [b for b in every if b.kind == "replays"]
+    if not replays:
+        return
+    first = replays[0]
+    seen = next((s for name in _QUANTITIES if (s := around(run, first, name)) is not None), None)
+    if seen is None:
+        return
+    steps = sum(b.replayed for b in replays)
+    forks = sum(b.fork for b in every)
+    yield replayed_steps.finding(
+        f"{steps} steps were done twice in {len(replays)} restart{'s' if len(replays) > 1 else ''}",
+        f"the run reached step {first.before.last} and then goes on from step {first.after.first}"
+        + (f"; {forks} of the restarts are forks of one earlier life" if forks else ""),
+        evidence_of(run, seen, first),
+        onset(first),
+        numbers={"restarts": len(every), "replayed_steps": steps, "forks": forks},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Nondeterministic:
+    """Thresholds of RSM007: pairs, relative difference, and the share of the noise that tells data from kernels."""
+
+    pairs: int = 5
+    relative: float = 1e-6
+    noise: float = 0.3
+
+
+@rule(
+    "learning",
+    "RSM007 resume-nondeterministic",
+    needs=("metrics", "checkpoints"),
+    severity="info",
+    confidence="medium",
+    causal="context",
+)
+def nondeterministic(run: Run, cfg: Nondeterministic) -> Findings:
+    """Compare the losses of the steps that were done twice, at the first restart where they differ."""
+    for boundary in restarts(run):
+        seen = around(run, boundary, "loss") if boundary.kind == "replays" else None
+        pairs = paired(seen) if seen is not None else pl.DataFrame()
+        if seen is None or pairs.height < cfg.pairs:
+            continue
+        size = pl.max_horizontal(pl.col("old").abs(), pl.col("new").abs())
+        quantum = _quantum(pl.concat([pairs["old"], pairs["new"]]))
+        differ = pairs.filter((pl.col("delta").abs() > cfg.relative * size) & (pl.col("delta").abs() > quantum / 2))
+        if differ.height >= cfg.pairs:
+            yield _nondeterministic_finding(seen, pairs, differ, cfg)
+            return
+
+
+def _quantum(values: pl.Series) -> float:
+    """The unit in which values are printed, at most: their smallest difference."""
+    least = values.unique().sort().diff().drop_nulls().min()
+    return float(least) if isinstance(least, float) else 0.0
+
+
+def _nondeterministic_finding(
+    seen: Around, pairs: pl.DataFrame, differ: pl.DataFrame, cfg: Nondeterministic
+) -> Finding:
+    step, typical = int(differ["at"][0]), median(differ["delta"].abs())
+    noise = median(pairs["old"].diff().drop_nulls().abs())
+    data = typical > cfg.noise * noise
+    rows = [frame.filter(pl.col("at") == step).row(0, named=True) for frame in (seen.after, seen.replaced)]
+    return nondeterministic.finding(
+        f"step {step} done again gives {differ['new'][0]:.6g} after {differ['old'][0]:.6g}",
+        f"{differ.height} of {pairs.height} steps done twice differ, by {typical:.3g} in the middle, "
+        + (f"as much as neighbouring steps do ({noise:.3g})" if data else f"far less than neighbours do ({noise:.3g})"),
+        proof(rows[0], rows[1]),
+        Onset(step=step),
+        cause="other_data" if data else "nondeterministic_kernels",
+        numbers={"pairs": pairs.height, "differ": differ.height, "median_difference": typical, "noise": noise},
+    )
+
+
+_NS_PER_HOUR = 3_600_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RareCheckpoints:
+    """Thresholds of RSM008: the share of all steps, or the hours, whose loss is told, and steps that are too few."""
+
+    share: float = 0.05
+    hours: float = 1.0
+    steps: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    life: Life
+    checkpoint: int
+    steps: int
+    hours: float | None
+
+
+@rule(
+    "learning",
+    "RSM008 resume-rare-checkpoints",
+    needs=("metrics", "checkpoints", "events"),
+    severity="info",
+    confidence="medium",
+    cause="rare_checkpoints",
+    causal="context",
+)
+def rare_checkpoints(run: Run, cfg: RareCheckpoints) -> Findings:
+    """Find the life that lost most."""
+    saved = known(run)
+    if not saved.height:
+        return
+    every = lives(run)
+    ended = [b.before for b in boundaries(run) if b.kind == "replays"]
+    if every and not ended and marks_of(run).final is None and _errors(run):
+        ended = [max(every, key=lambda life: life.last)]
+    last = max((life.last for life in every), default=0)
+    losses = [loss for life in ended if (loss := _loss(run, life, saved)) is not None]
+    worst = max(losses, key=lambda loss: loss.steps, default=None)
+    if worst is None or worst.steps < cfg.steps:
+        return
+    if worst.steps > cfg.share * last or (worst.hours or 0.0) > cfg.hours:
+        yield _rare_checkpoints_finding(run, worst, saved)
+
+
+def _errors(run: Run) -> bool:
+    """Whether the run prints any error or stop of its own."""
+    bad = run.scan("events").select(pl.col("level").str.to_lowercase().is_in(["error", "fatal", "critical"]).any())
+    return bool(bad.collect().item())
+
+
+def _loss(run: Run, life: Life, saved: pl.DataFrame) -> _Loss | None:
+    before = saved.filter((pl.col("step") <= life.last) & (pl.col("step") >= life.first))
+    if not before.height:
+        return None
+    step = int(before["step"][-1])
+    rows = rows_of(run, life, "loss", "reward", "grad_norm", "lr").filter(pl.col("t_ns").is_not_null())
+    since = rows.filter(pl.col("at") >= step)["t_ns"]
+    hours = (since[-1] - since[0]) / _NS_PER_HOUR if since.len() > 1 else None
+    return _Loss(life, step, life.last - step, hours)
+
+
+def _rare_checkpoints_finding(run: Run, worst: _Loss, saved: pl.DataFrame) -> Finding:
+    rows = rows_of(run, worst.life, "loss", "reward", "grad_norm", "lr").filter(pl.col("at") > worst.checkpoint)
+    first, last = rows.row(0, named=True), rows.row(-1, named=True)
+    point = saved.filter(pl.col("step") == worst.checkpoint).row(0, named=True)
+    time = f" ({worst.hours:.1f} hours)" if worst.hours is not None else ""
+    return rare_checkpoints.finding(
+        f"{worst.steps} steps{time} after the checkpoint of step {worst.checkpoint} were lost",
+        f"the records reach step {worst.life.last}, and no later checkpoint is known",
+        proof(last, first, checkpoint_evidence(point)),
+        onset_at(first, worst.checkpoint),
+        numbers={"steps_lost": worst.steps} | ({"hours_lost": worst.hours} if worst.hours is not None else {}),
+    )

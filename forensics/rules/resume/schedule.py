@@ -1,0 +1,162 @@
+"""What a resume loses besides the optimizer: the schedule of the learning rate, or all that was learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from forensics.analyses.resume.around import Around, around
+from forensics.analyses.resume.levels import Levels, levels
+from forensics.case.checkpoints import known
+from forensics.case.processes.lives import Boundary, restarts
+from forensics.rules.kit import Finding, Findings, Row, Run, checkpoint_evidence, proof, rule
+from forensics.rules.resume._compare import evidence_of, loaded_step, onset
+
+_WORDS = {
+    "warmup_again": "warms up again",
+    "back_at_peak": "is back at its peak",
+    "schedule_restarted": "goes through its schedule again",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerLost:
+    """Thresholds of RSM003, ratios of the learning rate after the restart to the expected one or to the peak.
+
+    `rising` counts the records after the restart that must rise, of which there must be `rising` + 1. So many `records`
+    within the share `same` of the first ones of the old life are its schedule again, where the rate `moved` by a share.
+    """
+
+    low: float = 0.5
+    high: float = 1.5
+    peak: float = 0.05
+    decayed: float = 0.7
+    rising: int = 3
+    grown: float = 1.5
+    same: float = 0.02
+    moved: float = 0.1
+    records: int = 4
+
+
+@rule("learning", "RSM003 resume-scheduler-lost", needs=("metrics", "checkpoints"), severity="warning")
+def scheduler_lost(run: Run, cfg: SchedulerLost) -> Findings:
+    """Find the first restart that lost the schedule."""
+    for boundary in restarts(run):
+        seen = around(run, boundary, "lr") if boundary.kind != "scratch" else None
+        found = _lost(seen, cfg) if seen is not None else None
+        if seen is None or found is None:
+            continue
+        cause, expected, new = found
+        what = _WORDS[cause]
+        yield scheduler_lost.finding(
+            f"the learning rate {what} at the restart of step {boundary.after.first}: {expected:.3g} → {new:.3g}",
+            "the same step had another rate before the restart"
+            if seen.replaced.height
+            else "the rate had gone on to another value before the restart",
+            evidence_of(run, seen, boundary),
+            onset(boundary),
+            confidence="high" if seen.replaced.height else "medium",
+            cause=cause,
+            numbers={"expected": expected, "after": new},
+        )
+        return
+
+
+def _lost(seen: Around, cfg: SchedulerLost) -> tuple[str, float, float] | None:
+    """What happened to the rate, the expected value and the one found.
+
+    The first record may still have the rate that was loaded, where it is printed before the scheduler moves.
+    """
+    old = pl.concat([seen.before, seen.replaced])
+    after = seen.after["value"]
+    same = seen.replaced.filter(pl.col("at") == seen.after["at"][0])
+    expected = float(same["value"][0]) if same.height else float(old["value"][-1])
+    return _found(old["value"], expected, after, cfg) or _found(old["value"], expected, after.slice(1), cfg)
+
+
+def _found(old: pl.Series, expected: float, after: pl.Series, cfg: SchedulerLost) -> tuple[str, float, float] | None:
+    if expected <= 0 or after.len() <= cfg.rising:
+        return None
+    new, head = float(after[0]), after.head(cfg.rising + 1)
+    rises = new < cfg.low * expected and bool((head.diff().drop_nulls() > 0).all())
+    if rises and float(head[-1]) >= cfg.grown * new:
+        return "warmup_again", expected, new
+    highest = float(old.max())  # type: ignore[arg-type] - a column of floats
+    if _repeats(old, after, cfg) and abs(new - expected) > cfg.moved * expected:
+        return "schedule_restarted", expected, new
+    at_peak = abs(new - highest) <= cfg.peak * highest
+    if new > cfg.high * expected and at_peak and expected < cfg.decayed * highest:
+        return "back_at_peak", expected, new
+    return None
+
+
+def _repeats(old: pl.Series, after: pl.Series, cfg: SchedulerLost) -> bool:
+    """Whether the rate changes as it did when the old life began, from its first record or one of the two after it."""
+    new = after.head(cfg.records)
+    if new.len() < cfg.records or new.n_unique() < cfg.records - 1:
+        return False
+    begins = (old.slice(skip, cfg.records) for skip in range(3))
+    return any(own.len() == cfg.records and bool(((own - new).abs() <= cfg.same * own.abs()).all()) for own in begins)
+
+
+#: A loss so far above its first level, in ways that it had fallen, is not back there.
+_BEYOND = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class FromScratch:
+    """Thresholds of RSM002: records compared, share of the way back to the first level, and standard errors.
+
+    Of a short run a quarter of its records is compared, `fewest` at least: a median needs three.
+    """
+
+    records: int = 5
+    fewest: int = 3
+    back: float = 0.7
+    errors: float = 6.0
+
+
+@rule(
+    "learning", "RSM002 resume-from-scratch", needs=("metrics", "checkpoints", "events"), cause="restarted_from_scratch"
+)
+def from_scratch(run: Run, cfg: FromScratch) -> Findings:
+    """Find the first restart that lost the weights."""
+    if not restarts(run):
+        return
+    saved = known(run)
+    for boundary in restarts(run):
+        before = saved.filter((saved["step"] > boundary.before.first) & (saved["step"] <= boundary.before.last))
+        loaded = loaded_step(run, boundary) or 0
+        if not before.height and not loaded:
+            continue
+        seen = around(run, boundary, "loss")
+        found = levels(seen, records=cfg.records, errors=cfg.errors) if seen is not None else None
+        if seen is not None and found is not None and _is_back(found, cfg):
+            yield _finding(run, boundary, seen, found, before.row(-1, named=True) if before.height else None)
+            return
+
+
+def _is_back(found: Levels, cfg: FromScratch) -> bool:
+    """Whether the loss is where it was when the run began."""
+    if found.is_same:
+        return True
+    near = cfg.back <= found.back and found.new - found.first <= _BEYOND * (found.first - found.last)
+    return near and found.count >= cfg.fewest and found.is_clear
+
+
+def _finding(run: Run, boundary: Boundary, seen: Around, found: Levels, saved: Row | None) -> Finding:
+    first, last, new = found.first, found.last, found.new
+    steps = boundary.before.last if saved is None else saved["step"]
+    there = (checkpoint_evidence(saved),) if saved is not None else ()
+    path = saved["path"] if saved is not None else None
+    return from_scratch.finding(
+        f"the restart at step {boundary.after.first} began anew: the loss is back at {new:.4g} after {last:.4g}",
+        f"the run's first losses were {first:.4g}; a checkpoint of step {steps} was there to go on from",
+        proof(*evidence_of(run, seen, boundary), *there),
+        onset(boundary),
+        severity="warning" if boundary.kind == "scratch" else "error",
+        confidence="medium" if boundary.kind == "scratch" else "high",
+        numbers={"first": first, "last": last, "after": new, "steps_lost": boundary.before.last},
+        next=(f"resume from {path}" if path else f"resume from the checkpoint of step {steps}",),
+    )
