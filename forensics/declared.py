@@ -7,6 +7,20 @@ from typing import Any, Literal, TypedDict
 
 from forensics.model import Causal, Confidence, Number, Severity, Shape
 
+#: The shape that the first letters of a rule's id stand for.
+SHAPES = {
+    "NAN": "nan",
+    "OOM": "oom",
+    "HNG": "hang",
+    "SLO": "slowdown",
+    "EVL": "bad_eval",
+    "LRN": "learning",
+    "RLX": "learning",
+    "RSM": "learning",
+    "HST": "learning",
+    "CRH": "crash",
+    "STP": "stopped",
+}
 #: The names of the values of a declaration: a rule needs none of their classes.
 ShapeName = Shape | Literal["nan", "oom", "hang", "slowdown", "bad_eval", "learning", "crash", "stopped"]
 SeverityName = Severity | Literal["info", "warning", "error"]

@@ -19,7 +19,7 @@ from importlib.resources import files
 from types import FunctionType, ModuleType
 from typing import Any, Literal, TypeVar, Unpack, cast
 
-from forensics.declared import Declared, Fields, ShapeName, named
+from forensics.declared import SHAPES, Declared, Fields, ShapeName, named
 from forensics.model import Evidence, Finding, Onset, Shape
 
 T = TypeVar("T")
@@ -74,8 +74,9 @@ class Rule:
     """A symptom and the function that finds it.
 
     `config` is the class of the thresholds that its page lists; `find(run, config)` gives its findings, or `find(run)`
-    where it reads none of them itself: they are those of an analysis, which asks the run for them. `page` is empty
-    where the page is a file, which nothing but its readers opens.
+    where it reads none of them itself: they are those of an analysis, which asks the run for them. Where the rule is
+    `about` something, that comes behind the run, and without it there is no finding. `page` is empty where the page is
+    a file, which nothing but its readers opens.
     """
 
     id: str
@@ -87,6 +88,7 @@ class Rule:
     page: str
     origin: str
     usual: Declared = field(default_factory=Declared)
+    about: Callable[[Any], object] | None = None
 
     @property
     def doc(self) -> str:
@@ -95,9 +97,14 @@ class Rule:
 
     def __call__(self, run: object, config: object = None) -> Iterator[Finding]:
         """Give what the rule finds in a run (a `Run` of the store); without `config` by its own thresholds."""
-        if self.config is None or self.find.__code__.co_argcount == 1:
-            return self.find(run)
-        return self.find(run, config or self.config())
+        given = [run]
+        if self.about is not None:
+            if (subject := self.about(run)) is None:
+                return iter(())
+            given.append(subject)
+        if self.config is not None and self.find.__code__.co_argcount > len(given):
+            given.append(config or self.config())
+        return self.find(*given)
 
     def finding(
         self,
@@ -153,21 +160,31 @@ class Registry:
 
 
 def rule(
-    shape: ShapeName, name: str = "", *, needs: tuple[str, ...], config: type | None = None, **usual: Unpack[Declared]
+    name: str = "",
+    *,
+    needs: tuple[str, ...],
+    about: Callable[[Any], object] | None = None,
+    config: type | None = None,
+    shape: ShapeName | None = None,
+    **usual: Unpack[Declared],
 ) -> Callable[[Callable[..., Iterator[Finding]]], Rule]:
     """Make a rule of a function that reads the tables `needs`; its findings are `usual` where they say nothing else.
 
     `name` is `ID slug`, and the rule's page the file `pages/ID.md` beside its module. A module of one rule may do
-    without: then its docstring is the page, and begins with `ID slug: one sentence`. `config` is the class of the
-    function's second parameter, unless another is given.
+    without: then its docstring is the page, and begins with `ID slug: one sentence`; the name of a shape may stand in
+    place of `name`. The shape is that of the id, `config` the class of the function's last parameter, unless another
+    is given. `about` is what a run is asked for first: the function gets it behind the run, and only where there is
+    something.
     """
+    named_shape = name if name in SHAPES.values() else ""
 
     def declared(function: Callable[..., Iterator[Finding]]) -> Rule:
-        page = "" if name else _module_doc(function)
-        rule_id, slug = (name or page.split(":", 1)[0]).split()
+        page = "" if name and not named_shape else _module_doc(function)
+        rule_id, slug = (page.split(":", 1)[0] if page else name).split()
         found = cast("FunctionType", function)
-        asked = config or _second_parameter(found)
-        return Rule(rule_id, slug, Shape(shape), needs, found, asked, page, function.__module__, usual)
+        of = Shape(shape or named_shape or SHAPES[rule_id[:3]])
+        asked = config or _parameter(found, 1 if about is None else 2)
+        return Rule(rule_id, slug, of, needs, found, asked, page, function.__module__, usual, about)
 
     return declared
 
@@ -212,9 +229,9 @@ def _module_doc(function: Callable[..., Any]) -> str:
     return str(function.__globals__.get("__doc__") or "")
 
 
-def _second_parameter(function: FunctionType) -> type | None:
-    """Give the class of a function's second parameter, which the annotation may name; None where it has none."""
-    names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
+def _parameter(function: FunctionType, place: int) -> type | None:
+    """Give the class of one parameter of a function, which its annotation may name; None where it has none."""
+    names = function.__code__.co_varnames[place : function.__code__.co_argcount]
     hint = function.__annotations__.get(names[0]) if names else None
     return function.__globals__.get(hint) if isinstance(hint, str) else hint
 

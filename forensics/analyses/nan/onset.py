@@ -85,6 +85,12 @@ def nan_onset(run: Run) -> NanOnset | None:
     return run.derived(_onset)
 
 
+def lost(run: Run) -> NanOnset | None:
+    """Find where the run went non-finite for good; None where it went on finite."""
+    found = nan_onset(run)
+    return found if found is not None and found.status is Status.FAILED else None
+
+
 def _onset(run: Run) -> NanOnset | None:
     found = [_seen_whole(run, c) for c in series_candidates(run)]
     found += detector_candidates(run)

@@ -15,7 +15,6 @@ _MOST = 20_000
 
 
 @rule(
-    "bad_eval",
     "EVL014 eval-settings-change",
     needs=("evals", "eval_samples", "facts", "metrics"),
     confidence="high",
@@ -50,7 +49,6 @@ class Unexplained:
 
 
 @rule(
-    "bad_eval",
     "EVL018 eval-unexplained",
     needs=("evals", "eval_samples", "facts", "metrics"),
     severity="warning",

@@ -14,12 +14,7 @@ from forensics.rules.bad_eval.falls import Fallen
 from forensics.rules.kit import Finding, Findings, Onset, Run, checkpoint_evidence, proof, rule
 
 
-@rule(
-    "bad_eval",
-    "EVL015 eval-of-another-step",
-    needs=("evals", "eval_samples", "facts", "metrics"),
-    cause="wrong_checkpoint",
-)
+@rule("EVL015 eval-of-another-step", needs=("evals", "eval_samples", "facts", "metrics"), cause="wrong_checkpoint")
 def wrong_checkpoint(run: Run, cfg: Fallen) -> Findings:
     """Report each file of results that is filed under another step than that of its weights."""
     found = run.derived(diagnosed)
@@ -52,7 +47,6 @@ class EarlierCheckpoint:
 
 
 @rule(
-    "bad_eval",
     "EVL025 earlier-checkpoint-evaluated",
     needs=("evals", "checkpoints"),
     confidence="medium",

@@ -37,9 +37,7 @@ class ScoreFalls:
     back: float = 0.1
 
 
-@rule(
-    "bad_eval", "EVL022 score-falls", needs=("metrics",), severity="warning", confidence="medium", cause="overfitting"
-)
+@rule("EVL022 score-falls", needs=("metrics",), severity="warning", confidence="medium", cause="overfitting")
 def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
     """Report the score that broke off, else the one that fell furthest from its best."""
     broken = next(_breaks(run, cfg), None)
@@ -153,7 +151,6 @@ class AveragedWorse:
 
 
 @rule(
-    "bad_eval",
     "EVL023 averaged-weights-worse",
     needs=("metrics",),
     severity="warning",
@@ -200,7 +197,7 @@ _SOUND = 3
 _SHOWN = 3
 
 
-@rule("bad_eval", "EVL027 eval-loss-not-a-number", needs=("metrics",), cause="eval_loss_nan")
+@rule("EVL027 eval-loss-not-a-number", needs=("metrics",), cause="eval_loss_nan")
 def eval_loss_nan(run: Run) -> Findings:
     """Find the evaluation loss that is no number although the training loss is one."""
     if not watched_series(run).filter((pl.col("role") == "eval") & (pl.col("n_bad") > 0)).height:

@@ -18,7 +18,6 @@ _NOT_A_NUMBER_SHOWN = 5
 
 
 @rule(
-    "bad_eval",
     "EVL010 eval-not-a-number",
     needs=("evals",),
     severity="warning",
@@ -47,7 +46,6 @@ _LIMITED_SHOWN = 3
 
 
 @rule(
-    "bad_eval",
     "EVL011 eval-limited",
     needs=("evals",),
     severity="warning",
@@ -94,7 +92,6 @@ class TooSmall:
 
 
 @rule(
-    "bad_eval",
     "EVL016 eval-too-small",
     needs=("evals",),
     severity="info",
@@ -138,7 +135,6 @@ class AtChance:
 
 
 @rule(
-    "bad_eval",
     "EVL012 eval-at-chance",
     needs=("evals",),
     severity="warning",
@@ -179,14 +175,7 @@ _FEWEST = 10
 _KEY = ("task", "metric", "filter")
 
 
-@rule(
-    "bad_eval",
-    "EVL017 eval-identical",
-    needs=("evals",),
-    severity="warning",
-    confidence="high",
-    cause="identical_results",
-)
+@rule("EVL017 eval-identical", needs=("evals",), severity="warning", confidence="high", cause="identical_results")
 def identical(run: Run) -> Findings:
     """Report the first two files that follow each other in step and time and are equal in every metric."""
     rows = run.collect("evals").filter(pl.col("value").is_finite())
@@ -227,14 +216,7 @@ class AnswersNotFound:
     other: float = 0.1
 
 
-@rule(
-    "bad_eval",
-    "EVL019 answers-not-found",
-    needs=("evals",),
-    severity="warning",
-    confidence="high",
-    cause="answers_not_found",
-)
+@rule("EVL019 answers-not-found", needs=("evals",), severity="warning", confidence="high", cause="answers_not_found")
 def answers_not_found(run: Run, cfg: AnswersNotFound) -> Findings:
     """Report each task of which one filter finds no answer and another does."""
     rows = run.collect("evals").filter((pl.col("metric") == "exact_match") & pl.col("filter").is_not_null())

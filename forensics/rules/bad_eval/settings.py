@@ -14,7 +14,7 @@ from forensics.rules.bad_eval._results import result_evidence
 from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, proof, rule
 
 
-@rule("bad_eval", "EVL004 decoding-contradicts-itself", needs=("facts",), causal="context")
+@rule("EVL004 decoding-contradicts-itself", needs=("facts",), causal="context")
 def decoding_contradicts_itself(run: Run) -> Findings:
     """Look at `do_sample` and `temperature` of each file of generation settings; say it once."""
     facts = run.scan("facts").filter((pl.col("family") == "generation") & pl.col("value").is_not_null()).collect()
@@ -58,9 +58,7 @@ _FEW_BITS = ("model_args.load_in_4bit", "model_args.load_in_8bit", "model_args.q
 _DTYPES = ("model_args.dtype", "model_dtype", "model_args.torch_dtype")
 
 
-@rule(
-    "bad_eval", "EVL024 evaluated-in-other-precision", needs=("evals", "facts"), confidence="medium", causal="context"
-)
+@rule("EVL024 evaluated-in-other-precision", needs=("evals", "facts"), confidence="medium", causal="context")
 def precision_differs(run: Run) -> Findings:
     """Report the first file of results that was made in a coarser precision."""
     trained = _trained(run)
@@ -113,7 +111,7 @@ def _precision_differs_finding(row: Row, trained: Mapping[str, Any], loaded: str
 _EVALUATED = ("task.dataset_path", "task.hf_repo")
 
 
-@rule("bad_eval", "EVL026 trained-on-evaluated", needs=("evals", "facts"), cause="leakage", causal="context")
+@rule("EVL026 trained-on-evaluated", needs=("evals", "facts"), cause="leakage", causal="context")
 def trained_on_evaluated(run: Run) -> Findings:
     """Report the first data set that was trained on and is scored, a held-back split first."""
     tasks = _evaluated(run)

@@ -19,15 +19,12 @@ from forensics.case.world import world
 from forensics.knowledge.reports import report
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.rules.kit import (
-    Causal,
-    Confidence,
     Evidence,
     EvidenceRole,
-    Finding,
+    Findings,
     Locator,
     Onset,
     Run,
-    Severity,
     rule,
 )
 
@@ -35,8 +32,8 @@ _BLOCK = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
 _LOCAL_RANK = re.compile(r"\blocal_rank: (\d{1,6})\b")
 
 
-@rule("crash", "CRH002 signal-death", needs=("events", "metrics"))
-def signal_death(run: Run) -> Iterator[Finding]:
+@rule("CRH002 signal-death", needs=("events", "metrics"), severity="error", confidence="medium")
+def signal_death(run: Run) -> Findings:
     """Find the first process that died of a signal."""
     found = in_order(f for f in standing(run) if death_of(f.code))
     if not found:
@@ -45,15 +42,13 @@ def signal_death(run: Run) -> Iterator[Finding]:
     onset = onset_of(run, first)
     killed = first.cause == KILLED
     yield signal_death.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.MEDIUM,
-        title=f"{who(first.rank)} {death_of(first.code)}{when(onset)}",
-        because="its exit code or the launcher says so, and no later step was logged",
-        evidence=evidence_of((first, *(f for f in found if f.at != first.at or f.source != first.source))),
-        onset=onset,
+        f"{who(first.rank)} {death_of(first.code)}{when(onset)}",
+        "its exit code or the launcher says so, and no later step was logged",
+        evidence_of((first, *(f for f in found if f.at != first.at or f.source != first.source))),
+        onset,
         culprits=ranks_of((first,)),
         cause=first.cause,
-        causal=Causal.SYMPTOM if killed else Causal.ROOT,
+        causal="symptom" if killed else "root",
         likely=("the kernel's memory killer", "a scheduler or a person") if killed else (),
         next=("read the kernel log and the scheduler's record of that minute",),
     )
@@ -77,8 +72,13 @@ def _local_rank(quote: str) -> int | None:
     return int(hit[1]) if hit else None
 
 
-@rule("crash", "CRH003 peer-lost", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"))
-def peer_lost(run: Run) -> Iterator[Finding]:
+@rule(
+    "CRH003 peer-lost",
+    needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
+    severity="error",
+    confidence="low",
+)
+def peer_lost(run: Run) -> Findings:
     """Find complaints that a process is gone."""
     every = standing(run)
     reports = (f for f in every if f.shape == "crash" and f.weight <= Weight.CLOSED)
@@ -93,15 +93,13 @@ def peer_lost(run: Run) -> Iterator[Finding]:
     silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
     named = silent if victims and len(silent) < len(victims) else ()
     yield peer_lost.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.LOW,
-        title=told.title + when(onset),
-        because=told.because,
-        evidence=evidence_of(found),
-        onset=onset,
+        told.title + when(onset),
+        told.because,
+        evidence_of(found),
+        onset,
         culprits=named,
         cause=told.means,
-        causal=Causal.ROOT if told.is_own else Causal.SYMPTOM,
+        causal="root" if told.is_own else "symptom",
         numbers={"reports": len(found)},
         next=(told.next,),
     )
@@ -116,25 +114,26 @@ _RELATED = 3
 _ORDINALS = ("first", "second", "third")
 
 
-@rule("crash", "CRH004 worker-exit", needs=("events", "metrics", "sources"))
-def worker_exit(run: Run) -> Iterator[Finding]:
+@rule(
+    "CRH004 worker-exit",
+    about=unexplained_exit,
+    needs=("events", "metrics", "sources"),
+    severity="error",
+    causal="symptom",
+)
+def worker_exit(run: Run, end: GroupEnd) -> Findings:
     """Find the exit of a worker that nothing else explains."""
-    end = unexplained_exit(run)
-    if end is None:
-        return
     named = end.rank is not None and not end.alike
     step = last_step(run, end.source, end.line, end.t_ns)
     onset = Onset(step=step, t_ns=end.t_ns, rank=end.rank if named else None, step_lo=step)
     yield worker_exit.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.LOW if is_disputed(run, end) else Confidence.MEDIUM,
-        title=f"{_who(end)} ended with exit code {end.code}{when(onset)}{_attempt(end)}",
-        because="the launcher says so, no error precedes it, and no later group of workers trained",
-        evidence=tuple(_evidence(run, end)),
-        onset=onset,
+        f"{_who(end)} ended with exit code {end.code}{when(onset)}{_attempt(end)}",
+        "the launcher says so, no error precedes it, and no later group of workers trained",
+        tuple(_evidence(run, end)),
+        onset,
+        confidence="low" if is_disputed(run, end) else "medium",
         culprits=(end.rank,) if named and end.rank is not None else (),
         cause=NONZERO,
-        causal=Causal.SYMPTOM,
         numbers={"exit_code": end.code, "ends_of_groups": len(group_ends(run))},
         likely=("a check in the program that ends it with this code", "an error whose traceback went to another file"),
         next=(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from forensics.case.end_markers import marks_of
 from forensics.case.endings import loop_words
@@ -10,11 +10,18 @@ from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Weight
 from forensics.case.processes.attempts import attempts
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when
-from forensics.rules.kit import Causal, Confidence, Finding, Run, Severity, rule
+from forensics.rules.kit import Findings, Run, rule
 
 
-@rule("crash", "CRH006 earlier-run-failed", needs=("events", "metrics"))
-def earlier_run(run: Run) -> Iterator[Finding]:
+@rule(
+    "CRH006 earlier-run-failed",
+    needs=("events", "metrics"),
+    severity="info",
+    confidence="high",
+    cause="earlier_run_failed",
+    causal="context",
+)
+def earlier_run(run: Run) -> Findings:
     """State what ended the earlier runs of a file."""
     found = [f for f in failures(run) if f.cleared == "earlier"]
     ends = _ends(run, found)
@@ -25,15 +32,11 @@ def earlier_run(run: Run) -> Iterator[Finding]:
     more = f", and {len(ends) - 1} more of them" if len(ends) > 1 else ""
     loop, again = attempts(run).loop, loop_words(run)
     yield earlier_run.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.HIGH,
-        title=f"an earlier attempt ended{when(onset)}{more}{again and f'; {again}'}: {short(said(first))}",
-        because="another process went on after it; the verdict is about the last attempt",
-        evidence=evidence_of(ends),
-        onset=onset,
+        f"an earlier attempt ended{when(onset)}{more}{again and f'; {again}'}: {short(said(first))}",
+        "another process went on after it; the verdict is about the last attempt",
+        evidence_of(ends),
+        onset,
         culprits=ranks_of(ends),
-        cause="earlier_run_failed",
-        causal=Causal.CONTEXT,
         numbers={"failures": len(ends)} | ({"loop": len(loop)} if loop else {}),
         next=("give each run a log of its own",) if not loop else ("do not restart it as it is: it dies there again",),
     )

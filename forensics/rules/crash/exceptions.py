@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 
 from forensics.case.errors.exits import exits
 from forensics.case.errors.failures import Failure, failures, standing
@@ -15,7 +14,7 @@ from forensics.case.world import world
 from forensics.knowledge.errors import ErrorLine, row_of
 from forensics.knowledge.suspects import suspect
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who
-from forensics.rules.kit import Causal, Confidence, Finding, Run, Severity, rule
+from forensics.rules.kit import Findings, Run, rule
 
 #: Ranks of one program reach the same line within this time.
 _TOGETHER_NS = 5_000_000_000
@@ -25,9 +24,11 @@ _OF_HOST = "the driver or the kernel reported it, and neither later steps nor a 
 
 
 @rule(
-    "crash", "CRH001 uncaught-exception", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames")
+    "CRH001 uncaught-exception",
+    needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
+    severity="error",
 )
-def uncaught_exception(run: Run) -> Iterator[Finding]:
+def uncaught_exception(run: Run) -> Findings:
     """Find the first exception of the program's own that the run did not survive."""
     found = in_order(
         f for f in standing(run) if f.shape == "crash" and f.weight >= Weight.ECHO and not death_of(f.code)
@@ -44,15 +45,14 @@ def uncaught_exception(run: Run) -> Iterator[Finding]:
     known = row_of(first.code, said(first))
     fault, named = _fault(run, own, known)
     yield uncaught_exception.finding(
-        severity=Severity.ERROR,
-        confidence=Confidence.HIGH if first.weight == Weight.OWN else Confidence.MEDIUM,
-        title=f"{_what(first, fault, whoever)}{when(onset)}",
-        because=_OF_HOST if fault else _OF_PROGRAM,
-        evidence=evidence_of(own),
-        onset=onset,
+        f"{_what(first, fault, whoever)}{when(onset)}",
+        _OF_HOST if fault else _OF_PROGRAM,
+        evidence_of(own),
+        onset,
+        confidence="high" if first.weight == Weight.OWN else "medium",
         culprits=() if all_alike else ranks_of(own[:1]) or named,
         cause=_cause(first, several=several),
-        causal=Causal.ROOT if first.weight == Weight.OWN else Causal.SYMPTOM,
+        causal="root" if first.weight == Weight.OWN else "symptom",
         numbers={"errors": len(own)},
         likely=tuple(filter(None, (known.why if known else "", first.where))),
         next=(*((known.fix,) if known else ()), "open the last frame of your own code, which the evidence names"),
@@ -97,8 +97,10 @@ def _cause(failure: Failure, *, several: bool) -> str:
 _KINDS = 4
 
 
-@rule("crash", "CRH005 caught-exception", needs=("events", "metrics"))
-def caught_exception(run: Run) -> Iterator[Finding]:
+@rule(
+    "CRH005 caught-exception", needs=("events", "metrics"), severity="info", cause="caught_exception", causal="context"
+)
+def caught_exception(run: Run) -> Findings:
     """Count the exceptions that were survived."""
     found = [f for f in failures(run) if f.cleared in {"progress", "finished", "recurring"} and f.exception]
     found = [f for f in found if f.shape == "crash" and f.weight == Weight.OWN]
@@ -110,15 +112,12 @@ def caught_exception(run: Run) -> Iterator[Finding]:
     times = f"{len(found)} times" if len(found) > 1 else "once"
     named = "; ".join(f"{words} ({count} times)" for words, count in kinds.most_common(_KINDS))
     yield caught_exception.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.HIGH if first.cleared == "progress" else Confidence.MEDIUM,
-        title=f"an exception was raised {times}{when(onset)}, and the run went on: {short(said(first))}",
-        because=f"training steps or a success marker follow it: {named}",
-        evidence=evidence_of(found),
-        onset=onset,
+        f"an exception was raised {times}{when(onset)}, and the run went on: {short(said(first))}",
+        f"training steps or a success marker follow it: {named}",
+        evidence_of(found),
+        onset,
+        confidence="high" if first.cleared == "progress" else "medium",
         culprits=ranks_of(found),
-        cause="caught_exception",
-        causal=Causal.CONTEXT,
         numbers={"exceptions": len(found), "kinds": len(kinds)},
         likely=tuple(dict.fromkeys(f.where for f in found if f.where))[:_KINDS],
         next=("if there are many, look for what they have in common: one worker, one file, one host",),

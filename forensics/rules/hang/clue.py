@@ -71,7 +71,7 @@ def gives_clues(
     """Make a rule of a function that gives clues; a new file with one is a new kind of evidence for the decider."""
 
     def declared(source: ClueSource) -> ClueRule:
-        made = rule("hang", name, needs=needs, config=config)(cast("Any", source))
+        made = rule(name or "hang", needs=needs, config=config)(cast("Any", source))
         return ClueRule(**{one.name: getattr(made, one.name) for one in fields(made)})
 
     return declared

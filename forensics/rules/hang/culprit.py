@@ -17,10 +17,7 @@ _TOLD_ELSEWHERE = frozenset({"oom", "nan"})
 
 
 @rule(
-    "hang",
-    "HNG003 culprit",
-    needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
-    severity="error",
+    "HNG003 culprit", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"), severity="error"
 )
 def culprit(run: Run) -> Findings:
     """Name the culprit of a failure of several ranks."""

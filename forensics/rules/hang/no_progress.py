@@ -29,7 +29,6 @@ class Start:
 
 
 @rule(
-    "hang",
     "HNG022 stuck-before-first-step",
     needs=("events", "metrics"),
     severity="error",
@@ -74,7 +73,7 @@ class Silence:
     fewest: int = 4
 
 
-@rule("hang", "HNG018 log-silence", needs=("events", "metrics"), confidence="medium", cause="silent_stall")
+@rule("HNG018 log-silence", needs=("events", "metrics"), confidence="medium", cause="silent_stall")
 def log_silence(run: Run, cfg: Silence) -> Findings:
     """Find a stop from outside that came long after the last training record of the same log."""
     found = standing(run)

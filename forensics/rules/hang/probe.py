@@ -16,7 +16,6 @@ _FAILED = re.compile(r"(?:NCCL )?health check failed at step (?P<step>\d{1,12})"
 
 
 @rule(
-    "hang",
     "HNG019 liveness-probe-failed",
     needs=("events", "metrics"),
     severity="error",
@@ -40,7 +39,6 @@ def health_check(run: Run) -> Findings:
 
 
 @rule(
-    "hang",
     "HNG020 no-liveness-probe",
     needs=("events", "facts", "metrics"),
     severity="info",

@@ -27,7 +27,6 @@ class Teardown:
 
 
 @rule(
-    "hang",
     "HNG002 shutdown-hang",
     needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
     severity="error",

@@ -90,7 +90,6 @@ def _proof(run: Run, said: Complaints, ranks: tuple[int, ...]) -> tuple[Evidence
 
 
 @rule(
-    "hang",
     "HNG001 log-says-hang",
     needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
     severity="error",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -12,13 +12,10 @@ from forensics.case.rank_spans import ranks_text
 from forensics.dialects.counters import plan_keys
 from forensics.knowledge.settings import settings
 from forensics.rules.kit import (
-    Causal,
-    Confidence,
     EvidenceRole,
-    Finding,
+    Findings,
     Onset,
     Run,
-    Severity,
     fact_evidence,
     rule,
 )
@@ -28,8 +25,14 @@ _SEED = r"(?i)(?:^|[./_])seed$"
 _OWN = frozenset({"workers", "map_workers", "prefetch", "pin_memory", "allocator"})
 
 
-@rule("learning", "HST003 ranks-configured-apart", needs=("facts", "sources"))
-def ranks_configured_apart(run: Run) -> Iterator[Finding]:
+@rule(
+    "HST003 ranks-configured-apart",
+    needs=("facts", "sources"),
+    severity="warning",
+    confidence="medium",
+    cause="ranks_configured_apart",
+)
+def ranks_configured_apart(run: Run) -> Findings:
     """Find the settings that ranks have otherwise, and the rank that differs from most."""
     found = [one for _, part in _rows(run).group_by("key", maintain_order=True) if (one := _differs(part)) is not None]
     if not found:
@@ -38,15 +41,11 @@ def ranks_configured_apart(run: Run) -> Iterator[Finding]:
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     who = ranks_text(odd) if odd else f"rank {row['rank']}"
     yield ranks_configured_apart.finding(
-        severity=Severity.WARNING,
-        confidence=Confidence.MEDIUM,
-        title=f"{who} has {row['key']} = {row['value']} where rank {other['rank']} has {other['value']}{more}",
-        because="ranks that train one model need the same settings",
-        evidence=(fact_evidence(row, EvidenceRole.PRIMARY), fact_evidence(other, EvidenceRole.RELATED)),
-        onset=Onset(rank=odd[0] if len(odd) == 1 else None),
+        f"{who} has {row['key']} = {row['value']} where rank {other['rank']} has {other['value']}{more}",
+        "ranks that train one model need the same settings",
+        (fact_evidence(row, EvidenceRole.PRIMARY), fact_evidence(other, EvidenceRole.RELATED)),
+        Onset(rank=odd[0] if len(odd) == 1 else None),
         culprits=odd,
-        cause="ranks_configured_apart",
-        causal=Causal.ROOT,
         numbers={"settings": len(found)},
     )
 

@@ -10,14 +10,12 @@ import polars as pl
 from forensics.case.joined.stores import Link, Match, Strand, stores_of
 from forensics.case.steps import step_of
 from forensics.rules.kit import (
-    Causal,
-    Confidence,
     Evidence,
     EvidenceRole,
     Finding,
+    Findings,
     Onset,
     Run,
-    Severity,
     Shape,
     at_step,
     metric_evidence,
@@ -70,8 +68,15 @@ def _how(link: Link) -> str:
 _SHOWN = 4
 
 
-@rule("learning", "HST002 one-metric-many-stores", needs=("metrics",))
-def one_metric_many_stores(run: Run) -> Iterator[Finding]:
+@rule(
+    "HST002 one-metric-many-stores",
+    needs=("metrics",),
+    severity="info",
+    confidence="high",
+    cause="many_stores",
+    causal="context",
+)
+def one_metric_many_stores(run: Run) -> Findings:
     """Name the files that hold the same metrics, in one finding for the run."""
     found = stores_of(run)
     links = [link for link in found.links if link.a[0] != link.b[0]]
@@ -82,13 +87,9 @@ def one_metric_many_stores(run: Run) -> Iterator[Finding]:
     names = sorted({m.a.name for link in links for m in link.same})
     more = f"; and {len(links) - _SHOWN} more pairs" if len(links) > _SHOWN else ""
     yield one_metric_many_stores.finding(
-        severity=Severity.INFO,
-        confidence=Confidence.HIGH,
-        title=f"{len(files)} files hold the same {', '.join(names[:3])}: one run, counted once",
-        because="; ".join(relation(link) for link in links[:_SHOWN]) + more,
-        evidence=tuple(dict.fromkeys(evidence)),
-        cause="many_stores",
-        causal=Causal.CONTEXT,
+        f"{len(files)} files hold the same {', '.join(names[:3])}: one run, counted once",
+        "; ".join(relation(link) for link in links[:_SHOWN]) + more,
+        tuple(dict.fromkeys(evidence)),
         numbers={
             "files": len(files),
             "series_left_out": found.left_out.height,
@@ -115,8 +116,8 @@ _TITLES = {
 _WATCHED = ("loss", "grad_norm")
 
 
-@rule("learning", "HST001 stores-disagree", needs=("metrics",))
-def stores_disagree(run: Run) -> Iterator[Finding]:
+@rule("HST001 stores-disagree", needs=("metrics",), causal="context")
+def stores_disagree(run: Run) -> Findings:
     """Report each metric in which two stores differ, once for each way in which they do."""
     told: set[tuple[str, str]] = set()
     for link in stores_of(run).links:
@@ -148,15 +149,14 @@ def _finding(run: Run, link: Link, match: Match, found: tuple[str, pl.DataFrame]
     hidden = not first["finite"]
     words = {"name": match.a.raw_name, "value": a["value"], "other": b["value"], "step": at_step(step)}
     return stores_disagree.finding(
+        f"{a['source']} {_TITLES[cause].format(**words)}",
+        f"{clashes.height} of {match.aligned} aligned records differ; {relation(link)}",
+        (metric_evidence(a), metric_evidence(b, EvidenceRole.CONTRADICTS)),
+        Onset(step=step, t_ns=a["t_ns"], rank=a["rank"]),
         shape=Shape.NAN if hidden else Shape.LEARNING,
-        severity=Severity.WARNING if hidden and match.a.name in _WATCHED else Severity.INFO,
-        confidence=Confidence.HIGH if hidden else Confidence.MEDIUM,
-        title=f"{a['source']} {_TITLES[cause].format(**words)}",
-        because=f"{clashes.height} of {match.aligned} aligned records differ; {relation(link)}",
-        evidence=(metric_evidence(a), metric_evidence(b, EvidenceRole.CONTRADICTS)),
-        onset=Onset(step=step, t_ns=a["t_ns"], rank=a["rank"]),
+        severity="warning" if hidden and match.a.name in _WATCHED else "info",
+        confidence="high" if hidden else "medium",
         cause=cause,
-        causal=Causal.CONTEXT,
         numbers={"records": clashes.height, "aligned": match.aligned},
         likely=(
             "a writer that replaces or drops NaN",

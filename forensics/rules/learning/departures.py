@@ -34,7 +34,7 @@ _EARLY, _FELL = 0.25, 0.9
 _MAJOR = 2.0
 
 
-@rule("learning", "LRN001 diverged", needs=("metrics",))
+@rule("LRN001 diverged", needs=("metrics",))
 def diverged(run: Run, cfg: Limits) -> Findings:
     """Find the source whose training loss left its best level for good: the worst first, then the earliest onset."""
     if reinforced(run):
@@ -129,7 +129,7 @@ def _absurd(loss: Loss) -> Finding:
     )
 
 
-@rule("learning", "LRN004 loss-level-shift", needs=("metrics",), confidence="medium", cause="level_shift")
+@rule("LRN004 loss-level-shift", needs=("metrics",), confidence="medium", cause="level_shift")
 def loss_level_shift(run: Run, cfg: Limits) -> Findings:
     """Find the largest lasting step upwards."""
     if reinforced(run):
@@ -168,7 +168,7 @@ _FREQUENT, _SEVERE = 3, 2.5
 _COSTLY = 0.2
 
 
-@rule("learning", "LRN003 loss-spike-recovered", needs=("metrics", "facts"))
+@rule("LRN003 loss-spike-recovered", needs=("metrics", "facts"))
 def loss_spike(run: Run, cfg: Limits) -> Findings:
     """Note the spikes of the curve that has most of them."""
     if reinforced(run):

@@ -27,7 +27,7 @@ class Apart:
     moves: float = 0.5
 
 
-@rule("learning", "LRN020 eval-apart", needs=("metrics", "facts"), severity="warning", confidence="medium")
+@rule("LRN020 eval-apart", needs=("metrics", "facts"), severity="warning", confidence="medium")
 def eval_apart(run: Run, cfg: Apart) -> Findings:
     """Find the first evaluation loss that lies apart from the training loss of its source."""
     if regime_of(run) not in {ADAPTER, FULL}:
@@ -82,9 +82,7 @@ class FrozenEval:
     digits: int = 5
 
 
-@rule(
-    "learning", "LRN034 frozen-eval", needs=("metrics",), severity="warning", confidence="medium", cause="frozen_loss"
-)
+@rule("LRN034 frozen-eval", needs=("metrics",), severity="warning", confidence="medium", cause="frozen_loss")
 def frozen_eval(run: Run, cfg: FrozenEval) -> Findings:
     """Find the first evaluation loss that moved and then repeats."""
     for evals in curves(run, "eval_loss"):

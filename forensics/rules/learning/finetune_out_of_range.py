@@ -38,7 +38,7 @@ class Usual:
     often: int = 3
 
 
-@rule("learning", "LRN017 finetune-out-of-range", needs=("metrics", "facts"))
+@rule("LRN017 finetune-out-of-range", needs=("metrics", "facts"))
 def finetune_out_of_range(run: Run, cfg: Usual) -> Findings:
     """Compare settings, loss and gradient norm with the ranges of the regime."""
     regime = regime_of(run)

@@ -56,7 +56,7 @@ class Flat:
 FLAT = Flat()
 
 
-@rule("learning", "LRN005 loss-not-decreasing", needs=("metrics", "facts"), causal="symptom")
+@rule("LRN005 loss-not-decreasing", needs=("metrics", "facts"), causal="symptom")
 def no_decrease(run: Run, cfg: Flat) -> Findings:
     """Find the longest training loss that never fell."""
     if reinforced(run):
@@ -166,7 +166,7 @@ class Uniform:
     records: int = 100
 
 
-@rule("learning", "LRN007 loss-at-uniform", needs=("metrics", "facts"), cause="uniform_loss")
+@rule("LRN007 loss-at-uniform", needs=("metrics", "facts"), cause="uniform_loss")
 def uniform_loss(run: Run, cfg: Uniform) -> Findings:
     """Find whether the longest training loss never left ln(vocabulary)."""
     if reinforced(run):
@@ -222,9 +222,7 @@ class Guessing:
     fall: float = 0.05
 
 
-@rule(
-    "learning", "LRN035 eval-guesses", needs=("metrics",), severity="warning", confidence="medium", cause="not_learning"
-)
+@rule("LRN035 eval-guesses", needs=("metrics",), severity="warning", confidence="medium", cause="not_learning")
 def guessing(run: Run, cfg: Guessing) -> Findings:
     """Find an evaluation score and its loss that stay at chance."""
     every = eval_curves(run)

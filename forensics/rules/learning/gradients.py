@@ -27,7 +27,7 @@ class ZeroNorm:
     always: float = 0.95
 
 
-@rule("learning", "LRN011 zero-gradnorm", needs=("metrics",), severity="error", confidence="high", cause="no_gradients")
+@rule("LRN011 zero-gradnorm", needs=("metrics",), severity="error", confidence="high", cause="no_gradients")
 def zero_gradnorm(run: Run, cfg: ZeroNorm) -> Findings:
     """Find the first gradient norm that is zero while the loss stays."""
     if lacks_advantage(run, cfg.always):
@@ -66,7 +66,6 @@ class Vanishing:
 
 
 @rule(
-    "learning",
     "LRN012 vanishing-gradients",
     needs=("metrics",),
     severity="warning",
@@ -139,14 +138,7 @@ class Growing:
     window: int = 51
 
 
-@rule(
-    "learning",
-    "LRN013 growing-gradnorm",
-    needs=("metrics",),
-    confidence="medium",
-    cause="growing_gradients",
-    causal="context",
-)
+@rule("LRN013 growing-gradnorm", needs=("metrics",), confidence="medium", cause="growing_gradients", causal="context")
 def growing_gradnorm(run: Run, cfg: Growing) -> Findings:
     """Find the gradient norm that grew most."""
     if reinforced(run):

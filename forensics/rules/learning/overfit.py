@@ -48,7 +48,7 @@ class Overfit:
     near: int = 3
 
 
-@rule("learning", "LRN002 overfit", needs=("metrics",), confidence="medium", cause="overfit")
+@rule("LRN002 overfit", needs=("metrics",), confidence="medium", cause="overfit")
 def overfit(run: Run, cfg: Overfit) -> Findings:
     """Find the first evaluation loss that rises to the end while the training loss falls, the worst kind first."""
     training = [c for c in curves(run, "loss") if len(c) >= cfg.evaluations]
@@ -163,14 +163,7 @@ class Regained:
     score: float = 0.2
 
 
-@rule(
-    "learning",
-    "LRN019 never-regained",
-    needs=("metrics",),
-    severity="error",
-    confidence="medium",
-    cause="never_regained",
-)
+@rule("LRN019 never-regained", needs=("metrics",), severity="error", confidence="medium", cause="never_regained")
 def never_regained(run: Run, cfg: Regained) -> Findings:
     """Find the first evaluation loss that was never near its best again, with a score that agrees."""
     found = [(curve, best) for curve in curves(run, "eval_loss") if (best := _best(curve, cfg)) is not None]

@@ -20,7 +20,7 @@ from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step
 from forensics.stats.spread import Floats
 
 
-@rule("learning", "LRN015 ranks-disagree", needs=("metrics",), confidence="medium")
+@rule("LRN015 ranks-disagree", needs=("metrics",), confidence="medium")
 def ranks_disagree(run: Run, cfg: Disagree) -> Findings:
     """Name the rank whose loss left those of the others."""
     found = parted(run, cfg)
@@ -98,7 +98,6 @@ class Reported:
 
 
 @rule(
-    "learning",
     "LRN030 losses-reported-apart",
     needs=("events", "metrics"),
     severity="warning",
@@ -149,7 +148,6 @@ class Statistics:
 
 
 @rule(
-    "learning",
     "LRN031 rank-statistics-apart",
     needs=("events", "metrics"),
     severity="warning",

@@ -32,7 +32,7 @@ from forensics.rules.kit import (
 from forensics.rules.learning.flat import FLAT, is_flat
 
 
-@rule("learning", "LRN008 lr-zero", needs=("metrics",), confidence="high", cause="lr_zero")
+@rule("LRN008 lr-zero", needs=("metrics",), confidence="high", cause="lr_zero")
 def lr_zero(run: Run, cfg: Zero) -> Findings:
     """Find the first learning rate that was zero all along, else the first that ended too early."""
     every = [schedule_of(c) for c in judged(run, "lr") if len(c) > cfg.few]
@@ -78,7 +78,7 @@ class Jump:
     over_peak: float = OVER_PEAK
 
 
-@rule("learning", "LRN009 lr-jump", needs=("metrics",), cause="lr_jump")
+@rule("LRN009 lr-jump", needs=("metrics",), cause="lr_jump")
 def lr_jump(run: Run, cfg: Jump) -> Findings:
     """Find the first learning rate with a jump, one above its peak before one below."""
     found = [
@@ -124,7 +124,7 @@ class AsConfigured:
     left: float = 0.3
 
 
-@rule("learning", "LRN010 lr-not-as-configured", needs=("metrics", "facts", "events", "progress"))
+@rule("LRN010 lr-not-as-configured", needs=("metrics", "facts", "events", "progress"))
 def lr_not_as_configured(run: Run, cfg: AsConfigured) -> Findings:
     """Compare the longest logged learning rate with the configuration."""
     logged = [c for c in curves(run, "lr") if len(c) >= cfg.records and c.attempt == 0]

@@ -32,7 +32,7 @@ class Plateau:
     uniform: float = 0.98
 
 
-@rule("learning", "LRN006 early-plateau", needs=("metrics", "facts"), cause="plateau", causal="symptom")
+@rule("LRN006 early-plateau", needs=("metrics", "facts"), cause="plateau", causal="symptom")
 def early_plateau(run: Run, cfg: Plateau) -> Findings:
     """Find the first training loss that settled early."""
     if reinforced(run):
@@ -96,7 +96,7 @@ def _finding(run: Run, curve: Curve, trend: Trend, schedule: Schedule, cfg: Plat
 _UNIFORM = 14.0
 
 
-@rule("learning", "LRN014 frozen-loss", needs=("metrics",))
+@rule("LRN014 frozen-loss", needs=("metrics",))
 def frozen_loss(run: Run, cfg: Frozen) -> Findings:
     """Find the loss that does not move."""
     still = None if reinforced(run) else still_of(run, cfg)

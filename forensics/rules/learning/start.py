@@ -40,7 +40,6 @@ class Start:
 
 
 @rule(
-    "learning",
     "LRN016 bad-start",
     needs=("metrics", "facts"),
     severity="info",
@@ -97,7 +96,6 @@ class OneBatch:
 
 
 @rule(
-    "learning",
     "LRN018 wiring-reported",
     needs=("events", "metrics", "facts"),
     severity="warning",

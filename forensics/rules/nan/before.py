@@ -9,8 +9,7 @@ from math import isfinite
 import polars as pl
 
 from forensics.analyses.nan.kind import kind_of
-from forensics.analyses.nan.onset import NanOnset, nan_onset
-from forensics.analyses.nan.series import Status
+from forensics.analyses.nan.onset import NanOnset, lost
 from forensics.case.series import metric_rows
 from forensics.case.steps import SERIES, ordered
 from forensics.knowledge.ranges import range_of
@@ -20,17 +19,14 @@ from forensics.stats.spread import median
 
 
 @rule(
-    "nan",
     "NAN002 nan-after-gradnorm-spike",
+    about=lost,
     needs=("metrics", "events", "checkpoints"),
     severity="error",
     cause="optimization_blowup",
 )
-def gradnorm_spike(run: Run) -> Findings:
+def gradnorm_spike(run: Run, found: NanOnset) -> Findings:
     """Find the rise that came before the first non-finite step."""
-    found = nan_onset(run)
-    if found is None or found.status is not Status.FAILED:
-        return
     rise = kind_of(run, found).precursor
     if rise is None:
         return
@@ -49,17 +45,14 @@ def gradnorm_spike(run: Run) -> Findings:
 
 
 @rule(
-    "nan",
     "NAN003 nan-flat-gradnorm",
+    about=lost,
     needs=("metrics", "events", "checkpoints"),
     severity="error",
     cause="data_or_numerics",
 )
-def flat_gradnorm(run: Run) -> Findings:
+def flat_gradnorm(run: Run, found: NanOnset) -> Findings:
     """Find a NaN that nothing announced."""
-    found = nan_onset(run)
-    if found is None or found.status is not Status.FAILED:
-        return
     kind = kind_of(run, found)
     if kind.name != "data_or_numerics" or kind.quiet is None:
         return
@@ -76,12 +69,15 @@ def flat_gradnorm(run: Run) -> Findings:
     )
 
 
-@rule("nan", "NAN004 nan-from-start", needs=("metrics", "events", "checkpoints"), severity="error", cause="from_start")
-def from_start(run: Run) -> Findings:
+@rule(
+    "NAN004 nan-from-start",
+    about=lost,
+    needs=("metrics", "events", "checkpoints"),
+    severity="error",
+    cause="from_start",
+)
+def from_start(run: Run, found: NanOnset) -> Findings:
     """Find a NaN that was there from the beginning."""
-    found = nan_onset(run)
-    if found is None or found.status is not Status.FAILED:
-        return
     kind = kind_of(run, found)
     if kind.name != "from_start":
         return
@@ -104,19 +100,16 @@ class Limit:
 
 
 @rule(
-    "nan",
     "NAN013 large-gradnorm",
+    about=lost,
     needs=("metrics", "events"),
     severity="info",
     confidence="medium",
     cause="large_gradnorm",
     causal="context",
 )
-def large_gradnorm(run: Run, cfg: Limit) -> Findings:
+def large_gradnorm(_run: Run, found: NanOnset, cfg: Limit) -> Findings:
     """Find the greatest gradient norm before the run went non-finite."""
-    found = nan_onset(run)
-    if found is None or found.status is not Status.FAILED:
-        return
     row = found.first.row
     past = found.rows.filter(
         (pl.col("role") == "grad_norm")
@@ -152,13 +145,14 @@ class Fall:
 
 
 @rule(
-    "nan", "NAN016 nan-after-logprobs-fell", needs=("metrics", "events"), severity="error", cause="log_softmax_overflow"
+    "NAN016 nan-after-logprobs-fell",
+    about=lost,
+    needs=("metrics", "events"),
+    severity="error",
+    cause="log_softmax_overflow",
 )
-def logprobs_fell(run: Run, cfg: Fall) -> Findings:
+def logprobs_fell(run: Run, found: NanOnset, cfg: Fall) -> Findings:
     """Find the log-probability that fell most."""
-    found = nan_onset(run)
-    if found is None or found.status is not Status.FAILED:
-        return
     fallen = max(_fallen_of(run, found, cfg), key=lambda one: one[0], default=None)
     if fallen is None:
         return

@@ -25,11 +25,10 @@ _AFTER = {
 }
 
 
-@rule("nan", "NAN001 nan-first-nonfinite", needs=("metrics", "facts", "events", "checkpoints"))
-def first_nonfinite(run: Run) -> Findings:
+@rule("NAN001 nan-first-nonfinite", about=nan_onset, needs=("metrics", "facts", "events", "checkpoints"))
+def first_nonfinite(run: Run, found: NanOnset) -> Findings:
     """Find the first non-finite step of the attempt that counts."""
-    found = nan_onset(run)
-    if found is None or (found.said and scale_fell_first(found, collapse_of(run))):
+    if found.said and scale_fell_first(found, collapse_of(run)):
         return
     first, failed = found.first, found.status is Status.FAILED
     kind, skip = kind_of(run, found), None if failed else skip_of(run, found)

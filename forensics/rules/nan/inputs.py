@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.epoch_places import same_place
-from forensics.analyses.nan.onset import NanOnset, nan_onset
+from forensics.analyses.nan.onset import NanOnset, lost, nan_onset
 from forensics.analyses.nan.series import Status
-from forensics.analyses.nan.tokens import tokens_outside
+from forensics.analyses.nan.tokens import Outside, tokens_outside
 from forensics.case.series import metric_rows
 from forensics.case.settings import OFF, stated
 from forensics.case.steps import ordered
@@ -35,11 +35,12 @@ _SHOWN = 4
 _WENT_ON = (Status.INTERMITTENT, Status.TRANSIENT)
 
 
-@rule("nan", "NAN015 same-place-in-epoch", needs=("metrics", "events"), confidence="medium", cause="bad_sample")
-def same_place_in_epoch(run: Run) -> Findings:
+@rule(
+    "NAN015 same-place-in-epoch", about=nan_onset, needs=("metrics", "events"), confidence="medium", cause="bad_sample"
+)
+def same_place_in_epoch(_run: Run, found: NanOnset) -> Findings:
     """Find bad values that come back at one place of the data."""
-    found = nan_onset(run)
-    if found is None or "epoch" not in found.rows.columns:
+    if "epoch" not in found.rows.columns:
         return
     row = found.first.row
     losses = found.rows.filter(
@@ -74,20 +75,16 @@ def _begins(losses: pl.DataFrame) -> np.ndarray:
 
 
 @rule(
-    "nan",
     "NAN017 token-outside-vocabulary",
+    about=tokens_outside,
     needs=("metrics", "facts", "events", "checkpoints"),
     confidence="high",
     cause="token_outside_vocabulary",
 )
-def token_outside_vocabulary(run: Run) -> Findings:
+def token_outside_vocabulary(run: Run, found: Outside) -> Findings:
     """Find the first batch whose token ids leave the vocabulary."""
-    found = tokens_outside(run)
-    if found is None:
-        return
     rows, size = found.rows, found.size
-    first, lost = rows.row(0, named=True), nan_onset(run)
-    failed = lost is not None and lost.status is Status.FAILED
+    first, failed = rows.row(0, named=True), lost(run) is not None
     yield token_outside_vocabulary.finding(
         f"the batch of {at_step(first['at'])} holds token id {first['value']:.0f}, and the vocabulary has {size.value}",
         f"{rows.height} batch{'es' * (rows.height > 1)} with such ids; the embedding has rows 0 to {size.value - 1}",
@@ -102,13 +99,15 @@ _OFF = ("false", "0", "null", "none", "no", "off", "", "disabled", "[]", "{}")
 
 
 @rule(
-    "nan", "NAN008 nan-fp8-on", needs=("metrics", "events", "facts"), severity="warning", cause="fp8", causal="context"
+    "NAN008 nan-fp8-on",
+    about=lost,
+    needs=("metrics", "events", "facts"),
+    severity="warning",
+    cause="fp8",
+    causal="context",
 )
-def fp8_on(run: Run) -> Findings:
+def fp8_on(run: Run, found: NanOnset) -> Findings:
     """Find the configuration key that turns fp8 on in a run that went non-finite."""
-    found = nan_onset(run)
-    if found is None or found.status is not Status.FAILED:
-        return
     value = pl.col("value").fill_null("").str.strip_chars('"').str.to_lowercase()
     config = run.scan("facts").filter((pl.col("family") == "config") & ~value.is_in(_OFF))
     keys = (
@@ -139,17 +138,16 @@ class Warmup:
 
 
 @rule(
-    "nan",
     "NAN012 nan-in-warmup-or-unclipped",
+    about=lost,
     needs=("metrics", "events", "facts"),
     severity="info",
     confidence="low",
     causal="context",
 )
-def warmup_or_no_clip(run: Run, cfg: Warmup) -> Findings:
+def warmup_or_no_clip(run: Run, found: NanOnset, cfg: Warmup) -> Findings:
     """Say what the learning rate and the clip were at the onset."""
-    found = nan_onset(run)
-    if found is None or found.status is not Status.FAILED or found.n_before <= 1:
+    if found.n_before <= 1:
         return
     warming = [*_warming(run, cfg, found)]
     said = [*warming, *_switched_off(run)]

@@ -6,28 +6,21 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.analyses.nan.onset import NanOnset, nan_onset
-from forensics.analyses.nan.series import Status
+from forensics.analyses.nan.onset import NanOnset, lost
 from forensics.rules.kit import Findings, Onset, Run, at_step, proof, rule
 
 
 @rule(
-    "nan",
     "NAN010 nan-rank-first",
+    about=lost,
     needs=("metrics", "events"),
     severity="warning",
     confidence="high",
     cause="rank_first",
 )
-def rank_first(run: Run) -> Findings:
+def rank_first(_run: Run, found: NanOnset) -> Findings:
     """Find the one rank that went bad before all others."""
-    found = nan_onset(run)
-    if (
-        found is None
-        or found.status is not Status.FAILED
-        or found.first.row["rank"] is None
-        or "name" not in found.first.row
-    ):
+    if found.first.row["rank"] is None or "name" not in found.first.row:
         return
     name = found.first.row["name"]
     same = found.rows.filter((pl.col("name") == name) & pl.col("rank").is_not_null() & pl.col("at").is_not_null())
@@ -68,19 +61,16 @@ class Agreement:
 
 
 @rule(
-    "nan",
     "NAN014 ranks-differ",
+    about=lost,
     needs=("metrics", "events"),
     severity="info",
     confidence="medium",
     cause="ranks_differ",
     causal="context",
 )
-def ranks_differ(run: Run, cfg: Agreement) -> Findings:
+def ranks_differ(_run: Run, found: NanOnset, cfg: Agreement) -> Findings:
     """Find the step from which on the ranks no longer agreed."""
-    found = nan_onset(run)
-    if found is None or found.status is not Status.FAILED:
-        return
     norms = _norms(found)
     first = _parting(norms, cfg)
     if first is None:

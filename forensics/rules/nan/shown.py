@@ -7,17 +7,15 @@ from dataclasses import dataclass, replace
 from forensics.analyses.nan.detector import detector_lines
 from forensics.analyses.nan.kind import hidden
 from forensics.analyses.nan.named import Named, named_operation
-from forensics.analyses.nan.onset import NanOnset, nan_onset
-from forensics.analyses.nan.scale import collapse_of
+from forensics.analyses.nan.onset import NanOnset, lost, nan_onset
+from forensics.analyses.nan.scale import Collapse, collapse_of
 from forensics.analyses.nan.series import Status
 from forensics.case.trainers import trainers_by_source
 from forensics.knowledge.operations import operation_of
 from forensics.rules.kit import (
     EvidenceRole,
-    Finding,
     Findings,
     Onset,
-    Row,
     Run,
     at_step,
     event_evidence,
@@ -36,7 +34,6 @@ class Consecutive:
 
 
 @rule(
-    "nan",
     "NAN007 nan-detector-lines",
     needs=("events",),
     severity="info",
@@ -62,12 +59,15 @@ def detector_said(run: Run, cfg: Consecutive) -> Findings:
     )
 
 
-@rule("nan", "NAN011 nan-named-operation", needs=("events", "metrics"), confidence="high", cause="named_operation")
-def operation_named(run: Run) -> Findings:
+@rule(
+    "NAN011 nan-named-operation",
+    about=named_operation,
+    needs=("events", "metrics"),
+    confidence="high",
+    cause="named_operation",
+)
+def operation_named(run: Run, named: Named) -> Findings:
     """Find the first operation or module that a line names."""
-    named = named_operation(run)
-    if named is None:
-        return
     found = nan_onset(run)
     if found is None and not named.says_nan:
         return
@@ -93,16 +93,15 @@ def _guard(named: Named) -> str:
 
 
 @rule(
-    "nan",
     "NAN006 nan-filtered-by-writer",
+    about=lost,
     needs=("metrics", "events", "sources"),
     severity="error",
     cause="filtered_by_writer",
 )
-def filtered_by_writer(run: Run) -> Findings:
+def filtered_by_writer(run: Run, found: NanOnset) -> Findings:
     """Find a NaN that only the gradient norm, or a row of zeros, betrays."""
-    found = nan_onset(run)
-    if found is None or found.status is not Status.FAILED or not hidden(found):
+    if not hidden(found):
         return
     source = str(found.first.row["source"])
     known = next((one for one in trainers_by_source(run).get(source, ()) if one.nan.prints == "number"), None)
@@ -120,26 +119,22 @@ def filtered_by_writer(run: Run) -> Findings:
 
 
 @rule(
-    "nan",
     "NAN009 nan-loss-column-gone",
+    about=lost,
     needs=("metrics", "events", "sources"),
     severity="error",
     cause="loss_column_gone",
     causal="symptom",
 )
-def loss_column_gone(run: Run) -> Findings:
+def loss_column_gone(run: Run, found: NanOnset) -> Findings:
     """Find a loss column that vanished."""
-    found = nan_onset(run)
-    if found is not None and found.status is Status.FAILED:
-        gone = [c for c in (found.first, *found.others) if c.role == "vanished"]
-        if gone:
-            yield _gone(run, found, gone[0].row, gone[0].n_bad)
-
-
-def _gone(run: Run, found: NanOnset, row: Row, count: int) -> Finding:
+    gone = next((c for c in (found.first, *found.others) if c.role == "vanished"), None)
+    if gone is None:
+        return
+    row, count = gone.row, gone.n_bad
     evidence = metric_evidence(row)
     known = next((one for one in trainers_by_source(run).get(str(row["source"]), ()) if one.nan.prints == "gap"), None)
-    return loss_column_gone.finding(
+    yield loss_column_gone.finding(
         f"the loss column vanished at {at_step(evidence.step)} while iterations went on",
         f"{count} records follow without a loss; {known.title if known else 'the trainer'} prints it only"
         " when it is a positive number",
@@ -151,28 +146,24 @@ def _gone(run: Run, found: NanOnset, row: Row, count: int) -> Finding:
     )
 
 
-@rule("nan", "NAN005 nan-loss-scale-collapse", needs=("metrics", "events"), cause="loss_scale_collapse")
-def loss_scale_collapse(run: Run) -> Findings:
+@rule("NAN005 nan-loss-scale-collapse", about=collapse_of, needs=("metrics", "events"), cause="loss_scale_collapse")
+def loss_scale_collapse(run: Run, collapse: Collapse) -> Findings:
     """Find where the loss scale began to fall for good."""
-    collapse = collapse_of(run)
-    if collapse is None:
-        return
-    found = nan_onset(run)
-    lost = found if found is not None and found.status is Status.FAILED else None
+    bad = lost(run)
     first = collapse.evidence[0]
     onset = Onset(step=collapse.step, t_ns=first.t_ns, rank=first.rank)
-    if lost is not None and lost.step is not None and (collapse.step is None or lost.step <= collapse.step):
-        onset = lost.onset
-    elif lost is not None:
-        onset = replace(onset, step_lo=lost.clean_step if (lost.clean_step or 0) < (onset.step or 0) else None)
-    consequence = lost is not None and onset is lost.onset and collapse.step != lost.step
+    if bad is not None and bad.step is not None and (collapse.step is None or bad.step <= collapse.step):
+        onset = bad.onset
+    elif bad is not None:
+        onset = replace(onset, step_lo=bad.clean_step if (bad.clean_step or 0) < (onset.step or 0) else None)
+    consequence = bad is not None and onset is bad.onset and collapse.step != bad.step
     yield loss_scale_collapse.finding(
         f"{collapse.words}, from {at_step(collapse.step)} on",
         "after the first steps a healthy scale falls rarely and rises again; here no update gets through",
         collapse.evidence,
         onset,
         severity="warning" if consequence else "error",
-        confidence="high" if lost is not None else "medium",
+        confidence="high" if bad is not None else "medium",
         numbers={} if collapse.share is None else {"skipped_share": collapse.share},
         next=("forensics nan-origin RUN",),
     )

@@ -23,6 +23,11 @@ def fatal(run: Run, where: str = "device") -> tuple[OomMessage, ...]:
     return tuple(kept)
 
 
+def first_fatal(run: Run) -> OomMessage | None:
+    """Give the first out-of-memory message of a device that the run did not survive."""
+    return next(iter(fatal(run)), None)
+
+
 def killer(run: Run, one: Series) -> OomMessage | None:
     """Give the fatal message that a series of device memory leads up to: of its rank, in or after its last attempt."""
     later = [s for s in series_of(run) if s.source == one.source and s.attempt > one.attempt]

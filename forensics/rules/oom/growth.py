@@ -36,7 +36,7 @@ class MemoryCreeps:
     gib: float = 0.2
 
 
-@rule("oom", "OOM002 memory-creeps", needs=("metrics", "events", "facts"), cause="leak_per_step")
+@rule("OOM002 memory-creeps", needs=("metrics", "events", "facts"), cause="leak_per_step")
 def memory_creeps(run: Run, cfg: MemoryCreeps) -> Findings:
     """Find the series of allocated memory that rises most."""
     found = grew(run, HELD, ("slope", "unresolved"), cfg.samples, cfg.gib)
@@ -71,9 +71,7 @@ class MemoryClimbsInStairs:
     together: float = 0.7
 
 
-@rule(
-    "oom", "OOM003 memory-climbs-in-stairs", needs=("metrics", "events", "facts", "checkpoints"), cause="leak_periodic"
-)
+@rule("OOM003 memory-climbs-in-stairs", needs=("metrics", "events", "facts", "checkpoints"), cause="leak_periodic")
 def memory_climbs_in_stairs(run: Run, cfg: MemoryClimbsInStairs) -> Findings:
     """Find the series of allocated memory whose stairs climb most."""
     found = grew(run, HELD, ("staircase",), cfg.samples, cfg.gib)
@@ -125,11 +123,7 @@ class FragmentationGapClimbs:
 
 
 @rule(
-    "oom",
-    "OOM004 fragmentation-gap-climbs",
-    needs=("metrics", "events", "facts"),
-    confidence="medium",
-    cause="fragmentation",
+    "OOM004 fragmentation-gap-climbs", needs=("metrics", "events", "facts"), confidence="medium", cause="fragmentation"
 )
 def fragmentation_gap_climbs(run: Run, cfg: FragmentationGapClimbs) -> Findings:
     """Find the reserved series whose difference to the allocated one grows most."""
@@ -181,7 +175,7 @@ class DriverCountGrows:
     alone_gib: float = 2.0
 
 
-@rule("oom", "OOM026 driver-count-grows", needs=("metrics", "events", "facts"), severity="warning", confidence="medium")
+@rule("OOM026 driver-count-grows", needs=("metrics", "events", "facts"), severity="warning", confidence="medium")
 def driver_count_grows(run: Run, cfg: DriverCountGrows) -> Findings:
     """Find the device whose used memory grows most."""
     one = worst(grew(run, ("used",), ("slope", "staircase"), cfg.samples, cfg.gib))

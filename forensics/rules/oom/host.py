@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forensics.analyses.memory.host_deaths import Meaning, death_of, killed
+from forensics.analyses.memory.host_deaths import Death, Meaning, death_of, killed
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.series import series_of
 from forensics.case.errors.failures import Failure, standing
@@ -42,7 +42,7 @@ class HostMemoryGrows:
     full: float = 0.85
 
 
-@rule("oom", "OOM009 host-memory-grows", needs=("metrics", "events", "facts"), confidence="medium", cause="host_leak")
+@rule("OOM009 host-memory-grows", needs=("metrics", "events", "facts"), confidence="medium", cause="host_leak")
 def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
     """Find the process whose resident memory rises most."""
     found = [
@@ -84,12 +84,9 @@ _WORDS: dict[Meaning, str] = {
 }
 
 
-@rule("oom", "OOM014 killed-by-whom", needs=("events", "metrics"), severity="info", causal="context")
-def killed_by_whom(run: Run) -> Findings:
+@rule("OOM014 killed-by-whom", about=death_of, needs=("events", "metrics"), severity="info", causal="context")
+def killed_by_whom(run: Run, death: Death) -> Findings:
     """Judge the first SIGKILL."""
-    death = death_of(run)
-    if death is None:
-        return
     sender = death.proof
     yield killed_by_whom.finding(
         f"a process was killed (SIGKILL): {_WORDS[death.meaning]}",
@@ -113,12 +110,7 @@ def _proof(proof: Failure | OomMessage) -> Evidence:
 
 
 @rule(
-    "oom",
-    "OOM010 shared-memory-full",
-    needs=("events", "metrics"),
-    severity="warning",
-    confidence="medium",
-    causal="context",
+    "OOM010 shared-memory-full", needs=("events", "metrics"), severity="warning", confidence="medium", causal="context"
 )
 def shared_memory_full(run: Run) -> Findings:
     """Find the first error that full shared memory explains."""

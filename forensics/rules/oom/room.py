@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.ranks import imbalances
 from forensics.analyses.memory.series import Series, series_of
 from forensics.knowledge.sizes import least_size
@@ -14,6 +15,7 @@ from forensics.rules.oom._memory import (
     GIB,
     amount,
     fatal,
+    first_fatal,
     killer,
     message_evidence,
     message_onset,
@@ -31,7 +33,7 @@ class NearCapacity:
     share: float = 0.95
 
 
-@rule("oom", "OOM007 near-capacity", needs=("metrics", "events", "facts"), cause="near_capacity", causal="context")
+@rule("OOM007 near-capacity", needs=("metrics", "events", "facts"), cause="near_capacity", causal="context")
 def near_capacity(run: Run, cfg: NearCapacity) -> Findings:
     """Find the level device series that leaves least room."""
     level = {"flat", "plateau", "spike"}
@@ -75,11 +77,7 @@ class _Creep:
 
 
 @rule(
-    "oom",
-    "OOM028 creeps-near-capacity",
-    needs=("metrics", "events", "facts"),
-    severity="warning",
-    cause="creep_near_capacity",
+    "OOM028 creeps-near-capacity", needs=("metrics", "events", "facts"), severity="warning", cause="creep_near_capacity"
 )
 def creeps_near_capacity(run: Run, cfg: CreepsNearCapacity) -> Findings:
     """Find the device series that leaves least room and uses it up."""
@@ -130,7 +128,6 @@ class OneRankHigher:
 
 
 @rule(
-    "oom",
     "OOM008 one-rank-higher",
     needs=("metrics", "events", "facts"),
     confidence="medium",
@@ -168,18 +165,17 @@ class OneLargeRequest:
 
 
 @rule(
-    "oom",
     "OOM016 one-large-request",
+    about=first_fatal,
     needs=("events", "metrics", "facts"),
     severity="warning",
     confidence="medium",
     cause="one_large_request",
     causal="context",
 )
-def one_large_request(run: Run, cfg: OneLargeRequest) -> Findings:
+def one_large_request(run: Run, first: OomMessage, cfg: OneLargeRequest) -> Findings:
     """Find a level series that a fatal device message follows."""
-    first = next(iter(fatal(run)), None)
-    if first is None or first.reading in {"others", "limit"}:
+    if first.reading in {"others", "limit"}:
         return
     held = [s for s in series_of(run) if s.meaning.quantity in {"allocated", "active", "peak_allocated", "peak_active"}]
     level = [s for s in held if s.form.samples - s.form.warmup >= cfg.samples and killer(run, s) is first]

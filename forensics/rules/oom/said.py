@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.case.errors.attributes import attributes
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
@@ -19,7 +20,7 @@ from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import table, telling
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.rules.kit import Findings, Onset, Run, event_evidence, fact_evidence, proof, rule
-from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks
+from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, message_onset, ranks
 
 _TRIED = re.compile(r"Tried to allocate ([\d.]+ (?:bytes|[KMGT]i?B))")
 #: The kind of a cause that is about the memory of the host.
@@ -37,7 +38,7 @@ _IN_PHASE = {
 }
 
 
-@rule("oom", "OOM001 log-says-oom", needs=("events", "metrics"), severity="error", confidence="high")
+@rule("OOM001 log-says-oom", needs=("events", "metrics"), severity="error", confidence="high")
 def log_says_oom(run: Run) -> Findings:
     """Find the first out-of-memory error that the run did not survive."""
     found = in_order(f for f in standing(run) if f.shape == "oom" and f.weight >= Weight.ECHO)
@@ -91,7 +92,7 @@ class MemorySummary:
     share: float = 0.2
 
 
-@rule("oom", "OOM027 memory-summary", needs=("events", "metrics"), cause="fragmentation", confidence="medium")
+@rule("OOM027 memory-summary", needs=("events", "metrics"), cause="fragmentation", confidence="medium")
 def memory_summary(run: Run, cfg: MemorySummary) -> Findings:
     """Judge the last table of each log, and tell the worst."""
     codes = [*telling("memory_summary"), *telling("memory_retries")]
@@ -127,21 +128,18 @@ def _table(rows: pl.DataFrame) -> tuple[Mapping[str, Any], int, float]:
 
 
 @rule(
-    "oom",
     "OOM017 unused-levers",
+    about=first_fatal,
     needs=("events", "metrics", "facts"),
     severity="info",
     confidence="low",
     cause="unused_levers",
     causal="context",
 )
-def levers(run: Run) -> Findings:
+def levers(run: Run, first: OomMessage) -> Findings:
     """List the settings that the configuration leaves unused, when memory ran out."""
-    first = next(iter(fatal(run)), None)
-    if first is None or first.reading in {"others", "limit"}:
-        return
     found = list(_unused(run))
-    if not found:
+    if not found or first.reading in {"others", "limit"}:
         return
     yield levers.finding(
         f"the configuration leaves {len(found)} way{'s' if len(found) > 1 else ''} of saving memory unused",

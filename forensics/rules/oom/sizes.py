@@ -16,7 +16,16 @@ from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.series import Series, series_of
 from forensics.case.settings import stated
 from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, proof, rule
-from forensics.rules.oom._memory import GIB, fatal, message_evidence, message_onset, ranks, series_evidence, size
+from forensics.rules.oom._memory import (
+    GIB,
+    fatal,
+    first_fatal,
+    message_evidence,
+    message_onset,
+    ranks,
+    series_evidence,
+    size,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +36,17 @@ class FragmentedRequest:
 
 
 @rule(
-    "oom",
     "OOM013 fragmented-request",
+    about=first_fatal,
     needs=("events", "metrics", "facts"),
     severity="warning",
     cause="fragmentation",
     causal="context",
 )
-def fragmented_request(run: Run, cfg: FragmentedRequest) -> Findings:
+def fragmented_request(run: Run, first: OomMessage, cfg: FragmentedRequest) -> Findings:
     """Judge the numbers of the first fatal device message."""
-    first = next(iter(fatal(run)), None)
-    if first is None or first.reading != "fragmentation":
-        return
     sizes, unused = first.sizes, first.sizes.unallocated or 0
-    if sizes.capacity and unused < cfg.share * sizes.capacity:
+    if first.reading != "fragmentation" or (sizes.capacity and unused < cfg.share * sizes.capacity):
         return
     on = expandable(run)
     yield fragmented_request.finding(
@@ -73,19 +79,18 @@ def expandable(run: Run) -> bool | None:
 
 
 @rule(
-    "oom",
     "OOM011 others-on-device",
+    about=first_fatal,
     needs=("events", "metrics"),
     severity="warning",
     cause="others_on_device",
     causal="context",
 )
-def others_on_device(run: Run) -> Findings:
+def others_on_device(run: Run, first: OomMessage) -> Findings:
     """Find the first fatal message of a device that is shared."""
     found = [m for m in fatal(run) if m.reading == "others"]
-    if not found or found[0] is not fatal(run)[0]:
+    if first not in found:
         return
-    first = found[0]
     held, whole = first.sizes.others or 0, first.sizes.capacity or 1
     yield others_on_device.finding(
         f"other processes held {size(held)} ({100 * min(1.0, held / whole):.0f} %) of the full device",
@@ -105,13 +110,7 @@ class OutsideTheAllocator:
     gib: float = 3.0
 
 
-@rule(
-    "oom",
-    "OOM015 outside-the-allocator",
-    needs=("events", "metrics", "facts"),
-    cause="outside_allocator",
-    causal="context",
-)
+@rule("OOM015 outside-the-allocator", needs=("events", "metrics", "facts"), cause="outside_allocator", causal="context")
 def outside_the_allocator(run: Run, cfg: OutsideTheAllocator) -> Findings:
     """Judge the first fatal device message that counts the whole process, else the driver's count beside it."""
     died = fatal(run)
@@ -177,18 +176,17 @@ class LogitsTooLarge:
 
 
 @rule(
-    "oom",
     "OOM018 logits-too-large",
+    about=first_fatal,
     needs=("events", "metrics", "facts"),
     severity="warning",
     cause="logits_too_large",
     causal="context",
 )
-def logits_too_large(run: Run, cfg: LogitsTooLarge) -> Findings:
+def logits_too_large(run: Run, first: OomMessage, cfg: LogitsTooLarge) -> Findings:
     """Compare the failed request with the size of the logits by the configuration."""
-    first = next(iter(fatal(run)), None)
-    tried = first.sizes.tried if first is not None else None
-    if first is None or tried is None or tried < cfg.least_bytes:
+    tried = first.sizes.tried
+    if tried is None or tried < cfg.least_bytes:
         return
     rows, expected = _expected(run, tried, cfg) or ([], 0)
     if not rows and first.phase != "logits":

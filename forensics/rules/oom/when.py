@@ -10,21 +10,20 @@ from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
 from forensics.case.processes.lives import Boundary, boundaries, lives
 from forensics.case.series import metric_records
 from forensics.rules.kit import Evidence, Findings, Locator, Run, at_step, proof, rule
-from forensics.rules.oom._memory import fatal, message_evidence, message_onset, ranks, size
+from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, message_onset, ranks, size
 
 
 @rule(
-    "oom",
     "OOM005 oom-during-evaluation",
+    about=first_fatal,
     needs=("events", "metrics"),
     severity="warning",
     confidence="medium",
     causal="context",
 )
-def during_evaluation(run: Run) -> Findings:
+def during_evaluation(_run: Run, first: OomMessage) -> Findings:
     """Find the first fatal device error that was raised in an evaluation."""
-    first = next(iter(fatal(run)), None)
-    if first is None or first.phase not in {"evaluation", "generation"}:
+    if first.phase not in {"evaluation", "generation"}:
         return
     tried = f" (tried to allocate {size(first.sizes.tried)})" if first.sizes.tried else ""
     yield during_evaluation.finding(
@@ -60,16 +59,15 @@ class TooBigFromTheStart:
 
 
 @rule(
-    "oom",
     "OOM006 too-big-from-the-start",
+    about=first_fatal,
     needs=("events", "metrics", "checkpoints"),
     severity="warning",
     causal="context",
 )
-def too_big_from_the_start(run: Run, cfg: TooBigFromTheStart) -> Findings:
+def too_big_from_the_start(run: Run, first: OomMessage, cfg: TooBigFromTheStart) -> Findings:
     """Find a fatal device error before the run had really begun."""
-    first = next(iter(fatal(run)), None)
-    if first is None or (first.step or 0) > cfg.steps or first.phase in {"evaluation", "generation", "checkpoint"}:
+    if (first.step or 0) > cfg.steps or first.phase in {"evaluation", "generation", "checkpoint"}:
         return
     if any(life.last > cfg.steps for life in lives(run)) or first.reading in {"others", "limit"}:
         return
@@ -105,19 +103,16 @@ class AfterResume:
 
 
 @rule(
-    "oom",
     "OOM012 oom-after-resume",
+    about=first_fatal,
     needs=("events", "metrics", "checkpoints"),
     severity="warning",
     confidence="medium",
     cause="oom_after_resume",
     causal="context",
 )
-def after_resume(run: Run, cfg: AfterResume) -> Findings:
+def after_resume(run: Run, first: OomMessage, cfg: AfterResume) -> Findings:
     """Find a fatal device error that came right after a restart."""
-    first = next(iter(fatal(run)), None)
-    if first is None:
-        return
     found = [b for b in boundaries(run) if b.after.source == first.source and _short(b, first, cfg)]
     if not found:
         return
@@ -144,7 +139,6 @@ def _short(boundary: Boundary, message: OomMessage, cfg: AfterResume) -> bool:
 
 
 @rule(
-    "oom",
     "OOM019 survived-oom",
     needs=("events", "metrics"),
     severity="info",

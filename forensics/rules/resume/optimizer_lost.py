@@ -42,7 +42,7 @@ class Jump:
     decayed: float = 0.4
 
 
-@rule("learning", "RSM001 resume-optimizer-lost", needs=("metrics", "checkpoints"))
+@rule("RSM001 resume-optimizer-lost", needs=("metrics", "checkpoints"))
 def optimizer_lost(run: Run, cfg: Jump) -> Findings:
     """Find the first restart after which the loss jumps."""
     for boundary in restarts(run):

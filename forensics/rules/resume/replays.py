@@ -18,7 +18,6 @@ _QUANTITIES = ("loss", "reward", "grad_norm", "lr")
 
 
 @rule(
-    "learning",
     "RSM006 resume-replayed-steps",
     needs=("metrics", "checkpoints"),
     severity="info",
@@ -58,7 +57,6 @@ class Nondeterministic:
 
 
 @rule(
-    "learning",
     "RSM007 resume-nondeterministic",
     needs=("metrics", "checkpoints"),
     severity="info",
@@ -125,7 +123,6 @@ class _Loss:
 
 
 @rule(
-    "learning",
     "RSM008 resume-rare-checkpoints",
     needs=("metrics", "checkpoints", "events"),
     severity="info",

@@ -39,7 +39,7 @@ class SchedulerLost:
     records: int = 4
 
 
-@rule("learning", "RSM003 resume-scheduler-lost", needs=("metrics", "checkpoints"), severity="warning")
+@rule("RSM003 resume-scheduler-lost", needs=("metrics", "checkpoints"), severity="warning")
 def scheduler_lost(run: Run, cfg: SchedulerLost) -> Findings:
     """Find the first restart that lost the schedule."""
     for boundary in restarts(run):
@@ -117,9 +117,7 @@ class FromScratch:
     errors: float = 6.0
 
 
-@rule(
-    "learning", "RSM002 resume-from-scratch", needs=("metrics", "checkpoints", "events"), cause="restarted_from_scratch"
-)
+@rule("RSM002 resume-from-scratch", needs=("metrics", "checkpoints", "events"), cause="restarted_from_scratch")
 def from_scratch(run: Run, cfg: FromScratch) -> Findings:
     """Find the first restart that lost the weights."""
     if not restarts(run):

@@ -14,7 +14,7 @@ from forensics.rules.rl._words import finding_of
 from forensics.stats.spread import median
 
 
-@rule("nan", "RLX010 rl-hidden-nan", needs=("metrics",))
+@rule("RLX010 rl-hidden-nan", shape="nan", needs=("metrics",))
 def hidden_nan(run: Run, cfg: Persistence) -> Findings:
     """Find losses that were replaced before they were logged."""
     every = rl_series(run, "bad_loss", "grad_norm", "loss")

@@ -96,8 +96,9 @@ def measured(one: Paced, change: Change) -> str:
 
 def _of(made: Rule, one: Paced, change: Change, title: str, **fields: Unpack[Fields]) -> Finding:
     """Make the finding of a rule about one change of a clock."""
-    shown, sure = evidence_of(one, change), confidence_of(one, change)
-    return made.finding(title, measured(one, change), shown, onset_of(one, change), confidence=sure, **fields)
+    usual: Fields = {"confidence": confidence_of(one, change)}
+    shown = evidence_of(one, change)
+    return made.finding(title, measured(one, change), shown, onset_of(one, change), **{**usual, **fields})
 
 
 #: What may explain a rise where a trace was taken before it and one after.
@@ -110,10 +111,7 @@ _GREW: tuple[Callable[[Run], Findings], ...] = (
 
 
 @rule(
-    "slowdown",
-    "SLO001 step-time-level-shift",
-    needs=("events", "metrics", "checkpoints", "progress", "spans"),
-    cause="slow_steps",
+    "SLO001 step-time-level-shift", needs=("events", "metrics", "checkpoints", "progress", "spans"), cause="slow_steps"
 )
 def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
     """Find the clock that lost most by a lasting rise of its level."""
@@ -167,7 +165,6 @@ class Temporary:
 
 
 @rule(
-    "slowdown",
     "SLO002 temporary-slowdown",
     needs=("events", "metrics", "checkpoints", "progress"),
     cause="temporary_slowdown",
@@ -191,7 +188,7 @@ def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
     )
 
 
-@rule("slowdown", "SLO003 step-time-ramp", needs=("events", "metrics", "checkpoints", "progress"), cause="slow_ramp")
+@rule("SLO003 step-time-ramp", needs=("events", "metrics", "checkpoints", "progress"), cause="slow_ramp")
 def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
     """Find the clock that lost most along a ramp."""
     for one, change in filter(None, [gravest(run, cfg, "ramp")]):
@@ -204,7 +201,7 @@ def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
         yield _of(step_time_ramp, one, change, title, severity=grave, numbers=numbers, next=("forensics memory RUN",))
 
 
-@rule("slowdown", "SLO030 stalls-more-frequent", needs=("events", "metrics", "checkpoints", "progress"))
+@rule("SLO030 stalls-more-frequent", needs=("events", "metrics", "checkpoints", "progress"))
 def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
     """Find the clock whose stalls add most."""
     for one, change in filter(None, [gravest(run, cfg, "stalls", "pauses")]):

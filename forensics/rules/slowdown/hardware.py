@@ -30,7 +30,7 @@ class Clocks:
     samples: int = 12
 
 
-@rule("slowdown", "SLO007 gpu-clocks-throttled", needs=("metrics",))
+@rule("SLO007 gpu-clocks-throttled", needs=("metrics",))
 def gpu_clocks_throttled(run: Run, cfg: Clocks) -> Findings:
     """Find the GPU that lost most of its clock."""
     found = [t for t in throttled(run, fall=cfg.fall, samples=cfg.samples) if t.share >= cfg.share]
@@ -81,7 +81,7 @@ class Utilisation:
     records: int = 8
 
 
-@rule("slowdown", "SLO008 low-mfu", needs=("metrics", "facts"), cause="low_mfu")
+@rule("SLO008 low-mfu", needs=("metrics", "facts"), cause="low_mfu")
 def low_mfu(run: Run, cfg: Utilisation) -> Findings:
     """Find the lowest median utilisation that a source prints."""
     named = pl.col("name").str.contains(words_for("utilisation"))

@@ -17,7 +17,7 @@ class DataWait:
     records: int = 10
 
 
-@rule("slowdown", "SLO032 waits-for-data", needs=("metrics",), confidence="high", cause="dataloader")
+@rule("SLO032 waits-for-data", needs=("metrics",), confidence="high", cause="dataloader")
 def data_wait(run: Run, cfg: DataWait) -> Findings:
     """Find the source whose steps wait longest for data."""
     found = [one for one in data_waits(run) if one.records >= cfg.records and one.whole is not None]
@@ -42,7 +42,7 @@ class Padding:
     records: int = 10
 
 
-@rule("slowdown", "SLO033 padding-waste", needs=("metrics",), severity="warning", confidence="medium", cause="padding")
+@rule("SLO033 padding-waste", needs=("metrics",), severity="warning", confidence="medium", cause="padding")
 def padding(run: Run, cfg: Padding) -> Findings:
     """Find the source with most padding."""
     found = [one for one in paddings(run) if one.records >= cfg.records and 0 <= one.share < 1]

@@ -26,7 +26,6 @@ class Recompiles:
 
 
 @rule(
-    "slowdown",
     "SLO009 recompiles",
     needs=("events", "metrics", "checkpoints", "progress"),
     severity="info",
@@ -78,9 +77,7 @@ class TracedRecompiles:
     share: float = 0.05
 
 
-@rule(
-    "slowdown", "SLO018 trace-recompiles", needs=("spans",), severity="warning", confidence="medium", cause="recompiles"
-)
+@rule("SLO018 trace-recompiles", needs=("spans",), severity="warning", confidence="medium", cause="recompiles")
 def trace_recompiles(run: Run, cfg: TracedRecompiles) -> Findings:
     """Find the trace that compiles most."""
     found = compile_share(run).filter(pl.col("steps") >= cfg.steps, pl.col("share") >= cfg.share)

@@ -21,7 +21,6 @@ class TwoTimes:
 
 
 @rule(
-    "slowdown",
     "SLO004 two-step-times",
     needs=("metrics", "checkpoints", "progress"),
     severity="info",
@@ -77,11 +76,7 @@ class Paused:
 
 
 @rule(
-    "slowdown",
-    "SLO005 periodic-pauses",
-    needs=("metrics", "checkpoints", "progress"),
-    confidence="medium",
-    cause="periodic_pauses",
+    "SLO005 periodic-pauses", needs=("metrics", "checkpoints", "progress"), confidence="medium", cause="periodic_pauses"
 )
 def periodic_pauses(run: Run, cfg: Paused) -> Findings:
     """Find the clock that lost the largest share of its time to saves, or to pauses with a period."""
@@ -143,7 +138,6 @@ class Coarse:
 
 
 @rule(
-    "slowdown",
     "SLO031 step-times-too-coarse",
     needs=("metrics", "checkpoints", "progress"),
     severity="info",

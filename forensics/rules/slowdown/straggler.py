@@ -28,7 +28,7 @@ class Straggling:
     error: float = 0.2
 
 
-@rule("slowdown", "SLO006 straggling-rank", needs=("metrics",), cause="straggler")
+@rule("SLO006 straggling-rank", needs=("metrics",), cause="straggler")
 def straggling_rank(run: Run, cfg: Straggling) -> Findings:
     """Find the rank whose own work takes longest, by its own times or by how little it waits."""
     found = list(stragglers(run, effect=cfg.excess, z=cfg.z, persist=cfg.blocks))
@@ -72,7 +72,7 @@ class TracedStraggler:
     lost_share: float = 0.05
 
 
-@rule("slowdown", "SLO014 trace-straggler", needs=("spans",), severity="warning", cause="straggler")
+@rule("SLO014 trace-straggler", needs=("spans",), severity="warning", cause="straggler")
 def trace_straggler(run: Run, cfg: TracedStraggler) -> Findings:
     """Name the rank for which the others wait."""
     found = waits(run)

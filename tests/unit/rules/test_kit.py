@@ -82,7 +82,7 @@ class Thresholds:
     records: int = 3
 
 
-@rule("learning", "LRN902 with-thresholds", needs=("metrics",), severity="info", confidence="low")
+@rule("LRN902 with-thresholds", needs=("metrics",), severity="info", confidence="low")
 def with_thresholds(_run: Run, cfg: Thresholds) -> Iterator[Finding]:
     yield with_thresholds.finding("said", str(cfg.records), (PLACE,))
 

@@ -110,7 +110,6 @@ def _sides(found: Mapping[int, Stack], key: Callable[[Stack], str]) -> list[list
 
 
 @rule(
-    "hang",
     "HNG023 waiting-stack",
     needs=("events", "metrics", "stack_frames"),
     severity="warning",

@@ -24,7 +24,7 @@ class Piling:
     share: float = 0.01
 
 
-@rule("oom", "OOM020 snapshot-leak-site", needs=NEEDS, cause="leak")
+@rule("OOM020 snapshot-leak-site", needs=NEEDS, cause="leak")
 def snapshot_leak(run: Run, cfg: Piling) -> Findings:
     """Name the worst leak site of each snapshot, the largest first, each site once."""
     seen: set[str] = set()
@@ -78,7 +78,7 @@ class Growing:
     share: float = 0.25
 
 
-@rule("oom", "OOM023 snapshots-grow", needs=NEEDS, severity="warning", cause="leak")
+@rule("OOM023 snapshots-grow", needs=NEEDS, severity="warning", cause="leak")
 def snapshot_grew(run: Run, cfg: Growing) -> Findings:
     """Name the stack that grew most over the snapshots of a device."""
     found = [hit for row in _rows(snapshots(run)) if len(row) >= cfg.fewest and (hit := _grew(row, cfg)) is not None]

@@ -18,7 +18,7 @@ class AtTheEnd:
     holders: int = 3
 
 
-@rule("oom", "OOM021 snapshot-oom-event", needs=NEEDS, severity="error", cause="gpu_out_of_memory")
+@rule("OOM021 snapshot-oom-event", needs=NEEDS, severity="error", cause="gpu_out_of_memory")
 def snapshot_oom(run: Run, cfg: AtTheEnd) -> Findings:
     """Report the earliest fatal out-of-memory event among the snapshots."""
     found = [(one, one.oom) for one in snapshots(run) if one.oom is not None and one.oom.events_after <= cfg.after]
@@ -63,7 +63,7 @@ class Pieces:
     least: int = 64 << 20
 
 
-@rule("oom", "OOM022 snapshot-fragmentation", needs=NEEDS, cause="fragmentation")
+@rule("OOM022 snapshot-fragmentation", needs=NEEDS, cause="fragmentation")
 def snapshot_fragmentation(run: Run, cfg: Pieces) -> Findings:
     """Report the most fragmented device of the run's snapshots."""
     found = [
@@ -113,7 +113,6 @@ class Private:
 
 
 @rule(
-    "oom",
     "OOM025 private-pools-hold",
     needs=NEEDS,
     severity="info",
@@ -152,7 +151,6 @@ class Hidden:
 
 
 @rule(
-    "oom",
     "OOM024 snapshot-says-little",
     needs=NEEDS,
     severity="info",

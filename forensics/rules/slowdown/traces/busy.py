@@ -22,7 +22,6 @@ class Exposed:
 
 
 @rule(
-    "slowdown",
     "SLO013 trace-exposed-communication",
     needs=("spans",),
     severity="warning",
@@ -65,9 +64,7 @@ class FullPrecision:
     share: float = 0.2
 
 
-@rule(
-    "slowdown", "SLO036 no-fast-path", needs=("spans",), severity="warning", confidence="medium", cause="no_fast_path"
-)
+@rule("SLO036 no-fast-path", needs=("spans",), severity="warning", confidence="medium", cause="no_fast_path")
 def full_precision(run: Run, cfg: FullPrecision) -> Findings:
     """Find the trace with most time in fp32 products."""
     rows = gpu_rows(run)

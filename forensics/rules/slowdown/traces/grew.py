@@ -82,7 +82,6 @@ class CommunicationGrew:
 
 
 @rule(
-    "slowdown",
     "SLO015 trace-communication-grew",
     needs=("spans",),
     severity="warning",
@@ -108,12 +107,7 @@ class MemoryOpsGrew:
 
 
 @rule(
-    "slowdown",
-    "SLO016 trace-memory-ops-grew",
-    needs=("spans",),
-    severity="warning",
-    confidence="medium",
-    cause="memory_ops_grew",
+    "SLO016 trace-memory-ops-grew", needs=("spans",), severity="warning", confidence="medium", cause="memory_ops_grew"
 )
 def trace_memory_ops_grew(run: Run, cfg: MemoryOpsGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
@@ -132,7 +126,6 @@ class OtherKernelsGrew:
 
 
 @rule(
-    "slowdown",
     "SLO017 trace-other-kernels-grew",
     needs=("spans",),
     severity="warning",
@@ -156,9 +149,7 @@ class IdleGrew:
     least: float = 0.15
 
 
-@rule(
-    "slowdown", "SLO037 trace-idle-grew", needs=("spans",), severity="warning", confidence="medium", cause="idle_grew"
-)
+@rule("SLO037 trace-idle-grew", needs=("spans",), severity="warning", confidence="medium", cause="idle_grew")
 def trace_idle_grew(run: Run, cfg: IdleGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
     bad = rose("idle_share", cfg.points, cfg.ratio) & (pl.col("idle_share_last") >= cfg.least)

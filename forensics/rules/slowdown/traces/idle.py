@@ -28,7 +28,7 @@ class Starvation:
     calls: int = 1
 
 
-@rule("slowdown", "SLO010 trace-data-starvation", needs=("spans",), severity="warning", cause="dataloader")
+@rule("SLO010 trace-data-starvation", needs=("spans",), severity="warning", cause="dataloader")
 def trace_data_starvation(run: Run, cfg: Starvation) -> Findings:
     """Find the trace in which the loader keeps the device idle most."""
     shares = loader_share(run)
@@ -88,7 +88,7 @@ class Syncs:
     wait_share: float = 0.05
 
 
-@rule("slowdown", "SLO011 trace-host-syncs", needs=("spans",), confidence="medium", cause="host_sync")
+@rule("SLO011 trace-host-syncs", needs=("spans",), confidence="medium", cause="host_sync")
 def trace_host_syncs(run: Run, cfg: Syncs) -> Findings:
     """Find the trace whose host waits for the device most."""
     calls = sync_calls(run).filter(pl.col("waits"))
@@ -164,7 +164,7 @@ class LaunchBound:
     many: int = 100
 
 
-@rule("slowdown", "SLO012 trace-launch-bound", needs=("spans",), severity="warning", cause="launch_bound")
+@rule("SLO012 trace-launch-bound", needs=("spans",), severity="warning", cause="launch_bound")
 def trace_launch_bound(run: Run, cfg: LaunchBound) -> Findings:
     """Find the trace in which late launches cost most."""
     host = idle_causes(run).filter(pl.col("cause") == HOST).select("source", "gaps", host_ns="time_ns")
@@ -219,7 +219,7 @@ class IdleDevice:
     much: float = 0.25
 
 
-@rule("slowdown", "SLO034 idle-device", needs=("spans",), confidence="medium", cause="idle_device")
+@rule("SLO034 idle-device", needs=("spans",), confidence="medium", cause="idle_device")
 def idle_device(run: Run, cfg: IdleDevice) -> Findings:
     """Find the trace with most idle time."""
     shares = by_rank(run).filter(pl.col("span_ns") > 0).with_columns(share=pl.col("idle_ns") / pl.col("span_ns"))

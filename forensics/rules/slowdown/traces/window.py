@@ -14,7 +14,6 @@ from forensics.rules.slowdown.changes import step_time_level_shift
 
 
 @rule(
-    "slowdown",
     "SLO019 trace-before-onset",
     needs=("spans", "events", "metrics", "checkpoints", "progress"),
     severity="info",
@@ -53,7 +52,6 @@ class Warmup:
 
 
 @rule(
-    "slowdown",
     "SLO035 traced-warmup",
     needs=("spans", "facts"),
     severity="info",
