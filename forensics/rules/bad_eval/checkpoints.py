@@ -70,7 +70,7 @@ def earlier_checkpoint(run: Run, cfg: EarlierCheckpoint) -> Findings:
     is_only = evals["step"].n_unique() == 1
     yield earlier_checkpoint.finding(
         f"the checkpoint of step {row['step']} was evaluated, the last one is of step {last['step']}",
-        "a much later checkpoint is beside the results and has none",
+        "a much later checkpoint exists and was not evaluated",
         proof(result_evidence(row), checkpoint_evidence(last)),
         Onset(step=row["step"]),
         severity="warning" if is_only else "info",

@@ -35,7 +35,7 @@ def not_a_number(run: Run) -> Findings:
     first = bad[0]
     yield not_a_number.finding(
         f"{name_of(first)} is {first['value']}" + (f", and {len(bad) - 1} more scores" if len(bad) > 1 else ""),
-        "a score that is no number says that nothing, or nothing finite, was scored",
+        "a score that is not a number means that nothing finite was scored",
         proof(*map(result_evidence, bad[:_NOT_A_NUMBER_SHOWN])),
         Onset(step=first["step"]),
         numbers={"scores": len(bad)},
@@ -66,7 +66,7 @@ def limited(run: Run) -> Findings:
     limit, whole = settings.get("limit", "not stated"), settings.get("n_original", "?")
     yield limited.finding(
         f"{rows[0]['task']} was evaluated on {rows[0]['n'] or '?'} of {whole} documents (limit {limit})",
-        "the first documents of a task are no sample of it",
+        "the first documents of a task are not a random sample of it",
         proof(*map(result_evidence, rows[:_LIMITED_SHOWN])),
         Onset(step=rows[0]["step"]),
         numbers={"tasks": len(rows), "documents": rows[0]["n"] or 0},
@@ -151,7 +151,7 @@ def at_chance(run: Run, cfg: AtChance) -> Findings:
         return
     row, chance = known[0]
     yield at_chance.finding(
-        f"all {len(tasks)} tasks of known chance are at it: {row['task']} {row['value']:.3g}, chance {chance:g}",
+        f"all {len(tasks)} tasks with a known chance level score at chance: {row['task']} {row['value']:.3g}, chance {chance:g}",
         "no score is more than two standard errors above guessing",
         tuple(
             result_evidence(r, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)

@@ -45,7 +45,7 @@ def _decoding_contradicts_itself_finding(
     state = "on" if zero else "off"
     return decoding_contradicts_itself.finding(
         f"sampling is {state} and the temperature is {heat['value']}",
-        "programs that generate heed the one or the other",
+        "programs that generate obey either one or the other",
         proof(fact_evidence(heat), fact_evidence(sampling)),
         severity="warning" if zero else "info",
         confidence="medium" if zero else "low",
@@ -152,7 +152,7 @@ def _is_held_back(row: Mapping[str, Any], split: Mapping[str, str]) -> bool:
 def _trained_on_evaluated_finding(row: Mapping[str, Any], result: Row, *, held_back: bool) -> Finding:
     what = "a split that is held back" if held_back else "no split, or the one for training"
     return trained_on_evaluated.finding(
-        f"{_plain(row['value'])} is trained on, and {result['task']} scores it",
+        f"task {result['task']} is evaluated on {_plain(row['value'])}, which is also in the training data",
         f"the settings of training name the data set of the task, with {what}",
         proof(fact_evidence(row), result_evidence(result)),
         Onset(step=result["step"]),

@@ -61,7 +61,7 @@ def vocabulary_much_larger(run: Run, cfg: MuchLarger) -> Findings:
     if rows.value <= cfg.factor * tokens.value or rows.value - tokens.value <= cfg.padding:
         return
     yield vocabulary_much_larger.finding(
-        f"the model has {rows.value} embeddings, its tokenizer {tokens.value} tokens",
+        f"the embedding table has {rows.value} rows but the tokenizer only {tokens.value} tokens",
         "no padding explains so many rows",
         proof(fact_evidence(rows.row), fact_evidence(tokens.row)),
         numbers={"embeddings": rows.value, "tokens": tokens.value},

@@ -97,7 +97,7 @@ def one_metric_many_stores(run: Run) -> Findings:
             "step_offset": links[0].line.offset,
         },
         likely=("a trainer that reports to several places",),
-        next=("nothing to mend; compare files only by the relation of their steps",),
+        next=("no action needed; convert steps before you compare the files",),
     )
 
 

@@ -59,7 +59,7 @@ def flat_gradnorm(run: Run, found: NanOnset) -> Findings:
     quiet = kind.quiet
     where = "backward" if found.metric == "grad_norm" else "forward"
     yield flat_gradnorm.finding(
-        f"not finite from {at_step(found.step)} on, out of a flat gradient norm",
+        f"the run stopped being finite at {at_step(found.step)} although the gradient norm was steady",
         f"{number(quiet.row['value'])} at {at_step(quiet.step)} is {quiet.z:+.1f} robust deviations from"
         f" its past; the number was made in the {where} pass",
         proof(*found.evidence(), quiet.row),
@@ -82,7 +82,7 @@ def from_start(run: Run, found: NanOnset) -> Findings:
     if kind.name != "from_start":
         return
     yield from_start.finding(
-        f"training was never finite: bad at {at_step(found.step)}",
+        f"training was never finite: the first bad value is at {at_step(found.step)}",
         f"{found.n_before or 'no'} finite {'loss' if found.n_before == 1 else 'losses'} before it",
         found.evidence(),
         found.onset,

@@ -53,7 +53,7 @@ def same_place_in_epoch(_run: Run, found: NanOnset) -> Findings:
     first, leads = again.row(0, named=True), _leads(found, again, len(begins))
     others = tuple(metric_evidence(r, EvidenceRole.RELATED) for r in again[1:_SHOWN].iter_rows(named=True))
     yield same_place_in_epoch.finding(
-        f"values go bad at the same place of {again.height} epochs, first at {at_step(first['at'])}",
+        f"values stop being finite at the same place of {again.height} epochs, first at {at_step(first['at'])}",
         "finite ones are between them, so the data come back",
         proof(first, *others),
         onset_at(first, found.clean_step if leads else None),

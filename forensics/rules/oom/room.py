@@ -143,7 +143,7 @@ def one_rank_higher(run: Run, cfg: OneRankHigher) -> Findings:
         yield one_rank_higher.finding(
             f"rank {row.top.rank} reaches {size(row.top.peak * GIB)}, {row.ratio:.2f} times the median of"
             f" {len(row.levels)} ranks ({size(row.median * GIB)}; {row.name})",
-            "the fullest rank decides whether the job fits; compared are the highest values of the ranks",
+            "the fullest rank decides whether the job fits; the highest value of each rank is compared",
             proof(
                 *series_evidence(row.top, int(np.argmax(row.top.y))),
                 *series_evidence(row.lowest, int(np.argmax(row.lowest.y))),

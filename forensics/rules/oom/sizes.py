@@ -50,8 +50,8 @@ def fragmented_request(run: Run, first: OomMessage, cfg: FragmentedRequest) -> F
         return
     on = expandable(run)
     yield fragmented_request.finding(
-        f"{size(unused)} lay reserved and unused when {size(sizes.tried)} could not be had",
-        "whole free segments had been given back before, so what is left are pieces that are too small",
+        f"{size(unused)} was reserved and unused when {size(sizes.tried)} could not be allocated",
+        "whole free segments had been returned before, so only pieces that are too small are left",
         proof(message_evidence(first)),
         message_onset(first),
         confidence="medium" if sizes.capacity else "low",
@@ -127,7 +127,7 @@ def outside_the_allocator(run: Run, cfg: OutsideTheAllocator) -> Findings:
 def _of_message(first: OomMessage) -> Finding:
     return outside_the_allocator.finding(
         f"{size(first.sizes.outside)} of the process's device memory is not the allocator's",
-        "what the process holds, less what is allocated and reserved by the framework, is that much",
+        "the process holds so much more than the framework allocated and reserved",
         proof(message_evidence(first)),
         message_onset(first),
         severity="warning",
@@ -144,8 +144,8 @@ def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...]) -> Finding
     tops = [int(np.argmax(one.y)) for one in (used, held)]
     yield outside_the_allocator.finding(
         f"{size(found.gib * GIB)} of the device's used memory is not the allocator's",
-        "what the driver counts as used on the device, less what is reserved by the framework, is that much:"
-        " other processes on the device are in it, too",
+        "the driver counts so much more as used than the framework reserved;"
+        " other processes on the device are included",
         proof(
             *series_evidence(used, tops[0]), *series_evidence(held, tops[1]), *(message_evidence(m) for m in died[:1])
         ),

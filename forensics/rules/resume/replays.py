@@ -40,7 +40,7 @@ def replayed_steps(run: Run) -> Findings:
     yield replayed_steps.finding(
         f"{steps} steps were done twice in {len(replays)} restart{'s' if len(replays) > 1 else ''}",
         f"the run reached step {first.before.last} and then goes on from step {first.after.first}"
-        + (f"; {forks} of the restarts are forks of one earlier life" if forks else ""),
+        + (f"; {forks} of the restarts go on from the same earlier attempt" if forks else ""),
         evidence_of(run, seen, first),
         onset(first),
         numbers={"restarts": len(every), "replayed_steps": steps, "forks": forks},

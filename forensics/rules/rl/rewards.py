@@ -31,7 +31,7 @@ def reward_zero(run: Run, cfg: Persistence) -> Findings:
         return
     for name, hit in hits.items():
         penalty = stands_for("penalty", name.lower())
-        note = "a penalty rests at zero when nothing is wrong" if penalty else "other rewards are paid"
+        note = "a penalty is zero when nothing is wrong" if penalty else "other rewards are paid"
         yield finding_of(hit, Severity.INFO if penalty else Severity.WARNING, cause="reward_zero", note=note)
 
 

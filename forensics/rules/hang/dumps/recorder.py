@@ -106,7 +106,7 @@ def device_stopped(run: Run) -> Iterator[Clue]:
     if not bad or len(bad) * 2 > len(recorded(run).ranks) or first_difference(run) is not None:
         return
     counts = ", ".join(f"{lags[r].count} on rank {r}" for r in bad[:_SHOWN])
-    why = ranks_do(bad, f"hold collectives pending that peers completed ({counts})")
+    why = ranks_do(bad, f"have unfinished collectives that their peers completed ({counts})")
     yield Clue(tuple(bad), "device_stall", 6, "recorder", why, tuple(of_entry(lags[r].first) for r in bad[:_SHOWN]))
 
 
