@@ -82,7 +82,8 @@ def _advised(run: Run, verdict: Verdict, finding: Finding, findings: Sequence[Fi
 
 def _line(lead: Finding | None, cause: str) -> ErrorLine | None:
     """The row of the error line that the lead finding rests on, where that speaks of the cause itself."""
-    told = (row_of(e.name or "", e.quote) for e in (lead.evidence if lead is not None else ()))
+    proof = lead.evidence if lead is not None else ()
+    told = (row for e in proof for row in (row_of(e.name or "", e.quote), row_of("", e.quote)))
     return next((one for one in told if one is not None and one.cause == cause), None)
 
 

@@ -20,6 +20,7 @@ from forensics.case.errors.judged import CUT, judged
 from forensics.case.errors.kinds import Weight
 from forensics.case.last_steps import same_process
 from forensics.case.processes.attempts import Attempts, attempts
+from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import by_id, telling
 from forensics.store.run import Run
 
@@ -50,10 +51,13 @@ def _failures(run: Run) -> tuple[Failure, ...]:
     tried = attempts(run)
     stopped = tried.judged.number > 0 and any(f.weight == Weight.STOP for f in found)
     reached = (stopped or any(f.caught for f in found)) and ending(run).reach.is_reached
+    ended_by_itself = all(is_kind(f.cause, "ending") for f in found)
 
     def why(failure: Failure) -> str:
         if failure.at < taken_back.get((failure.source, failure.code), -1):
             return "freed"
+        if ended_by_itself:  # an error that ended the program would stand above
+            return "teardown"
         if tried.is_over(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns):
             return "earlier"
         prints_on = last.get(failure.source, failure.at) > failure.at

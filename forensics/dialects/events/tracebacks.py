@@ -47,6 +47,8 @@ _NAMED = re.compile(
 #: Words of the line before a head: the interpreter or the logger goes on as if nothing had happened.
 _IGNORED = re.compile(rb"Exception ignored (?:in|on|while)|--- Logging error ---")
 #: Words of the line before a head: not the program's own course, but something beside it.
+#: TorchScript's own stack, which is a part of the message above it (PyTorch 1.3, torch/csrc/jit).
+_SCRIPTED = re.compile(rb"^The above operation failed in interpreter\b")
 _ASIDE = re.compile(rb"Exception in thread|Error in atexit|exception was never retrieved|Exception in Tkinter")
 #: The outermost frame of a thread, where other lines stand between its announcement and the head.
 _THREAD = re.compile(r'File "[^"]*threading\.py", line \d+, in _bootstrap')
@@ -261,7 +263,7 @@ class Assembler:
         return events
 
     def _event(self, row: dict[str, Any], window: bytes, before: bytes) -> list[dict[str, Any]]:
-        if row["seq"] <= self._read_to.get(row["rank"], -1):
+        if row["seq"] <= self._read_to.get(row["rank"], -1) or _SCRIPTED.search(before) is not None:
             return []
         self.count += 1
         text = window[: self._bytes].decode("utf-8", "surrogateescape")

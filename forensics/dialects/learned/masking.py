@@ -39,8 +39,11 @@ LETTERS = r"A-Za-z_\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fff\uac00-\ud7a3"
 _KEY_WORD = rf"[{LETTERS}][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b\uff08\uff09]*"
 #: A norm as it is written: `||g||`, `‖∇L‖`.
 _NORM = rf"(?:\|\||‖)[{LETTERS}∇][{LETTERS}∇ ()]{{0,20}}(?:\|\||‖)(?:_?2)?"
+#: The unit of a quantity, glued to its name: `fwd(ms): 52.0`.
+_IN_UNITS = r"(?:\((?:[mun]?s|sec|min|hrs?|%|[kKMGT]i?B|[A-Za-z]+/[A-Za-z]+)(?=\)))?"
 _KEY = re.compile(
-    rf"(?P<key>{_NORM}|{_KEY_WORD}(?: [{LETTERS}@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b]*){{0,3}})"
+    rf"(?P<key>{_NORM}|{_KEY_WORD}{_IN_UNITS}"
+    rf"(?: [{LETTERS}@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b]*){{0,3}})"
     r"(?P<sep>['\"]?[\])]?\s*(?:->|=>|:=|[:=\uff1a]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
 )
 _COUNTER = r"(?:epoch|step|iter(?:ation)?|batch|update)"

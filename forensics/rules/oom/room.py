@@ -177,11 +177,23 @@ def one_large_request(run: Run, first: OomMessage, cfg: OneLargeRequest) -> Find
     """Find a level series that a fatal device message follows."""
     if first.reading in {"others", "limit"}:
         return
+    tried, capacity = first.sizes.tried, first.sizes.capacity
+    if tried is not None and capacity is not None and tried > capacity:
+        yield one_large_request.finding(
+            f"one request of {size(tried)} is larger than the whole device, which has {size(capacity)}",
+            "no batch that fits asks for one tensor of that size",
+            (message_evidence(first),),
+            message_onset(first),
+            culprits=ranks(first),
+            cause="request_larger_than_device",
+            confidence="high",
+            numbers={"tried_bytes": tried},
+        )
+        return
     held = [s for s in series_of(run) if s.meaning.quantity in {"allocated", "active", "peak_allocated", "peak_active"}]
     level = [s for s in held if s.form.samples - s.form.warmup >= cfg.samples and killer(run, s) is first]
     if not level or any(s.form.kind not in {"flat", "plateau", "spike"} for s in level):
         return
-    tried = first.sizes.tried
     asked = f"one request of {size(tried)}" if tried else "one request"
     yield one_large_request.finding(
         f"memory was level before it ran out: {asked} was too large, and nothing leaked",

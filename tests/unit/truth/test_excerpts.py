@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forensics.model import Outcome, Shape
-from tests.unit.truth._runs import TRACEBACK, said, shape
+from tests.unit.truth._runs import TRACEBACK, falling, judged, said, shape
 
 FALL = (
     "[2026-01-02 03:04:0{i},018] [INFO] [loss_scaler.py:181:update_scale] [deepspeed] OVERFLOW! Rank 0 Skipping step."
@@ -231,3 +231,77 @@ def test_a_line_that_says_the_step_of_a_save_knows_better_than_the_number_of_its
     assert verdict.onset.step == 9166
     assert verdict.checkpoint is not None
     assert (verdict.checkpoint.step, verdict.checkpoint.path) == (9165, "ck/checkpoint28.pt")
+
+
+BARE = "RuntimeError: DataLoader worker (pid 41) exited unexpectedly with exit code 1."
+
+
+def test_the_advice_of_a_lone_line_is_that_of_its_own_row(tmp_path: Path) -> None:
+    verdict = said(tmp_path, ["step 3 loss 2.5", BARE])
+    assert verdict.cause == "loader_worker_died"
+    assert verdict.actions[0].text == "Run with no workers to see their own error."
+
+
+STACK = (
+    "The above operation failed in interpreter.",
+    "Traceback (most recent call last):",
+    '  File "/opt/pool.py", line 39',
+    "    return out.scatter_add_(dim, index, src)",
+)
+
+
+@pytest.mark.parametrize(("above", "cause"), [(0, "device_assert"), (1, "uncaught_exception")])
+def test_a_stack_of_torchscript_is_a_part_of_the_message_above_it(tmp_path: Path, above: int, cause: str) -> None:
+    verdict = said(tmp_path, ["RuntimeError: CUDA error: device-side assert triggered", *STACK[above:]])
+    assert verdict.cause == cause
+
+
+ENDING = "RuntimeError: can't create new thread at interpreter shutdown"
+
+
+@pytest.mark.parametrize(
+    ("above", "outcome"),
+    [((), Outcome.CANNOT_SAY), (("MemoryError: no room for the pool",), Outcome.FAILED)],
+    ids=["nothing above", "an error above"],
+)
+def test_a_complaint_of_an_interpreter_that_ends_is_no_failure_by_itself(
+    tmp_path: Path, above: tuple[str, ...], outcome: Outcome
+) -> None:
+    assert said(tmp_path, [*falling(1, 9), *above, ENDING]).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("asked", "allocated", "first"),
+    [("25.49", "57.77 MiB", "Find the operation that asked for it"), ("2.50", "22.90 GiB", "Halve the micro-batch")],
+)
+def test_a_request_beyond_the_whole_device_is_no_matter_of_the_batch(
+    tmp_path: Path, asked: str, allocated: str, first: str
+) -> None:
+    message = f"CUDA out of memory. Tried to allocate {asked} GiB (GPU 0; 23.70 GiB total capacity; {allocated} already"
+    verdict = said(tmp_path, [f"RuntimeError: {message} allocated; 0.20 GiB free; 23.10 GiB reserved by PyTorch)"])
+    assert verdict.actions[0].text.startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [("Cannot allocate memory", "locked_memory_limit"), ("Bad address", "")],
+    ids=["limit", "other"],
+)
+def test_memory_that_an_adapter_cannot_pin_is_no_full_host(tmp_path: Path, reason: str, cause: str) -> None:
+    line = f"node2:91:93 [1] misc/ibvwrap.cc:278 NCCL WARN Call to ibv_reg_mr_iova2 failed with error {reason}"
+    verdict = said(tmp_path, [line, "node2:91:93 [1] NCCL INFO transport/net_ib.cc:1012 -> 2"])
+    assert (verdict.cause == "locked_memory_limit") == bool(cause)
+    assert verdict.shape is Shape.CRASH
+
+
+def test_a_word_in_quotes_is_program_text_only_where_it_is_indented_or_goes_on(tmp_path: Path) -> None:
+    line = '"hipErrorNoBinaryForGpu: Unable to find code object for all current devices!"'
+    assert said(tmp_path / "a", [line]).cause == "gpu_not_supported"
+    assert said(tmp_path / "b", [f"    {line}", f"{line},"]).outcome is Outcome.CANNOT_SAY
+
+
+def test_a_unit_in_brackets_is_a_part_of_the_name_before_it(tmp_path: Path) -> None:
+    lines = [f"epoch: 8 | nupdates: {n} | bch(ms): 561.5 | fwd(ms): 52.0 | loss: {9 - n / 9:.3f}" for n in range(1, 12)]
+    report = judged(tmp_path, {"train.log": lines})
+    assert {"bch_ms", "fwd_ms"} & {*report.coverage.unrecognised} == {"bch_ms"}
+    assert report.verdict.missing[0].signal != "loss"
