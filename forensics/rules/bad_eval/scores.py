@@ -151,7 +151,8 @@ def at_chance(run: Run, cfg: AtChance) -> Findings:
         return
     row, chance = known[0]
     yield at_chance.finding(
-        f"all {len(tasks)} tasks with a known chance level score at chance: {row['task']} {row['value']:.3g}, chance {chance:g}",
+        f"all {len(tasks)} tasks with a known chance level score at chance: {row['task']} {row['value']:.3g},"
+        f" chance {chance:g}",
         "no score is more than two standard errors above guessing",
         tuple(
             result_evidence(r, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
