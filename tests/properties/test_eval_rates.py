@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.compare.evals._tests import by_counts, by_errors, holm, mcnemar, paired
-from forensics.formats.evals._document import eval_places
 from forensics.formats.evals.checkpoint_names import step_in
+from forensics.formats.rows.json_records import objects_under, offsets_of
 
 PAIRS = int(os.environ.get("EVAL_PAIRS", "400"))
 SHARE, ALPHA = 0.6, 0.05
@@ -88,10 +88,13 @@ def test_a_p_is_a_probability_and_does_not_depend_on_the_side(fell: int, rose: i
 @given(st.binary(max_size=400))
 @settings(max_examples=200)
 def test_any_bytes_have_places_inside_them(data: bytes) -> None:
-    for under in (None, "results"):
-        where = eval_places(b'{"results": ' + data, under)
-        assert all(0 <= begin <= end <= len(data) + 12 for begin, end in where.spans.values())
-        assert all(0 <= at < len(data) + 12 for at in where.keys.values())
+    data = b'{"results": ' + data
+    for under in ((), ("results",)):
+        spans = objects_under(data, *under)
+        where = offsets_of(data, {(*under, task) for task in spans})
+        assert all(0 <= begin <= end <= len(data) for begin, end in spans.values())
+        assert where.at.keys() <= {(*under, task) for task in spans}
+        assert all(0 <= at < len(data) for at in where.at.values())
 
 
 @pytest.mark.parametrize(

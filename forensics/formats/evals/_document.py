@@ -2,94 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from array import array
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
 from forensics.errors import InputError
-from forensics.formats.rows.json_records import key_of
+from forensics.formats.rows.json_records import Offsets, objects_under, offsets_of
 from forensics.io.tolerant_json import loads
 
 Object = Mapping[str, object]
 _MOST_MEMBERS = 10_000
-
-
-# Where the metrics of an evaluation stand in a JSON document, so each has a line; and what a cut one still holds.
-
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:]', re.DOTALL)
-_MOST_TOKENS = 4_000_000
-
-
-@dataclass(slots=True)
-class EvalPlaces:
-    """Offsets of `(task, key)`, and the span of each task's object, within one object of the document."""
-
-    keys: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    spans: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
-    newlines: array[int] = field(default_factory=lambda: array("q"))
-
-    def of(self, task: str, key: str) -> tuple[int | None, int | None]:
-        """Line (from 1) and byte of a metric; None where it was not found."""
-        at = self.keys.get((task, key))
-        return (None, None) if at is None else (bisect_right(self.newlines, at) + 1, at)
-
-
-@dataclass(slots=True)
-class _Walk:
-    """A walk over tokens; `path` holds the keys of the open objects, None for a list."""
-
-    wanted: tuple[str, ...]
-    path: list[str | None] = field(default_factory=list[str | None])
-    word: bytes = b""
-    word_at: int = 0
-    key: str | None = None
-    start: int = 0
-    places: EvalPlaces = field(default_factory=EvalPlaces)
-
-    def _is_of_task(self) -> bool:
-        """Whether the object that is open is that of a task."""
-        return len(self.path) == len(self.wanted) + 2 and tuple(self.path[1:-1]) == self.wanted
-
-    def opening(self, at: int) -> None:
-        self.path.append(self.key)
-        self.key = None
-        if self._is_of_task():
-            self.start = at
-
-    def closing(self, end: int) -> None:
-        if not self.path:
-            return
-        if self._is_of_task() and (task := self.path[-1]) is not None:
-            self.places.spans[task] = (self.start, end)
-        self.path.pop()
-        self.key = None
-
-    def colon(self) -> None:
-        self.key = key_of(self.word)
-        if self._is_of_task() and (task := self.path[-1]) is not None:
-            self.places.keys[task, self.key] = self.word_at
-
-
-def eval_places(data: bytes, under: str | None) -> EvalPlaces:
-    """Find the metrics of each task, tasks being the objects under the top-level key `under`, or the top-level ones."""
-    walk = _Walk((under,) if under is not None else ())
-    for number, token in enumerate(_TOKEN.finditer(data)):
-        if number > _MOST_TOKENS or len(walk.path) > 200:
-            break
-        text = token.group()
-        if text[:1] == b'"':
-            walk.word, walk.word_at = text, token.start()
-        elif text == b":":
-            walk.colon()
-        elif text in b"{[":
-            walk.opening(token.start())
-        else:
-            walk.closing(token.end())
-    walk.places.newlines = array("q", (found.start() for found in re.finditer(rb"\n", data)))
-    return walk.places
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +20,14 @@ class Document:
 
     whole: Object
     tasks: Mapping[str, Object]
-    places: EvalPlaces = field(default_factory=EvalPlaces)
+    under: str = ""
+    places: Offsets = field(default_factory=Offsets)
     lost_bytes: int = 0
     why: str = ""
+
+    def place(self, task: str, key: str) -> tuple[int | None, int | None]:
+        """Line (from 1) and byte of a metric; None where it was not found."""
+        return self.places.of((self.under, task, key))
 
     def part(self, key: str) -> Object:
         """Object under a top-level key; empty when it is something else."""
@@ -114,25 +41,29 @@ def as_object(cell: object) -> Object:
 
 def parsed(data: bytes, under: str) -> Document:
     """Read a document whose tasks stand under one key, or the whole tasks of one that is cut."""
-    where = eval_places(data, under)
+    whole, lost_bytes, why = as_object(None), 0, ""
     try:
         whole = as_object(loads(data))
+        cells = as_object(whole.get(under))
     except InputError as error:
-        return _salvaged(data, where, error.message)
-    cells = as_object(whole.get(under))
-    return Document(whole, {task: as_object(cell) for task, cell in cells.items()}, where)
+        cells, reached = _whole_tasks(data, under)
+        lost_bytes, why = len(data) - reached, error.message
+    tasks = {task: as_object(cell) for task, cell in cells.items()}
+    wanted = {(under, task, key) for task, cell in tasks.items() for key in cell}
+    return Document(whole, tasks, under, offsets_of(data, wanted), lost_bytes, why)
 
 
-def _salvaged(data: bytes, where: EvalPlaces, why: str) -> Document:
-    tasks: dict[str, Object] = {}
+def _whole_tasks(data: bytes, under: str) -> tuple[Object, int]:
+    """The tasks of a cut document that are whole, and where the last of them ends."""
+    tasks: dict[str, object] = {}
     reached = 0
-    for task, (start, end) in where.spans.items():
+    for task, (start, end) in objects_under(data, under).items():
         try:
-            tasks[task] = as_object(loads(data[start:end]))
+            tasks[task] = loads(data[start:end])
         except InputError:
             continue
         reached = max(reached, end)
-    return Document({}, tasks, where, len(data) - reached, why)
+    return tasks, reached
 
 
 def members(groups: Object, task: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from forensics.formats.evals._rows import EvalRow, text_of, whole
 from forensics.formats.evals._settings import settings_text
 from forensics.formats.evals._tree import COUNTS, TASKS, Scored
 from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
-from forensics.formats.rows.json_offsets import Offsets
+from forensics.formats.rows.json_records import Offsets
 from forensics.knowledge.scores import is_share
 
 _MODELS = ("checkpoint", "ckpt", "weights", "model_path", "checkpoint_path", "model_name", "model", "model_id")

@@ -71,7 +71,7 @@ def _rows(found: Document, path: str) -> Iterator[EvalRow]:
         own = _own(found, name)
         settings = settings_text(_settings(found, general, config, (name, own)))
         for one in measured(metrics):
-            line, byte = found.places.of(name, one.key)
+            line, byte = found.place(name, one.key)
             yield EvalRow(
                 seq=seq,
                 line=line,

@@ -24,8 +24,7 @@ from forensics.formats.evals._rows import EvalRow, EvalRows, Measured, measured,
 from forensics.formats.evals._settings import CONFIG_KEYS, FILE_KEYS, TASK_KEYS, arguments, flat, known, settings_text
 from forensics.formats.evals._tree import scores_in
 from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
-from forensics.formats.rows.json_offsets import offsets_of
-from forensics.formats.rows.json_records import number
+from forensics.formats.rows.json_records import number, offsets_of
 from forensics.formats.rows.metrics import nanoseconds
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
@@ -223,7 +222,7 @@ def _settings(found: Document, about: About, task: str) -> Iterator[tuple[str, o
 
 def _row(found: Document, about: About, at: tuple[int, str, str], one: Measured) -> EvalRow:
     seq, task, settings = at
-    line, byte = found.places.of(task, one.key)
+    line, byte = found.place(task, one.key)
     better = as_object(found.part("higher_is_better").get(task)).get(one.metric)
     shots = whole(found.part("n-shot").get(task))
     return EvalRow(

@@ -15,8 +15,7 @@ from forensics.formats.evals._own import identifies, own_rows, row_of, trains
 from forensics.formats.evals._rows import EvalRow, EvalRows
 from forensics.formats.evals._tree import COUNTS, TASKS, Scored, scores_in
 from forensics.formats.rows.delimited import complaint, first_rows, rows_of
-from forensics.formats.rows.json_offsets import Offsets
-from forensics.formats.rows.json_records import number, record_of
+from forensics.formats.rows.json_records import Offsets, number, record_of
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import head_lines, lines_of, settle
 from forensics.io.limits import Limits

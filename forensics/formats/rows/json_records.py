@@ -1,4 +1,4 @@
-"""Where the records of a list stand inside a JSON document, so each number has a line; and what a cut one holds."""
+"""Where the keys and records of a JSON document stand, so each number has a line; and what a cut one holds."""
 
 from __future__ import annotations
 
@@ -6,20 +6,41 @@ import math
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import cast
 
 from forensics.errors import InputError
 from forensics.io.tolerant_json import loads
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
+_MOST_TOKENS, _DEEPEST = 4_000_000, 200
 #: A longer text is no number.
 NUMBER_CHARS = 64
 #: Beyond it, not every whole number is a float.
 FLOAT_HOLDS = 1 << 53
 _INT64 = range(-(1 << 63), 1 << 63)
 _WHOLE = re.compile(r"\s*[-+]?\d+\s*", re.ASCII)
+Path = tuple[str | int, ...]
+Span = tuple[int, int]
+
+
+def _no_newlines() -> array[int]:
+    return array("q")
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Bytes at which keys begin, by their path from the root, and where the lines of the document end."""
+
+    at: Mapping[Path, int] = field(default_factory=dict[Path, int])
+    newlines: array[int] = field(default_factory=_no_newlines)
+
+    def of(self, path: Path) -> tuple[int | None, int | None]:
+        """Line (from 1) and byte of a key; None where it was not found."""
+        at = self.at.get(path)
+        return (None, None) if at is None else (bisect_right(self.newlines, at) + 1, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +48,8 @@ class Places:
     """Spans of the records in a document, as begin and end offsets, and the offsets of its newlines."""
 
     data: bytes = field(default=b"", repr=False)
-    spans: tuple[tuple[int, int], ...] = ()
-    newlines: array[int] = field(default_factory=lambda: array("q"), repr=False)
+    spans: tuple[Span, ...] = ()
+    newlines: array[int] = field(default_factory=_no_newlines, repr=False)
 
     def line(self, at: int) -> int:
         """Line (from 1) of an offset."""
@@ -39,26 +60,73 @@ class Places:
         if record >= len(self.spans):
             return {}
         begin, end = self.spans[record]
-        found: dict[str, int] = {}
-        depth, word, word_at = 0, b"", 0
-        for token in _TOKEN.finditer(self.data, begin, end):
-            text = token.group()
-            if text[:1] == b'"':
-                word, word_at = text, token.start()
-            elif text == b":" and depth == 1:
-                found[key_of(word)] = word_at
-            elif text in b"{[":
-                depth += 1
-            elif text in b"}]":
-                depth -= 1
-        return found
+        steps = _walk(self.data[begin:end])
+        return {str(path[0]): begin + at for text, path, at in steps if text == b":" and len(path) == 1}
 
-    def of(self, record: int, key: str) -> tuple[int | None, int | None]:
-        """Line (from 1) and byte of a key of a record, or of the record itself."""
-        at = self.keys(record).get(key)
-        if at is None and record < len(self.spans):
-            at = self.spans[record][0]
-        return (None, None) if at is None else (self.line(at), at)
+
+def offsets_of(data: bytes, wanted: Collection[Path]) -> Offsets:
+    """Find the wanted keys; the last of two equal ones counts, as it does for a parser."""
+    keys = ((tuple(path), at) for text, path, at in _walk(data, _MOST_TOKENS) if text == b":")
+    return Offsets({cast("Path", path): at for path, at in keys if path in wanted}, _newlines(data))
+
+
+def places(data: bytes, *under: str) -> Places:
+    """Find the objects of the list under the keys `under`, or of the list that the document is; one pass."""
+    return Places(data, tuple(_objects(data, under, int).values()), _newlines(data))
+
+
+def objects_under(data: bytes, *under: str) -> Mapping[str, Span]:
+    """Spans of the whole objects in the object under the keys `under`, by their keys."""
+    return cast("Mapping[str, Span]", _objects(data, under, str))
+
+
+def _objects(data: bytes, under: tuple[str, ...], kind: type) -> dict[str | int | None, Span]:
+    """Spans of the objects in one list or object, by index or key; of two that have one place the last counts."""
+    found: dict[str | int | None, Span] = {}
+    depth, begin = len(under), 0
+    for text, path, at in _walk(data):
+        if text == b":" or len(path) > depth + 1:
+            continue
+        if len(path) == depth and text in b"{[" and tuple(path) == under:
+            found = {}
+        elif len(path) == depth + 1 and isinstance(path[-1], kind) and tuple(path[:-1]) == under:
+            if text == b"{":
+                begin = at
+            elif text == b"}":
+                found[path[-1]] = begin, at
+    return found
+
+
+def _walk(data: bytes, most_tokens: int | None = None) -> Iterator[tuple[bytes, list[str | int | None], int]]:
+    """Each `:` with the offset of its key, each bracket with that of its outer side, and the path to what it is of.
+
+    The path, which goes on changing, has an index for each open list and a key for each open object, None before it.
+    """
+    path: list[str | int | None] = []
+    word, word_at = b"", 0
+    for token in islice(_TOKEN.finditer(data), most_tokens):
+        text = token.group()
+        if text[:1] == b'"':
+            word, word_at = text, token.start()
+        elif text == b":" and path:
+            path[-1] = key_of(word)
+            yield text, path, word_at
+        elif text == b"," and path:
+            path[-1] = path[-1] + 1 if isinstance(path[-1], int) else None
+        elif text in b"{[" and len(path) <= _DEEPEST:
+            yield text, path, token.start()
+            path.append(None if text == b"{" else 0)
+        elif text in b"{[":
+            return
+        elif text in b"}]" and path:
+            path.pop()
+            yield text, path, token.end()
+            if path and not isinstance(path[-1], int):
+                path[-1] = None
+
+
+def _newlines(data: bytes) -> array[int]:
+    return array("q", (match.start() for match in re.finditer(rb"\n", data)))
 
 
 def key_of(word: bytes) -> str:
@@ -111,51 +179,6 @@ def _exact(whole: int) -> float:
         return float(whole)
     except OverflowError:
         return math.inf if whole > 0 else -math.inf
-
-
-@dataclass(slots=True)
-class _Scan:
-    """A walk over the tokens of a document; `inside` is true between the brackets of the wanted list."""
-
-    wanted: bytes
-    list_depth: int
-    depth: int = 0
-    inside: bool = False
-    start: int = 0
-    word: bytes = b""
-    last_key: bytes = b""
-    spans: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-
-    def opening(self, text: bytes, at: int) -> None:
-        self.depth += 1
-        if self.depth == self.list_depth and text == b"[" and self.last_key == self.wanted:
-            self.inside, self.spans = True, []
-        elif self.inside and self.depth == self.list_depth + 1 and text == b"{":
-            self.start = at
-
-    def closing(self, text: bytes, end: int) -> None:
-        if self.inside and self.depth == self.list_depth + 1 and text == b"}":
-            self.spans.append((self.start, end))
-        elif self.inside and self.depth == self.list_depth:
-            self.inside = False
-        self.depth -= 1
-
-
-def places(data: bytes, key: str | None = None) -> Places:
-    """Find the objects of the list under the top-level `key`, or of the list that the document is; one pass."""
-    scan = _Scan(b'"' + key.encode() + b'"', 2) if key is not None else _Scan(b"", 1)
-    for token in _TOKEN.finditer(data):
-        text = token.group()
-        if text[:1] == b'"':
-            scan.word = text
-        elif text == b":":
-            if scan.depth == 1:
-                scan.last_key = scan.word
-        elif text in b"{[":
-            scan.opening(text, token.start())
-        elif text in b"}]":
-            scan.closing(text, token.end())
-    return Places(data, tuple(scan.spans), array("q", (match.start() for match in re.finditer(rb"\n", data))))
 
 
 def records_before_damage(data: bytes, where: Places) -> tuple[list[object], int]:

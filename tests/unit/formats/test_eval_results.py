@@ -13,7 +13,7 @@ from forensics.errors import NotMine
 from forensics.formats.evals import lighteval
 from forensics.formats.evals import results as eval_results
 from forensics.formats.evals import samples as eval_samples
-from forensics.formats.evals._document import eval_places
+from forensics.formats.evals._document import parsed
 
 Run = Callable[..., Any]
 
@@ -76,14 +76,21 @@ def test_the_flat_object_of_a_trainer_is_one_task_without_its_costs(run_fixture:
 
 def test_each_value_has_the_line_on_which_it_stands(run_fixture: Run) -> None:
     text = b'{"versions":\n{"a": {"acc": 9}},\n"results": {"a":\n {"acc": 0.5, "x": {"acc": 3},\n "f1": 0.25}}}'
-    where = eval_places(text, "results")
-    assert (where.of("a", "acc"), where.of("a", "f1")[0], where.of("b", "acc")[0]) == (
+    where = parsed(text, "results")
+    assert (where.place("a", "acc"), where.place("a", "f1")[0], where.place("b", "acc")[0]) == (
         (4, text.index(b'"acc": 0.5')),
         5,
         None,
     )
     for row in rows(run_fixture(eval_results.read, "eval_results/ok-04")).values():
         assert row["line"] is not None
+
+
+@pytest.mark.parametrize("colon", ['"b" {"acc": 0.9}', '{"acc": 0.9}', '7 "b" {"acc": 0.9}'])
+def test_a_task_whose_colon_is_damaged_is_not_taken_for_the_one_before_it(colon: str) -> None:
+    found = parsed(b'{"results": {"a": {"acc": 0.5}, ' + colon.encode() + b', "c": {"acc": 0.25}', "results")
+    assert (found.tasks, found.place("c", "acc")[0]) == ({"a": {"acc": 0.5}, "c": {"acc": 0.25}}, 1)
+    assert found.lost_bytes == 0
 
 
 def test_a_cut_document_gives_its_whole_tasks_and_states_the_loss(run_fixture: Run) -> None:
