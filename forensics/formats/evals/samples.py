@@ -13,9 +13,9 @@ from typing import NamedTuple, cast
 
 from forensics.errors import NotMine
 from forensics.formats.evals.checkpoint_names import stamp_ns
-from forensics.formats.rows.json_records import number, record_of
+from forensics.formats.rows.json_records import JsonLines, number
 from forensics.formats.rows.out import Out
-from forensics.formats.rows.text import Line, lines_of, settle
+from forensics.formats.rows.text import Line, settle
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.registry import Sniff, ingester
@@ -64,7 +64,6 @@ class _State:
     batch: list[_Row] = field(default_factory=list[_Row])
     written: int = 0
     records: int = 0
-    lost_bytes: int = 0
     left_out: int = 0
     no_number: int = 0
 
@@ -85,32 +84,22 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if named is None or not _looks_like_samples(opened):
         raise NotMine("no samples of an evaluation")
     state = _State(out, min(_BATCH, limits.batch_rows), named["task"], stamp_ns(opened.source.path))
-    for line in lines_of(opened):
-        record = _record(line.text)
-        if record is not None:
-            _add(record, line, state)
-        elif line.text.strip():
-            state.lost_bytes += len(line.text)
-            code, what = ("line-not-json", "no sample") if line.ended else ("row-cut", "cut and was not read")
-            out.issue(code, f"a line is {what}", byte=line.byte, line=line.number)
+    lines = JsonLines(opened, out, "sample", "doc_id")
+    for line, record in lines:
+        _add(record, line, state)
     state.flush()
     if state.left_out:
         out.issue("too-many-samples", f"only {_MOST_ROWS} scores of a file are kept", count=state.left_out)
     if state.no_number:
         out.issue("score-no-number", f"{state.no_number} scores are lists, not numbers, and cannot be paired")
     out.format("lm-eval samples")
-    settle(opened, out, records=state.records, lost_bytes=state.lost_bytes, reason="lines that are no sample")
+    settle(opened, out, records=state.records, lost_bytes=lines.lost_bytes, reason="lines that are no sample")
 
 
 def _looks_like_samples(opened: Opened) -> bool:
     head = opened.text_head(1 << 20)
     first = next((line for line in head.split(b"\n") if line.strip()), b"")
     return all(b'"' + key.encode() + b'"' in first for key in _NEEDED)
-
-
-def _record(text: bytes) -> Mapping[str, object] | None:
-    found = record_of(text)
-    return found if found is not None and "doc_id" in found else None
 
 
 def _add(record: Mapping[str, object], line: Line, state: _State) -> None:

@@ -15,9 +15,9 @@ from forensics.formats.evals._own import identifies, own_rows, row_of, trains
 from forensics.formats.evals._rows import EvalRow, EvalRows
 from forensics.formats.evals._tree import COUNTS, TASKS, Scored, scores_in
 from forensics.formats.rows.delimited import complaint, first_rows, rows_of
-from forensics.formats.rows.json_records import Offsets, number, record_of
+from forensics.formats.rows.json_records import JsonLines, Offsets, number, record_of
 from forensics.formats.rows.out import Out
-from forensics.formats.rows.text import head_lines, lines_of, settle
+from forensics.formats.rows.text import head_lines, settle
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.knowledge.scores import is_share, metric_of
@@ -55,19 +55,13 @@ def _lines(opened: Opened, out: Out, rows: EvalRows) -> int:
         or not any(identifies(own, opened.source.path) for own in scores)
     ):
         raise NotMine("no lines of evaluation results")
-    lost_bytes = seq = 0
-    for line in lines_of(opened):
-        record = record_of(line.text)
-        if record is None:
-            if line.text.strip():
-                lost_bytes += len(line.text)
-                code, what = ("line-not-json", "no JSON object") if line.ended else ("row-cut", "cut and was not read")
-                out.issue(code, f"a line is {what}", byte=line.byte, line=line.number)
-            continue
+    seq = 0
+    lines = JsonLines(opened, out)
+    for line, record in lines:
         for row in own_rows(scores_in(record), opened.source.path, Offsets(), strict=False):
             rows.add(row._replace(seq=seq, line=line.number, byte=line.byte))
             seq += 1
-    return lost_bytes
+    return lines.lost_bytes
 
 
 def _table(opened: Opened, out: Out, rows: EvalRows) -> int:

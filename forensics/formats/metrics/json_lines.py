@@ -18,11 +18,11 @@ from typing import cast
 from forensics.errors import NotMine
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import CONSTANTS, EPOCHS, STEPS, TIMES
-from forensics.formats.rows.json_records import number, record_of
+from forensics.formats.rows.json_records import JsonLines, number, record_of
 from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.splits import Splits
-from forensics.formats.rows.text import Line, lines_of, settle
+from forensics.formats.rows.text import Line, settle
 from forensics.io.budget import Budget
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
@@ -54,7 +54,6 @@ class _State:
     attempts: Attempts
     splits: Splits = field(default_factory=Splits)
     seq: int = 0
-    lost_bytes: int = 0
     most: float | None = None
     config: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -75,14 +74,9 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     _sniff(opened)
     rows = MetricRows(out, limits)
     state = _State(opened.source.rank, opened.budget, rows, Attempts(opened.source.attempt or 0))
+    lines = JsonLines(opened, out)
     with closing(state.rows):  # what was read before a budget ends is kept
-        for line in lines_of(opened):
-            record = record_of(line.text)
-            if record is None:
-                if line.text.strip():
-                    _complain(line, out)
-                    state.lost_bytes += len(line.text)
-                continue
+        for line, record in lines:
             _add(record, line, state)
             state.most = next(
                 (found for key in _MAX_STEPS if (found := number(record.get(key))) is not None), state.most
@@ -91,7 +85,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
             state.seq += 1
     _facts(state, out)
     out.format("json lines")
-    settle(opened, out, records=state.seq, lost_bytes=state.lost_bytes, reason="lines that are no JSON object")
+    settle(opened, out, records=state.seq, lost_bytes=lines.lost_bytes, reason="lines that are no JSON object")
 
 
 def _facts(state: _State, out: Out) -> None:
@@ -109,13 +103,6 @@ def _config(record: dict[str, object], budget: Budget) -> Iterator[tuple[str, st
         for key, cell in budget.each(_flat(cast("dict[str, object]", inside)), itemgetter(0)):
             if isinstance(cell, (str, int, float)):
                 yield key.replace("/", "."), dumps(cell, compact=True).decode()
-
-
-def _complain(line: Line, out: Out) -> None:
-    if line.ended:
-        out.issue("line-not-json", "a line is no JSON object", byte=line.byte, line=line.number)
-    else:
-        out.issue("row-cut", "the last line is cut and was not read", byte=line.byte, line=line.number)
 
 
 def _sniff(opened: Opened) -> None:

@@ -12,6 +12,9 @@ from itertools import islice
 from typing import cast
 
 from forensics.errors import InputError
+from forensics.formats.rows.out import Out
+from forensics.formats.rows.text import Line, lines_of
+from forensics.io.reading import Opened
 from forensics.io.tolerant_json import loads
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
@@ -149,6 +152,32 @@ def record_of(text: bytes) -> dict[str, object] | None:
     except InputError:
         return None
     return cast("dict[str, object]", found) if isinstance(found, dict) else None
+
+
+@dataclass(slots=True)
+class JsonLines:
+    """The JSON objects among the lines of a source, with their lines; all others are stated, and their bytes lost.
+
+    `kind` is what an object with the key `needed` is called.
+    """
+
+    opened: Opened
+    out: Out
+    kind: str = "JSON object"
+    needed: str = ""
+    lost_bytes: int = 0
+
+    def __iter__(self) -> Iterator[tuple[Line, dict[str, object]]]:
+        """Read them once, in order."""
+        for line in lines_of(self.opened):
+            record = record_of(line.text)
+            if record is not None and (not self.needed or self.needed in record):
+                yield line, record
+            elif line.text.strip():
+                self.lost_bytes += len(line.text)
+                not_one = "line-not-json", f"a line is no {self.kind}"
+                wrong = not_one if line.ended else ("row-cut", "the last line is cut and was not read")
+                self.out.issue(*wrong, byte=line.byte, line=line.number)
 
 
 def number(cell: object) -> float | None:

@@ -50,8 +50,11 @@ class StackRows:
 
     __slots__ = ("_columns", "_events", "_out", "_rows", "noted", "threads")
 
-    def __init__(self, out: Out, batch_rows: int = _FLUSH_ROWS) -> None:
-        """Start empty; rows are handed over when `batch_rows` wait, at most 50,000 and those of one thread."""
+    def __init__(self, out: Out | None = None, batch_rows: int = _FLUSH_ROWS) -> None:
+        """Start empty; rows are handed over when `batch_rows` wait, at most 50,000 and those of one thread.
+
+        Without a sink, threads and notes are only counted.
+        """
         self._out = out
         self._rows = min(batch_rows, _FLUSH_ROWS)
         self.noted = 0
@@ -86,7 +89,7 @@ class StackRows:
 
     def _flush(self) -> None:
         for table, columns in (("stack_frames", self._columns), ("events", self._events)):
-            if columns["seq"]:
+            if columns["seq"] and self._out is not None:
                 self._out.rows(table, columns)
         self._columns = {name: [] for name in _COLUMNS}
         self._events = {name: [] for name in _EVENT}

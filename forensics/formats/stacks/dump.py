@@ -102,24 +102,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     settle(opened, out, records=rows.threads, lost_bytes=lost_bytes, reason="lines that belong to no stack")
 
 
-class _Nowhere:
-    """A sink that keeps nothing: the head is only looked at."""
-
-    def rows(self, table: str, columns: object) -> None:
-        """Drop them."""
-
-    def issue(self, code: str, message: str, *, byte: int = 0, line: int | None = None, count: int = 1) -> None:
-        """Drop it."""
-
-    def account(self, *, read_bytes: int = 0, skipped_bytes: int = 0, reason: str = "", records: int = 0) -> None:
-        """Drop it."""
-
-    def format(self, name: str) -> None:
-        """Drop it."""
-
-
 def _is_dump(head: bytes, name: str) -> bool:
-    reader = Reader(StackRows(_Nowhere()))
+    reader = Reader(StackRows())
     for number, line in enumerate(head.splitlines(), start=1):
         reader.feed(line.decode("utf-8", "replace"), number)
     if reader.failed:

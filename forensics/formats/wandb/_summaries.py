@@ -73,7 +73,7 @@ class Summaries:
         """Rows by the hash of each key whose last one they are; and those to be looked at one by one."""
         if not self.many or len(rows) < FEWEST_RECORDS:
             return {}, list(range(len(rows)))
-        from forensics.formats.wandb._last import last_of  # noqa: PLC0415 - numpy is loaded for large logs only
+        from forensics.formats.wandb._batch import last_of  # noqa: PLC0415 - numpy is loaded for large logs only
 
         return last_of(rows)
 

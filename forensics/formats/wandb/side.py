@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import cast
 
 from forensics.errors import InputError, NotMine
-from forensics.formats.rows.json_records import number
+from forensics.formats.rows.json_records import JsonLines, number
 from forensics.formats.rows.metrics import nanoseconds
 from forensics.formats.rows.out import Out
-from forensics.formats.rows.text import document, lines_of, settle, settle_document
+from forensics.formats.rows.text import document, settle, settle_document
 from forensics.formats.wandb._facts import SLURM_KEYS, Facts
 from forensics.formats.wandb._items import flat
 from forensics.formats.wandb._points import Place, Points
@@ -109,26 +109,16 @@ def _metadata(cells: dict[str, object], facts: Facts) -> None:
 
 def _events(opened: Opened, out: Out) -> None:
     points = Points(out)
-    records = lost = 0
-    for line in lines_of(opened):
-        text = line.text.strip()
-        if not text:
-            continue
-        try:
-            found = loads(text)
-        except InputError:
-            found = None
-        if not isinstance(found, dict):
-            out.issue("line-not-json", "a line is no JSON object", byte=line.byte, line=line.number)
-            lost += len(line.text)
-            continue
-        _row(cast("dict[str, object]", found), line.byte, opened.source.rank, points)
+    records = 0
+    lines = JsonLines(opened, out)
+    for line, record in lines:
+        _row(record, line.byte, opened.source.rank, points)
         records += 1
     if not records:
         raise NotMine("no JSON lines")
     points.close(_OLD)
     out.format("wandb events")
-    settle(opened, out, records=records, lost_bytes=lost, reason="lines that are no JSON object")
+    settle(opened, out, records=records, lost_bytes=lines.lost_bytes, reason="lines that are no JSON object")
 
 
 def _row(row: dict[str, object], byte: int, rank: int | None, points: Points) -> None:

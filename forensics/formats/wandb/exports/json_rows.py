@@ -14,10 +14,10 @@ from operator import itemgetter
 from typing import cast
 
 from forensics.errors import NotMine
-from forensics.formats.rows.json_records import number, places, record_of
+from forensics.formats.rows.json_records import JsonLines, number, places, record_of
 from forensics.formats.rows.metrics import MetricRows
 from forensics.formats.rows.out import Out
-from forensics.formats.rows.text import document, lines_of, settle, settle_document
+from forensics.formats.rows.text import document, settle, settle_document
 from forensics.formats.wandb.exports._rows import HistoryRows
 from forensics.formats.wandb.exports.columns import HISTORY_AXES
 from forensics.io.limits import Limits
@@ -114,22 +114,12 @@ def _list(opened: Opened, out: Out, limits: Limits) -> None:
 
 def _read_lines(opened: Opened, out: Out, limits: Limits) -> None:
     history = _history(opened, out, limits)
-    lost = 0
+    lines = JsonLines(opened, out)
     with closing(history):
-        for line in lines_of(opened):
-            if not line.text.strip():
-                continue
-            record = record_of(line.text)
-            if record is None:
-                code, what = (
-                    ("line-not-json", "is no JSON object") if line.ended else ("row-cut", "is cut and was not read")
-                )
-                out.issue(code, f"a line {what}", byte=line.byte, line=line.number)
-                lost += len(line.text)
-                continue
+        for line, record in lines:
             history.add(_charged(opened, _cells(record, bare_nan=True)), line.number, line.byte)
     out.format("W&B history json lines")
-    settle(opened, out, records=history.count, lost_bytes=lost, reason="lines that are no JSON object")
+    settle(opened, out, records=history.count, lost_bytes=lines.lost_bytes, reason="lines that are no JSON object")
 
 
 def _object(opened: Opened, out: Out, limits: Limits) -> None:
