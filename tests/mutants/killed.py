@@ -3,22 +3,19 @@
     python tests/mutants/killed.py [--n 240] [--seed 1] [--jobs 2] [--area pace] [--only PATH] [--most 150] [--tests]
 
 A mutant is tried on the golden runs and pairs that run its line: past killers and those of its area first. It is killed
-by the first answer that differs, by an exception, or by taking too long. With `--tests` what survives is tried once
-more on the unit tests of its room and of the whole, in a copy of the project. What survives that is listed with the
-reason that `survivors.tsv` gives (module, line, change, reason), or as not looked at.
+by the first answer that differs, by an exception, or by taking too long. With `--tests` it is tried on the unit tests
+that run its line before (`touching`), and what survives these on golden runs. What survives is listed with the reason
+that `survivors.tsv` gives (module, line, change, reason), or as not looked at.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import multiprocessing
 import os
 import random
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -40,6 +37,7 @@ import runs  # noqa: E402 - same
 from cases import BESIDE, Case, Lines, Shelf, keep  # noqa: E402 - beside this script
 from loading import Program, importers  # noqa: E402 - beside this script
 from operators import Change, changes, mentions, mutated  # noqa: E402 - beside this script
+from touching import Touching, by_file, collected, failing  # noqa: E402 - beside this script
 
 #: What decides, by area: patterns of files below `forensics/`.
 AREAS: Mapping[str, tuple[str, ...]] = {
@@ -68,13 +66,6 @@ AREAS: Mapping[str, tuple[str, ...]] = {
 SURVIVORS = HERE / "survivors.tsv"
 #: A mutant may take so many times what a case usually takes, and so many seconds more.
 _PATIENCE, _LEAST_S = 20, 60
-
-
-#: What a copy of the project needs to run its unit tests.
-COPIED = ("forensics", "tests", "fixtures", "docs", "pyproject.toml", "README.md")
-#: Rooms of tests that judge whole runs.
-WHOLE = ("diagnosis", "truth", "symptoms", "rules", "analyses")
-_TESTS_S = 900
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,19 +129,23 @@ def reasons() -> dict[tuple[str, str, str], str]:
     return {(row[0], row[1], row[2]): row[3] for row in rows if len(row) == 4}
 
 
+def places_of(mutant: Mutant) -> dict[str, frozenset[int]]:
+    """Files and lines of a changed statement; of a constant, the lines that mention it, in the modules that may."""
+    change = mutant.change
+    if not change.sets:
+        return {str(ROOT / mutant.path): frozenset(range(change.first, change.last + 1))}
+    files = [ROOT / mutant.path, *(ROOT / f"{name.replace('.', '/')}.py" for name in importers(mutant.module))]
+    texts = {str(path): path.read_text(encoding="utf-8") for path in files if path.exists()}
+    names = change.sets.split("|")
+    return {path: frozenset(at for name in names for at in mentions(text, name)) for path, text in texts.items()}
+
+
 def near(mutant: Mutant, lines: Mapping[str, Lines], cost: Mapping[str, float]) -> list[str]:
     """The cases that run the changed statement; of a constant, a line that mentions it.
 
     First those that were made for the area; in turn those that run most of the module, and others.
     """
-    change = mutant.change
-    if not change.sets:
-        places = {str(ROOT / mutant.path): frozenset(range(change.first, change.last + 1))}
-    else:
-        files = [ROOT / mutant.path, *(ROOT / f"{name.replace('.', '/')}.py" for name in importers(mutant.module))]
-        texts = {str(path): path.read_text(encoding="utf-8") for path in files if path.exists()}
-        names = change.sets.split("|")
-        places = {path: frozenset(at for name in names for at in mentions(text, name)) for path, text in texts.items()}
+    places, change = places_of(mutant), mutant.change
     found = {name for name, ran in lines.items() if any(ran.get(path, frozenset()) & at for path, at in places.items())}
     if not found and change.sets:
         found = {name for name, ran in lines.items() if str(ROOT / mutant.path) in ran}
@@ -239,40 +234,25 @@ def tried(pool: Pool, wanted: Sequence[Mutant], cases: Sequence[Case], place: Pa
     return found
 
 
-def by_tests(survivor: Tried, copies: Path) -> Tried:
-    """Try a survivor on the unit tests of its room, then of the whole, in a copy that this process keeps."""
-    mutant, copy = survivor.mutant, copies / str(os.getpid())
-    if not copy.exists():
-        for name in COPIED:
-            (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, copy / name)
-    source = _source(mutant.path)
-    (copy / mutant.path).write_text(ast.unparse(mutated(source, mutant.change.number)), encoding="utf-8")
-    try:
-        for rooms in (mutant.path.split("/")[1:2], WHOLE):
-            command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-            named = [f"tests/unit/{room}" for room in rooms if (copy / "tests/unit" / room).exists()]
-            done = subprocess.run(
-                [*command, *named], cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)}, capture_output=True,
-                text=True, timeout=_TESTS_S, check=False,
-            )  # fmt: skip
-            failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-            if done.returncode:
-                return Tried(mutant, failed[1] if failed else f"pytest ended with {done.returncode}", survivor.near)
-    except subprocess.TimeoutExpired:
-        return Tried(mutant, "tests that take too long", survivor.near)
-    finally:
-        (copy / mutant.path).write_text(source, encoding="utf-8")
-    return survivor
+def by_tests(task: tuple[Mutant, Sequence[str]]) -> Tried:
+    """Try a mutant on some unit tests, file by file."""
+    mutant, tests = task
+    for own in by_file(tests).values():
+        if killer := failing(mutant.path, mutant.change.number, own):
+            return Tried(mutant, killer, len(tests))
+    return Tried(mutant, "", len(tests))
 
 
-def tested(found: Sequence[Tried], jobs: int, copies: Path) -> list[Tried]:
-    """Try what survived the golden runs on the unit tests; each is printed as it ends."""
-    again: dict[str, Tried] = {}
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        for one in pool.imap_unordered(partial(by_tests, copies=copies), [o for o in found if not o.killer]):
-            again[str(one.mutant)] = one
-            print(f"{f'killed by {one.killer}' if one.killer else 'survived'}: {one.mutant}", flush=True)
-    return [again.get(str(one.mutant), one) for one in found]
+def tested(wanted: Sequence[Mutant], jobs: int, contexts: Path) -> list[Tried]:
+    """Try mutants on the unit tests that run their lines; each is printed as it ends."""
+    touching, found = Touching(contexts), list[Tried]()
+    tasks = [(one, touching.tests(places_of(one))) for one in wanted]
+    with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=20) as pool:
+        for one in pool.imap_unordered(by_tests, tasks):
+            found.append(one)
+            end = f"killed by {one.killer}" if one.killer else "survived the unit tests"
+            print(f"{end} [{one.near}]: {one.mutant}", flush=True)
+    return found
 
 
 def report(found: Sequence[Tried], known: Mapping[tuple[str, str, str], str]) -> Iterable[str]:
@@ -304,7 +284,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="modules whose path holds this")
     parser.add_argument("--most", type=int, default=150, help="cases that a mutant is tried on")
     parser.add_argument("--runs", default="", help="golden runs whose name fits this pattern")
-    parser.add_argument("--tests", action="store_true", help="try survivors on the unit tests, too")
+    parser.add_argument("--tests", action="store_true", help="try mutants on the unit tests first")
+    parser.add_argument("--contexts", default="", help="what the unit tests run, as coverage.py keeps it")
     given = parser.parse_args()
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
     os.environ["PYTHONPATH"] = str(ROOT)
@@ -312,15 +293,14 @@ def main() -> int:
     every = [one for one in mutants() if given.only in one.path and given.area in {one.area, ""}]
     wanted = chosen(every, given.n, given.seed)
     print(f"{len(wanted)} of {len(every)} mutants", flush=True)
+    begin = tested(wanted, given.jobs, Path(given.contexts) if given.contexts else collected()) if given.tests else []
+    left = [one.mutant for one in begin if not one.killer] if given.tests else wanted
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         (place / "runs").mkdir()
         cases = [one for one in cases_of(place / "runs") if re.search(given.runs, one.name)]
         with multiprocessing.get_context("spawn").Pool(given.jobs, _begin, (place,)) as pool:
-            found = tried(pool, wanted, cases, place, given.most)
-        if given.tests:
-            (place / "copies").mkdir()
-            found = tested(found, given.jobs, place / "copies")
+            found = [*(one for one in begin if one.killer), *tried(pool, left, cases, place, given.most)]
     print("\n".join(report(found, reasons())))
     return 0
 

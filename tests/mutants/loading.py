@@ -65,7 +65,7 @@ def importers(module: str) -> frozenset[str]:
     return frozenset(name for name, asked in _imports().items() if module in asked)
 
 
-class _Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Gives one module the code that was made for it."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Program:
         self._beside = tuple(beside)
         self._changed = ""
         self._own: dict[str, ModuleType | None] = {}
-        self._instead = _Instead()
+        self._instead = Instead()
         sys.meta_path.insert(0, self._instead)
 
     def change(self, module: str, tree: ast.Module | None) -> frozenset[str]:
@@ -104,7 +104,7 @@ class Program:
         self._changed = module if tree is not None else ""
         self._instead.module = self._changed
         if tree is not None:
-            self._instead.code = _code(tree, module)
+            self._instead.code = code_of(tree, module)
         _forget_plugins()
         for name in self._beside:
             importlib.import_module(name)
@@ -136,6 +136,7 @@ def _forget_plugins() -> None:
     registry._of_kind.cache_clear()
 
 
-def _code(tree: ast.Module, module: str) -> CodeType:
+def code_of(tree: ast.Module, module: str) -> CodeType:
+    """Compile what stands in the place of a module."""
     spec = importlib.machinery.PathFinder.find_spec(module, [str(_PACKAGE.joinpath(*module.split(".")[1:-1]))])
     return compile(tree, str(spec and spec.origin), "exec")

@@ -1,6 +1,6 @@
 """What is said of made series and runs, beside what was said when it was last looked at.
 
-    python tests/unit/recorded/kept.py     write down what is said today; read the diff before you commit it
+    python tests/unit/recorded/kept.py [NAME]     write down what is said today; read the diff before you commit it
 
 Numbers may differ in the last digits that are written, as sums do on another processor; words may not.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-MAKERS = ("memory_series", "paces", "processes")
+MAKERS = ("memory_series", "paces", "processes", "evaluations", "pairs")
 _NUMBER = re.compile(r"-?\b\d[\d.]*(?:e[+-]?\d+)?\b")
 
 
@@ -40,5 +40,5 @@ def written(rows: Iterable[tuple[str, str]]) -> str:
 
 if __name__ == "__main__":
     sys.path[:0] = [str(HERE), str(HERE.parents[2])]
-    for one in MAKERS:
+    for one in sys.argv[1:] or MAKERS:
         (HERE / f"{one}.txt").write_text(written(importlib.import_module(one).answers()), encoding="utf-8")
