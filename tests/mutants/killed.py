@@ -24,6 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
 from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import NoReturn
@@ -37,7 +38,7 @@ import runs  # noqa: E402 - same
 from cases import BESIDE, Case, Lines, Shelf, keep  # noqa: E402 - beside this script
 from loading import Program, importers  # noqa: E402 - beside this script
 from operators import Change, changes, mentions, mutated  # noqa: E402 - beside this script
-from touching import Touching, by_file, collected, failing  # noqa: E402 - beside this script
+from touching import Touching, collected, failing  # noqa: E402 - beside this script
 
 #: What decides, by area: patterns of files below `forensics/`.
 AREAS: Mapping[str, tuple[str, ...]] = {
@@ -115,12 +116,13 @@ def mutants() -> list[Mutant]:
 
 
 def chosen(every: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
-    """As many mutants of each area, drawn by a seed."""
+    """As many mutants of each area, drawn by a seed, the areas in turn."""
     by_area: dict[str, list[Mutant]] = defaultdict(list)
     for one in every:
         by_area[one.area].append(one)
     rng, share = random.Random(seed), -(-count // max(1, len(by_area)))
-    return [one for own in by_area.values() for one in rng.sample(own, min(share, len(own)))]
+    drawn = [rng.sample(own, min(share, len(own))) for own in by_area.values()]
+    return [one for of_each in zip_longest(*drawn) for one in of_each if one is not None]
 
 
 def reasons() -> dict[tuple[str, str, str], str]:
@@ -235,18 +237,15 @@ def tried(pool: Pool, wanted: Sequence[Mutant], cases: Sequence[Case], place: Pa
 
 
 def by_tests(task: tuple[Mutant, Sequence[str]]) -> Tried:
-    """Try a mutant on some unit tests, file by file."""
+    """Try a mutant on some unit tests."""
     mutant, tests = task
-    for own in by_file(tests).values():
-        if killer := failing(mutant.path, mutant.change.number, own):
-            return Tried(mutant, killer, len(tests))
-    return Tried(mutant, "", len(tests))
+    return Tried(mutant, failing(mutant.path, mutant.change.number, tests) if tests else "", len(tests))
 
 
-def tested(wanted: Sequence[Mutant], jobs: int, contexts: Path) -> list[Tried]:
+def tested(wanted: Sequence[Mutant], jobs: int, contexts: Path, most: int) -> list[Tried]:
     """Try mutants on the unit tests that run their lines; each is printed as it ends."""
     touching, found = Touching(contexts), list[Tried]()
-    tasks = [(one, touching.tests(places_of(one))) for one in wanted]
+    tasks = [(one, touching.tests(places_of(one))[:most]) for one in wanted]
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=20) as pool:
         for one in pool.imap_unordered(by_tests, tasks):
             found.append(one)
@@ -274,6 +273,10 @@ def report(found: Sequence[Tried], known: Mapping[tuple[str, str, str], str]) ->
     yield f"{len(without)} of {len(survivors)} survivors without a reason"
 
 
+def _by_unit_tests(wanted: Sequence[Mutant], given: argparse.Namespace) -> list[Tried]:
+    return tested(wanted, given.jobs, Path(given.contexts) if given.contexts else collected(), given.most)
+
+
 def main() -> int:
     """Try the mutants; print the survivors and the share that was killed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -282,7 +285,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--area", default="", help="one area only")
     parser.add_argument("--only", default="", help="modules whose path holds this")
-    parser.add_argument("--most", type=int, default=150, help="cases that a mutant is tried on")
+    parser.add_argument("--most", type=int, default=150, help="cases, and unit tests, that a mutant is tried on")
     parser.add_argument("--runs", default="", help="golden runs whose name fits this pattern")
     parser.add_argument("--tests", action="store_true", help="try mutants on the unit tests first")
     parser.add_argument("--contexts", default="", help="what the unit tests run, as coverage.py keeps it")
@@ -293,7 +296,7 @@ def main() -> int:
     every = [one for one in mutants() if given.only in one.path and given.area in {one.area, ""}]
     wanted = chosen(every, given.n, given.seed)
     print(f"{len(wanted)} of {len(every)} mutants", flush=True)
-    begin = tested(wanted, given.jobs, Path(given.contexts) if given.contexts else collected()) if given.tests else []
+    begin = _by_unit_tests(wanted, given) if given.tests else []
     left = [one.mutant for one in begin if not one.killer] if given.tests else wanted
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
+import multiprocessing
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import coverage
 import pytest
 
 HERE = Path(__file__).parent
@@ -17,6 +19,7 @@ import killed  # noqa: E402 - the folder is no package
 from cases import BESIDE, TRACED, Shelf, asked, keep  # noqa: E402 - same
 from loading import ROOT, Program, dependents  # noqa: E402 - same
 from operators import changes, mutated  # noqa: E402 - same
+from touching import Touching, failing  # noqa: E402 - same
 
 SOURCE = '''
 """Words of 3 lines."""
@@ -181,3 +184,51 @@ def test_each_area_gives_as_many_mutants_and_a_seed_the_same_ones() -> None:
 def test_what_is_mutated_is_traced_so_that_no_mutant_survives_untried() -> None:
     folders = {pattern.split("/")[0] for patterns in killed.AREAS.values() for pattern in patterns}
     assert folders <= set(TRACED)
+
+
+def test_unit_tests_of_a_place_are_those_that_run_it_and_whole_files_where_a_fixture_did(tmp_path: Path) -> None:
+    path, data = str(ROOT / "forensics/stats/trend.py"), coverage.CoverageData(str(tmp_path / "contexts"))
+    for context, lines in (
+        ("tests/unit/rules/test_a.py::test_far|run", [30, 31]),
+        ("tests/unit/stats/test_b.py::test_near|run", [30]),
+        ("tests/unit/stats/test_b.py::test_near|teardown", [30]),
+        ("tests/unit/case/test_c.py::test_first|setup", [30]),
+        ("tests/unit/case/test_c.py::test_second|run", [30]),
+        ("tests/unit/case/test_d.py::test_elsewhere|run", [32]),
+        ("", [30, 31, 32]),
+    ):
+        data.set_context(context)
+        data.add_lines({path: lines})
+    data.write()
+    found = Touching(tmp_path / "contexts")
+    assert found.tests({path: frozenset((30,))}) == [
+        "tests/unit/stats/test_b.py::test_near",
+        "tests/unit/case/test_c.py",
+        "tests/unit/rules/test_a.py::test_far",
+    ]
+    assert found.tests({path: frozenset((33,))}) == []
+
+
+def _tried(words: str, line: str, tests: str) -> str:
+    path = "forensics/stats/student.py"
+    source = (ROOT / path).read_text(encoding="utf-8")
+    texts = source.splitlines()
+    number = next(one.number for one in changes(source) if one.words == words and line in texts[one.line - 1])
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(failing, (path, number, [tests]))
+
+
+def test_a_change_fails_the_unit_test_that_holds_its_line_and_no_other() -> None:
+    held = "tests/unit/stats/test_student.py::test_degrees_of_freedom_of_a_difference_are_those_of_welch"
+    assert _tried("+ -> -", "return (a * a + b * b)", held) == held
+    other = "tests/unit/stats/test_student.py::test_a_hypotenuse_is_the_root_of_the_squares"
+    assert not _tried("+ -> -", "return (a * a + b * b)", other)
+
+
+def test_a_constant_is_looked_for_where_it_is_mentioned() -> None:
+    mutants = killed.mutants()
+    constant = next(one for one in mutants if one.path.endswith("memory/_form.py") and one.text == "FEWEST = 8")
+    places = killed.places_of(constant)
+    assert places[str(ROOT / "forensics/analyses/memory/shape.py")]
+    own = next(one for one in mutants if one.path.endswith("stats/student.py") and "half = 0.5" in one.text)
+    assert killed.places_of(own) == {str(ROOT / own.path): frozenset((own.change.line,))}

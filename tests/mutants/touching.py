@@ -16,8 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -150,11 +149,3 @@ def _dropped() -> None:
 
 def _too_long(_signal: int, _frame: FrameType | None) -> NoReturn:
     raise TimeoutError
-
-
-def by_file(tests: Iterable[str]) -> dict[str, list[str]]:
-    """Tests by their file, in their order."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for test in tests:
-        found[test.partition("::")[0]].append(test)
-    return dict(found)

@@ -43,6 +43,10 @@ def series() -> Iterator[tuple[str, Floats, dict[str, Any]]]:
         yield f"stairs of 0.1, quantum of {quantum}", low + noise(55, 120, 0.005), {"quantum": quantum}
         yield f"running maximum in stairs of 0.1, quantum of {quantum}", low, {"quantum": quantum, "cumulative": True}
 
+    for seed in range(60):
+        for name, make in DRAWN.items():
+            yield f"{name} {seed}", make(np.random.default_rng(seed)), {"cumulative": "records" in name}
+
 
 Made = Iterator[tuple[str, Any]]
 T = np.arange(120.0)
@@ -259,6 +263,79 @@ def _maxima() -> Iterator[tuple[str, Floats, float]]:
         for units in (1, 2, 3):
             stairs = np.round((20 + units * unit * (T // 20)) / unit) * unit
             yield f"running maximum of stairs of {units} units of {unit}", stairs, unit
+
+
+# Series of which nearly everything is drawn, so that each bound is met from both sides somewhere.
+
+
+def _drawn_stairs(rng: np.random.Generator) -> Floats:
+    treads, width, riser = int(rng.integers(3, 7)), int(rng.integers(5, 60)), int(rng.integers(1, 7))
+    sd = float(rng.choice([0.02, 0.05, 0.1]))
+    heights = sd * rng.uniform(0.6, 5) * rng.uniform(0.6, 1.4, treads)
+    widths = np.maximum(4, width * rng.uniform(0.5, 1.5, treads + 1)).astype(int)
+    places = np.cumsum(widths)[:-1]
+    t = np.arange(int(widths.sum()))
+    rise = sum(h * np.clip((t - place + riser) / riser, 0, 1) for h, place in zip(heights, places, strict=True))
+    return 20 + rise + noise(int(rng.integers(1000)), len(t), sd, float(rng.choice([0.0, 0.0, 0.2, 0.4])))
+
+
+def _drawn_slope(rng: np.random.Generator) -> Floats:
+    count, knee = int(rng.integers(8, 200)), float(rng.uniform(0.1, 0.9))
+    t = np.linspace(0, 1, count)
+    early, late = rng.choice([0.0, 0.0, 1.0, 3.0]), rng.choice([0.0, 0.02, 0.1, 0.3, 2.0])
+    course = early * np.minimum(t, knee) + late * np.maximum(t - knee, 0)
+    return 20 + course + noise(int(rng.integers(1000)), count, float(rng.choice([0.0, 0.005, 0.03])))
+
+
+def _drawn_teeth(rng: np.random.Generator) -> Floats:
+    teeth, width = int(rng.integers(2, 13)), int(rng.integers(3, 25))
+    height, sd = rng.uniform(0.2, 3), float(rng.choice([0.002, 0.02, 0.1]))
+    floors = rng.normal(0, rng.choice([0.0, 0.05, 0.2, 0.4]) * height, teeth)
+    jump = rng.choice([0.0, 0.0, 0.5, 0.8])
+    inside = np.arange(width) / width
+    shape = (1 - jump) * inside + jump * (inside >= 0.5)
+    y = np.concatenate([floor + height * shape for floor in floors])
+    return 20 + y + noise(int(rng.integers(1000)), len(y), sd)
+
+
+def _drawn_start(rng: np.random.Generator) -> Floats:
+    count = int(rng.integers(9, 110))
+    y = 20 + noise(int(rng.integers(1000)), count, float(rng.choice([0.005, 0.02, 0.1])))
+    for _ in range(int(rng.integers(1, 4))):
+        y[: int(rng.integers(1, max(2, count // 4)))] -= rng.choice([0.1, 0.3, 1, 4])
+    if rng.random() < 0.5:
+        y[int(rng.integers(1, count)) :] -= rng.choice([0.2, 1, 3])
+    width = int(rng.integers(4, 40))
+    return y + rng.choice([0.0, 0.0, 0.3, 2.0]) * (np.arange(count) // width)
+
+
+def _drawn_spikes(rng: np.random.Generator) -> Floats:
+    count = int(rng.integers(20, 260))
+    sd = float(rng.choice([0.005, 0.05]))
+    y = 20 + noise(int(rng.integers(1000)), count, sd)
+    for _ in range(int(rng.integers(1, 5))):
+        place, width = int(rng.integers(0, count)), int(rng.integers(1, max(2, count // 15)))
+        y[place : place + width] += sd * rng.uniform(3, 12) + rng.choice([0.0, 0.2, 1.0])
+        if rng.random() < 0.4 and place > 0:
+            y[place - 1] += rng.uniform(0.2, 0.8) * sd * 10
+    return y
+
+
+def _drawn_records(rng: np.random.Generator) -> Floats:
+    count, records = int(rng.integers(9, 160)), int(rng.integers(1, 12))
+    if rng.random() < 0.5:
+        width = max(1, count // (records + 1))
+        places = (np.arange(1, records + 1) * width + rng.integers(-1, 2, records)).clip(1, count - 1)
+        heights = 0.5 * rng.uniform(0.8, 1.2, records)
+    else:
+        places, heights = rng.integers(1, count, records), rng.exponential(0.3, records)
+    return 20 + rises(places.tolist(), heights.tolist(), count) + rng.choice([0.0, 0.0, 0.01]) * np.arange(count)
+
+
+DRAWN = {
+    "drawn stairs": _drawn_stairs, "drawn slope": _drawn_slope, "drawn teeth": _drawn_teeth,
+    "drawn start": _drawn_start, "drawn spikes": _drawn_spikes, "drawn records": _drawn_records,
+}  # fmt: skip
 
 
 def _number(value: float | None) -> str:
