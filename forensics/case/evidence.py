@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from forensics.case.steps import step_of
 from forensics.model import Evidence, EvidenceRole, Locator
@@ -68,17 +67,6 @@ def locator(row: Row) -> Locator:
     """Where a row of the store was read: its line if it has one, else its record."""
     line, byte = row["line"], row.get("byte")
     return Locator(line=line, byte=byte, record=None if line is not None else row.get("seq"))
-
-
-def attributes(row: Row) -> dict[str, str]:
-    """The `attrs` of an event; empty when absent or damaged."""
-    try:
-        found: object = json.loads(row["attrs"] or "{}")
-    except ValueError:
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    return {str(key): str(value) for key, value in cast("dict[object, object]", found).items()}
 
 
 def number(value: float | None) -> str:

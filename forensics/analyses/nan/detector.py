@@ -10,8 +10,9 @@ import polars as pl
 
 from forensics.analyses.nan.series import Candidate, Status, step_after
 from forensics.case.end_markers import ends_the_log, last_lines
+from forensics.case.errors.attributes import attributes
 from forensics.case.errors.kinds import Weight, of_exception, of_line
-from forensics.case.evidence import Row, attributes
+from forensics.case.evidence import Row
 from forensics.case.last_steps import last_step
 from forensics.case.nonfinite import watched
 from forensics.case.steps import SERIES
@@ -70,7 +71,7 @@ def _errors(run: Run) -> Iterator[_Line]:
     last = last_lines(run)
     told = set(rows.filter(code == "traceback").select("source", "line").iter_rows())
     for row in rows.iter_rows(named=True):
-        said = attributes(row)
+        said = attributes(row["attrs"])
         message = said.get("message", said.get("msg", ""))
         lone = row["code"] in alone
         raises = lone or row["code"] == "traceback"

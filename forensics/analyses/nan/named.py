@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.case.evidence import Row, attributes
+from forensics.case.errors.attributes import attributes
+from forensics.case.evidence import Row
 from forensics.store.run import Run
 
 _OP = r'"op":\s*"([^"]+)"'
@@ -47,4 +48,4 @@ def _named(run: Run) -> Named | None:
     near = calls.sort((pl.col("line") - (row["line"] or 0)).abs()).head(1).rows(named=True)
     own = nan & ~attrs.str.contains(_CONTEXT) & (pl.col("code") != "traceback")
     says_nan = rows.filter(own | text.str.contains(_BACKWARD) | text.str.contains(_NAMED)).height > 0
-    return Named(row, str(row["named"]), attributes(near[0]).get("frame", "") if near else "", says_nan)
+    return Named(row, str(row["named"]), attributes(near[0]["attrs"]).get("frame", "") if near else "", says_nan)

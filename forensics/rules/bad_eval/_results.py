@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from forensics.analyses.evals.falls import masked
 from forensics.analyses.evals.results import Key, Row
+from forensics.case.evidence import number
 from forensics.model import Evidence, EvidenceRole, Locator
 
 
@@ -17,7 +18,7 @@ def result_evidence(row: Row, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evid
     return Evidence(
         source=row["source"],
         locator=Locator(line=row["line"], byte=row["byte"], record=None if row["line"] is not None else row["seq"]),
-        quote=f"{row['task']} {row['metric']} = {_number(row['value'])}{error}{at}",
+        quote=f"{row['task']} {row['metric']} = {number(row['value'])}{error}{at}",
         step=row["step"],
         name=f"{row['task']} {row['metric']}",
         value=row["value"],
@@ -37,7 +38,3 @@ def following(courses: Mapping[Key, Sequence[Row]]) -> list[tuple[Row, Row]]:
     for rows in courses.values():
         found += [(a, b) for a, b in pairwise(rows) if masked(a["model"]) == masked(b["model"])]
     return found
-
-
-def _number(value: float | None) -> str:
-    return "nothing" if value is None else f"{value:.6g}"

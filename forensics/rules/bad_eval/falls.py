@@ -39,7 +39,7 @@ def falls(run: Run, cfg: Fallen) -> Findings:
     """Report the first evaluation whose scores fell, and the setting that changed with it."""
     found = run.derived(diagnosed)
     if found is not None and not found.is_of_wrong_weights:
-        yield _finding(found, cfg or Fallen())
+        yield _finding(found, cfg)
 
 
 def _finding(found: Diagnosed, cfg: Fallen) -> Finding:

@@ -90,3 +90,20 @@ def with_thresholds(_run: Run, cfg: Thresholds) -> Iterator[Finding]:
 def test_the_thresholds_of_a_rule_are_the_class_of_its_second_parameter() -> None:
     assert (with_thresholds.id, with_thresholds.config, declared.config) == ("LRN902", Thresholds, None)
     assert [one.because for one in with_thresholds(Run("empty"), Thresholds(9))] == ["9"]
+
+
+@rule("LRN903 of-something", about=lambda run: run.name or None, needs=("metrics",), severity="info", confidence="low")
+def of_something(_run: Run, name: str, cfg: Thresholds) -> Iterator[Finding]:
+    yield of_something.finding(name, str(cfg.records), (PLACE,))
+
+
+def test_a_rule_gets_what_it_is_about_and_finds_nothing_without_it() -> None:
+    assert [(one.title, one.because) for one in of_something(Run("named"), Thresholds(9))] == [("named", "9")]
+    assert list(of_something(Run(""))) == []
+    assert of_something.config is Thresholds
+
+
+def test_the_shape_of_a_rule_is_that_of_its_id_unless_it_says_another() -> None:
+    shapes = {one.id: one.shape for one in load("rules").rules}
+    assert (of_something.shape, shapes["OOM007"], shapes["RLX008"]) == (Shape.LEARNING, Shape.OOM, Shape.LEARNING)
+    assert shapes["RLX010"] is Shape.NAN
