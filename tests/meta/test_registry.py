@@ -91,3 +91,9 @@ def test_a_renderer_is_found_by_its_name_and_the_others_are_not_loaded_for_it() 
 
 def test_no_plugin_of_ours_is_broken() -> None:
     assert registry.broken() == registry.load().broken
+
+
+def test_every_page_is_that_of_a_rule_which_says_nothing_of_it_in_its_module() -> None:
+    pages = {path.stem: path for path in (Path(registry.__file__).parent / "rules").rglob("pages/*.md")}
+    assert set(pages) == {rule.id for rule in LOADED.rules if not rule.page}
+    assert all(rule.doc == f"{rule.id} {rule.slug}: {pages[rule.id].read_text('utf-8')}" for rule in LOADED.rules)

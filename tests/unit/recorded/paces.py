@@ -16,7 +16,7 @@ from forensics.analyses.pace.change import Change
 from forensics.analyses.pace.clocks import clocks
 from forensics.analyses.pace.parts import data_waits, paddings
 from forensics.analyses.pace.ranks import stragglers
-from forensics.rules.slowdown._pace import confidence_of, measured, severity_of, slower
+from forensics.rules.slowdown.changes import confidence_of, measured, severity_of, slower
 from forensics.store.run import Run, run_of
 
 Floats = NDArray[np.float64]
