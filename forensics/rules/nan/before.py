@@ -33,8 +33,8 @@ def gradnorm_spike(run: Run, found: NanOnset) -> Findings:
     what = {"grad_norm": "gradient norm", "lr": "learning rate"}.get(rise.metric, "loss")
     above = f"{rise.z:.1f} robust standard deviations above its past" if isfinite(rise.z) else "at once above its peak"
     yield gradnorm_spike.finding(
-        f"the {what} rose {rise.ratio:.3g} times at {at_step(rise.step)}, then training was not finite"
-        f" from {at_step(found.step)} on",
+        f"the {what} rose to {number(rise.row['value'])} at {at_step(rise.step)}, {rise.ratio:.3g} times its usual"
+        f" value; training was not finite from {at_step(found.step)} on",
         f"{above}, {rise.lead} records before the first bad one: an optimization blow-up, not a bad sample",
         proof(rise.row, *found.evidence()),
         found.onset,
