@@ -17,7 +17,7 @@ from forensics.analyses.recorded import is_evaluation_only
 from forensics.case.endings import Ending, ending
 from forensics.case.joined.stores import counted, counted_records
 from forensics.case.nonfinite import BAD_CLASSES, role
-from forensics.case.steps import at, first_of_each, of_training, parts
+from forensics.case.steps import at, first_of_each, of_training, parts, rises
 from forensics.knowledge.vocabulary import words_for
 from forensics.model import Confidence
 from forensics.store.run import Run
@@ -123,21 +123,18 @@ def _without(end: Ending) -> str:
 def _records(run: Run) -> _Records:
     evaluated = counted(run, role() == "eval").select("source", "attempt", "seq")
     trained = counted_records(run).filter("trains").select("source", "attempt", "seq")
-    places = parts(pl.concat([trained, evaluated]).with_columns(pl.col("attempt").fill_null(0)).collect(), ["source"])
+    found = pl.collect_all([trained, evaluated])
+    every = pl.concat([rows for rows in found if rows.height] or found)
+    places = parts(every.with_columns(pl.col("attempt").fill_null(0)), ["source"])
     newest = {"source": [one["source"][0] for one in places], "newest": [one["attempt"].max() for one in places]}
-    rows = counted(run, pl.col("name").str.contains(words_for("of_loss")) & (of_training() | (role() == "eval")))
-    told, bad = pl.col("value").is_not_null(), (pl.col("name") == "loss") & pl.col("value_class").is_in(BAD_CLASSES)
-    losses, finite, steps = (
-        rows.select(
-            told.sum().alias("losses"),
-            (told & (pl.col("value_class") == "finite")).any().alias("finite"),
-            pl.coalesce(at(), "seq").filter(told & of_training()).n_unique().alias("steps"),
-        )
-        .collect()
-        .row(0)
-    )
-    last = rows.filter(bad).join(pl.LazyFrame(newest, schema_overrides={"source": pl.String}), on="source")
+    of_loss, told = pl.col("name").str.contains(words_for("of_loss")), pl.col("value").is_not_null()
+    rows = counted(run, of_loss & (of_training() | (role() == "eval")))
+    finite = (told & (pl.col("value_class") == "finite")).any().alias("finite")
+    losses, finite = rows.select(told.sum().alias("losses"), finite).collect().row(0)
+    trained = counted(run, of_loss & of_training()).filter(told)
+    steps = trained.select(pl.coalesce(at(), "seq")).collect().to_series()
+    bad = counted(run, of_loss & (pl.col("name") == "loss")).filter(pl.col("value_class").is_in(BAD_CLASSES))
+    last = bad.join(pl.LazyFrame(newest, schema_overrides={"source": pl.String}), on="source")
     failed = last.filter(pl.col("attempt").fill_null(0) == pl.col("newest")).select(pl.len()).collect().item()
-    return _Records(
-        sum(first_of_each(one, "seq").height for one in places), losses, failed if finite else losses, steps
-    )
+    records = sum(first_of_each(one, "seq").height for one in places)
+    return _Records(records, losses, failed if finite else losses, len(steps) if rises(steps) else steps.n_unique())

@@ -15,7 +15,7 @@ from forensics.case.joined.stores import counted_records
 from forensics.case.processes.attempts import attempts
 from forensics.case.progress import CLOSE, Counter, is_close, ledger
 from forensics.case.series import metric_rows
-from forensics.case.steps import at, of_training
+from forensics.case.steps import at, of_training, rises
 from forensics.knowledge.errors import telling
 from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.store.run import Run
@@ -207,7 +207,8 @@ def _steps_of(run: Run) -> tuple[int | None, int | None, int]:
     if rows["attempt"].min() != rows["attempt"].max():
         rows = rows.filter(pl.col("attempt") == pl.col("attempt").max().over("source"))
     source = rows["source"][rows["at"].arg_max() or 0]
-    furthest = rows.filter(pl.col("source") == source)["at"].unique().sort()
+    furthest = rows.filter(pl.col("source") == source)["at"] if rows["source"].n_unique() > 1 else rows["at"]
+    furthest = furthest if rises(furthest) else furthest.unique().sort()
     gaps = furthest.diff().drop_nulls()
     every = gaps.median() if gaps.len() else None
     return int(furthest[0]), int(furthest[-1]), int(every) if isinstance(every, float) else 0

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from forensics.case.steps import of_training
 from forensics.io.columns import owned
-from forensics.store.packed import RECORD, Packed
+from forensics.store.packed import PLACE, RECORD, Packed
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 
@@ -101,22 +101,33 @@ def keys_of(run: Run) -> pl.DataFrame:
     return index_of(run).keys
 
 
-def metric_rows(
-    run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None, coded: bool = False, finite_at_steps: bool = False
-) -> pl.LazyFrame:
+def metric_rows(run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None, coded: bool = False) -> pl.LazyFrame:
     """Give the metric rows of some series, in the order of the table; a column that nobody asks for is not made.
 
     `where` is an expression over the columns of `keys_of`; series that stand in `without` (source, attempt, rank and
-    raw name) are left out. With `coded`, texts are categories, which take a quarter of the memory. With
-    `finite_at_steps` rows without a finite number or without a step are left out; mostly the index knows that none are.
+    raw name) are left out. With `coded`, texts are categories, which take a quarter of the memory.
     """
     index = index_of(run)
     wanted = chosen(index, where, without)
     if not wanted.any():
         return _nothing(coded=coded)
     rows = None if wanted.all() else index.places(wanted)
-    rows = _finite_at_steps(index, wanted, rows) if finite_at_steps else rows
     return index.table.lazy(rows, coded=coded, columns=run.derived(_Columns(every=rows is None, coded=coded)))
+
+
+def placed_rows(run: Run, where: pl.Expr, *, finite_at_steps: bool = False) -> pl.LazyFrame:
+    """Give rows as `metric_rows` does, texts as categories, with `PLACE`, the number of each in the index's table.
+
+    Who keeps the few columns that are measured finds the rest of a row by its place (`Packed.row`). With
+    `finite_at_steps` rows without a finite number or without a step are left out; mostly the index knows that none are.
+    """
+    index = index_of(run)
+    wanted = chosen(index, where)
+    if not wanted.any():
+        return _nothing(coded=True).with_columns(pl.lit(0, dtype=pl.UInt32).alias(PLACE))
+    rows = index.places(wanted)
+    rows = _finite_at_steps(index, wanted, rows) if finite_at_steps else rows
+    return index.table.lazy(rows, coded=True, columns=run.derived(_Columns(every=False, coded=True)), place=True)
 
 
 @cache
@@ -138,13 +149,10 @@ class _Columns:
         return index_of(run).table.columns(every=self.every, coded=self.coded)
 
 
-def _finite_at_steps(
-    index: Index, wanted: NDArray[np.bool_], rows: NDArray[np.uint32] | None
-) -> NDArray[np.uint32] | None:
+def _finite_at_steps(index: Index, wanted: NDArray[np.bool_], rows: NDArray[np.uint32]) -> NDArray[np.uint32]:
     own, table = np.flatnonzero(wanted).tolist(), index.table
     if index.held(own, "n_finite") == index.held(own, "n_stepped") == index.held(own, "n"):
         return rows
-    rows = index.places(wanted) if rows is None else rows
     stepped = table.short("step", rows).is_not_null() | table.short("gstep", rows).is_not_null()
     return rows[((table.short("value_class", rows) == "finite") & stepped).to_numpy()]
 

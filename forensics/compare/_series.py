@@ -87,7 +87,7 @@ def _with(first: Series, others: list[list[Series]]) -> tuple[Series, ...] | Non
 
 
 def _names(series: Series) -> set[str]:
-    return {series.clock.name, str(series.clock.rows["name"][0])}
+    return {series.clock.name, str(series.clock.row(0)["name"])}
 
 
 def _joined(group: list[Clock]) -> Series:
@@ -98,7 +98,7 @@ def _joined(group: list[Clock]) -> Series:
         logs = np.log(clock.seconds)
         cold = warmup(logs, jitter(logs)) if number else 0
         dropped += cold
-        parts.append(clock.rows.slice(cold))
+        parts.append(clock.rows.select("at", "lo", "pace").slice(cold))
     rows = pl.concat(parts, how="vertical_relaxed")
     gaps = (rows["at"] - rows["lo"]).to_numpy()
     return Series(first, rows["pace"].to_numpy(), rows["at"].to_numpy(), float(np.median(gaps)), dropped)

@@ -29,7 +29,7 @@ _FEWEST = 3
 def series(run: Run, report: Report) -> Iterator[Chart]:
     """Give a chart for each metric of three values or more that no other figure draws, most records first."""
     drawn = {*named_metrics(run, report), *(s.name for s in series_of(run))}
-    drawn |= {str(clock.rows["name"][0]) for clock in best_clocks(run, fewest=FEWEST_TIMES) if clock.form == "time"}
+    drawn |= {str(clock.row(0)["name"]) for clock in best_clocks(run, fewest=FEWEST_TIMES) if clock.form == "time"}
     counts = keys_of(run).group_by("name").agg(most=pl.col("n_finite").max())
     left = counts.filter(~pl.col("name").is_in(drawn) & (pl.col("most") >= _FEWEST))
     names = left.sort("most", "name", descending=[True, False])["name"].to_list()

@@ -35,6 +35,8 @@ _TABLE = "metrics"
 _TEXT = pl.Categorical()
 #: The number of a record, beside its rows.
 RECORD = "#record"
+#: The number of a row among all, beside its columns.
+PLACE = "place"
 _ROW, _CODE = "#row", "#code"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -79,6 +81,10 @@ class Packed:
             return column if rows is None and self.n_records == self.height else column[self.record_of(rows)]
         return self.own.get_column(name) if rows is None else self.own.get_column(name)[rows]
 
+    def row(self, row: int) -> dict[str, Any]:
+        """Give one row."""
+        return {name: self.value(name, row) for name in TABLES[_TABLE]}
+
     def numbers(self, name: str, rows: Rows) -> NDArray[Any]:
         """Give a column of numbers of some rows as an array has it, in a tenth of the time of a column for few rows."""
         column = (self.records if name in SHARED else self.own).get_column(name) if name not in self.alone else None
@@ -116,12 +122,17 @@ class Packed:
         return self.short(name) if name in self.alone else self.own.drop_in_place(name)
 
     def lazy(
-        self, rows: Rows | None = None, *, coded: bool = False, columns: Sequence[pl.Expr] | None = None
+        self,
+        rows: Rows | None = None,
+        *,
+        coded: bool = False,
+        columns: Sequence[pl.Expr] | None = None,
+        place: bool = False,
     ) -> pl.LazyFrame:
         """Give some rows, or all, with the types of the schema; a column that nobody asks for is not made.
 
         With `coded`, texts are categories, which take a quarter of the memory. `columns` are those of `columns`, where
-        somebody keeps them.
+        somebody keeps them. With `place`, some rows have their numbers as `PLACE`, by which `row` gives each.
         """
         if rows is None:
             numbered = self.own.lazy() if RECORD in self.own.columns else self.own.lazy().with_row_index(RECORD)
@@ -130,7 +141,8 @@ class Packed:
             record = pl.lit(self.own[RECORD]).gather(_ROW) if RECORD in self.own.columns else pl.col(_ROW)
             numbered = numbered.with_columns(record.alias(RECORD), pl.lit(self.own[_CODE]).gather(_ROW).alias(_CODE))
         made = self.columns(every=rows is None, coded=coded) if columns is None else columns
-        return numbered.with_columns(made).select(pl.col(*TABLES[_TABLE]))
+        placed = [pl.col(_ROW).alias(PLACE)] if place else []
+        return numbered.with_columns(made).select(pl.col(*TABLES[_TABLE]), *placed)
 
     def columns(self, *, every: bool, coded: bool = False) -> list[pl.Expr]:
         """Give what makes the columns of `lazy`, of all rows or of some: it costs more than most questions."""

@@ -13,12 +13,12 @@ from math import exp, hypot, log, sqrt
 
 import numpy as np
 
+from forensics.analyses.learning.level import Level
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.onset import onset_of
 from forensics.analyses.learning.spikes import Spike, spikes_of
-from forensics.case.curves.loss import Curve
 from forensics.stats.correlation import Noise, noise_about
-from forensics.stats.running import centred_median, logs, moving_median, ratio_of
+from forensics.stats.running import centred_median, moving_median, ratio_of
 from forensics.stats.spread import Floats, median_of, spread
 
 #: No fall of a loss is told from noise below this share of it.
@@ -96,15 +96,13 @@ class _Work:
     skip: int
 
 
-def course_of(curve: Curve, limits: Limits) -> Course | None:
-    """Follow one curve; None for one of a single value, or one that is not positive by nature."""
-    y, place = logs(curve.values)
-    n = len(y)
-    if n <= 1 or n < 0.95 * len(curve) or _is_sum(y):
+def course_of(level: Level | None, limits: Limits) -> Course | None:
+    """Follow the level of one curve, over `limits.window`; None for one that is not positive by nature, or a sum."""
+    if level is None or _is_sum(level.y):
         return None
-    window = min(limits.window, (n // 6) * 2 + 1)
-    middle = centred_median(y, window)
-    work = _Work(y, middle, noise_about(y, middle), window, min(max(10, n // 50), n // 4))
+    y, place, n = level.y, level.place, len(level.y)
+    window = level.window
+    work = _Work(y, level.middle, level.noise, window, min(max(10, n // 50), n // 4))
     gone = _exploded(work, limits) or _burst(work, limits)
     if n < limits.records:
         return Course(work.noise, (), _placed(gone, place))

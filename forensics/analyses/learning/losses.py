@@ -8,8 +8,9 @@ from math import exp
 import numpy as np
 
 from forensics.analyses.learning.course import Course, Departure, course_of, kind_of
+from forensics.analyses.learning.level import level_of
 from forensics.analyses.learning.limits import Limits
-from forensics.analyses.learning.trend import Trend, trend_of
+from forensics.analyses.learning.trend import WINDOW, Trend, trend_of
 from forensics.case.curves.loss import Curve, beside, curves
 from forensics.case.processes.attempts import attempts
 from forensics.store.run import Run
@@ -48,7 +49,13 @@ def _losses(run: Run) -> tuple[Loss, ...]:
 
 
 def _followed(run: Run, limits: Limits) -> tuple[Loss, ...]:
-    return tuple(Loss(c, course_of(c, limits), trend_of(c)) for c in judged(run, "loss"))
+    return tuple(_loss(curve, limits) for curve in judged(run, "loss"))
+
+
+def _loss(curve: Curve, limits: Limits) -> Loss:
+    level = level_of(curve, limits.window)
+    usual = level if limits.window == WINDOW else level_of(curve, WINDOW)
+    return Loss(curve, course_of(level, limits), trend_of(usual))
 
 
 def judged(run: Run, name: str) -> tuple[Curve, ...]:

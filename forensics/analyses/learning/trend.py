@@ -7,12 +7,15 @@ from math import hypot, log
 
 import numpy as np
 
+from forensics.analyses.learning.level import Level
 from forensics.case.curves.loss import Curve
-from forensics.stats.correlation import Noise, noise_about
-from forensics.stats.running import centred_median, logs, ratio_of
+from forensics.stats.correlation import Noise
+from forensics.stats.running import ratio_of
 from forensics.stats.spread import median_of
 
 _FEWEST = 20
+#: Records that a level of a trend is the median of, at most.
+WINDOW = 51
 _LEAP = log(1.2)  # of the first records over the very first one: no noise of a loss that only begins
 
 
@@ -38,14 +41,11 @@ class Trend:
     noise: Noise
 
 
-def trend_of(curve: Curve) -> Trend | None:
-    """Measure one curve; None for fewer than 20 positive values, or when a twentieth of all are not positive."""
-    y, place = logs(curve.values)
-    n = len(y)
-    if n < _FEWEST or n < 0.95 * len(curve):
+def trend_of(level: Level | None) -> Trend | None:
+    """Measure one curve by its level over `WINDOW`; None for fewer than 20 positive values, or one that has none."""
+    if level is None or len(level.y) < _FEWEST:
         return None
-    middle = centred_median(y, min(51, (n // 6) * 2 + 1))
-    noise = noise_about(y, middle)
+    y, place, middle, noise, n = level.y, level.place, level.middle, level.noise, len(level.y)
     head, tail, quarter = max(5, n // 20), n // 5, n // 4
     first, last = median_of(y[:head]), median_of(y[-tail:])
     first = float(y[0]) if first > y[0] + _LEAP else first

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,14 +20,16 @@ from forensics.analyses.memory._form import ABSURD
 from forensics.analyses.memory.capacity import Capacity, capacity_of
 from forensics.analyses.memory.kinds import GAPS, MEANINGS, Meaning
 from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
-from forensics.case.series import metric_rows
-from forensics.case.steps import at, kept_as_proof, key_of, parts, rises
+from forensics.case.series import index_of, placed_rows
+from forensics.case.steps import at, key_of, only, parts, rises
 from forensics.stats.spread import Floats
 from forensics.stats.trend import line_of
+from forensics.store.packed import PLACE, Packed
 from forensics.store.run import Run
 
 Kind = Literal["instant", "interval peak", "cumulative peak", "peak", "cache"]
 _KEY = ("source", "attempt", "rank", "raw_name")
+_HELD = ("seq", "value", PLACE, "at")
 #: So many series are judged at most, those with most records first.
 _MOST_SERIES = 512
 _DEVICE = re.compile(r"gpu[._/ ]?(\d{1,3})[._/ ]", re.IGNORECASE)
@@ -81,11 +83,12 @@ def reach_of(form: Form, x: Floats, y: Floats, room: tuple[float, float] | None)
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One memory series; `x` are steps (`by_step`) or records, `y` GiB or per cent, `rows` the metric rows behind them.
+    """One memory series; `x` are steps (`by_step`) or records, `y` GiB or per cent, `rows` what is measured of them.
 
     `kind` is how the number came about; `printed` is the unit of its last digit (0 when exact). `gap` is the shape of
     reserved less allocated memory where both are known. `capacity` is the size of the device or host in the same unit,
-    None when unknown, and `reach` where the growth would meet it.
+    None when unknown, and `reach` where the growth would meet it. `rows` have `seq`, `at`, `value` and, as `PLACE`, the
+    number of the metric row in `table`.
     """
 
     source: str
@@ -99,7 +102,8 @@ class Series:
     by_step: bool
     x: Floats
     y: Floats
-    rows: pl.DataFrame
+    rows: pl.DataFrame = field(repr=False)
+    table: Packed = field(repr=False)
     form: Form
     printed: float = 0.0
     gap: Form | None = None
@@ -110,7 +114,8 @@ class Series:
 
     def row(self, index: int) -> dict[str, Any]:
         """Give the metric row of one sample."""
-        return self.rows.row(index, named=True)
+        own = self.rows.row(index, named=True)
+        return {**self.table.row(own[PLACE]), "attempt": self.attempt, **own}
 
     def step(self, index: int | None) -> int | None:
         """Give the step of one sample, None where steps are not printed."""
@@ -145,17 +150,17 @@ def series_of(run: Run) -> tuple[Series, ...]:
 
 def _series(run: Run) -> tuple[Series, ...]:
     found = (
-        metric_rows(run, pl.col("name").is_in([*MEANINGS]), coded=True)
+        placed_rows(run, pl.col("name").is_in([*MEANINGS]))
         .filter(pl.col("value").abs() < ABSURD)
-        .with_columns(at(), pl.col("attempt").fill_null(0))
+        .select(pl.col("attempt").fill_null(0), "source", "rank", "name", "raw_name", *_HELD[:-1], at())
         .collect()
     )
     if found.is_empty():
         return ()
-    capacity = capacity_of(run)
+    capacity, table = capacity_of(run), index_of(run).table
     series = sorted(parts(found, _KEY), key=_place)
     fewest = sorted((part.height for part in series), reverse=True)[:_MOST_SERIES][-1]
-    made = [_one(_in_order(part), capacity) for part in series if part.height >= fewest][:_MOST_SERIES]
+    made = [_one(_in_order(part), capacity, table) for part in series if part.height >= fewest][:_MOST_SERIES]
     return tuple(_with_gap(one, made, capacity) for one in made)
 
 
@@ -169,7 +174,7 @@ def _in_order(part: pl.DataFrame) -> pl.DataFrame:
     return part if rises(part["seq"]) else part.sort("seq", nulls_last=False, maintain_order=True)
 
 
-def _one(part: pl.DataFrame, capacity: Capacity) -> Series:
+def _one(part: pl.DataFrame, capacity: Capacity, table: Packed) -> Series:
     by_step = part["at"].null_count() == 0
     # a step that is printed twice, as by several lines of one report, is judged by its last record
     if by_step and not rises(part["at"]):
@@ -185,7 +190,7 @@ def _one(part: pl.DataFrame, capacity: Capacity) -> Series:
     device = _device(head["raw_name"])
     return Series(
         head["source"], head["attempt"], head["rank"], device, head["name"], head["raw_name"], meaning, kind, by_step,
-        x, y, kept_as_proof(part), form, printed, capacity=capacity.of(meaning),
+        x, y, only(part, *_HELD), table, form, printed, capacity=capacity.of(meaning),
     )  # fmt: skip
 
 

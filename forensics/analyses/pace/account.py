@@ -93,7 +93,7 @@ class Paced:
 
     def row(self, index: int) -> dict[str, object]:
         """Give the metric row of a steady record."""
-        return self.clock.rows.row(int(self.steady.kept[index]), named=True)
+        return self.clock.row(int(self.steady.kept[index]))
 
     def at(self, index: int) -> int:
         """Give the step of a steady record."""
@@ -134,7 +134,7 @@ def _every(run: Run) -> Iterator[Paced]:
 
 def _is_shared_by_fewer(run: Run, clock: Clock, series: Steady, change: Change) -> bool:
     """Whether the run went on with fewer devices, each as fast as it was; a time per device tells that by itself."""
-    return "/device" not in clock.unit and fewer_devices(run, clock.rows[series.kept], change)
+    return "/device" not in clock.unit and fewer_devices(run, clock, series.kept, change)
 
 
 def more_work(run: Run, clock: Clock, series: Steady, change: Change) -> bool:

@@ -7,8 +7,9 @@ clocks and timestamps differenced, averages since the start undone, steps turned
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import log10
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,11 +22,12 @@ from forensics.analyses.pace.steady import resolution
 from forensics.analyses.pace.work import per_work, work_of
 from forensics.case.checkpoints import known
 from forensics.case.processes.attempts import Cut, attempts
-from forensics.case.series import keys_of, metric_rows, standing_in
-from forensics.case.steps import first_of_each, kept_as_proof, key_of, ordered, parts, where
+from forensics.case.series import index_of, keys_of, metric_rows, placed_rows, standing_in
+from forensics.case.steps import first_of_each, key_of, only, ordered, parts, where
 from forensics.io.columns import owned
 from forensics.knowledge.vocabulary import words_for
 from forensics.stats.spread import Floats, median_of
+from forensics.store.packed import PLACE, Packed
 from forensics.store.run import Run
 
 _WALL = PaceName("wall", "step", 1.0, 99)
@@ -34,16 +36,19 @@ _TICKS = 40  # a difference of so many ticks is right to 2.5 %
 _FREE = 2  # saves without a cost, which show that a save has none
 _ALIKE = 0.9  # of the time of the fastest slow record beside a save: others that take as long are as slow
 _GROUP = ["source", "attempt", "rank"]
+_KEPT = [*_GROUP, "at", "t_ns", PLACE]
+_HELD = ("at", "t_ns", PLACE, "lo", "pace")
 _Place = tuple[str, int, int | None]
 _NEAR = 0.3  # tenfold powers: a factor of two either way still is a thousand
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """One series of times: rows of the metrics table with `at`, `lo` (the record before), `pace` and `busy`.
+    """One series of times: rows with `at`, `lo` (the record before), `pace` and `busy`.
 
     `busy` is `evaluated` or `saved`. `pace` is in seconds per `unit`; `quantum` the unit it was printed in, as seconds,
-    0 when not known to be coarse. `notes` say what was done to it.
+    0 when not known to be coarse. `notes` say what was done to it. Where there is a `table`, `PLACE` are the numbers of
+    the metric rows in it; the rows of a bar are no metric rows, and have the columns of one themselves.
     """
 
     source: str
@@ -55,6 +60,7 @@ class Clock:
     rows: pl.DataFrame
     quantum: float = 0.0
     notes: tuple[str, ...] = ()
+    table: Packed | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         """Count the records."""
@@ -63,7 +69,13 @@ class Clock:
     @property
     def name(self) -> str:
         """Give the name as it was printed."""
-        return str(self.rows["raw_name"][0] or self.rows["name"][0])
+        first = self.row(0)
+        return str(first["raw_name"] or first["name"])
+
+    def row(self, index: int) -> dict[str, Any]:
+        """Give the metric row of a record, with its columns here."""
+        own = self.rows.row(index, named=True)
+        return own if self.table is None else {**self.table.row(own[PLACE]), "attempt": self.attempt, **own}
 
     @property
     def seconds(self) -> Floats:
@@ -143,7 +155,7 @@ def _named_clocks(known: dict[tuple[str | None, str | None], PaceName], run: Run
     for (name, raw), meaning in known.items():  # one after the other, as all together take the memory of all
         own = pl.col("name").eq_missing(pl.lit(name)) & pl.col("raw_name").eq_missing(pl.lit(raw))
         for place, rows in _by_place(run, own):
-            clock = _clock_of(rows, meaning, place)
+            clock = _clock_of(rows, meaning, place, index_of(run).table)
             if clock is not None:
                 clock = rescaled(clock, running.get(place, rows.clear()))
                 yield clock
@@ -152,13 +164,13 @@ def _named_clocks(known: dict[tuple[str | None, str | None], PaceName], run: Run
 
 def _by_place(run: Run, own: pl.Expr) -> Iterator[tuple[_Place, pl.DataFrame]]:
     """The finite rows of some series with a step, of each source, attempt and rank."""
-    rows = ordered(metric_rows(run, own, coded=True, finite_at_steps=True))
-    for part in parts(rows.collect(engine="in-memory"), _GROUP):
+    rows = ordered(placed_rows(run, own, finite_at_steps=True))
+    for part in parts(rows.select(*_KEPT, "value").collect(engine="in-memory"), _GROUP):
         source, attempt, rank = key_of(part, _GROUP)
         yield (source, attempt, rank), part
 
 
-def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place) -> Clock | None:
+def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place, table: Packed) -> Clock | None:
     rows = first_of_each(part, "at")
     value, counts, notes, quantum = rows["value"].to_numpy() * meaning.scale, rows["at"].to_numpy(), (), 0.0
     if meaning.form in {"rate", "mean-rate"}:
@@ -172,7 +184,7 @@ def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place) -> Clock | N
     if rows.height < 2:
         return None
     order = meaning.order + (100 if since_start else 0)
-    return Clock(*place, meaning.form, meaning.unit, order, kept_as_proof(rows), quantum, notes)
+    return Clock(*place, meaning.form, meaning.unit, order, only(rows, *_HELD), quantum, notes, table)
 
 
 def _paced(rows: pl.DataFrame, pace: Floats, within: Flags | None = None) -> pl.DataFrame:
@@ -213,19 +225,19 @@ def _wall_clocks(run: Run) -> Iterator[Clock]:
     known = keys_of(run).filter(training & (pl.col("n_timed") > 0)).with_columns(pl.col("attempt").fill_null(0))
     counts = known.group_by(*_GROUP, "raw_name", maintain_order=True).agg(pl.col("n_timed").sum())
     tops = counts.sort("n_timed", descending=True, maintain_order=True).unique(_GROUP, keep="first")
-    timed = metric_rows(run, training & standing_in(run, tops.select(*_GROUP, "raw_name")), coded=True)
+    timed = placed_rows(run, training & standing_in(run, tops.select(*_GROUP, "raw_name")))
     timed = ordered(timed.filter(pl.col("t_ns").is_not_null() & (pl.col("value_class") != "null")))
-    tried = attempts(run).cuts
-    for part in parts(timed.filter(pl.col("at").is_not_null()).collect(engine="in-memory"), _GROUP):
+    timed = timed.filter(pl.col("at").is_not_null()).select(*_KEPT, "seq")
+    tried, table = attempts(run).cuts, index_of(run).table
+    for part in parts(timed.collect(engine="in-memory"), _GROUP):
         source, attempt, rank = key_of(part, _GROUP)
         one = first_of_each(part, "at")
         tick_s = _tick_s(one["t_ns"].to_numpy())
-        timed = _differences(_by_tick(one, tick_s), tried.get(source, ()))
-        if timed.height >= 2:
-            tick = tick_s / median_of((timed["at"] - timed["lo"]).to_numpy())
-            yield Clock(
-                source, attempt, rank, _WALL.form, _WALL.unit, _WALL.order, timed, tick, ("differences of timestamps",)
-            )
+        rows = only(_differences(_by_tick(one, tick_s), tried.get(source, ())), *_HELD)
+        if rows.height >= 2:
+            tick, place = tick_s / median_of((rows["at"] - rows["lo"]).to_numpy()), (source, attempt, rank)
+            notes = ("differences of timestamps",)
+            yield Clock(*place, _WALL.form, _WALL.unit, _WALL.order, rows, tick, notes, table)
 
 
 def _by_tick(rows: pl.DataFrame, tick_s: float) -> pl.DataFrame:
@@ -298,16 +310,11 @@ def _outstanding(seconds: Floats) -> Flags:
 def rescaled(clock: Clock, rows: pl.DataFrame) -> Clock:
     """Give a clock of times per step in seconds: a factor of 1000 against what the log otherwise tells is undone.
 
-    The reference is the running clock, else the timestamps, else tokens per step over tokens per second.
+    The reference is the running clock, whose `rows` these are, else the timestamps.
     """
     if clock.form != "time":
         return clock
-    own = rows.filter(
-        (pl.col("source") == clock.source)
-        & (pl.col("attempt") == clock.attempt)
-        & pl.col("rank").eq_missing(pl.lit(clock.rank, dtype=pl.Int32))
-    )
-    known = _from_running_clock(own) or _from_timestamps(clock.rows)
+    known = _from_running_clock(rows) or _from_timestamps(clock.rows)
     typical = _median(clock.rows["pace"])
     if known is None or typical is None:
         return clock
@@ -321,8 +328,7 @@ def rescaled(clock: Clock, rows: pl.DataFrame) -> Clock:
 
 
 def _from_running_clock(rows: pl.DataFrame) -> float | None:
-    clock = rows.filter(pl.col("name") == "train_time_s")
-    passed, took = clock["at"].diff(), clock["value"].diff()
+    passed, took = rows["at"].diff(), rows["value"].diff()
     return _median((took / passed).filter((passed > 0) & (took > 0)))
 
 

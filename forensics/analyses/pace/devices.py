@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from forensics.analyses.pace.change import Change
+from forensics.analyses.pace.clocks import Clock
+from forensics.analyses.pace.pauses import Steps
 from forensics.case.world import devices_told
 from forensics.store.run import Run
 
@@ -14,16 +14,17 @@ _SCALING = 1.1
 _BESIDE = 3
 
 
-def fewer_devices(run: Run, rows: pl.DataFrame, change: Change) -> bool:
+def fewer_devices(run: Run, clock: Clock, records: Steps, change: Change) -> bool:
     """Whether the run began again on fewer devices where its steps became slower, and each is about as fast as before.
 
-    `rows` are the records of a clock, of one source, with their lines; `change` counts in them.
+    `records` are positions in the clock; `change` counts in them.
     """
     said = devices_told(run)
     if not said:
         return False
-    lines = [rows["line"][min(max(at, 0), rows.height - 1)] for at in (change.first - _BESIDE, change.first + _BESIDE)]
-    own = [(line, count) for source, line, count in said if source == rows["source"][0]]
+    beside = (min(max(at, 0), len(records) - 1) for at in (change.first - _BESIDE, change.first + _BESIDE))
+    lines = [clock.row(int(records[at]))["line"] for at in beside]
+    own = [(line, count) for source, line, count in said if source == clock.source]
     before = [count for line, count in own if line < lines[0]]
     after = [count for line, count in own if lines[0] <= line <= lines[1]]
     if not before or not after:

@@ -121,7 +121,7 @@ def _section(
         evidence=tuple(_evidence(p, last=n == len(every) - 1) for n, p in enumerate(every)),
         base=sides[0],
         cand=sides[-1],
-        metric=str(cand.series.clock.rows["name"][0] if cand.series.clock.form != "wall" else "timestamps"),
+        metric=str(cand.series.clock.row(0)["name"] if cand.series.clock.form != "wall" else "timestamps"),
         change=decision.change,
         interval=decision.interval,
         min_detectable=decision.min_detectable,
@@ -175,11 +175,11 @@ def _end_to_end(base: Prepared, cand: Prepared) -> float | None:
 
 
 def _evidence(prepared: Prepared, *, last: bool) -> Evidence:
-    rows = prepared.series.clock.rows
-    row = rows.row(0, named=True)
+    clock = prepared.series.clock
+    row = clock.row(0)
     if last:
-        at = rows["at"] >= (prepared.since if prepared.since is not None else int(prepared.part.steps[0]))
-        row = rows.row(int(at.arg_true()[0]) if at.any() else 0, named=True)
+        at = clock.rows["at"] >= (prepared.since if prepared.since is not None else int(prepared.part.steps[0]))
+        row = clock.row(int(at.arg_true()[0]) if at.any() else 0)
     return Evidence(
         source=row["source"],
         locator=Locator(line=row["line"], byte=row["byte"], record=None if row["line"] is not None else row["seq"]),

@@ -92,7 +92,7 @@ def periodic_pauses(run: Run, cfg: Paused) -> Findings:
 
 
 def _at_saves(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
-    rows = [clock.rows.row(int(i), named=True) for i in found.saves[:3]]
+    rows = [clock.row(int(i)) for i in found.saves[:3]]
     share = found.saving
     return periodic_pauses.finding(
         f"saving checkpoints takes {100 * share:.0f} % of the time ({len(found.saves)} saves)",
@@ -105,7 +105,7 @@ def _at_saves(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
 
 
 def _periodic(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
-    rows = [clock.rows.row(int(i), named=True) for i in found.records[:3]]
+    rows = [clock.row(int(i)) for i in found.records[:3]]
     unknown = found.share - min(found.share, found.saving + found.evaluating)
     said = ", ".join(_period(comb) for comb in found.combs)
     return periodic_pauses.finding(

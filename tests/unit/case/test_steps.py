@@ -5,8 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from forensics.case import steps
-from forensics.case.steps import are_sorted, first_of_each, kept_as_proof, rises, where
+from forensics.case.steps import are_sorted, first_of_each, rises, where
 
 
 @pytest.mark.parametrize("numbers", [[], [5], [1, 2, 9]])
@@ -34,18 +33,6 @@ def test_of_equal_steps_the_first_row_is_kept_and_rising_rows_are_the_same_objec
 def test_rows_that_are_wanted_are_those_of_a_filter(numbers: list[int | None]) -> None:
     rows = pl.DataFrame({"n": pl.Series(numbers, dtype=pl.Int64)})
     assert where(rows, (rows["n"] > 0).fill_null(value=False).to_numpy())["n"].to_list() == [n for n in numbers if n]
-
-
-def test_rows_kept_as_proof_say_what_they_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "_MANY", 2)
-    rows = pl.DataFrame(
-        {"line": [7, 300], "byte": [1, 2], "step": [None, 70_000], "gstep": [None, 2], "epoch": [None] * 2}
-    )
-    rows = rows.with_columns(pl.col("line", "byte", "step", "gstep").cast(pl.Int64), pl.col("epoch").cast(pl.Float64))
-    kept = kept_as_proof(rows)
-    assert kept.rows() == rows.rows()
-    assert [kept.schema[name] for name in ("line", "gstep", "epoch")] == [pl.Int16, pl.Int64, pl.Null]
-    assert kept_as_proof(rows.head(1)).schema == rows.schema
 
 
 @pytest.mark.parametrize(

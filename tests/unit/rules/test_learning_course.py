@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forensics.analyses.learning.level import level_of
 from forensics.analyses.learning.lr_config import adapter_of, configured
 from forensics.analyses.learning.lr_schedule import schedule_of
-from forensics.analyses.learning.trend import trend_of
+from forensics.analyses.learning.trend import WINDOW, trend_of
 from forensics.case.curves.loss import beside, curves
 from forensics.case.progress import ledger
 from forensics.model import EvidenceRole, Finding, Severity
@@ -246,7 +247,7 @@ def test_moving_medians_keep_the_length_and_stay_within_the_values(numbers: list
 
 
 def test_a_trend_of_a_falling_loss_is_significant() -> None:
-    trend = trend_of(curves(run_with(loss=FALLING), "loss")[0])
+    trend = trend_of(level_of(curves(run_with(loss=FALLING), "loss")[0], WINDOW))
     assert trend is not None
     assert trend.fall > 10 * trend.fall_error
     assert trend.first > trend.last
