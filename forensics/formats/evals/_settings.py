@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import cast
 
+from forensics.io.tables import named_rows
 from forensics.io.tolerant_json import dumps
 
 _LONG = 120
@@ -20,71 +21,17 @@ _SECRET = re.compile(r"token(?!iz|s\b|_id)|secret|passw|api[_-]?key|credential|\
 _SECRET_VALUE = re.compile(r"\b(?:hf_|sk-|ghp_|gho_|xox[abp]-|AKIA|glpat-)[A-Za-z0-9_\-]{8,}")
 _ADDRESS = re.compile(r"<function|<bound method| at 0x[0-9a-f]+")
 _PAIR = re.compile(r"\s*([\w.\-]+)\s*=\s*((?:\{[^}]*\}|\[[^\]]*\]|[^,])*)")
+
+
+def _keys_of(place: str) -> tuple[str, ...]:
+    return tuple(row["key"] for row in named_rows("forensics.formats.evals", "settings.tsv") if row["place"] == place)
+
+
 #: What a task's own configuration says of its prompt, its documents and its score.
-TASK_KEYS = (
-    "dataset_path",
-    "dataset_name",
-    "test_split",
-    "validation_split",
-    "fewshot_split",
-    "doc_to_text",
-    "doc_to_target",
-    "doc_to_choice",
-    "description",
-    "target_delimiter",
-    "fewshot_delimiter",
-    "output_type",
-    "generation_kwargs",
-    "filter_list",
-    "metric_list",
-    "repeats",
-    "use_prompt",
-    "generation_size",
-    "stop_sequence",
-    "hf_repo",
-    "hf_subset",
-    "hf_avail_splits",
-    "evaluation_splits",
-    "few_shots_split",
-    "few_shots_select",
-    "prompt_function",
-)
+TASK_KEYS = _keys_of("task")
 #: What holds for the whole file, by place in the document.
-FILE_KEYS = (
-    "chat_template",
-    "system_instruction",
-    "fewshot_as_multiturn",
-    "max_length",
-    "tokenizer_pad_token",
-    "tokenizer_eos_token",
-    "tokenizer_bos_token",
-    "eot_token_id",
-    "git_hash",
-    "lm_eval_version",
-    "transformers_version",
-    "model_source",
-)
-CONFIG_KEYS = (
-    "model",
-    "model_num_parameters",
-    "model_dtype",
-    "model_revision",
-    "model_sha",
-    "peft_sha",
-    "batch_size",
-    "batch_sizes",
-    "device",
-    "use_cache",
-    "no_cache",
-    "limit",
-    "bootstrap_iters",
-    "gen_kwargs",
-    "random_seed",
-    "numpy_seed",
-    "torch_seed",
-    "fewshot_seed",
-    "system_prompt",
-)
+FILE_KEYS = _keys_of("file")
+CONFIG_KEYS = _keys_of("config")
 
 
 def short(value: object) -> str | float | bool | None:

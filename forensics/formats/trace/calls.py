@@ -6,39 +6,11 @@ of a trace these are the ones that no analysis of the device's time reads. What 
 
 from __future__ import annotations
 
-_ASKS = (
-    "DeviceCanAccessPeer",
-    "DeviceGetAttribute",
-    "DeviceGetStreamPriorityRange",
-    "DriverGetVersion",
-    "EventCreate",
-    "EventCreateWithFlags",
-    "EventElapsedTime",
-    "EventQuery",
-    "FuncGetAttributes",
-    "FuncSetAttribute",
-    "GetDevice",
-    "GetDeviceCount",
-    "GetDeviceProperties",
-    "GetLastError",
-    "MemGetInfo",
-    "OccupancyMaxActiveBlocksPerMultiprocessor",
-    "OccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
-    "OccupancyMaxActiveClusters",
-    "PeekAtLastError",
-    "PointerGetAttribute",
-    "PointerGetAttributes",
-    "RuntimeGetVersion",
-    "SetDevice",
-    "StreamGetCaptureInfo",
-    "StreamGetCaptureInfo_v2",
-    "StreamGetCaptureInfo_v3",
-    "StreamGetPriority",
-    "StreamIsCapturing",
-    "StreamQuery",
-    "ThreadExchangeStreamCaptureMode",
-)
-#: The device's queues are told to keep an order; other makers' profilers may record that as work.
-_CUDA_ORDERS = ("cudaEventRecord", "cudaEventRecordWithFlags", "cudaStreamWaitEvent")
+from forensics.io.tables import named_rows
+
 #: Names of such calls of CUDA's and HIP's runtime.
-QUIET_CALLS = frozenset((*_CUDA_ORDERS, *(prefix + name for prefix in ("cuda", "hip") for name in _ASKS)))
+QUIET_CALLS = frozenset(
+    prefix + row["call"]
+    for row in named_rows("forensics.formats.trace", "quiet_calls.tsv")
+    for prefix in row["prefixes"].split()
+)

@@ -11,60 +11,21 @@ import re
 from functools import lru_cache
 
 from forensics.dialects.spec import Name
+from forensics.io.tables import named_rows
 
 PREFIX = "system."
-_MIB, _BYTES = 1 / 1024, 1 / 2**30
+_IN_GIB = {"": 1.0, "MiB": 1 / 1024, "bytes": 1 / 2**30}
 _WHOLE_MACHINE_BEFORE = (0, 13, 6)
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
-_GPU = {
-    "gpu": Name("gpu_util_pct"),
-    "memory": Name("gpu_mem_controller_util_pct"),
-    "memoryAllocated": Name("gpu_mem_used_pct"),
-    "memoryAllocatedBytes": Name("gpu_mem_used_gib", _BYTES),
-    "memoryUsed": Name("gpu_mem_used_gib", _BYTES),
-    "temp": Name("gpu_temp_c"),
-    "powerWatts": Name("gpu_power_w"),
-    "powerPercent": Name("gpu_power_pct"),
-    "enforcedPowerLimitWatts": Name("gpu_power_limit_w"),
-    "freq": Name("gpu_clock_mhz"),
-    "smClock": Name("gpu_sm_clock_mhz"),
-    "graphicsClock": Name("gpu_graphics_clock_mhz"),
-    "memoryClock": Name("gpu_mem_clock_mhz"),
-    "correctedMemoryErrors": Name("gpu_ecc_corrected"),
-    "unCorrectedMemoryErrors": Name("gpu_ecc_uncorrected"),
-    "uncorrectedMemoryErrors": Name("gpu_ecc_uncorrected"),
-    "fanSpeed": Name("gpu_fan_pct"),
-    "encoderUtilization": Name("gpu_encoder_util_pct"),
-}
-_PLAIN = {
-    "memory": Name("host_mem_used_pct"),
-    "memory_percent": Name("host_mem_used_pct"),
-    "memory.used_percent": Name("host_mem_used_pct"),
-    "memory.used": Name("host_mem_used_gib", _BYTES),
-    "swap.used": Name("host_swap_used_gib", _BYTES),
-    "swap.used_percent": Name("host_swap_used_pct"),
-    "proc.memory.availableMB": Name("host_mem_available_gib", _MIB),
-    "proc.memory.rssMB": Name("process_rss_gib", _MIB),
-    "proc.memory.percent": Name("process_mem_pct"),
-    "proc.cpu.threads": Name("process_threads"),
-    "disk": Name("disk_used_pct"),
-    "disk.in": Name("disk_read_gib", _MIB),
-    "disk.out": Name("disk_written_gib", _MIB),
-    "network.sent": Name("network_sent_gib", _BYTES),
-    "network.recv": Name("network_received_gib", _BYTES),
-    "network.tcpRetransmits": Name("network_tcp_retransmits"),
-    "cpu.avg_temp": Name("cpu_temp_c"),
-    "cpu.powerWatts": Name("cpu_power_w"),
-    "system.powerWatts": Name("host_power_w"),
-}
-_SHAPES = (
-    (re.compile(r"cpu\.\d+\.cpu_percent"), Name("cpu_core_util_pct")),
-    (re.compile(r"disk\.(?:[^.]*[/\\][^.]*)\.usagePercent"), Name("disk_used_pct")),
-    (re.compile(r"disk\.(?:[^.]*[/\\][^.]*)\.usageGB"), Name("disk_used_gib")),
-    (re.compile(r"disk\.[^/\\]+\.in"), Name("disk_read_gib", _MIB)),
-    (re.compile(r"disk\.[^/\\]+\.out"), Name("disk_written_gib", _MIB)),
-)
+
+def _names_of(place: str) -> dict[str, Name]:
+    rows = named_rows("forensics.formats.wandb", "system.tsv")
+    return {row["key"]: Name(row["name"], _IN_GIB[row["unit"]]) for row in rows if row["place"] == place}
+
+
+_GPU, _HOST = _names_of("gpu"), _names_of("host")
+_SHAPES = [(re.compile(pattern), name) for pattern, name in _names_of("shape").items()]
 _DEVICE = re.compile(r"gpu\.(process\.)?\d+\.(\w+)")
 
 
@@ -78,7 +39,7 @@ def system_name(key: str, version: str = "") -> Name:
         found = _VERSION.match(version)
         whole = found is not None and tuple(int(part or 0) for part in found.groups()) < _WHOLE_MACHINE_BEFORE
         return Name("host_cpu_util_pct" if whole else "process_cpu_pct")
-    if (known := _PLAIN.get(key)) is not None:
+    if (known := _HOST.get(key)) is not None:
         return known
     if (device := _DEVICE.fullmatch(key)) is not None and (known := _GPU.get(device[2])) is not None:
         return Name(known.canonical.replace("gpu_", "gpu_process_", 1), known.scale) if device[1] else known
