@@ -31,9 +31,12 @@ _WHEN = re.compile(r"(?i)\b(?:iter(?:ation)?|(?:global[_ ])?step)\b\s*(?:number|
 
 @dataclass(frozen=True, slots=True)
 class _Line:
+    """A detector's line; `skipped`: it says that the update was left out, so that the weights are those from before."""
+
     row: Row
     line: int
     echo: bool
+    skipped: bool = False
 
 
 def detector_candidates(run: Run) -> list[Candidate]:
@@ -70,6 +73,7 @@ def _errors(run: Run) -> Iterator[_Line]:
     rows = run.scan("events").filter((signed | raised) & ~code.str.ends_with(".nan")).sort("source", "seq").collect()
     last = last_lines(run)
     told = set(rows.filter(code == "traceback").select("source", "line").iter_rows())
+    skips = _skips(run) if len(rows) else frozenset[tuple[str, int]]()
     for row in rows.iter_rows(named=True):
         said = attributes(row["attrs"])
         message = said.get("message", said.get("msg", ""))
@@ -81,7 +85,14 @@ def _errors(run: Run) -> Iterator[_Line]:
         place = (row["source"], row["line"])
         if lone and (place in told or not ends_the_log(*place, last)):
             continue
-        yield _Line(_timed(row), row["line"] or row["seq"] or 0, echo=judged[0] == Weight.ECHO)
+        echo = judged[0] == Weight.ECHO
+        yield _Line(_timed(row), row["line"] or row["seq"] or 0, echo=echo, skipped=echo and place in skips)
+
+
+def _skips(run: Run) -> frozenset[tuple[str, int]]:
+    """The places of lines that say that an update was skipped."""
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("skipped_update")) & pl.col("line").is_not_null())
+    return frozenset(rows.select("source", "line").collect().iter_rows())
 
 
 def _timed(row: Row) -> Row:
@@ -108,6 +119,8 @@ def _judge(run: Run, lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candida
     if ended:
         few = len(lines) <= max(_STUMBLES, (len(at) or after) // 20)
         status = Status.TRANSIENT if few else Status.INTERMITTENT
+    elif len(lines) <= _STUMBLES and all(line.skipped for line in lines):
+        status = Status.TRANSIENT
     else:
         status = Status.FAILED
     yield Candidate(

@@ -59,6 +59,8 @@ _VALUED = re.compile(r"(?i)(?:loss|norm|ppl|perplexity|acc|accuracy|reward|kl|er
 _WRAPPERS = frozenset({"tensor", "array", "Array", "float", "DeviceArray"})
 #: A counter glued to its name, which would make another key of every row (`E3 iter[ 14/ 15]`).
 _GLUED = re.compile(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
+#: Behind a word that ends a sentence another one begins.
+_SENTENCE = re.compile(r"\. [A-Z]")
 #: Loguru's `module:function:line`.
 _SITE = re.compile(r"[\w.]+:[\w.<>]+:$")
 #: The one place where a digit says what is a number: `nan.0` is one, `nan.5` is none.
@@ -115,7 +117,12 @@ class _Place(NamedTuple):
 
 
 def _is_word(line: str, found: re.Match[str]) -> bool:
-    """`nan` or `inf` inside a name (`number of nan iterations: 0`) and not the value of one (`loss nan lr 0.1`)."""
+    """`nan` or `inf` inside a name (`number of nan iterations: 0`) or at the end of a sentence (`is nan. Skipped`).
+
+    It is the value of a name in `loss nan lr 0.1`.
+    """
+    if found["number"][-1].isalpha() and _SENTENCE.match(line, found.end()):
+        return True
     if not found["number"][-1].isalpha() or not re.match(r" \w", line[found.end() : found.end() + 2]):
         return False
     before = line[max(0, found.start() - 40) : found.start()].rstrip()

@@ -9,6 +9,7 @@ from forensics.analyses.nan.scale import collapse_of
 from forensics.analyses.nan.series import Status
 from forensics.analyses.nan.skips import skip_of
 from forensics.analyses.nan.tokens import tokens_outside
+from forensics.knowledge.errors import row_of
 from forensics.rules.kit import Causal, Confidence, Findings, Run, Severity, at_step, rule
 
 _SEVERITY = {
@@ -81,7 +82,8 @@ def _what(found: NanOnset) -> str:
         case "detector":
             return "a NaN detector fired"
         case "echo":
-            return "sampling met NaN probabilities"
+            said = row_of(found.first.row["code"] or "", found.first.row["text"] or "")
+            return said.words if said is not None and said.words else "the program says that a number is not finite"
         case "zero":
             return "the loss is exactly zero"
         case "counter":

@@ -305,3 +305,58 @@ def test_a_unit_in_brackets_is_a_part_of_the_name_before_it(tmp_path: Path) -> N
     report = judged(tmp_path, {"train.log": lines})
     assert {"bch_ms", "fwd_ms"} & {*report.coverage.unrecognised} == {"bch_ms"}
     assert report.verdict.missing[0].signal != "loss"
+
+
+@pytest.mark.parametrize(("times", "outcome"), [(1, Outcome.CANNOT_SAY), (4, Outcome.FAILED)])
+def test_a_sentence_that_says_that_an_update_was_skipped_is_no_failure_until_it_comes_again(
+    tmp_path: Path, times: int, outcome: Outcome
+) -> None:
+    line = "[host] 2026-01-02 03:04:0{},101 (trainer:58{}) WARNING: The grad norm is nan. Skipping updating the model."
+    report = judged(tmp_path, {"train.log": ["loading the data", *(line.format(n, n) for n in range(times))]})
+    assert report.verdict.outcome is outcome
+    assert not any("ampling" in finding.title for finding in report.findings)
+
+
+def test_an_epoch_without_a_finite_gradient_is_the_end_of_a_run(tmp_path: Path) -> None:
+    stopped = "WARNING: The gradients at all steps are invalid in this epoch. This training was stopped at 3epoch"
+    verdict = said(tmp_path, [stopped])
+    assert shape(verdict) == (Outcome.FAILED, Shape.NAN)
+    assert any("labels out of range, an empty loss mask" in action.text for action in verdict.actions)
+
+
+@pytest.mark.parametrize(
+    ("function", "key", "cause"),
+    [
+        ("main", "optimizer", "checkpoint_lacks_part"),
+        ("load_train_checkpoint", "best_score", "checkpoint_lacks_part"),
+        ("main", "best_score", "uncaught_exception"),
+    ],
+)
+def test_a_key_that_a_checkpoint_lacks_asks_for_the_file_that_holds_it(
+    tmp_path: Path, function: str, key: str, cause: str
+) -> None:
+    raised = [*TRACEBACK, f'  File "run.py", line 8, in {function}', "    use(state)"]
+    assert said(tmp_path, [*raised, f"KeyError: '{key}'"]).cause == cause
+
+
+def test_a_store_that_nobody_reaches_is_no_peer_that_went_away(tmp_path: Path) -> None:
+    inner = [*TRACEBACK, "RuntimeError: connect() timed out. Original timeout was 60000 ms.", ""]
+    outer = ["The above exception was the direct cause of the following exception:", "", *TRACEBACK]
+    last = "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has"
+    verdict = said(tmp_path, [*inner, *outer, f"{last} failed. See inner exception for details."])
+    assert (*shape(verdict), verdict.cause) == (Outcome.FAILED, Shape.HANG, "rendezvous_failed")
+
+
+def test_a_kill_is_not_looked_for_on_one_device(tmp_path: Path) -> None:
+    line = (
+        "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: {}) local_rank: 0 (pid: 9) of binary: py"
+    )
+    killed, aborted = (said(tmp_path / code, [line.format(code)]) for code in ("-9", "-6"))
+    asked = [any("CUDA_LAUNCH_BLOCKING" in check.text for check in one.playbook) for one in (killed, aborted)]
+    assert asked == [False, True]
+
+
+def test_a_log_of_evaluations_alone_is_read_as_its_trainer_s(tmp_path: Path) -> None:
+    line = "2026-01-02 03:04:05,678 - mmdet - INFO - Epoch(val) [{}][10]    bbox_mAP: 0.1{}00, bbox_mAP_50: 0.2000"
+    report = judged(tmp_path, {"train.log": [line.format(n, n) for n in range(1, 6)]})
+    assert any("mmengine" in (file.format or "") for file in report.coverage.files)
