@@ -16,6 +16,8 @@ def raised_in(failure: Failure) -> str:
     Without frames the class of the exception says whose it is: `jaxlib.xla_extension.XlaRuntimeError`.
     """
     inside = next((i for i, frame in enumerate(failure.stack) if not is_library_frame(frame)), len(failure.stack))
-    found = next(filter(None, map(package_of, failure.stack[:inside])), "") if inside > _OF_A_CALL else ""
+    packages = [name for frame in failure.stack[:inside] if (name := package_of(frame))]
     whose, _, named = failure.exception.partition(".")
-    return found or (whose if named and not inside else "")
+    if packages and inside > _OF_A_CALL:
+        return packages[0]
+    return whose if named and not inside else ""
