@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from forensics.case.series import metric_records, metric_rows
-from forensics.case.steps import key_of, parts, rises
+from forensics.case.series import metric_records, metric_rows, of_each_source
+from forensics.case.steps import rises
 from forensics.knowledge.errors import telling
 from forensics.store.run import Run
 
@@ -159,9 +159,8 @@ def _records(run: Run, wanted: pl.Expr, step: pl.Expr, among: pl.Expr | None = N
         .filter(wanted & step.is_not_null())
         .with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0), step=step)
         .select("source", "rank", "at", "step")
-        .collect()
     )
-    return {key_of(part, ["source"])[0]: _steps_of(part) for part in parts(rows, ["source"]) if part.height}
+    return {source: _steps_of(part) for source, part in of_each_source(run, rows).items()}
 
 
 def _steps_of(part: pl.DataFrame) -> Steps:

@@ -14,7 +14,7 @@ from forensics.case.end_markers import ends_the_log, last_lines, marks_of
 from forensics.case.joined.stores import counted_records
 from forensics.case.processes.attempts import attempts
 from forensics.case.progress import CLOSE, Counter, is_close, ledger
-from forensics.case.series import metric_rows
+from forensics.case.series import metric_rows, of_each_source
 from forensics.case.steps import at, of_training, rises
 from forensics.knowledge.errors import telling
 from forensics.model import Evidence, EvidenceRole, Locator
@@ -201,17 +201,19 @@ def _steps(run: Run) -> tuple[int | None, int | None, int]:
 
 def _steps_of(run: Run) -> tuple[int | None, int | None, int]:
     trained = counted_records(run).filter(pl.col("trains") & at().is_not_null())
-    rows = trained.select("source", pl.col("attempt").fill_null(0), at()).collect()
-    if rows.is_empty():
+    rows = of_each_source(run, trained.select("source", pl.col("attempt").fill_null(0), at()))
+    if not rows:
         return None, None, 0
-    if rows["attempt"].min() != rows["attempt"].max():
-        rows = rows.filter(pl.col("attempt") == pl.col("attempt").max().over("source"))
-    source = rows["source"][rows["at"].arg_max() or 0]
-    furthest = rows.filter(pl.col("source") == source)["at"] if rows["source"].n_unique() > 1 else rows["at"]
+    furthest = max(map(_of_last_attempt, rows.values()), key=lambda steps: int(str(steps.max())))
     furthest = furthest if rises(furthest) else furthest.unique().sort()
     gaps = furthest.diff().drop_nulls()
     every = gaps.median() if gaps.len() else None
     return int(furthest[0]), int(furthest[-1]), int(every) if isinstance(every, float) else 0
+
+
+def _of_last_attempt(rows: pl.DataFrame) -> pl.Series:
+    tried, last = rows["attempt"], rows["attempt"].max()
+    return rows["at"] if tried.min() == last else rows.filter(tried == last)["at"]
 
 
 def loop_words(run: Run) -> str:
