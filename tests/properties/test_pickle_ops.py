@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.errors import InputError
-from forensics.io.pickle.ops import Machine, PickleBounds, read_plain, run
+from forensics.io.pickle.machine import Machine, PickleBounds
+from forensics.io.pickle.ops import read_plain, run
 
 SCALARS = (
     st.none() | st.booleans() | st.integers(-(1 << 100), 1 << 100) | st.floats(allow_nan=False) | st.text(max_size=40)

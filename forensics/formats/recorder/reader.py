@@ -22,6 +22,7 @@ from forensics.formats.rows.text import document, settle_document
 from forensics.io.budget import Budget, WorkExceeded
 from forensics.io.limits import Limits
 from forensics.io.pickle import ops as pickle_ops
+from forensics.io.pickle.machine import Machine
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
 from forensics.registry import Sniff, ingester
@@ -122,7 +123,7 @@ def parse(data: bytes, limits: Limits) -> Document:
 
 
 def _pickled(data: bytes) -> Document:
-    machine = pickle_ops.Machine(data, pickle_ops.DOCUMENT)
+    machine = Machine(data, pickle_ops.DOCUMENT)
     damage, good = "", len(data)
     try:
         top: object = pickle_ops.run(machine)

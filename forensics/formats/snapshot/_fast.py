@@ -10,7 +10,7 @@ from typing import Any, cast
 from forensics.formats.snapshot._columns import NONE, EventColumns
 from forensics.formats.snapshot._stacks import StackBook, StackRef, is_frame
 from forensics.formats.snapshot._template import Template, learn, number_of, place_of
-from forensics.io.pickle.ops import Machine
+from forensics.io.pickle.machine import Machine
 
 #: Bytes that one pattern is run over; a pickler closes its frames at 64 KiB.
 WINDOW = 1 << 16

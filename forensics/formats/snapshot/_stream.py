@@ -19,7 +19,9 @@ from forensics.formats.snapshot._fast import WINDOW, FastReader, frames_in
 from forensics.formats.snapshot._stacks import StackBook, StackRef
 from forensics.io.budget import Budget
 from forensics.io.limits import DEFAULT, Limits
-from forensics.io.pickle.ops import DATA_OPS, Buffer, Machine, Op, PickleBounds, run
+from forensics.io.pickle.data_ops import DATA_OPS, Op
+from forensics.io.pickle.machine import Buffer, Machine, PickleBounds
+from forensics.io.pickle.ops import run
 
 #: Stands on the stack for an event that went to the columns.
 _TAKEN = object()

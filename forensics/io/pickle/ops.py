@@ -10,23 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from forensics.io.pickle._data_ops import DATA_OPS, Op
-from forensics.io.pickle._machine import Buffer, Machine, PickleBounds, PickleCut, PickleRefused
-
-__all__ = [
-    "DATA_OPS",
-    "DOCUMENT",
-    "Buffer",
-    "Machine",
-    "Op",
-    "PickleBounds",
-    "PickleCut",
-    "PickleRefused",
-    "check",
-    "foreign",
-    "read_plain",
-    "run",
-]
+from forensics.io.pickle.data_ops import DATA_OPS, Op
+from forensics.io.pickle.machine import Buffer, Machine, PickleBounds, PickleCut
 
 #: Bounds of a small document: a flight recorder of 20,000 entries has a tenth of this.
 DOCUMENT = PickleBounds(nodes=2_000_000, depth=32)

@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from forensics.errors import InputError
-from forensics.io.pickle.ops import DATA_OPS, Machine, PickleBounds, PickleCut, PickleRefused, read_plain, run
+from forensics.io.pickle.data_ops import DATA_OPS
+from forensics.io.pickle.machine import Machine, PickleBounds, PickleCut, PickleRefused
+from forensics.io.pickle.ops import read_plain, run
 
 ROOT = Path(__file__).parents[3]
 HOSTILE = sorted((ROOT.parent / "shared" / "corpus" / "memory" / "hostile").glob("*.pickle"))

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from forensics.io.pickle._machine import Machine
+from forensics.io.pickle.machine import Machine
 
 Op = Callable[[Machine], None]
 
