@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-MAKERS = ("memory_series", "paces", "processes", "evaluations", "pairs", "lost_numbers")
+MAKERS = ("memory_series", "paces", "processes", "evaluations", "pairs", "lost_numbers", "stalls")
 _NUMBER = re.compile(r"-?\b\d[\d.]*(?:e[+-]?\d+)?\b")
 
 
