@@ -28,7 +28,7 @@ from operators import mutated
 
 #: Rooms of tests that say what is decided, the ones that are soonest done first.
 ROOMS = (
-    *("stats", "analyses", "recorded", "case", "compare", "diagnosis", "rules", "symptoms", "truth"),
+    *("stats", "recorded", "analyses", "case", "compare", "diagnosis", "rules", "symptoms", "truth"),
     "../meta/test_rule_examples.py",
 )
 _OPTIONS = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov")
