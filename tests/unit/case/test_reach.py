@@ -212,6 +212,8 @@ def test_frames_of_one_place_are_one_counter_of_the_fuller_reader() -> None:
 def test_a_counter_tells_its_least_number_its_usual_distance_and_how_often_it_began() -> None:
     (one,) = ledger(run(progress=counters((4, 90), (8, 90), (12, 90), (2, 90), (6, 90), (9, 90)))).counters
     assert (one.first, one.every, one.passes, one.done, one.seq) == (2, 4, 2, 9, 1005)
+    (drawn_again,) = ledger(run(progress=counters((4, 90), (4, 90), (4, 90), (8, 90)))).counters
+    assert (drawn_again.every, drawn_again.passes) == (4, 1)
 
 
 def test_a_counter_without_words_counts_training_where_records_or_the_plan_of_the_settings_say_so() -> None:
