@@ -215,7 +215,7 @@ def _of_course(of: Run) -> Iterator[str]:
         yield "; ".join(f"{one.family} {one.words}" for one in found.changed)
     for rule in load("rules").rules:
         if rule.id.startswith("EVL"):
-            yield from (f"{rule.id} {f.severity} {f.confidence} {f.title} {f.onset.step} {f.cause}" for f in rule(of))
+            yield from (f"{rule.id} {f.severity} {f.confidence} {f.onset.step} {f.cause}" for f in rule(of))
 
 
 def _of_pair(bases: list[Run], cand: Run) -> Iterator[str]:
@@ -227,7 +227,7 @@ def _of_pair(bases: list[Run], cand: Run) -> Iterator[str]:
     yield f"identical {identical(pairs)} {identical(pairs, 1)}"
     section = compare(bases, cand, Options())
     if section is not None:
-        yield f"{section.answer} {section.headline} of {section.metric} {_number(section.change)} {section.numbers}"
+        yield f"{section.answer} of {section.metric} {_number(section.change)} {section.numbers}"
 
 
 def _of_tests() -> Iterator[tuple[str, str]]:

@@ -2,7 +2,8 @@
 
     python tests/unit/recorded/kept.py [NAME]     write down what is said today; read the diff before you commit it
 
-Numbers may differ in the last digits that are written, as sums do on another processor; words may not.
+Numbers may differ in the last digits that are written, as sums do on another processor; answers may not. Sentences are
+not kept: how something is said decides nothing.
 """
 
 from __future__ import annotations

@@ -352,7 +352,9 @@ def words(form: Form) -> str:
     parts = [kind, f"of {form.samples}", f"level {_number(form.level)}", f"noise {_number(form.noise)}"]
     parts += [f"warm-up {form.warmup}", f"onset {_number(form.onset)}", f"rise {_number(form.rise)}"]
     parts += [f"a step {_number(form.per_step)}", f"height {_number(form.height)}", f"period {_number(form.period)}"]
-    return ", ".join([*parts, f"steps {_steps(form.steps)}", f"excess {_steps(form.excess)}", form.note.split(":")[0]])
+    return ", ".join(
+        [*parts, f"steps {_steps(form.steps)}", f"excess {_steps(form.excess)}", "noted" if form.note else ""]
+    )
 
 
 def answers() -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from forensics.analyses.pace.change import Change
 from forensics.analyses.pace.clocks import clocks
 from forensics.analyses.pace.parts import data_waits, paddings
 from forensics.analyses.pace.ranks import stragglers
-from forensics.rules.slowdown.changes import confidence_of, measured, severity_of, slower
+from forensics.rules.slowdown.changes import confidence_of, severity_of
 from forensics.store.run import Run, run_of
 
 Floats = NDArray[np.float64]
@@ -315,7 +315,7 @@ def _change(one: Paced, change: Change) -> str:
     figures = (change.before, change.ratio, change.z, stands_out(one.steady, change), one.lost(change))
     return (
         f"{change.kind} {change.form} {change.first} to {change.end} {sure} {judged} {' '.join(map(_number, figures))} "
-        f"cuts {cuts} period {change.period}: {slower(one, change)}: {measured(one, change)}"
+        f"cuts {cuts} period {change.period}"
     )
 
 

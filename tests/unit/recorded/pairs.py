@@ -70,14 +70,13 @@ def _number(value: float | None) -> str:
 def _said(bases: list[Run], cand: Run, options: Options) -> Iterator[str]:
     for section in diff(bases, cand, options, names=["throughput"]).sections:
         figures = " ".join(map(_number, (section.change, *(section.interval or ()), section.min_detectable)))
-        yield f"{section.answer} {section.headline} by {section.metric} {figures}"
+        yield f"{section.answer} by {section.metric} {figures} notes {len(section.notes)}"
         yield " ".join(f"{k} {_number(v) if isinstance(v, float) else v}" for k, v in section.numbers.items())
         sides = (one for one in (section.base, section.cand) if one is not None)
         yield from (
             f"{s.n} {_number(s.median)} {s.dropped} {s.warmup} {s.pauses} {_number(s.pause_share)}" for s in sides
         )
         yield from (f"{e.role} {e.quote}" for e in section.evidence)
-        yield " ".join(section.notes)
     yield "; ".join(map(str, differences(bases[0], cand)))
 
 
