@@ -74,20 +74,21 @@ def _capacity(run: Run) -> Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Device memory in use by the driver's count less what the framework reserved, in GiB, of one source and rank.
+    """Device memory in use by the driver's count less what the framework reserved, in GiB.
 
-    `used` and `reserved` are the canonical names of the two metrics; both are taken at their highest.
+    `used` and `reserved` are the source, the rank and the canonical name of the two metrics, taken at their highest.
     """
 
-    source: str
-    rank: int | None
-    used: str
-    reserved: str
+    used: tuple[str, int | None, str]
+    reserved: tuple[str, int | None, str]
     gib: float
 
 
 def beside_reserved(run: Run) -> tuple[Beside, ...]:
-    """Where one source logs both the driver's count and what is reserved, under one name each: their difference."""
+    """Where the driver's count and what is reserved are logged, under one name each: their difference.
+
+    One source logs both; or each is in a source of its own, and there is one device and one process in all.
+    """
     highest = (
         metric_rows(run, pl.col("name").is_in([_USED, "mem_reserved_gib", "mem_reserved_peak_gib"]))
         .filter(pl.col("value").is_finite() & (pl.col("value").abs() < ABSURD))
@@ -99,7 +100,15 @@ def beside_reserved(run: Run) -> tuple[Beside, ...]:
         return ()
     used = highest.filter((pl.col("name") == _USED) & (pl.col("names") == 1))
     held = highest.filter(pl.col("name") != _USED).sort("value", "name").group_by("source", "rank").last()
-    both = used.join(held, on=["source", "rank"], how="inner", suffix="_held", nulls_equal=True)
+    both = used.join(held, on=["source", "rank"], how="inner", coalesce=False, suffix="_held", nulls_equal=True)
+    if both.is_empty() and highest["name"].eq(_USED).sum() == held.height == 1:
+        both = used.join(held, how="cross", suffix="_held")
     found = both.filter(pl.col("value") >= pl.col("value_held")).sort("source", "rank")
-    columns = found.select("source", "rank", "name", "name_held", pl.col("value") - pl.col("value_held"))
-    return tuple(Beside(*row) for row in columns.iter_rows())
+    return tuple(
+        Beside(
+            (row["source"], row["rank"], row["name"]),
+            (row["source_held"], row["rank_held"], row["name_held"]),
+            row["value"] - row["value_held"],
+        )
+        for row in found.iter_rows(named=True)
+    )

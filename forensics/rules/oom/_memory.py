@@ -87,8 +87,10 @@ def amount(one: Series, value: float) -> str:
     return f"{value:.3g} %" if one.meaning.unit == "%" else size(value * GIB)
 
 
-def until(one: Series) -> str:
-    """Say between which steps the memory would be full, or nothing."""
+def until(one: Series, died: Sequence[OomMessage] = ()) -> str:
+    """Say after which step memory ran out, else between which steps it would be full, or nothing."""
+    if died:
+        return "; memory then ran out" + (f" after step {died[0].step}" if died[0].step is not None else "")
     if one.reach is None:
         return ""
     words = "step" if one.by_step else "record"
@@ -99,13 +101,14 @@ def until(one: Series) -> str:
 def severity_of(run: Run, one: Series) -> tuple[Severity, tuple[OomMessage, ...]]:
     """Judge a growth: an error when the run died of it, else a warning; with the message that it died with."""
     found = killer(run, one)
-    room = one.share is None or one.share >= _NEARLY
-    if found is not None and found.reading != "others" and room:
+    own = [s.share for s in series_of(run) if s.rank == one.rank and s.attempt == one.attempt and not s.meaning.is_host]
+    shares = [share for share in (one.share, *own) if share is not None]
+    if found is not None and found.reading != "others" and (one.share is None or max(shares) >= _NEARLY):
         return Severity.ERROR, (found,)
     return Severity.WARNING, ()
 
 
-#: A device is nearly full above this share, so that an error there can come from what grew.
+#: A device is nearly full above this share of any count of the rank's, so that an error there can come from what grew.
 _NEARLY = 0.75
 
 

@@ -50,7 +50,7 @@ def memory_creeps(run: Run, cfg: MemoryCreeps) -> Findings:
     sure = form.kind == "slope" and form.samples - form.warmup >= cfg.sure_samples and one.kind != "cumulative peak"
     yield memory_creeps.finding(
         f"{one.meaning.quantity.replace('_', ' ')} memory rises steadily{per}"
-        f" ({amount(one, float(one.y[form.onset or 0]))} → {amount(one, float(one.y[-1]))}){until(one)}",
+        f" ({amount(one, float(one.y[form.onset or 0]))} → {amount(one, float(one.y[-1]))}){until(one, died)}",
         "it rises all the way, by more than its noise and without treads: something is kept at every step"
         + (f" ({form.note})" if form.note else ""),
         proof(*series_evidence(one, form.onset or 0, -1), *(message_evidence(m) for m in died)),
@@ -83,7 +83,7 @@ def memory_climbs_in_stairs(run: Run, cfg: MemoryClimbsInStairs) -> Findings:
     every = f", every {form.period:.0f} {'steps' if one.by_step else 'records'}" if form.period else ""
     yield memory_climbs_in_stairs.finding(
         f"{one.meaning.quantity.replace('_', ' ')} memory climbs in {len(form.steps)} stairs of about"
-        f" {amount(one, form.height or 0.0)}{every}{beside}{until(one)}",
+        f" {amount(one, form.height or 0.0)}{every}{beside}{until(one, died)}",
         "the rises last, the treads between them are flat, and none comes down again: something is kept at each"
         + (f" ({form.note})" if form.note else ""),
         proof(*series_evidence(one, *[s.index for s in form.steps[:3]], -1), *(message_evidence(m) for m in died)),
@@ -158,7 +158,8 @@ def _grows(one: Series, cfg: FragmentationGapClimbs) -> bool:
     return grown >= cfg.gib and last >= cfg.ratio * first and grown >= cfg.carried * reserved
 
 
-_OF_FRAMEWORK = ("allocated", "active", "reserved", "peak_allocated", "peak_active", "peak_reserved")
+_RESERVED = ("reserved", "peak_reserved")
+_OF_FRAMEWORK = (*HELD, *_RESERVED)
 _HALF = 0.5
 
 
@@ -175,26 +176,40 @@ class DriverCountGrows:
     alone_gib: float = 2.0
 
 
-@rule("OOM026 driver-count-grows", needs=("metrics", "events", "facts"), severity="warning", confidence="medium")
+@rule("OOM026 driver-count-grows", needs=("metrics", "events", "facts"), confidence="medium")
 def driver_count_grows(run: Run, cfg: DriverCountGrows) -> Findings:
-    """Find the device whose used memory grows most."""
+    """Find the device whose used memory grows most, or what is reserved where it is all that is logged."""
     one = worst(grew(run, ("used",), ("slope", "staircase"), cfg.samples, cfg.gib))
-    if one is None:
-        return
     held = [s for s in series_of(run) if s.meaning.quantity in _OF_FRAMEWORK and s.meaning.unit == "GiB"]
-    if any(s.form.rise >= _HALF * one.form.rise for s in held) or (not held and one.form.rise < cfg.alone_gib):
+    if one is not None and any(s.form.rise >= _HALF * one.form.rise for s in held):
+        one = None
+    if one is None and not any(s.meaning.quantity in HELD for s in held):
+        one, held = worst(grew(run, _RESERVED, ("slope", "staircase"), cfg.samples, cfg.alone_gib)), []
+    if one is None or (not held and one.form.rise < cfg.alone_gib):
         return
-    device = "the device" if one.device is None else f"GPU {one.device}"
     level = max(held, key=lambda s: s.peak, default=None)
+    severity, died = severity_of(run, one)
     yield driver_count_grows.finding(
-        f"used memory of {device} climbs from {amount(one, float(one.y[one.form.onset or 0]))} to "
-        f"{amount(one, float(one.y[-1]))}{_driver_count_grows_beside(level)}{until(one)}",
-        "the driver's count rises to the end, by more than its noise",
-        proof(*series_evidence(one, one.form.onset or 0, -1), *(() if level is None else series_evidence(level, -1))),
+        f"{_counted(one)} climbs from {amount(one, float(one.y[one.form.onset or 0]))} to "
+        f"{amount(one, float(one.y[-1]))}{_driver_count_grows_beside(level)}{until(one, died)}",
+        "it rises to the end, by more than its noise",
+        proof(
+            *series_evidence(one, one.form.onset or 0, -1),
+            *(() if level is None else series_evidence(level, -1)),
+            *(message_evidence(m) for m in died),
+        ),
         onset_of(one),
+        severity=severity,
+        culprits=ranks(one),
         cause="device_memory_grows" if level is None else "outside_allocator",
         numbers={"rise_gib": one.form.rise, **reach_numbers(one)},
     )
+
+
+def _counted(one: Series) -> str:
+    if one.meaning.quantity != "used":
+        return f"{one.meaning.quantity.replace('_', ' ')} memory"
+    return "used memory of the device" if one.device is None else f"used memory of GPU {one.device}"
 
 
 def _driver_count_grows_beside(level: Series | None) -> str:

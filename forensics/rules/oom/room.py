@@ -21,7 +21,9 @@ from forensics.rules.oom._memory import (
     message_onset,
     ranks,
     series_evidence,
+    severity_of,
     size,
+    until,
 )
 from forensics.stats.spread import Floats
 
@@ -76,13 +78,9 @@ class _Creep:
     at: int
 
 
-@rule(
-    "OOM028 creeps-near-capacity", needs=("metrics", "events", "facts"), severity="warning", cause="creep_near_capacity"
-)
+@rule("OOM028 creeps-near-capacity", needs=("metrics", "events", "facts"), cause="creep_near_capacity")
 def creeps_near_capacity(run: Run, cfg: CreepsNearCapacity) -> Findings:
     """Find the device series that leaves least room and uses it up."""
-    if fatal(run):
-        return
     own = [s for s in series_of(run) if s.meaning.unit == "GiB" and not s.meaning.is_host and not s.meaning.falls]
     found = [creep for one in own if (creep := _creep(one, cfg)) is not None]
     creep = min(found, key=lambda c: c.left, default=None)
@@ -90,13 +88,15 @@ def creeps_near_capacity(run: Run, cfg: CreepsNearCapacity) -> Findings:
         return
     one = creep.one
     words = one.meaning.quantity.replace("_", " ")
+    severity, died = severity_of(run, one)
     told = "the device" if one.capacity else f"a device of {least_size(one.peak):.0f} GiB"
     yield creeps_near_capacity.finding(
         f"{words} memory creeps up from {amount(one, one.peak - creep.rise)} to {amount(one, one.peak)}, and "
-        f"{amount(one, creep.left)} of {told} is left",
+        f"{amount(one, creep.left)} of {told} is left{until(one, died) if died else ''}",
         "it rose again in the second half of the steps, by as much as in the first or more",
-        proof(*series_evidence(one, creep.at, 0, -1)),
+        proof(*series_evidence(one, creep.at, 0, -1), *(message_evidence(m) for m in died)),
         Onset(step=one.step(creep.at), rank=one.rank, step_lo=one.step(creep.at - 1)),
+        severity=severity,
         confidence="medium" if one.capacity else "low",
         culprits=ranks(one),
         numbers={"rise_gib": creep.rise, "left_gib": creep.left},

@@ -138,7 +138,7 @@ def _of_message(first: OomMessage) -> Finding:
 
 
 def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...]) -> Findings:
-    used, held = (_series(run, found, name) for name in (found.used, found.reserved))
+    used, held = _series(run, found.used), _series(run, found.reserved)
     if used is None or held is None:
         return
     tops = [int(np.argmax(one.y)) for one in (used, held)]
@@ -157,9 +157,9 @@ def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...]) -> Finding
     )
 
 
-def _series(run: Run, found: Beside, name: str) -> Series | None:
-    """Give the series of one name in the source and rank that a difference was taken of, by its highest value."""
-    same = [s for s in series_of(run) if (s.source, s.rank, s.name) == (found.source, found.rank, name)]
+def _series(run: Run, key: tuple[str, int | None, str]) -> Series | None:
+    """Give the series of one source, rank and name that a difference was taken of, by its highest value."""
+    same = [s for s in series_of(run) if (s.source, s.rank, s.name) == key]
     return max(same, key=lambda s: s.peak, default=None)
 
 

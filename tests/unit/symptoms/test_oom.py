@@ -199,6 +199,67 @@ def test_a_level_a_rise_that_ended_one_with_room_and_one_batch_are_no_creep(
     assert report(written(tmp_path, {"train.log": peaks(*values)})).findings == ()
 
 
+def test_a_creep_that_ended_the_run_is_its_cause_and_not_the_batch(tmp_path: Path) -> None:
+    page = told(written(tmp_path, {"train.log": peaks(*CREEP) + ran_out(TRAINS)}))
+    assert page.startswith("FAILED oom")
+    assert "creeps up from 78.4 GiB to 79.1 GiB" in page
+    assert "memory then ran out after step 2000" in page
+    assert "compare: the sites that grew are the leak" in page
+
+
+@pytest.mark.parametrize(("peak", "leads"), [(22.0, True), (2.0, False)])
+def test_tensors_that_grow_between_peaks_explain_an_error_where_the_peak_fills_the_device(
+    tmp_path: Path, peak: float, *, leads: bool
+) -> None:
+    lines = "".join(
+        f"[step {n}] loss={3 - n / 4000:.4f} | gpu/allocated_gb={54 + 0.0015 * n:.3f} |"
+        f" gpu/peak_gb={54 + peak + 0.0015 * n:.3f}\n"
+        for n in range(20, 1220, 20)
+    )
+    page = told(written(tmp_path, {"train.log": lines + ran_out(TRAINS)}))
+    assert ("rises steadily" in page and "memory then ran out after step 1200" in page) is leads
+
+
+def reserving(held: Callable[[int], float], records: int = 120, tail: str = "") -> dict[str, str]:
+    """A log of torchtitan, whose memory is the most that was reserved since the line before."""
+    lines = (
+        f"[rank0]:[titan] 2026-05-02 07:{n // 60:02}:{n % 60:02},120 - root - INFO - step: {n:2}"
+        f"  loss: {3 - n / 400:.5f}"
+        f"  grad_norm:  0.8120  memory: {held(n):.2f}GiB({held(n) / 0.791:.2f}%)  tps: 6,{700 + n % 9}  tflops: 180.20"
+        "  mfu: 18.20%\n"
+        for n in range(1, records + 1)
+    )
+    return {"train.log": "".join(lines) + tail}
+
+
+@pytest.mark.parametrize("held", [lambda n: 31 + 0.36 * n, lambda n: 31 + 7.3 * (n // 20)])
+def test_reserved_memory_that_climbs_to_the_error_is_its_cause_where_nothing_else_is_logged(
+    tmp_path: Path, held: Callable[[int], float]
+) -> None:
+    page = told(written(tmp_path, reserving(held, tail=ran_out(TRAINS))))
+    assert "Peak reserved memory climbs from 3" in page
+    assert "memory then ran out after step 120" in page
+    assert "where the second grows alone, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True" in page
+    assert "compare: the sites that grew are the leak" in page
+
+
+@pytest.mark.parametrize("held", [lambda n: 61 + n % 2 / 50, lambda n: min(61.0, 40 + 2 * n)])
+def test_reserved_memory_that_keeps_its_level_leaves_the_error_to_the_batch(
+    tmp_path: Path, held: Callable[[int], float]
+) -> None:
+    page = told(written(tmp_path, reserving(held, tail=ran_out(TRAINS))))
+    assert "climbs" not in page
+    assert "Halve the micro-batch" in page
+
+
+def test_what_the_driver_counts_in_a_file_of_its_own_is_compared_with_what_one_process_reserves(tmp_path: Path) -> None:
+    level = peaks(*(48.0,) * 60, tail=" | gpu/reserved_gb=51.0")
+    far = report(written(tmp_path / "far", {"nvidia-smi.csv": used(58, 58), "train.log": level}))
+    near = report(written(tmp_path / "near", {"nvidia-smi.csv": used(52, 52), "train.log": level}))
+    assert {f.cause for f in far.findings} == {"outside_allocator"}
+    assert near.findings == ()
+
+
 def used(first: float, last: float, records: int = 60) -> str:
     lines = ["timestamp, index, name, memory.used [MiB], memory.total [MiB], utilization.gpu [%]"]
     for n in range(records):
