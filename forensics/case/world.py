@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 
 import polars as pl
 
 from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import MOST_RANKS, listed
-from forensics.case.series import keys_of
+from forensics.case.series import keys_of, metric_rows
 from forensics.knowledge.errors import telling
+from forensics.knowledge.settings import setting
 from forensics.store.run import Run
 
 _CLIENTS = re.compile(r"\b\d+/(\d{1,6}) clients joined|\bMEMBER: \d+/(\d{1,6})\b")
 #: The launcher's folder of one agent (one node) holds a folder for each worker.
 _FOLDER = re.compile(r"^(?P<node>.*?attempt_\d+)/\d+/")
-_SIZE = re.compile(r"world_?size|n_?ranks|num_processes", re.IGNORECASE)
+#: The setting whose name a metric may have, and what stands before the last part of the name of one.
+_COUNT, _OUTER = "device_count", re.compile(r".*[./]")
+_SIZE = re.compile(r"world[_ ]?size|n_?ranks|num_processes", re.IGNORECASE)
 
 
 def world(run: Run) -> frozenset[int]:
@@ -40,7 +44,7 @@ def _world(run: Run) -> frozenset[int]:
 
 
 def _size(run: Run) -> int:
-    """Size of the job as a store's message or a fact states it, 0 when none does."""
+    """Size of the job as a store's message, a fact or the last line that counts its devices states it, else 0."""
     joined = run.scan("events").filter(pl.col("text").str.contains("clients joined|MEMBER: ")).select("text")
     sizes = [int(hit[hit.lastindex or 0]) for (text,) in joined.collect().iter_rows() if (hit := _CLIENTS.search(text))]
     facts = run.scan("facts").select("key", "value").collect()
@@ -48,6 +52,9 @@ def _size(run: Run) -> int:
         digits = (value or "").strip('"')
         if key and _SIZE.search(key) and digits.isdigit() and len(digits) < 7:
             sizes.append(int(digits))
+    said = pl.col("code").is_in(telling("devices")) & pl.col("text").str.contains(f"(?i){_SIZE.pattern}")
+    last = run.scan("events").filter(said).sort("source", "seq").select("attrs").tail(1).collect()
+    sizes += [int(json.loads(attrs)["devices"]) for (attrs,) in last.iter_rows()]
     return max(sizes, default=0)
 
 
@@ -58,11 +65,23 @@ def nodes(run: Run) -> dict[int, str]:
 
 
 def devices_told(run: Run) -> tuple[tuple[str, int, int], ...]:
-    """Source, line and number of devices of each line that counts those of the run, in order."""
+    """Source, line and number of devices of each line or record that counts those of the run, in order."""
     return run.derived(_devices_told)
 
 
 def _devices_told(run: Run) -> tuple[tuple[str, int, int], ...]:
     rows = run.scan("events").filter(pl.col("code").is_in(telling("devices")) & pl.col("line").is_not_null())
     counts = rows.select("source", "line", "attrs").sort("source", "line").collect()
-    return tuple((source, line, int(json.loads(attrs)["devices"])) for source, line, attrs in counts.iter_rows())
+    lines = [(source, line, int(json.loads(attrs)["devices"])) for source, line, attrs in counts.iter_rows()]
+    return tuple(sorted((*lines, *_counted(run))))
+
+
+def _counted(run: Run) -> Iterator[tuple[str, int, int]]:
+    """The same of a metric that has the name of the setting."""
+    keys = setting(_COUNT).keys
+    names = [n for n in keys_of(run)["raw_name"].unique() if re.fullmatch(keys, _OUTER.sub("", n))]
+    if names:
+        rows = metric_rows(run, pl.col("raw_name").is_in(names)).select(
+            "source", "line", pl.col("value").cast(pl.Int64, strict=False)
+        )
+        yield from rows.drop_nulls().collect().iter_rows()
