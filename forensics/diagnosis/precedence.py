@@ -96,9 +96,13 @@ def same_onset(one: Finding, other: Finding) -> bool:
 
 
 def names_who(one: Finding, other: Finding) -> bool:
-    """Whether one names the ranks that make the run slow, where the other only says that it is slow."""
-    slow = one.shape is other.shape is Shape.SLOWDOWN
-    return slow and bool(one.culprits) and not other.culprits and (same_onset(one, other) or _same_loss(one, other))
+    """Whether one names the ranks that make the run slow, or that learn otherwise, where the other only says so."""
+    if one.shape is not other.shape or not one.culprits or other.culprits:
+        return False
+    if one.shape is Shape.LEARNING:
+        later = (one.onset.step or 0) > (other.onset.step or 0)
+        return other.onset.rank in one.culprits and (same_onset(one, other) or not later)
+    return one.shape is Shape.SLOWDOWN and (same_onset(one, other) or _same_loss(one, other))
 
 
 #: A rank that turned slow by this share of what each step takes longer is why it does, wherever either fit begins.

@@ -200,13 +200,14 @@ def _left(found: Together, limits: Disagree) -> Parted | None:
 
 
 def _apart(found: Together, limits: Disagree) -> Parted | None:
-    """Find a rank that keeps away from the others, whose spread is known."""
+    """Find a rank that keeps away from the others, whose spread is known, from the first third of the steps on."""
     if len(found.ranks) < limits.ranks or float(found.values.min()) <= 0:
         return None
-    distance = np.median(np.log(found.values) - np.median(np.log(found.values), axis=1, keepdims=True), axis=0)
+    each = np.log(found.values) - np.median(np.log(found.values), axis=1, keepdims=True)
+    distance, early = np.median(each, axis=0), np.median(each[: max(1, len(each) // 3)], axis=0)
     worst = int(np.argmax(np.abs(distance)))
     others = np.delete(distance, worst)
-    apart = max(spread(others), 0.005)
-    if abs(distance[worst]) > max(limits.apart, limits.sigmas * apart):
+    apart = max(limits.apart, limits.sigmas * max(spread(others), 0.005))
+    if abs(distance[worst]) > apart and abs(early[worst]) > apart:
         return Parted(found, "always", worst, 0, float(np.exp(distance[worst])))
     return None
