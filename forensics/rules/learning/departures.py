@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 import numpy as np
 
 from forensics.analyses.learning.course import Departure
@@ -188,7 +190,8 @@ def loss_spike(run: Run, cfg: Limits) -> Findings:
     cause, shared = common_cause(run, curve, major, Common()) if len(major) >= _FREQUENT else ("", "")
     severe = [spike for spike in spikes if spike.peak >= _SEVERE]
     longest = max(((spike.recovered or spike.index) - spike.index for spike in severe), default=0)
-    warns = bool(cause) or len(severe) >= _FREQUENT or longest >= _COSTLY * len(curve.values)
+    rise = sum(log(spike.peak) for spike in severe)
+    warns = bool(cause) or rise >= _FREQUENT * log(_SEVERE) or longest >= _COSTLY * len(curve.values)
     later = f"{back - worst.index} records" if back - worst.index != 1 else "a record"
     yield loss_spike.finding(
         f"{many} {worst.peak:.2f} times its level, at {at_step(first['at'])}, recovered",
