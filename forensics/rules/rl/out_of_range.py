@@ -7,6 +7,7 @@ from forensics.analyses.rl.series import rl_series
 from forensics.knowledge.ranges import ranges
 from forensics.rules.kit import Findings, Onset, Run, Severity, proof, rule
 from forensics.rules.rl._words import finding_of, outside_of
+from forensics.stats.spread import median
 
 #: Quantities whose healthy range depends on the model too much for a remark short of the red flag.
 _ONLY_RED = frozenset(("grad_norm", "entropy"))
@@ -30,7 +31,8 @@ def out_of_range(run: Run, cfg: Persistence) -> Findings:
             hit = judge(series, row, cfg)
             if hit is None or (row.quantity in _ONLY_RED and not hit.red):
                 continue
-            if row.row == "entropy_high" and risen(rewards) is not False and hit.last < _ROSE * hit.first:
+            began = median(hit.rows["value"].head(cfg.window))
+            if row.row == "entropy_high" and risen(rewards) is not False and hit.last < _ROSE * began:
                 continue
             told.add(series.raw_name)
             yield finding_of(hit, Severity.WARNING, cause=row.row) if hit.red else outside_of(hit, cause=row.row)

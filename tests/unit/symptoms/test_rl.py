@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import exp
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,6 +54,14 @@ def test_a_high_entropy_without_a_rising_reward_lowers_the_temperature(tmp_path:
     assert text.startswith("SUSPECT learning")
     assert "(entropy_high, confidence" in text
     assert "Lower the sampling temperature (now trl.temperature = 1.3" in text
+
+
+@pytest.mark.parametrize(("first", "told_of"), [(0.6, True), (1.3, False)])
+def test_an_entropy_that_rises_within_its_first_steps_rose_from_where_it_began(
+    tmp_path: Path, first: float, *, told_of: bool
+) -> None:
+    text = told(run_of(tmp_path, entropy=noisy(lambda n: 1.5 + (first - 1.5) * exp(-n / 20), 0.02)))
+    assert ("(entropy_high, confidence" in text) is told_of
 
 
 def test_a_large_entropy_of_a_policy_whose_reward_rises_is_no_symptom(tmp_path: Path) -> None:
