@@ -1,9 +1,10 @@
 """Lines of nothing but numbers, as `print(step, loss)` or `print(step, loss.item(), norm)` leaves them.
 
 No name tells what they are, so their numbers must: the first rises evenly, and the second falls as a loss does, or is
-NaN. What follows is kept without a name; a number that is ever not finite is no rate, time or share, and beside a loss
-it is the gradient norm. So is the only one behind it where it jitters as a norm does: a rate of learning is smooth, the
-time of a step and a throughput jitter by a few percent, and a score is a share.
+NaN, or goes up and down above 1 where a gradient norm is all that follows it: a loss that does not fall. What follows
+is kept without a name; a number that is ever not finite is no rate, time or share, and beside a loss it is the gradient
+norm. So is the only one behind it where it jitters as a norm does: a rate of learning is smooth, the time of a step and
+a throughput jitter by a few percent, and a score is a share.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def nameless(lines: Sequence[str]) -> Iterator[Family]:
                 Column(str(at), tuple(map(_cell, cells)), (), place=at)
                 for at, cells in enumerate(zip(*found, strict=True))
             ]
-            if _counts(columns[0]) and _is_loss(columns[1]):
+            if _counts(columns[0]) and (_is_loss(columns[1]) or _stays(columns)):
                 yield _family(columns, between)
 
 
@@ -70,6 +71,16 @@ def _is_loss(column: Column) -> bool:
     told = [value for value in column.values if isfinite(value)]
     parts = any(not value.is_integer() for value in told)
     return not told or (parts and min(told) >= 0 and falls(told))
+
+
+def _stays(columns: Sequence[Column]) -> bool:
+    """Whether a loss that does not fall stands before a gradient norm: a rate is smooth, and a score is a share."""
+    if len(columns) != _NAMED or not all(map(isfinite, (*columns[1].values, *columns[2].values))):
+        return False
+    values = columns[1].values
+    turns = sum((b - a) * (c - b) < 0 for a, b, c in zip(values, values[1:], values[2:], strict=False))
+    moves = any(not value.is_integer() for value in values) and 2 * turns > len(values) - 2
+    return moves and min(values) >= 0 and 1 < median(values) < _MOST_NORM and _jitters(columns[2])
 
 
 def _jitters(column: Column) -> bool:
