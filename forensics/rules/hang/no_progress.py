@@ -17,6 +17,8 @@ from forensics.rules._errors import of_failure
 from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, event_evidence, proof, rule
 
 _NS = 1e9
+#: Zones of time differ by whole halves of an hour, nearly all of them.
+_ZONE_S = 1800.0
 #: What a counter counts when the program is at work; loading and data are part of a start.
 _WORK = frozenset({"train", "eval", "sampling", ""})
 
@@ -73,7 +75,7 @@ class Silence:
     fewest: int = 4
 
 
-@rule("HNG018 log-silence", needs=("events", "metrics"), confidence="medium", cause="silent_stall")
+@rule("HNG018 log-silence", needs=("events", "metrics"), cause="silent_stall")
 def log_silence(run: Run, cfg: Silence) -> Findings:
     """Find a stop from outside that came long after the last training record of the same log."""
     found = standing(run)
@@ -82,14 +84,31 @@ def log_silence(run: Run, cfg: Silence) -> Findings:
     stops = [f for f in found if f.weight == Weight.STOP and f.t_ns is not None]
     if not stops:
         return
-    for row in _records(run, cfg.fewest).iter_rows(named=True):
+    records = _records(run, cfg.fewest)
+    for row in records.iter_rows(named=True):
         stop = next((f for f in stops if f.source == row["source"] and f.at > (row["line"] or 0)), None)
-        if stop is None or stop.t_ns is None:
-            continue
-        gap_s, usual_s = (stop.t_ns - row["t_ns"]) / _NS, (row["usual"] or 0) / _NS
-        if gap_s > max(cfg.silence_s, cfg.intervals * usual_s):
-            yield _finding(row, stop, gap_s, usual_s, cfg)
+        if stop is not None and _gap_s(row, stop) > max(cfg.silence_s, cfg.intervals * _usual_s(row)):
+            yield _finding(row, stop, cfg, sure=True)
             return
+    if not any(f.source in records["source"] for f in stops):
+        yield from _elsewhere(records, stops[-1], cfg)
+
+
+def _elsewhere(records: pl.DataFrame, stop: Failure, cfg: Silence) -> Findings:
+    """Judge a stop that a log without records tells by the record that came last of all."""
+    for row in records.sort("t_ns").tail(1).iter_rows(named=True):
+        gap_s = _gap_s(row, stop)
+        zones = min(gap_s % _ZONE_S, -gap_s % _ZONE_S)
+        if gap_s > max(cfg.surely_s, cfg.intervals * _usual_s(row)) and zones > cfg.silence_s:
+            yield _finding(row, stop, cfg, sure=False)
+
+
+def _gap_s(row: dict[str, Any], stop: Failure) -> float:
+    return ((stop.t_ns or 0) - row["t_ns"]) / _NS
+
+
+def _usual_s(row: dict[str, Any]) -> float:
+    return (row["usual"] or 0) / _NS
 
 
 def _records(run: Run, fewest: int) -> pl.DataFrame:
@@ -115,7 +134,8 @@ def _records(run: Run, fewest: int) -> pl.DataFrame:
     )
 
 
-def _finding(row: dict[str, Any], stop: Failure, gap_s: float, usual_s: float, cfg: Silence) -> Finding:
+def _finding(row: dict[str, Any], stop: Failure, cfg: Silence, *, sure: bool) -> Finding:
+    gap_s, usual_s = _gap_s(row, stop), _usual_s(row)
     last = Evidence(
         source=row["source"],
         locator=Locator(line=row["line"]),
@@ -129,5 +149,6 @@ def _finding(row: dict[str, Any], stop: Failure, gap_s: float, usual_s: float, c
         proof(last, of_failure(stop)),
         Onset(step=row["step"], t_ns=row["t_ns"], step_lo=row["step"]),
         severity="error" if gap_s > cfg.surely_s else "warning",
+        confidence="medium" if sure else "low",
         numbers={"gap_s": gap_s, "usual_s": usual_s},
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from forensics.analyses.nan.kind import kind_of, scale_fell_first
 from forensics.analyses.nan.named import named_operation
 from forensics.analyses.nan.onset import NanOnset, nan_onset
@@ -9,7 +11,7 @@ from forensics.analyses.nan.scale import collapse_of
 from forensics.analyses.nan.series import Status
 from forensics.analyses.nan.skips import skip_of
 from forensics.analyses.nan.tokens import tokens_outside
-from forensics.knowledge.errors import row_of
+from forensics.knowledge.errors import row_of, telling
 from forensics.rules.kit import Causal, Confidence, Findings, Run, Severity, at_step, rule
 
 _SEVERITY = {
@@ -36,7 +38,7 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
     after = _AFTER[found.status] + (f"; {skip.words}" if skip is not None else "")
     yield first_nonfinite.finding(
         f"{_what(found)} from {at_step(found.step)} on" if failed else f"{_what(found)} at {at_step(found.step)}",
-        f"{after}; {kind.words}" if failed else after,
+        f"{after}{_stopped(run, found)}; {kind.words}" if failed else after,
         (*found.evidence(), *((skip.line,) if skip is not None and skip.line is not None else ())),
         found.onset,
         severity=_severity(found, is_skipped=skip is not None),
@@ -47,6 +49,14 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
         numbers={"bad_records": first.n_bad, "records": first.n, "finite_losses_before": found.n_before},
         next=("forensics nan-origin RUN",),
     )
+
+
+def _stopped(run: Run, found: NanOnset) -> str:
+    """That the run stopped itself, where its own line says that it did."""
+    said = pl.col("code").is_in(telling("stopped_for_nan"))
+    if found.first.role != "detector" or run.scan("events").filter(said).head(1).collect().is_empty():
+        return ""
+    return ", and the run stopped itself after too many such steps in a row"
 
 
 def _causal(run: Run, found: NanOnset) -> Causal:
