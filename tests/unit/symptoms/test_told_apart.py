@@ -220,7 +220,7 @@ SYMPTOMS: dict[str, tuple[Files, tuple[str, ...], Files]] = {
     ),
     "the one rank of a stated world that does not complain": (
         {"slurm-7.out": of_ranks(4, 0, 1, 2)},
-        ("FAILED hang", "Rank 3 did not come to the collective"),
+        ("FAILED hang", "Rank 3 never entered the collective"),
         {},
     ),
     "half the devices, by a metric": ({}, (), counted((16, 8))),
