@@ -57,7 +57,7 @@ def test_two_losses_are_no_course_and_an_end_alone_proves_no_health(
     (tmp_path / "metrics.csv").write_text(losses(count), encoding="utf-8")
     found = verdict(tmp_path, [])
     assert found.outcome is outcome
-    assert ("no course" in found.headline) is (outcome is Outcome.CANNOT_SAY)
+    assert ("too few to show a trend" in found.headline) is (outcome is Outcome.CANNOT_SAY)
     assert DONE in found.headline
 
 
@@ -65,7 +65,7 @@ def test_two_losses_beside_a_steady_pace_and_an_end_are_health_of_low_confidence
     (tmp_path / "metrics.csv").write_text(losses(2), encoding="utf-8")
     found = verdict(tmp_path, [f"step {n} | step_time: {0.5 + n % 3 / 1000:.4f}" for n in range(1, 61)])
     assert (found.outcome, found.confidence) == (Outcome.HEALTHY, Confidence.LOW)
-    assert "no course" in found.headline
+    assert "too few to show a trend" in found.headline
 
 
 def test_of_a_long_last_line_its_end_is_quoted_which_says_what_came_to_an_end(tmp_path: Path) -> None:
