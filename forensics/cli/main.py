@@ -51,6 +51,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     except BaseException as error:  # noqa: BLE001 - the boundary: polars panics are no Exception
         refusal = _refusal(error)
         code = _refused(refusal) if refusal is not None else _bug(error, args)
+    if argv is None:
+        gc.freeze()  # the process ends: Python would look twice through all that is alive for cycles
     return int(code)
 
 
