@@ -293,8 +293,9 @@ def _plugins(module: ModuleType) -> Iterator[Any]:
         yield dialect
     yield from getattr(module, "DIALECTS", ())
     for value in vars(module).values():
-        plugin = value if isinstance(value, Rule) else getattr(value, _MARK, None)
-        if plugin is not None and plugin.origin == module.__name__:
+        # a module or a class is not looked into: some import what they are asked for
+        plugin = getattr(value, _MARK, None) if isinstance(value, FunctionType) else value
+        if isinstance(plugin, Rule | Ingester | Renderer) and plugin.origin == module.__name__:
             yield plugin
 
 

@@ -38,7 +38,9 @@ def stems() -> tuple[str, ...]:
 @cache
 def literals() -> tuple[str, ...]:
     """The stems, and every needle that none of them stands in: a row of the table needs no stem of its own."""
-    return (*stems(), *(needle for needle in _numbers_of() if not any(stem in needle for stem in stems())))
+    needles = pl.Series([*_numbers_of()])
+    bare = needles.filter(~needles.str.contains_any(pl.Series(stems()).implode()))
+    return (*stems(), *bare.to_list())
 
 
 @cache

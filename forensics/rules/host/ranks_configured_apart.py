@@ -51,7 +51,10 @@ def ranks_configured_apart(run: Run) -> Findings:
 
 
 def _rows(run: Run) -> pl.DataFrame:
-    """Facts of files of one rank each, of settings that all ranks share."""
+    """Facts of files of one rank each, of settings that all ranks share; none where fewer than two ranks have files."""
+    ranks = run.scan("sources").filter(pl.col("rank").is_not_null()).select("source", who="rank").collect()
+    if ranks["who"].n_unique() < 2:
+        return run.scan("facts").clear().collect()
     keys = [rf"(?:^|[./]){known.keys}$" for known in settings() if known.name not in _OWN]
     key = pl.col("key").str.to_lowercase().str.replace_all("-", "_")
     shared = pl.any_horizontal(
@@ -59,9 +62,8 @@ def _rows(run: Run) -> pl.DataFrame:
         *(key.str.contains(plan_keys(unit)) for unit in ("step", "epoch")),
         key.str.contains(_SEED),
     )
-    ranks = run.scan("sources").filter(pl.col("rank").is_not_null()).select("source", who="rank")
     rows = run.scan("facts").filter(shared & (pl.col("family") == "config")).drop("rank", strict=False)
-    return rows.join(ranks, on="source").rename({"who": "rank"}).sort("key", "rank", "source", "line").collect()
+    return rows.join(ranks.lazy(), on="source").rename({"who": "rank"}).sort("key", "rank", "source", "line").collect()
 
 
 def _differs(rows: pl.DataFrame) -> tuple[Mapping[str, Any], Mapping[str, Any], tuple[int, ...]] | None:
