@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from forensics.patterns import lazily
+
 _INT64_DIGITS = 18
 #: Endings of files that hold weights or a whole model.
 _KINDS = r"\.(?:pth?|pth\.tar|ckpt|bin|npz|safetensors|keras|weights\.h5|h5|hdf5)"
@@ -31,13 +33,13 @@ _FILES = (
     (r".*_(?P<step>\d+)_steps\.zip", "Stable-Baselines3's CheckpointCallback"),
     (r"DONE_(?P<step>\d+)", "llm.c"),
 )
-_FOLDER = tuple(re.compile(pattern + r"\Z") for pattern, _ in _FOLDERS)
-_FILE = tuple(re.compile(pattern + r"\Z") for pattern, _ in _FILES)
+_FOLDER = tuple(lazily(pattern + r"\Z") for pattern, _ in _FOLDERS)
+_FILE = tuple(lazily(pattern + r"\Z") for pattern, _ in _FILES)
 #: Orbax names a folder by its step alone, below a folder of checkpoints.
-_BARE = re.compile(r"(?P<step>\d+)\Z")
-_HOME = re.compile(r"checkpoints?|ckpts?", re.IGNORECASE)
-_TEMPORARY = re.compile(r"(?:tmp|temp)[-_.].*|.*[-_.]tmp|.*\.orbax-checkpoint-tmp.*", re.IGNORECASE)
-_UNFINISHED = re.compile(r"[-_.]tmp\Z|\.orbax-checkpoint-tmp.*\Z", re.IGNORECASE)
+_BARE = lazily(r"(?P<step>\d+)\Z")
+_HOME = lazily(r"checkpoints?|ckpts?", re.IGNORECASE)
+_TEMPORARY = lazily(r"(?:tmp|temp)[-_.].*|.*[-_.]tmp|.*\.orbax-checkpoint-tmp.*", re.IGNORECASE)
+_UNFINISHED = lazily(r"[-_.]tmp\Z|\.orbax-checkpoint-tmp.*\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,20 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+from forensics.patterns import lazily
+
 #: Words that are compared; a message goes on with tensors, sizes and stacks of one run.
 _MOST_CHARS = 300
 _HASH_CHARS = 12
 #: No more of a line is looked at: it may be hostile, and each mask reads it again.
 _MOST_READ = 2000
 #: An exception's own words begin here: what a launcher, a logger or a rank prefix prints before them is no part of it.
-_EXCEPTION = re.compile(
+_EXCEPTION = lazily(
     r"(?<![\w.'\"/])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Warning|Exit|Failure)\b(?=:|$|\s*\()"
 )
 _STAMP = r"\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d(?::\d\d)?)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
 #: What stands before the words of a line: stamps, levels, names of loggers, ranks, hosts and process ids.
-_PREFIX = re.compile(
+_PREFIX = lazily(
     rf"^\s*(?:\[?{_STAMP}\]?|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?|\[[^\]\s]{{1,40}}\]:?|\[[^\]]{{0,20}}\brank\W?\d+\]:?"
     r"|\[?[EWIFD](?:\d{4})?(?=\s)|\(?/?[A-Za-z][\w./-]*\.(?:py|cc|cpp|h):\d+[)\]]?|(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?|\d+:"
     r"|[A-Za-z][\w.-]*\d[\w.-]*:(?=\s)|(?:pid|tid)\W?\d+|\d+|[-|,;:>])\s*"
@@ -30,7 +32,7 @@ _PREFIX = re.compile(
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
 #: What differs between two runs of one failure, and what stands in its place; the first that fits takes the text.
 _MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), mask)
+    (lazily(pattern), mask)
     for pattern, mask in (
         (r"[A-Za-z][\w+.-]*://[^\s'\"<>]+", "<url>"),
         (r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b", "<id>"),
@@ -54,20 +56,20 @@ _MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\d+", "<#>"),
     )
 )  # fmt: skip
-_LIST = re.compile(r"<#>(?:\s*(?:,|-|x|and|to|\.)\s*<#>)+")
+_LIST = lazily(r"<#>(?:\s*(?:,|-|x|and|to|\.)\s*<#>)+")
 #: Numbers that say what failed, not how large it was: they are words.
-_CODE_NUMBER = re.compile(
+_CODE_NUMBER = lazily(
     r"(?i)\b(xid(?: \([^)]*\))?|errno|exit(?: ?code)?|signal|status|error code|cuda error|http(?: error)?|sig)"
     r"(\W{1,4})(-?\d{1,4})\b(?!\.\d)"
 )
 #: Where a device stands between a word and its number.
-_MASKED_XID = re.compile(r" \([^)]*\)")
+_MASKED_XID = lazily(r" \([^)]*\)")
 #: A number that is a word is spelled in letters, so that no mask takes it.
 _LETTERS = str.maketrans("0123456789-", "zqwrtypsdfm")
-_BLANKS = re.compile(r"\s+")
+_BLANKS = lazily(r"\s+")
 #: The things that a failure can be bound to, so that another try on them fails again.
 _THINGS: tuple[re.Pattern[str], ...] = tuple(
-    re.compile(pattern)
+    lazily(pattern)
     for pattern in (
         r"(?:[\w.@%+~-]*/)+[\w.@%+~-]+",
         r"\b[\w.-]+\.(?:safetensors|pt|pth|ckpt|bin|parquet|arrow|jsonl|tar|idx|npy|tfrecord|mds|h5)\b",

@@ -12,12 +12,13 @@ from forensics.case.errors.failures import standing
 from forensics.case.series import metric_records
 from forensics.case.steps import at
 from forensics.checkpoint import whose
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
 _BEST_FIRST = {"directory": 0, "committed": 1, "saved": 2}
 _WRITTEN = tuple(_BEST_FIRST)
 #: A name that says what its number counts.
-_SAYS_STEP = re.compile(r"(?i)step|iter|update|batch")
+_SAYS_STEP = lazily(r"(?i)step|iter|update|batch")
 #: Steps of an epoch from which on its number and that of a step cannot be confounded.
 _STEPS_OF_EPOCH = 5
 

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.knowledge.vocabulary import stands_for, words_for
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
-_HOME = re.compile(r"(?i)(?:/(?:home|users)/|[a-z]:[\\/]+users[\\/]+)([^/\\\s:\"'<>|,;]+)")
-_NAME = re.compile(r"[\w.@-]{3,253}")
+_HOME = lazily(r"(?i)(?:/(?:home|users)/|[a-z]:[\\/]+users[\\/]+)([^/\\\s:\"'<>|,;]+)")
+_NAME = lazily(r"[\w.@-]{3,253}")
 #: Files that their writer names by the host: event files of TensorBoard, traces of torch's profiler, dumps of a group.
 _HOST_FILES = (
-    re.compile(r"events\.out\.tfevents\.\d+\.(.+?)(?:\.\d+){0,2}(?:\.v2|\.profile-empty)?"),
-    re.compile(r"(.+?)_\d+(?:\.\d+)?\.pt\.trace\.json(?:\.gz)?"),
-    re.compile(r"comm_lib_trace_rank_(.+)_\d+"),
+    lazily(r"events\.out\.tfevents\.\d+\.(.+?)(?:\.\d+){0,2}(?:\.v2|\.profile-empty)?"),
+    lazily(r"(.+?)_\d+(?:\.\d+)?\.pt\.trace\.json(?:\.gz)?"),
+    lazily(r"comm_lib_trace_rank_(.+)_\d+"),
 )
-_LISTED = re.compile(r"[\w.,\[\]-]{3,4000}")
-_NODE_NAMES = re.compile(r"([A-Za-z](?:[\w.-]*[A-Za-z.-])?)(?:\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\]|(\d*))(?=,|$)")
+_LISTED = lazily(r"[\w.,\[\]-]{3,4000}")
+_NODE_NAMES = lazily(r"([A-Za-z](?:[\w.-]*[A-Za-z.-])?)(?:\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\]|(\d*))(?=,|$)")
 _MOST_NODES = 2000
 
 

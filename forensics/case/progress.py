@@ -17,14 +17,15 @@ from numpy.typing import NDArray
 from forensics.case.series import metric_records
 from forensics.case.steps import at, parts
 from forensics.dialects.counters import kind_of, plan_keys
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
 #: A plan is reached by the last record before it where so small a share of it is left: the loop prints no later step.
 #: A run that is killed at any step alike dies in that share of its runs between its last record and its end.
 CLOSE = 0.05
-_NUMBERED_EPOCH = re.compile(r"(?i)\bep(?:och)?s?\W{0,3}(\d+)(?:\s*(?:/|of)\s*(\d+))?")
+_NUMBERED_EPOCH = lazily(r"(?i)\bep(?:och)?s?\W{0,3}(\d+)(?:\s*(?:/|of)\s*(\d+))?")
 #: What tells the two streams of one process apart in the names of their files.
-_STREAM = re.compile(r"(?:std)?(?:err|out)(?:or|put)?", re.IGNORECASE)
+_STREAM = lazily(r"(?:std)?(?:err|out)(?:or|put)?", re.IGNORECASE)
 #: Numbers of records, rising.
 Places = NDArray[np.int64]
 _SPEAKER = ("source", "attempt", "rank")

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import cast
 
+from forensics.patterns import lazily
+
 #: No job of today has more ranks; a larger number was misread.
 MOST_RANKS = 1_000_000
 _SHOWN_RANKS = 16
 _SINGULAR = MappingProxyType({"are": "is", "have": "has"})
-_SPAN = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
+_SPAN = lazily(r"(\d{1,7})(?:-(\d{1,7}))?")
 
 
 def ranks_text(ranks: Sequence[int]) -> str:

@@ -12,10 +12,11 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from forensics.dialects.spec import Dialect
+from forensics.patterns import lazily
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL = lazily(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
-_KEY = re.compile(r"[A-Za-z_][\w./-]*")
+_KEY = lazily(r"[A-Za-z_][\w./-]*")
 
 
 def restart_command(trainers: Iterable[Dialect], step: int, path: str | None) -> str:

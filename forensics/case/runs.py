@@ -23,13 +23,14 @@ from forensics.case.processes.lives import Life, boundaries, lives
 from forensics.case.tracked_runs import Tracked, own_frames, tracked
 from forensics.errors import UsageError
 from forensics.knowledge.folders import is_part_of_job, is_run
+from forensics.patterns import lazily
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 
 #: Run folders of trackers, which are named by an id: W&B, MLflow.
-_TRACKED = (re.compile(r"^(?:offline-)?run-\d{8}_\d{6}-\w{4,}$"), re.compile(r"^[0-9a-f]{32}$"))
+_TRACKED = (lazily(r"^(?:offline-)?run-\d{8}_\d{6}-\w{4,}$"), lazily(r"^[0-9a-f]{32}$"))
 #: A job's id in the name of its log; a task's or a rank's number behind it is shorter or follows it.
-_JOB = re.compile(r"(?<![0-9A-Za-z])\d{3,}(?!\d)")
+_JOB = lazily(r"(?<![0-9A-Za-z])\d{3,}(?!\d)")
 #: So many names of runs are told.
 _TOLD = 3
 #: Share of file names, digits apart, that folders of the same layout have in common.

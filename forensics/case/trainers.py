@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from forensics import registry
 from forensics.dialects.spec import Dialect
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
 #: A source's format names its dialects, the one that most of its lines speak first: `hf_trainer+deepspeed`.
-_NAME = re.compile(r"\w+")
+_NAME = lazily(r"\w+")
 
 
 def trainers(run: Run) -> tuple[Dialect, ...]:

@@ -13,14 +13,15 @@ from forensics.case.rank_spans import MOST_RANKS, listed
 from forensics.case.series import keys_of, metric_rows
 from forensics.knowledge.errors import telling
 from forensics.knowledge.settings import setting
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
-_CLIENTS = re.compile(r"\b\d+/(\d{1,6}) clients joined|\bMEMBER: \d+/(\d{1,6})\b")
+_CLIENTS = lazily(r"\b\d+/(\d{1,6}) clients joined|\bMEMBER: \d+/(\d{1,6})\b")
 #: The launcher's folder of one agent (one node) holds a folder for each worker.
-_FOLDER = re.compile(r"^(?P<node>.*?attempt_\d+)/\d+/")
+_FOLDER = lazily(r"^(?P<node>.*?attempt_\d+)/\d+/")
 #: The setting whose name a metric may have, and what stands before the last part of the name of one.
-_COUNT, _OUTER = "device_count", re.compile(r".*[./]")
-_SIZE = re.compile(r"world[_ ]?size|n_?ranks|num_processes", re.IGNORECASE)
+_COUNT, _OUTER = "device_count", lazily(r".*[./]")
+_SIZE = lazily(r"world[_ ]?size|n_?ranks|num_processes", re.IGNORECASE)
 
 
 def world(run: Run) -> frozenset[int]:

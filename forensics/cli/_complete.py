@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 from forensics.config import FAIL_ON
+from forensics.patterns import lazily
 
 #: How a rule is named: in its declaration, or at the beginning of the docstring of its module.
-_NAMED = re.compile(r'"([A-Z]{3}\d{3}) ([a-z0-9-]+)[":]')
+_NAMED = lazily(r'"([A-Z]{3}\d{3}) ([a-z0-9-]+)[":]')
 _FORMATS = ("text", "json", "markdown", "github", "junit", "html")
 
 

@@ -15,9 +15,10 @@ from functools import lru_cache
 
 from forensics.cli.main import run
 from forensics.errors import ExitCode
+from forensics.patterns import lazily
 
 #: Output may hold fences, but only indented ones.
-_CONSOLE = re.compile(r"^```console\n(?P<commands>.*?)^```$", re.DOTALL | re.MULTILINE)
+_CONSOLE = lazily(r"^```console\n(?P<commands>.*?)^```$", re.DOTALL | re.MULTILINE)
 _CODE = "$ echo $?"
 
 

@@ -11,7 +11,6 @@ import contextlib
 import io
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
@@ -23,8 +22,9 @@ from forensics.cli._play import played
 from forensics.cli._reference_tables import tables
 from forensics.cli.main import run
 from forensics.errors import ExitCode
+from forensics.patterns import lazily
 
-_DOCUMENT = re.compile(r'"(forensics\.[a-z-]+/\d+)"')
+_DOCUMENT = lazily(r'"(forensics\.[a-z-]+/\d+)"')
 WRITTEN = "<!-- written by `make docs`: do not edit -->"
 
 

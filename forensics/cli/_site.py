@@ -16,16 +16,15 @@ from pathlib import Path
 from forensics import registry
 from forensics.cli._reference_tables import dialects, figures, formats, marked, metric_names, table
 from forensics.model import Shape
+from forensics.patterns import lazily
 from forensics.registry import Rule
 from forensics.report.pages import catalogue
 
 REFERENCE = "reference"
 RULES = f"{REFERENCE}/rules"
-_FENCE = re.compile(r"^(?P<fence>`{3,})[^\n]*\n.*?^(?P=fence)$", re.MULTILINE | re.DOTALL)
-_SECTION = re.compile(r"^(?P<title>[A-Z][a-z]+(?: [a-z]+)*):(?: |\n|$)")
-_BLOCK = re.compile(
-    r"^ *```(?P<head>\w+(?: [\w,]+)?)\n(?P<body>.*?)^ *```$|^ *=> (?P<claim>.+)$", re.MULTILINE | re.DOTALL
-)
+_FENCE = lazily(r"^(?P<fence>`{3,})[^\n]*\n.*?^(?P=fence)$", re.MULTILINE | re.DOTALL)
+_SECTION = lazily(r"^(?P<title>[A-Z][a-z]+(?: [a-z]+)*):(?: |\n|$)")
+_BLOCK = lazily(r"^ *```(?P<head>\w+(?: [\w,]+)?)\n(?P<body>.*?)^ *```$|^ *=> (?P<claim>.+)$", re.MULTILINE | re.DOTALL)
 
 
 def stage(docs: Path, into: Path) -> None:

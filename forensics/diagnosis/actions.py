@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,12 +20,13 @@ from forensics.case.world import world
 from forensics.knowledge.causes import FIX, Cause, Remedy, causes, filled
 from forensics.knowledge.errors import ErrorLine, row_for, row_of
 from forensics.model import Finding, Shape, Verdict
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
 #: Beyond the first ones the rest of a list is not read.
 MOST = 4
 #: Pieces of a run that a command may name without quotes of its own.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL = lazily(r"[\x00-\x1f\x7f-\x9f]")
 _HOST_FAMILY = "host_memory"
 #: The backend of a run that left no sign of one.
 _UNKNOWN = "unknown"

@@ -7,13 +7,13 @@ of its rate.
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 import polars as pl
 
 from forensics.dialects.counters import kind_of, plan_names
 from forensics.dialects.spec import Dialect, Line
+from forensics.patterns import lazily
 
 _COUNT, _TIME = r"\d[\d,]*", r"[\d:]+"
 _OF = rf"\s*(?P<step>{_COUNT})\s*/\s*(?P<max_steps>{_COUNT})"
@@ -50,7 +50,7 @@ COUNTERS = Dialect(
     ),
 )
 
-_BAR = re.compile(COUNTERS.lines[0].pattern)
+_BAR = lazily(COUNTERS.lines[0].pattern)
 _PROGRESS = {
     "seq": pl.Int64(), "line": pl.Int64(), "byte": pl.Int64(), "t_ns": pl.Int64(), "rank": pl.Int64(),
     "attempt": pl.Int32(), "label": pl.String(), "unit": pl.String(), "done": pl.Int64(), "plan": pl.Int64(),

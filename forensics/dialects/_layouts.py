@@ -16,12 +16,13 @@ from itertools import pairwise
 
 from forensics.dialects import _lines
 from forensics.dialects.spec import TAILS, Line, N
+from forensics.patterns import lazily
 
 _WIDEST = 64
 _VALUE = "+.,0123456789aefintyEIN-"
 _SUFFIXES = "kKMGBTP"
-_NUMBER = re.compile(rf"{N}[kKMGBTPE]?")
-_RUNS = re.compile(r"(?P<digits>[0-9]+)|(?P<blanks> +)|(?P<other>[^0-9 ]+)")
+_NUMBER = lazily(rf"{N}[kKMGBTPE]?")
+_RUNS = lazily(r"(?P<digits>[0-9]+)|(?P<blanks> +)|(?P<other>[^0-9 ]+)")
 
 
 @dataclass(frozen=True, slots=True)

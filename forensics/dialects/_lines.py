@@ -16,13 +16,14 @@ import numpy.typing as npt
 import polars as pl
 
 from forensics.io.columns import owned
+from forensics.patterns import lazily
 
 Ints = npt.NDArray[np.int64]
 _BREAKS = bytes.maketrans(b"\r\x08", b"\n\n")
 #: The last bracket of a bar of tqdm, when something was printed directly behind it.
-_GLUED = re.compile(rb"<[\d:?]+, [^\]\n]{1,400}\](?=[^\s\]])")
+_GLUED = lazily(rb"<[\d:?]+, [^\]\n]{1,400}\](?=[^\s\]])")
 _ASCII = bytes(range(128)) + b"?" * 128
-_META = re.compile(r"[\\.+*?()|\[\]{}^$]")
+_META = lazily(r"[\\.+*?()|\[\]{}^$]")
 _MAX_REPAIRS = 10_000
 #: So many segments are searched one by one in less time than a search over a column takes to begin.
 _FEW = 200

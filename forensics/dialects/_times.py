@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from forensics.io.tables import table_rows
+from forensics.patterns import lazily
 
 _ROUNDS = 3
-_CLOCK = re.compile(r"\d:\d+:\d")
+_CLOCK = lazily(r"\d:\d+:\d")
 _LOOKED_AT = 40
 
 
@@ -31,7 +32,7 @@ class Form:
 
 
 _FORMS = tuple(
-    Form(re.compile(pattern), int(width), spelled, year=bool(year))
+    Form(lazily(pattern), int(width), spelled, year=bool(year))
     for pattern, width, spelled, year, _ in table_rows("forensics.dialects", "stamps.tsv")
 )
 

@@ -16,6 +16,7 @@ from forensics.dialects._match import LEARN_FROM, Batch, How, Learned, Sample, b
 from forensics.dialects.events import signatures
 from forensics.dialects.handover import COUNTED, Drained
 from forensics.dialects.spec import Dialect, Line
+from forensics.patterns import lazily
 
 Tables = dict[str, pl.DataFrame]
 #: Matches that are held back for a dialect whose steps depend on other lines, and for any other.
@@ -28,7 +29,7 @@ HELD_MATCHES, HELD_A_WHILE = 60_000, 16_000
 # layout *with* its prefix, whose values are all finite, and in which no other meaning can stand, needs none of that.
 # What does not fit goes the general way, so this too changes speed and never the result.
 
-_DIGITS = re.compile(r"[0-9]+")
+_DIGITS = lazily(r"[0-9]+")
 _MASK = "0"
 _RANK = "([0-9]{1,5})"
 

@@ -6,7 +6,6 @@ names that mean something only where their numbers show it) and `units.tsv`; thi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from functools import cache
 from itertools import pairwise
@@ -15,13 +14,14 @@ from statistics import median
 
 from forensics.dialects.spec import Name
 from forensics.io.tables import table_rows
+from forensics.patterns import lazily
 
 _PACKAGE = "forensics.dialects"
-_BETWEEN = re.compile(r"[\s/._-]+")
-_BRACKETS = re.compile(r"[()\[\]]")
-_WITH_UNIT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)? ?([A-Za-zµ]{1,3})")
+_BETWEEN = lazily(r"[\s/._-]+")
+_BRACKETS = lazily(r"[()\[\]]")
+_WITH_UNIT = lazily(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)? ?([A-Za-zµ]{1,3})")
 #: `gpu.3.memory.used`, `gpu/3/power`, `system/gpu_3_power_usage_watts`: the device is no part of the quantity.
-_DEVICE = re.compile(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
+_DEVICE = lazily(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
 
 
 @cache

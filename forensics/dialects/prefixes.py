@@ -6,9 +6,9 @@ DeepSpeed `worker-2: [rank20]:`, Ray `(Worker pid=7, ip=1.2.3.4) `, multi-node `
 
 from __future__ import annotations
 
-import re
-
 import polars as pl
+
+from forensics.patterns import lazily
 
 #: What mpirun's time stamps put before its tag: `Fri Aug  1 12:31:45 2031[1,0]<stdout>:`.
 _DATE = r"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}"
@@ -24,7 +24,7 @@ _PARTS = (
     r"(?:\[\d{5,}\] )?"
 )
 PATTERN = rf"^{_PARTS}"
-_PREFIX = re.compile(PATTERN)
+_PREFIX = lazily(PATTERN)
 #: Groups that name a rank, the most telling first.
 _RANKS = ("rank", "mpi", "srun", "local")
 _MAYBE = (
@@ -38,9 +38,9 @@ _TASK = r"^ {0,4}(\d{1,5}): "
 #: Finds every line that may begin with a prefix.
 MAYBE = rf"{_MAYBE}|{_TASK}"
 #: How a line with a prefix may begin.
-MAY_BEGIN = re.compile(r"[\[(pA-Z0-9 ]")
-_ANY, _NO_TASK = re.compile(MAYBE), re.compile(_MAYBE)
-_TASK_LINE = re.compile(_TASK)
+MAY_BEGIN = lazily(r"[\[(pA-Z0-9 ]")
+_ANY, _NO_TASK = lazily(MAYBE), lazily(_MAYBE)
+_TASK_LINE = lazily(_TASK)
 _ENOUGH = 3
 _LEARNED = 16
 #: So many lines are read one by one in less time than one round over columns takes.

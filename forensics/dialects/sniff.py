@@ -10,9 +10,10 @@ import polars as pl
 
 from forensics.dialects import _lines, prefixes
 from forensics.dialects.spec import Dialect
+from forensics.patterns import lazily
 
 #: How a named group begins; two patterns may use one name. No dialect looks for these characters themselves.
-_NAMED = re.compile(r"\(\?P<\w+>")
+_NAMED = lazily(r"\(\?P<\w+>")
 
 #: So many segments are searched one by one in less time than a query takes.
 FEW = 200

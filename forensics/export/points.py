@@ -14,6 +14,7 @@ import polars as pl
 from forensics.dialects.names import canonical
 from forensics.export.target import Selection
 from forensics.io.safe_text import printable
+from forensics.patterns import lazily
 from forensics.report.phrases import plural
 from forensics.store.run import Run
 
@@ -23,7 +24,7 @@ _ORDER = (*SERIES, "seq")
 _LAST_STEP = 1 << 62
 _STEM_CHARS = 80
 _HASH_DIGITS = 8
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._=+@-]+|^[.-]+|^$")
+_NOT_IN_A_NAME = lazily(r"[^A-Za-z0-9._=+@-]+|^[.-]+|^$")
 
 
 @dataclass(frozen=True, slots=True)

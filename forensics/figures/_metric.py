@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -16,10 +15,11 @@ from forensics.figure import Chart, Curve, Mark
 from forensics.figures._marks import inside
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.model import Report
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
 _MOST_CURVES = 8
-_FOREIGN = re.compile(r"[^A-Za-z0-9_./-]+")
+_FOREIGN = lazily(r"[^A-Za-z0-9_./-]+")
 #: A logarithmic axis is taken where the middle 90 % of the values fill less than a fifth of a linear one.
 _SQUEEZED, _TAIL = 0.2, 5.0
 #: Values that differ less are told apart on a linear axis at any place of it.

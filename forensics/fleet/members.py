@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -13,10 +12,11 @@ from forensics.io.places.named import Where, place_of
 from forensics.io.places.part import Part
 from forensics.io.places.place import Place, Seen
 from forensics.knowledge.folders import is_part_of_job
+from forensics.patterns import lazily
 
 #: From so many folders on they are not read together, which takes the memory of all of them: 10,000 small runs, 2.5 GB.
 MANY = 16
-_NUMBER = re.compile(r"(\d+)")
+_NUMBER = lazily(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,15 @@ from forensics.io.places.local import unicode_path
 from forensics.io.places.named import Where, place_of
 from forensics.io.places.place import Found, Place, Seen
 from forensics.model import UNREADABLE, FileCoverage, Issue, Source
+from forensics.patterns import lazily
 
 #: First line of a pointer file, from the git-lfs specification, which also bounds it to 1,024 bytes.
 _LFS = b"version https://git-lfs.github.com/spec/"
 _LFS_BYTES = range(len(_LFS), 1025)
-_RANK = re.compile(r"(?:^|[^a-z0-9])(?:global|local|world)?[_-]?rank[_=-]?(\d{1,6})(?![0-9])", re.IGNORECASE)
-_BEFORE = re.compile(r"([a-z0-9]+)[_.=-]*$", re.IGNORECASE)
-_ATTEMPT = re.compile(r"(?:attempt|restart)[_-]?(\d{1,6})", re.IGNORECASE)
-_LOCAL = re.compile(r"\d{1,6}")
+_RANK = lazily(r"(?:^|[^a-z0-9])(?:global|local|world)?[_-]?rank[_=-]?(\d{1,6})(?![0-9])", re.IGNORECASE)
+_BEFORE = lazily(r"([a-z0-9]+)[_.=-]*$", re.IGNORECASE)
+_ATTEMPT = lazily(r"(?:attempt|restart)[_-]?(\d{1,6})", re.IGNORECASE)
+_LOCAL = lazily(r"\d{1,6}")
 #: `lora_rank16` is the rank of a matrix and `node_rank_1` counts machines.
 _OTHER_RANKS = frozenset(
     {"lora", "dora", "galore", "low", "full", "svd", "peft", "node", "machine", "matrix", "adapter"}

@@ -15,17 +15,16 @@ from dataclasses import replace
 from forensics.errors import InputError
 from forensics.io.places.place import Place
 from forensics.model import Source
+from forensics.patterns import lazily
 
-_FOLDER = re.compile(
-    r"^(?P<node>(?:.*/)?(?:attempt|restart)[_-]?\d{1,6})/(?P<local>\d{1,6})/[^/]+\.(?:log|out|err|txt)$"
-)
-_TAG = re.compile(rb"(?:\[rank(?=\d{1,6}\])|\bGLOBAL_RANK: )(\d{1,6})\b")
+_FOLDER = lazily(r"^(?P<node>(?:.*/)?(?:attempt|restart)[_-]?\d{1,6})/(?P<local>\d{1,6})/[^/]+\.(?:log|out|err|txt)$")
+_TAG = lazily(rb"(?:\[rank(?=\d{1,6}\])|\bGLOBAL_RANK: )(\d{1,6})\b")
 #: A program's own `rank=11`; it may also be the rank of a matrix, so one folder is not enough to believe it.
-_WORD = re.compile(rb"(?<![A-Za-z_\d])rank ?[=:] ?(\d{1,6})\b")
-_TASK = re.compile(r"^(?P<base>(?:.*/)?[^/]*[-_.])(?P<task>\d{1,6})\.(?:log|out|err|txt)$")
-_LOG = re.compile(r"\.(?:log|out|err|txt)$")
+_WORD = lazily(rb"(?<![A-Za-z_\d])rank ?[=:] ?(\d{1,6})\b")
+_TASK = lazily(r"^(?P<base>(?:.*/)?[^/]*[-_.])(?P<task>\d{1,6})\.(?:log|out|err|txt)$")
+_LOG = lazily(r"\.(?:log|out|err|txt)$")
 #: Slurm's launcher names the tasks whose end it tells.
-_SRUN = re.compile(rb"srun: error: [^\s:]{1,255}:? tasks? ([\d,-]{1,255}):")
+_SRUN = lazily(rb"srun: error: [^\s:]{1,255}:? tasks? ([\d,-]{1,255}):")
 #: The output of torchrun's agent, which speaks for all workers of its node, names its package.
 _AGENT = b"torch.distributed.elastic"
 _PEEK_BYTES = 64 << 10

@@ -13,34 +13,35 @@ from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv6Address
 
 from forensics.io.secrets import without_secrets
+from forensics.patterns import lazily
 
 _B, _E = r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])"
-_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})*\.[A-Za-z]{2,24}(?![\w-])")
-_SSH = re.compile(r"(?<![\w.+-])([A-Za-z_][\w.-]{0,31})@([A-Za-z][\w.-]{1,252})")
-_HOME = re.compile(r"(?i)((?:/(?:home|users)/|[a-z]:[\\/]+users[\\/]+))(?!<)([^/\\\s:\"'<>|,;()\]]+)")
-_ROOT_HOME = re.compile(r"(?<![\w.<>-])/root(?=[/\s:\"',;)]|$)")
-_MAIL_LIKE_HOME = re.compile(
+_EMAIL = lazily(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})*\.[A-Za-z]{2,24}(?![\w-])")
+_SSH = lazily(r"(?<![\w.+-])([A-Za-z_][\w.-]{0,31})@([A-Za-z][\w.-]{1,252})")
+_HOME = lazily(r"(?i)((?:/(?:home|users)/|[a-z]:[\\/]+users[\\/]+))(?!<)([^/\\\s:\"'<>|,;()\]]+)")
+_ROOT_HOME = lazily(r"(?<![\w.<>-])/root(?=[/\s:\"',;)]|$)")
+_MAIL_LIKE_HOME = lazily(
     r"(?i)((?:/(?:scratch|work|data|fsx|lustre|gpfs|nfs|mnt|projects?|u|export/home)/(?:users?|home)/))(?!<)([^/\\\s:\"']+)"
 )
-_USER_KEY = re.compile(
+_USER_KEY = lazily(
     r"(?i)(\b(?:user(?:_?name)?|login|logname|owner|email)[\"']?\s*[=:]\s*[\"']?)(?!<)([A-Za-z_][\w.-]{1,63})"
 )
-_HOST_KEY = re.compile(
+_HOST_KEY = lazily(
     r"(?i)(\b(?:host(?:_?name)?|node(?:_?name|_?list)?|master_addr|slurmd_nodename|slurm_(?:job_)?nodelist|server|machine)"
     r"[\"']?\s*[=:]\s*[\"']?)(?!<)(?!(?:null|none|true|false|localhost|rank|\d+)\b)([A-Za-z0-9][\w.\[\],-]{1,253})"
 )
-_FQDN = re.compile(
+_FQDN = lazily(
     r"(?i)(?<![\w@./<-])(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+"
     r"(?:internal|local|lan|corp|cluster|hpc|intranet|compute|svc|com|net|org|edu|gov|io|ai|dev|cloud|ac\.[a-z]{2}"
     r"|de|fr|uk|ch|eu|jp|cn|us|ca)(?![\w-]|\.\w)"
 )
-_NODE = re.compile(
+_NODE = lazily(
     r"(?i)(?<![\w./<-])(?:ip-\d{1,3}(?:-\d{1,3}){3}|(?:gpu|node|compute|worker|host|nid|dgx|cn|hgx)(?:[-_]?[a-z]+)?-?\d{2,6}"
     r"(?:-\d+)?)(?![\w])"
 )
-_IPV4 = re.compile(r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w]|\.\d)")
-_IPV6 = re.compile(r"(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w:])")
-_LONG_HEX = re.compile(rf"{_B}[0-9a-f]{{40}}{_E}")
+_IPV4 = lazily(r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w]|\.\d)")
+_IPV6 = lazily(r"(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w:])")
+_LONG_HEX = lazily(rf"{_B}[0-9a-f]{{40}}{_E}")
 _LEAST = 3
 _COMMON = frozenset(
     {"root", "user", "none", "null", "true", "false", "localhost", "train", "model", "data", "run", "runs"}

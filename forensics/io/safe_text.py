@@ -9,18 +9,20 @@ from __future__ import annotations
 import html
 import re
 
+from forensics.patterns import lazily
+
 #: C0, DEL and C1; arabic letter mark; zero-width space, directional marks; line and paragraph separators; bidi
 #: embeddings, overrides and isolates; word joiner and invisible operators; BOM; annotations; tags; lone surrogates.
-UNSAFE = re.compile(
+UNSAFE = lazily(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
 )
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|Infinity)")
-_TICKS = re.compile("`+")
+_NUMBER = lazily(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|Infinity)")
+_TICKS = lazily("`+")
 #: What a CI runner takes for a command in whatever a step prints: `::` first in a line, `##[` anywhere in it.
-_COMMAND = re.compile(r"(?<!\S)::(?=\w)|##\[")
+_COMMAND = lazily(r"(?<!\S)::(?=\w)|##\[")
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from forensics.io.tables import table_rows
+from forensics.patterns import lazily
 
 HIDDEN = "***"
 #: What follows the name of a value: `token*` in the table stands for each of these, `token+` for a blank as well.
@@ -29,22 +30,22 @@ _VALUE = (
 )
 _GIVEN = r"(?:[^\S\n]{0,8}(?:=>|:=|==?|:)[^\S\n]{0,8}|[\s,]{1,40}\\*[\"']?value\\*[\"']?\s{0,8}[:=]\s{0,8})"
 _NAME_CHARS = 60
-_NAME = re.compile(r"[\w.-]*\Z")
+_NAME = lazily(r"[\w.-]*\Z")
 #: Values that are no secret: nothing, a word for nothing, a mark, a variable, a call, what a person has hidden already.
-_EMPTY = re.compile(
+_EMPTY = lazily(
     r"(?i)(?:none|null|nil|true|false|yes|no|on|off|n/?a|empty|dummy|unset|undefined|not[_ -]?set|required|optional|str"
     r"|string|bytes|int|any|x+|\.+|-+|<.*|\[.*|\{.*|\*.*|\$\{?\w+\}?|\$\(.*|%\w+%|%\(.*|\d{1,3}(?:\.\d*)?)[.:]?"
     r"|[A-Za-z_.]+[(\[].*|(?:self|args?|cfg|config|opts?|os|env|settings|params|kwargs)\.[\w.]+",
     re.DOTALL,
 )
-_PROSE = re.compile(r"[A-Za-z]+['.]?")
+_PROSE = lazily(r"[A-Za-z]+['.]?")
 #: Measured on random values of 16 to 40 characters from six alphabets, and on 77,087 values of public logs and
 #: settings. Shannon's entropy of 3.5 bits (gitleaks' generic rule) misses 18 % of 32 hexadecimal digits; 2.8 bits miss
 #: none of them and 3.4 % of 16. Words change between letters and digits, or to a capital, in few places of their
 #: longest piece: 2.4 % of the public values look random (hashes, ids of runs), 0.1 to 7 % of random ones of 24 do not.
 LEAST_CHARS, LEAST_BITS, LEAST_PIECE_CHARS, LEAST_TURNS = 16, 2.8, 10, 0.1
-_PIECE = re.compile(r"[A-Za-z0-9+=]+")
-_TURN = re.compile(r"(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])")
+_PIECE = lazily(r"[A-Za-z0-9+=]+")
+_TURN = lazily(r"(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,15 @@ import orjson
 from forensics.errors import InputError, LimitExceeded
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.safe_text import UNSAFE
+from forensics.patterns import lazily
 
 _BOM = b"\xef\xbb\xbf"
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_STRINGS = lazily(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SHAPE = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x2D if byte == 0x2D else 0x20 for byte in range(256))
 #: The shortest numbers that 64 bits may not hold, every digit written as 0.
 _BEYOND_64_BITS = (b"0" * 20, b"-" + b"0" * 19)
-_ESCAPE = re.compile(
+_ESCAPE = lazily(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
 _I64 = range(-(1 << 63), 1 << 64)

@@ -31,11 +31,12 @@ from functools import cache
 from typing import Any
 
 from forensics.knowledge._rows import frozen, rows_of
+from forensics.patterns import lazily
 
 #: An action for a cause of which only its error line knows what to do.
 FIX = "{fix}"
-_OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
-_NAME = re.compile(r"\{(\w+)\}")
+_OPTIONAL = lazily(r"\[([^\[\]]*)\]")
+_NAME = lazily(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)

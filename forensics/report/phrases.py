@@ -12,12 +12,13 @@ from forensics.case.rank_spans import ranks_text
 from forensics.checkpoint import Checkpoint
 from forensics.knowledge.causes import causes
 from forensics.model import WEIGHTS, Confidence, Coverage, FileStatus, Finding, Onset, Outcome, Report, Verdict
+from forensics.patterns import lazily
 
 _RANKS_SHOWN = 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: A clock that shows the year 1970 counts from when a machine or a process began.
 _UPTIME_NS = 365 * 86_400 * 1_000_000_000
-_OPTION = re.compile(r"--[a-z]")
+_OPTION = lazily(r"--[a-z]")
 
 
 def plural(count: int, noun: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -19,13 +18,14 @@ import polars as pl
 from forensics.io.safe_text import csv_cell, printable
 from forensics.io.tolerant_json import dumps
 from forensics.model import Coverage, Issue
+from forensics.patterns import lazily
 from forensics.report.json_v1 import encoded
 from forensics.report.payload import read_payload, tool
 from forensics.report.style import LABEL_CHARS, PLAIN, Style
 
 _GAP = "  "
 _LEAST_CHARS = 16
-_PLACE = re.compile(r".*:\d+")
+_PLACE = lazily(r".*:\d+")
 _WHOLE = frozenset(("source", "path", "sha256", "place"))
 
 

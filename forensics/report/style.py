@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from forensics.patterns import lazily
+
 Paint = Literal["bold", "dim", "red", "green", "yellow", "magenta", "cyan"]
 _CODES: dict[Paint, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "magenta": 35, "cyan": 36}
 LABEL_CHARS = 12
-_CLAUSE_END = re.compile(r"[.;:](?= )")
+_CLAUSE_END = lazily(r"[.;:](?= )")
 #: A text is cut behind a clause where that keeps this share of its room.
 _LEAST_KEPT = 0.5
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from itertools import chain, islice
 from forensics.identity import spoken
 from forensics.io.safe_text import printable
 from forensics.model import Evidence, Finding, Outcome, Report
+from forensics.patterns import lazily
 from forensics.registry import renderer
 from forensics.report import _losses, _many
 from forensics.report import phrases as say
@@ -24,7 +24,7 @@ _WORDS: dict[Outcome, tuple[str, Paint]] = {
 }
 #: A verdict is read on one screen.
 MOST_LINES = 25
-_TIME = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d):.*$")
+_TIME = lazily(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d):.*$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ import re
 from typing import NamedTuple
 
 from forensics.errors import UsageError
+from forensics.patterns import lazily
 
 HELP = "forensics query RUN lists tables and columns"
-_BLOCK = re.compile(r"/\*|\*/")
-_TOKEN = re.compile(
+_BLOCK = lazily(r"/\*|\*/")
+_TOKEN = lazily(
     r"""
     (?P<word>[A-Za-z_][A-Za-z0-9_]*)
   | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)

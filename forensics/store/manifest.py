@@ -8,7 +8,6 @@ checked like any input, for types, bounds and sense; the name of a folder is the
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from forensics.errors import InputError
 from forensics.io.slices import Slice
 from forensics.model import FileCoverage, FileStatus, Issue
+from forensics.patterns import lazily
 from forensics.store.schema import TABLES, VERSION
 
 NAME = "manifest.json"
@@ -24,8 +24,8 @@ NAME = "manifest.json"
 MOST_BYTES = 256 << 20
 _HASH_DIGITS = 32
 GENERATION, PACK = "gen", "pack"
-_FOLDER = re.compile(rf"(?:{GENERATION}|{PACK})-[0-9a-f]{{{_HASH_DIGITS}}}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_FOLDER = lazily(rf"(?:{GENERATION}|{PACK})-[0-9a-f]{{{_HASH_DIGITS}}}")
+_SHA256 = lazily(r"[0-9a-f]{64}")
 _MOST = (1 << 63) - 1
 
 

@@ -17,6 +17,7 @@ from typing import Any, cast
 import polars as pl
 
 from forensics.errors import UsageError
+from forensics.patterns import lazily
 from forensics.store._sql_select import Select, select_of
 from forensics.store._sql_tokens import refused
 from forensics.store.run import Run
@@ -25,7 +26,7 @@ from forensics.store.schema import TABLES
 ENGINES = ("polars", "duckdb")
 _COLUMNS = frozenset(column for columns in TABLES.values() for column in columns)
 #: How a plan of polars tells a source that is not a frame in memory: `Csv SCAN [/etc/hosts]`.
-_SCAN = re.compile(r"^\W*[\w ]*\bSCAN\b", re.MULTILINE)
+_SCAN = lazily(r"^\W*[\w ]*\bSCAN\b", re.MULTILINE)
 _LOCKS = (
     "temp_directory=''",
     "enable_external_access=false",

@@ -31,6 +31,7 @@ LAYERS = (
         "forensics.stats",
         "forensics.checkpoint",
         "forensics.action",
+        "forensics.patterns",
     ),
 )
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -6,7 +6,6 @@ noise is the printed standard error, else the binomial one of the documents.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot, isfinite, sqrt
@@ -18,9 +17,10 @@ import numpy as np
 from forensics.analyses.evals.results import Key, Row, error_of, higher_is_better, members_of, scale_of
 from forensics.analyses.evals.sittings import Sitting, filed_step, sittings
 from forensics.case.curves.loss import Curve, curves
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
-_NUMBERS = re.compile(r"\d+|(?<![a-z])(?:final|last|latest|best)(?![a-z])")
+_NUMBERS = lazily(r"\d+|(?<![a-z])(?:final|last|latest|best)(?![a-z])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 
 from forensics.analyses.evals.results import Row, members_of, settings_of
 from forensics.io.tables import table_rows
+from forensics.patterns import lazily
 
 #: Families that make another test of an evaluation, the likeliest to move a score first.
 BLOCKS = ("decoding", "tokenizer", "prompt", "few-shot", "documents", "model mode")
@@ -30,9 +31,7 @@ _SCORED = frozenset(
 )
 _COLUMNS = {"task_version": "documents", "fewshot": "few-shot", "n": "documents"}
 _NAMES = {"n": "documents", "fewshot": "few-shot examples", "task_version": "task version", "task_hash": "prompt hash"}
-_PREFIXES = re.compile(
-    r"^(?:task\.generation_kwargs\.|gen_kwargs\.|task\.|model_args\.generation_parameters\.|settings\.)"
-)
+_PREFIXES = lazily(r"^(?:task\.generation_kwargs\.|gen_kwargs\.|task\.|model_args\.generation_parameters\.|settings\.)")
 
 
 @dataclass(frozen=True, slots=True)

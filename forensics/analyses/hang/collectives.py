@@ -7,7 +7,6 @@ was taken nearest to the stall; gloo calls an operation that timed out completed
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +15,12 @@ import polars as pl
 
 from forensics.case.rank_spans import listed
 from forensics.case.world import world
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
 #: A group and its members; ranks of a group that no dump lists are all ranks of the job.
 Key = tuple[str, tuple[int, ...]]
-_DIGITS = re.compile(r"\d+")
+_DIGITS = lazily(r"\d+")
 _KEPT_PER_RANK = 200
 
 

@@ -7,7 +7,6 @@ without any frame of a collective, so that counts as inside.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,9 +17,10 @@ from forensics.case.errors.kinds import Weight
 from forensics.knowledge.doing import by_frame
 from forensics.knowledge.libraries import is_library
 from forensics.knowledge.vocabulary import stands_for
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
-_DIGITS = re.compile(r"\d+")
+_DIGITS = lazily(r"\d+")
 #: Innermost frames in which the wait must stand.
 _NEAR = 14
 _MOST_FRAMES = 120

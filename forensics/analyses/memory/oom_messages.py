@@ -9,7 +9,6 @@ device or more.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -28,6 +27,7 @@ from forensics.knowledge.doing import phase_of
 from forensics.knowledge.errors import telling
 from forensics.knowledge.sizes import element_bytes
 from forensics.model import Locator
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
 Where = Literal["device", "host"]
@@ -47,14 +47,14 @@ _UNITS: Mapping[str, int] = MappingProxyType(
     {"bytes": 1, "byte": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
      "kb": 1000, "mb": 10**6, "gb": 10**9, "tb": 10**12, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 )  # fmt: skip
-_OTHERS = re.compile(r"Process (\d+) has " + SIZE + r" memory in use")
+_OTHERS = lazily(r"Process (\d+) has " + SIZE + r" memory in use")
 #: Bare numbers of bytes: `kernel: anon-rss:123kB` is covered by the units, `allocate 4770354232` is not.
-_BARE = re.compile(r"allocat(?:e|ing) (\d{4,18})(?: bytes|\b)")
-_SHAPE = re.compile(r"allocating tensor with shape\s?\[([\d,\s]+)\] and type (\w+)")
+_BARE = lazily(r"allocat(?:e|ing) (\d{4,18})(?: bytes|\b)")
+_SHAPE = lazily(r"allocating tensor with shape\s?\[([\d,\s]+)\] and type (\w+)")
 #: These writers divide by powers of 1024 and print `GB` (MPSAllocator.mm; TH's THAlloc.c).
-_BINARY = re.compile(r"MPS backend|not enough memory: you tried")
-_DECIMAL = re.compile(r"(\d ?[KMGT])B\b")
-_DEVICE = re.compile(r"\bGPU +(\d{1,3})\b|on device (\d{1,3})\b|device:GPU:(\d{1,3})\b")
+_BINARY = lazily(r"MPS backend|not enough memory: you tried")
+_DECIMAL = lazily(r"(\d ?[KMGT])B\b")
+_DEVICE = lazily(r"\bGPU +(\d{1,3})\b|on device (\d{1,3})\b|device:GPU:(\d{1,3})\b")
 
 
 #: More than this beside the allocator's own memory is not one process's context and libraries.

@@ -22,6 +22,7 @@ from forensics.analyses.memory.kinds import GAPS, MEANINGS, Meaning
 from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
 from forensics.case.series import index_of, placed_rows
 from forensics.case.steps import at, key_of, only, parts, rises
+from forensics.patterns import lazily
 from forensics.stats.spread import Floats
 from forensics.stats.trend import line_of
 from forensics.store.packed import PLACE, Packed
@@ -32,7 +33,7 @@ _KEY = ("source", "attempt", "rank", "raw_name")
 _HELD = ("seq", "value", PLACE, "at")
 #: So many series are judged at most, those with most records first.
 _MOST_SERIES = 512
-_DEVICE = re.compile(r"gpu[._/ ]?(\d{1,3})[._/ ]", re.IGNORECASE)
+_DEVICE = lazily(r"gpu[._/ ]?(\d{1,3})[._/ ]", re.IGNORECASE)
 #: Printed values are told from exact ones by so many distinct values, decimals and digits in all.
 _DISTINCT, _DECIMALS, _LONGEST = 2000, 4, 1e6
 #: GiB, MiB, MB that were scaled by 1.024e9 (detectron2), and GB and MB of powers of ten.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from forensics.case.nonfinite import watched
 from forensics.case.steps import SERIES
 from forensics.knowledge.errors import telling
 from forensics.knowledge.vocabulary import words_for
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
 #: So many finite losses after a detector's last line mean that training went on; so many lines at most are a stumble.
@@ -26,7 +26,7 @@ _STUMBLES = 3
 _NAN_SHAPE = r'"shape":\s*"nan"'
 _BLAMED = r'"role":\s*"(?:root|symptom)"'
 #: A detector's own words for when it fired.
-_WHEN = re.compile(r"(?i)\b(?:iter(?:ation)?|(?:global[_ ])?step)\b\s*(?:number|no\.?)?\s*[=#:]?\s*(\d{1,12})\b")
+_WHEN = lazily(r"(?i)\b(?:iter(?:ation)?|(?:global[_ ])?step)\b\s*(?:number|no\.?)?\s*[=#:]?\s*(\d{1,12})\b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from typing import Literal
 from forensics.dialects.names import meanings
 from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import stands_for
+from forensics.patterns import lazily
 
 Form = Literal["clock", "time", "rate", "mean-time", "mean-rate", "wall"]
-_WORDS = re.compile(r"[\s\-]+")
+_WORDS = lazily(r"[\s\-]+")
 
 
 @dataclass(frozen=True, slots=True)

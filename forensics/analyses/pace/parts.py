@@ -14,12 +14,13 @@ from forensics.analyses.pace.names import pace_of
 from forensics.case.series import keys_of, metric_rows
 from forensics.case.steps import ordered
 from forensics.io.tables import table_rows
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
 _PLACE = ("source", "attempt", "rank")
 #: A count from the start has at least doubled within a run of some records.
 _GROWN = 2.0
-_WORDS = re.compile(r"[\s\-]+")
+_WORDS = lazily(r"[\s\-]+")
 
 
 @dataclass(frozen=True, slots=True)

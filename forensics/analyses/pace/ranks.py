@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,10 +12,11 @@ from forensics.analyses.pace.edges import sharpest_edge
 from forensics.analyses.pace.parts import named
 from forensics.case.series import metric_rows
 from forensics.case.steps import ordered
+from forensics.patterns import lazily
 from forensics.stats.spread import Floats, spread
 from forensics.store.run import Run
 
-_MS = re.compile(r"(?i)(?:^|[/_. ])ms$|msec$")
+_MS = lazily(r"(?i)(?:^|[/_. ])ms$|msec$")
 _FEWEST_RANKS, _FEWEST_STEPS, _FEWEST_SLOW, _BLOCK = 2, 12, 8, 4
 _FLOOR = 0.003  # spread over ranks below which no machine can be told from another, relative
 

@@ -7,7 +7,6 @@ later process got over what ended an earlier one is for the attempts to say.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -22,15 +21,16 @@ from forensics.case.last_steps import same_process
 from forensics.case.processes.attempts import Attempts, attempts
 from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import by_id, telling
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
 #: Other ranks that log this many steps after an error of one that logs none went on without it. A pipe holds 64 KiB
 #: and a stream's buffer 8 KiB (Linux, pipe(7); glibc, BUFSIZ), which is about a hundred lines of a training log.
 OTHERS_STEPS = 100
-_DIGITS = re.compile(r"\d+")
+_DIGITS = lazily(r"\d+")
 #: Python's own temporary folders, which a tear-down takes away from processes that are still there.
-_TEMPORARY = re.compile(r"/tmp/|pymp-|/dev/shm/")  # noqa: S108 - a name in a message, no file that is opened
-_WORKER = re.compile(r"^\W*\((?P<name>\w[\w.:]{0,120}) pid=(?P<pid>\d{1,10})\b")
+_TEMPORARY = lazily(r"/tmp/|pymp-|/dev/shm/")  # noqa: S108 - a name in a message, no file that is opened
+_WORKER = lazily(r"^\W*\((?P<name>\w[\w.:]{0,120}) pid=(?P<pid>\d{1,10})\b")
 #: An error that is raised so often, over such a time, is caught each time.
 _OFTEN = 5
 _LASTING_NS = 60_000_000_000

@@ -6,7 +6,6 @@ Judging sets no severity; rules do.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -20,10 +19,11 @@ from forensics.case.errors.kinds import Weight, of_exception, of_line, of_lone_l
 from forensics.knowledge.errors import final, telling
 from forensics.knowledge.signals import signal_of
 from forensics.knowledge.vocabulary import stands_for, words_for
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
 _MAX_EVENTS = 20_000
-_BLOCK_EXIT = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
+_BLOCK_EXIT = lazily(r"^\W*(?:exitcode|traceback)\s*:")
 _BLOCK_LINES = 4
 _EXIT_RECORD = "wandb.exit"
 #: What W&B records after an interrupt from the keyboard, and the shell's code for it.

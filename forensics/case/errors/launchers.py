@@ -6,7 +6,6 @@ starts the group anew. What a group without a training step then complains of fo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,9 +18,10 @@ from forensics.case.processes.attempts import GOES_ON_RECORDS, Attempts, attempt
 from forensics.dialects.events.elastic import FAILURE
 from forensics.knowledge.errors import by_id, telling
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
-_FOLDER = re.compile(r"(?:^|/)attempt_(\d{1,6})/")
+_FOLDER = lazily(r"(?:^|/)attempt_(\d{1,6})/")
 #: How a Python program ends by an exception that nobody caught.
 _ERROR = 1
 #: No node has more devices than this, so that with fewer ranks a local rank is a rank.

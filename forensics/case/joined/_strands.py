@@ -12,6 +12,7 @@ import polars as pl
 from forensics.case.series import keys_of, metric_rows
 from forensics.case.steps import SERIES, at
 from forensics.knowledge.vocabulary import stands_for, words_for
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
 #: Metrics that are compared; of the readings of many devices each would meet each.
@@ -19,16 +20,16 @@ _COMPARED = ("measured", "judged", "of_pace")
 _SAMPLE = 64
 #: A number with as many digits as this is printed in full.
 FULL_DIGITS = 9
-_EVENTS = re.compile(r"tfevents\.\d+\.(?P<writer>.+?)(?:\.\d+)?(?:\.v2)?$")
-_WANDB = re.compile(r"(?:^|/)(?:offline-)?run-\d{8}_\d{6}-(?P<id>[^/]+)/")
-_STATE = re.compile(r"(?:(?:tmp-)?checkpoint-\d+/)?[^/]+$")
+_EVENTS = lazily(r"tfevents\.\d+\.(?P<writer>.+?)(?:\.\d+)?(?:\.v2)?$")
+_WANDB = lazily(r"(?:^|/)(?:offline-)?run-\d{8}_\d{6}-(?P<id>[^/]+)/")
+_STATE = lazily(r"(?:(?:tmp-)?checkpoint-\d+/)?[^/]+$")
 _KINDS = (
-    ("tfevents", re.compile(r"tfevents[^/]*$")),
-    ("wandb", re.compile(r"\.wandb$")),
-    ("trainer_state", re.compile(r"trainer_state[^/]*\.json$")),
-    ("json", re.compile(r"\.(?:json|jsonl|ndjson)$")),
-    ("table", re.compile(r"\.(?:csv|tsv|parquet)$")),
-    ("database", re.compile(r"\.(?:db|sqlite3?)$|(?:^|/)mlruns/")),
+    ("tfevents", lazily(r"tfevents[^/]*$")),
+    ("wandb", lazily(r"\.wandb$")),
+    ("trainer_state", lazily(r"trainer_state[^/]*\.json$")),
+    ("json", lazily(r"\.(?:json|jsonl|ndjson)$")),
+    ("table", lazily(r"\.(?:csv|tsv|parquet)$")),
+    ("database", lazily(r"\.(?:db|sqlite3?)$|(?:^|/)mlruns/")),
 )
 KINDS = (*(kind for kind, _ in _KINDS), "text")
 #: Which of two stores that hold the same is kept: a line of a log can be read beside the errors around it.

@@ -8,16 +8,16 @@ stays one launch.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
 from forensics.case.processes.starts import openings
+from forensics.patterns import lazily
 from forensics.store.run import Run
 
-_FOLDER = re.compile(r"^(?P<agent>(?P<parent>.*/)?[^/]+/)attempt_(?P<number>\d{1,6})/\d{1,6}/")
+_FOLDER = lazily(r"^(?P<agent>(?P<parent>.*/)?[^/]+/)attempt_(?P<number>\d{1,6})/\d{1,6}/")
 
 
 @dataclass(frozen=True, slots=True)

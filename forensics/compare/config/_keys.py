@@ -11,9 +11,10 @@ from functools import cache
 
 from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import stands_for
+from forensics.patterns import lazily
 
 _PACKAGE = "forensics.compare.config"
-_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORDS = lazily(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from forensics.compare.config._entries import Entry
 from forensics.compare.config._values import Value
+from forensics.patterns import lazily
 
 #: Changes of a share that are below this are rounding.
 LEAST = 0.005
 _MOST_CHARS = 4000
-_SPELLED = re.compile(r"([\w./-]{1,200})[=:*](\d{1,9}(?:\.\d{1,12})?)")
-_NAMED = re.compile(r"^(.*?)\.?\[([^\]]*)\]\.?[^.]*$")
+_SPELLED = lazily(r"([\w./-]{1,200})[=:*](\d{1,9}(?:\.\d{1,12})?)")
+_NAMED = lazily(r"^(.*?)\.?\[([^\]]*)\]\.?[^.]*$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ import json
 import math
 import re
 
+from forensics.patterns import lazily
+
 Value = str | float | bool | None | tuple["Value", ...]
 
 _SPELLED = {
@@ -14,8 +16,8 @@ _SPELLED = {
     **dict.fromkeys(("false", "no", "off"), False),
 }
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "half": "fp16", "bf16-mixed": "bf16"}
-_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z")
-_FOLDER = re.compile(r"(?:[a-z][a-z0-9+.-]*://|/|~/|\.{1,2}/|[A-Za-z]:\\)")
+_NUMBER = lazily(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z")
+_FOLDER = lazily(r"(?:[a-z][a-z0-9+.-]*://|/|~/|\.{1,2}/|[A-Za-z]:\\)")
 _SAME = 1e-9
 
 

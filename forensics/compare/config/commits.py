@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from forensics.compare.config.audit import Difference
+from forensics.patterns import lazily
 
 _COMMIT = "code.commit"
-_HASH = re.compile(r"[0-9a-f]{7,64}")
+_HASH = lazily(r"[0-9a-f]{7,64}")
 
 
 def bisected(differences: Iterable[Difference]) -> Iterator[str]:

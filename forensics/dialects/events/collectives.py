@@ -8,7 +8,6 @@ The rank is global: that of the line's own tag. `[Rank 3]` in the message is a p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -18,6 +17,7 @@ import polars as pl
 
 from forensics.io.tables import table_rows
 from forensics.knowledge.errors import telling
+from forensics.patterns import lazily
 
 SCHEMA = {
     "rank": pl.Int64(), "speaker": pl.Int64(), "group": pl.String(), "seq": pl.Int64(), "op": pl.String(),
@@ -25,10 +25,10 @@ SCHEMA = {
     "out_sizes": pl.String(), "dtype": pl.String(), "state": pl.String(), "timeout_ms": pl.Int64(),
     "line": pl.Int64(), "byte": pl.Int64(), "attrs": pl.String(),
 }  # fmt: skip
-_FIELDS = re.compile(r"(SequenceNumber|OpType|TensorDtypes)=(\w+?)(?=,|\)|$|OpType)")
-_SHAPES = re.compile(r"TensorShape=((?:\[[\d, ]*\],? ?)+)")
+_FIELDS = lazily(r"(SequenceNumber|OpType|TensorDtypes)=(\w+?)(?=,|\)|$|OpType)")
+_SHAPES = lazily(r"TensorShape=((?:\[[\d, ]*\],? ?)+)")
 _MOST_RANKS = 4_096
-_PRINTED = re.compile(r"^(?:[\w.]+:)?(?P<op>\w+?)(?: (?P<a>\d{1,7})(?P<way><-|->)(?P<b>\d{1,7}))?$")
+_PRINTED = lazily(r"^(?:[\w.]+:)?(?P<op>\w+?)(?: (?P<a>\d{1,7})(?P<way><-|->)(?P<b>\d{1,7}))?$")
 _SPELLINGS = {printed: name for printed, name, _ in table_rows("forensics.dialects", "collectives.tsv")}
 _OP_CHARS = 60
 

@@ -17,6 +17,7 @@ import polars as pl
 from forensics.dialects import prefixes
 from forensics.dialects._lines import ANSI, holding
 from forensics.knowledge.libraries import is_library
+from forensics.patterns import lazily
 
 BLOCK = r"^\W*rank\s*: \d{1,7} \(local_rank: \d+\)"
 #: The code of a failure block.
@@ -24,14 +25,14 @@ FAILURE = "elastic-failure"
 STACK = "Stack trace of the failed collective"
 #: One of these stands in every line that `records` looks for.
 NEEDLES = (" (local_rank: ", STACK)
-_HEADS = re.compile(f"{BLOCK}|{STACK}")
-_RANK = re.compile(r"^\W*rank\s*: (?P<rank>\d{1,7}) \(local_rank: (?P<local_rank>\d{1,7})\)")
-_FIELD = re.compile(r"^\W*(?P<key>time|host|exitcode|error_file|traceback)\s*: (?P<value>.*)$")
-_EXIT = re.compile(r"^(?P<exitcode>-?\d{1,9}) \(pid: (?P<pid>\d{1,10})\)(?:\s+\((?P<signal>SIG\w+)\))?")
-_SIGNAL = re.compile(r"Signal (?P<number>\d+) \((?P<signal>SIG\w+)\) received by PID")
-_END = re.compile(r"^\W*(?:\[\d{1,6}\]:|-{10,}|={10,}|Root Cause)")
-_FRAME = re.compile(r"^#(?P<number>\d{1,3}) (?P<function>.{1,200}?) from (?P<file>\S{1,300}):(?P<line>\d{1,9})$")
-_ANSI = re.compile(ANSI)
+_HEADS = lazily(f"{BLOCK}|{STACK}")
+_RANK = lazily(r"^\W*rank\s*: (?P<rank>\d{1,7}) \(local_rank: (?P<local_rank>\d{1,7})\)")
+_FIELD = lazily(r"^\W*(?P<key>time|host|exitcode|error_file|traceback)\s*: (?P<value>.*)$")
+_EXIT = lazily(r"^(?P<exitcode>-?\d{1,9}) \(pid: (?P<pid>\d{1,10})\)(?:\s+\((?P<signal>SIG\w+)\))?")
+_SIGNAL = lazily(r"Signal (?P<number>\d+) \((?P<signal>SIG\w+)\) received by PID")
+_END = lazily(r"^\W*(?:\[\d{1,6}\]:|-{10,}|={10,}|Root Cause)")
+_FRAME = lazily(r"^#(?P<number>\d{1,3}) (?P<function>.{1,200}?) from (?P<file>\S{1,300}):(?P<line>\d{1,9})$")
+_ANSI = lazily(ANSI)
 _MOST = 20_000
 _BEFORE_BYTES, _AFTER_BYTES, _AFTER_LINES, _FRAMES = 1_000, 4_000, 12, 40
 _CHARS = 300

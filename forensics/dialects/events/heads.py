@@ -6,12 +6,13 @@ is decided where all stores of the run are known.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from forensics.patterns import lazily
 
 if TYPE_CHECKING:
     from forensics.dialects._lines import Cut
@@ -22,11 +23,11 @@ _HEAD_BYTES, _LINES = 8192, 4
 MOST = 1000
 #: A time and what stands around it, also as the first field of a JSON line; two words; a fraction, as records of a loss
 #: have.
-_STAMP = re.compile(
+_STAMP = lazily(
     rb"^(?:\{\s*\"[\w@.-]{1,20}\":\s*\"?[\d:T.,Z+ -]{8,40}\"?,\s*|[\s\d\[\](){}:.,/TZ+-]*(?:[A-Z]{4,8}\b)?[\s|\]:-]*)"
 )
-_WORDS = re.compile(rb"[A-Za-z]{3,}[^A-Za-z]+[A-Za-z]{3,}")
-_FRACTION = re.compile(rb"\d\.\d|\d/\d|\d%")
+_WORDS = lazily(rb"[A-Za-z]{3,}[^A-Za-z]+[A-Za-z]{3,}")
+_FRACTION = lazily(rb"\d\.\d|\d/\d|\d%")
 #: An error is no head: another one begins like it.
 _ERROR = b"Traceback (most recent call last)"
 _LEAST_BYTES = 12

@@ -20,6 +20,7 @@ import polars as pl
 from forensics.dialects import _lines, prefixes
 from forensics.dialects.events.code import SOURCE
 from forensics.knowledge.libraries import is_library, is_library_frame
+from forensics.patterns import lazily
 
 #: Tracebacks of one file that are assembled; further ones are counted.
 MOST = 500
@@ -28,11 +29,11 @@ WINDOW_BYTES = 64 << 10
 HEAD = "Traceback (most recent call last)"
 #: Anomaly detection prints the frames of a forward call; no exception follows them.
 FORWARD = "Traceback of forward call"
-_HEAD = re.compile("|".join(map(_lines.literal, (HEAD, FORWARD))))
-_FRAME = re.compile(r'File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<function>.{1,200})')
-_RICH = re.compile(r"^[│|] (?P<file>\S{1,500}\.py):(?P<line>\d{1,9}) in (?P<function>\S{1,200})")
+_HEAD = lazily("|".join(map(_lines.literal, (HEAD, FORWARD))))
+_FRAME = lazily(r'File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<function>.{1,200})')
+_RICH = lazily(r"^[│|] (?P<file>\S{1,500}\.py):(?P<line>\d{1,9}) in (?P<function>\S{1,200})")
 #: Names that are exceptions wherever they stand, also where frames are missing.
-_KNOWN = re.compile(
+_KNOWN = lazily(
     r"^(?P<exc>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Failure|Unsupported|Timeout|Iteration"
     r"|Expired|Died|Canceled|Cancelled|Group)|(?:[a-z_]\w*\.)+[A-Z]\w*|KeyboardInterrupt|SystemExit|[A-Z]\w*Err)"
     r"(?:: ?(?P<message>.*))?$"
@@ -40,22 +41,22 @@ _KNOWN = re.compile(
 #: After frames: any name of a class, with the one that a wrapper puts in brackets behind its own. One plain word in
 #: small letters is a program (`srun: error: …`), in capitals a level (`INFO: …`); without a message it is one of a
 #: shell's (`Killed`).
-_NAMED = re.compile(
+_NAMED = lazily(
     r"^(?P<exc>(?:(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*|[A-Z]\w*[a-z]\w*(?=[(:])|[A-Z]\w*[a-z]\w*[A-Z]\w*|[a-z]+_\w+(?=:))"
     r"(?:\([\w.]+\))?)(?:: ?(?P<message>.*))?$"
 )
 #: Words of the line before a head: the interpreter or the logger goes on as if nothing had happened.
-_IGNORED = re.compile(rb"Exception ignored (?:in|on|while)|--- Logging error ---")
+_IGNORED = lazily(rb"Exception ignored (?:in|on|while)|--- Logging error ---")
 #: Words of the line before a head: not the program's own course, but something beside it.
 #: TorchScript's own stack, which is a part of the message above it (PyTorch 1.3, torch/csrc/jit).
-_SCRIPTED = re.compile(rb"^The above operation failed in interpreter\b")
-_ASIDE = re.compile(rb"Exception in thread|Error in atexit|exception was never retrieved|Exception in Tkinter")
+_SCRIPTED = lazily(rb"^The above operation failed in interpreter\b")
+_ASIDE = lazily(rb"Exception in thread|Error in atexit|exception was never retrieved|Exception in Tkinter")
 #: The outermost frame of a thread, where other lines stand between its announcement and the head.
-_THREAD = re.compile(r'File "[^"]*threading\.py", line \d+, in _bootstrap')
+_THREAD = lazily(r'File "[^"]*threading\.py", line \d+, in _bootstrap')
 _HANDLING = "During handling of the above exception"
 _CHAIN = (_HANDLING, "The above exception was the direct cause")
 #: Words that a launcher or a bar left before a head: the rank that stands directly before it speaks.
-_SPEAKER = re.compile(r"\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?$")
+_SPEAKER = lazily(r"\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?$")
 #: Functions by which a program is entered: what reaches them ends it, however it is printed.
 _ENTRIES = frozenset(("<module>", "main", "_main"))
 #: Folders of code that is not the program's own.
@@ -63,8 +64,8 @@ _ENTRIES = frozenset(("<module>", "main", "_main"))
 _MESSAGE_LINES = 12
 #: So many innermost frames tell what a process waited in.
 _STACK = 24
-_ANSI = re.compile(_lines.ANSI)
-_BREAK = re.compile("[\n\r\x08]")
+_ANSI = lazily(_lines.ANSI)
+_BREAK = lazily("[\n\r\x08]")
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ import polars as pl
 from forensics.dialects import prefixes
 from forensics.dialects._lines import holding
 from forensics.io.tables import table_rows
+from forensics.patterns import lazily
 
 #: Beginnings of messages that are longer than a terminal is wide, and what each holds when it is whole.
 _WHOLE: Mapping[str, str] = {begins: whole for begins, whole, _ in table_rows("forensics.dialects", "wrapped.tsv")}
@@ -21,13 +22,13 @@ _WHOLE: Mapping[str, str] = {begins: whole for begins, whole, _ in table_rows("f
 _SPEAKER = "GroupNCCL.cpp:"
 #: One of these stands in every line that may be mended.
 NEEDLES = (_SPEAKER, *_WHOLE)
-_BEGINS = re.compile("|".join(re.escape(words).replace(r"\ ", " ") for words in NEEDLES))
-_RULES = tuple((words, re.compile(pattern)) for words, pattern in _WHOLE.items())
+_BEGINS = lazily("|".join(re.escape(words).replace(r"\ ", " ") for words in NEEDLES))
+_RULES = tuple((words, lazily(pattern)) for words, pattern in _WHOLE.items())
 #: A message that spans more lines is not put together.
 _MOST_LINES = 10
 _MOST_WAYS = 64
 _MOST_ROWS, _WINDOW_BYTES, _LINE_CHARS = 5_000, 8 << 10, 4_000
-_BREAK = re.compile(rb"[\n\r\x08]")
+_BREAK = lazily(rb"[\n\r\x08]")
 
 
 def mended(found: pl.DataFrame, data: bytes, offset: int) -> pl.DataFrame:

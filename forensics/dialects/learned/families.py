@@ -15,10 +15,11 @@ from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
 from forensics.dialects.names import measured
 from forensics.dialects.spec import NS, RESERVED, Line, N, Name
+from forensics.patterns import lazily
 
 _MAX_FIRST, _MAX_GAP = 120, 60
 _COUNT = r"[\d,]*\d"
-_UNNAMED = re.compile(rf"[^0-9{LETTERS}]+")
+_UNNAMED = lazily(rf"[^0-9{LETTERS}]+")
 #: So many lines enumerate folds, classes or trials as often as steps.
 _ENUMERATED = 12
 

@@ -29,27 +29,28 @@ from forensics.dialects.learned.masking import NUMBER, Slot, names_hold, shape_o
 from forensics.dialects.learned.nameless import nameless
 from forensics.dialects.learned.save_lines import CHECKPOINT_LINES
 from forensics.dialects.spec import Dialect
+from forensics.patterns import lazily
 
-_STEP = re.compile(
+_STEP = lazily(
     r"(?:(?:global|train|training|num|n|total)_?)?(?:steps?|iters?|iterations?|updates?|timesteps?)"
     r"|it|batch(?:es|_idx|_id)?|minibatch|mb|步数?|步骤|迭代(?:次数)?|ステップ|스텝"
 )
-_WITHIN = re.compile(r"batch(?:es|_idx|_id)?|minibatch|mb|iters?|iterations?|it|i")
-_EPOCH = re.compile(r"ep(?:ochs?)?|轮次?|轮数|周期|エポック|에포크|에폭")
-_METRIC = re.compile(
+_WITHIN = lazily(r"batch(?:es|_idx|_id)?|minibatch|mb|iters?|iterations?|it|i")
+_EPOCH = lazily(r"ep(?:ochs?)?|轮次?|轮数|周期|エポック|에포크|에폭")
+_METRIC = lazily(
     r"(?i)(?:^|[\W_\d])(?:\w*loss(?:es)?|err(?:or)?|acc(?:uracy)?|ppl|perplexity|rewards?|returns?|grad\w*|gnorm|lr|"
     r"learning.?rate|mae|[rn]*mse|b[pi]b|bpc|nll|kl|entropy|auc|auroc|f1|dice|m?iou|map|bleu|[wc]er|psnr|ssim|fid|elbo|"
     r"score|precision|recall|top[ -]?[15]|l[12])(?:$|[\W_\d])|损失|損失|손실|准确率|精度|정확도|学习率|学習率|학습률"
 )
-_LOSS = re.compile(r"(?i)loss|损失|損失|손실|grad.?norm|gnorm|nll|ppl|perplexity|cross.?entropy")
-_RATE = re.compile(r"(?i)(?:^|[\W_])(?:lr|learning|weight|min|max)(?:$|[\W_])|学习率|学習率|학습률|最佳|最小|最大|最低")
-_JUNK = re.compile(
+_LOSS = lazily(r"(?i)loss|损失|損失|손실|grad.?norm|gnorm|nll|ppl|perplexity|cross.?entropy")
+_RATE = lazily(r"(?i)(?:^|[\W_])(?:lr|learning|weight|min|max)(?:$|[\W_])|学习率|学習率|학습률|最佳|最小|最大|最低")
+_JUNK = lazily(
     r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/(?!(?:mean|std|min|max|sum|median)$)"
     r"|(?:^|\W)(?:line|lineno|time_ms|port|pid|seed|version|file|eta|worker|rank|gpu|cuda|device|node|v_num)$"
 )
-_CODE = re.compile(r"\s*(?:(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|#|//|@)")
+_CODE = lazily(r"\s*(?:(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|#|//|@)")
 #: Who printed a line, within it: `INFO [rank 3] step 10 …`, `rank=3 | step 10 …`; no rank of a matrix or a machine.
-_SPEAKER = re.compile(r"(?i)(?:^|[\[(|,;]|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG)) ?rank[ =:_]?(\d{1,6})\b")
+_SPEAKER = lazily(r"(?i)(?:^|[\[(|,;]|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG)) ?rank[ =:_]?(\d{1,6})\b")
 #: Marks a key whose number has a maximum beside it; a printed key may end with a slash, and with none of these.
 _OVER = NUMBER
 #: Keys of a line in order → where it stands in the sample, and its numbers.
@@ -57,7 +58,7 @@ _Groups = dict[tuple[str, ...], list[tuple[int, tuple[Slot, ...]]]]
 _MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
 #: Evaluations are rare: beside training lines that repeat, two that name their step are enough.
 _MIN_EVALUATIONS = 2
-_HELD_OUT = re.compile(r"(?i)^(?:eval(?:uation)?|val(?:id(?:ation)?)?|test|dev)[\W_]")
+_HELD_OUT = lazily(r"(?i)^(?:eval(?:uation)?|val(?:id(?:ation)?)?|test|dev)[\W_]")
 #: Whoever cuts so few lines out of a log has found them by their loss.
 _EXCERPT_LINES = 12
 _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000

@@ -12,9 +12,10 @@ from forensics.dialects.learned.families import Column, Family, group_names
 from forensics.dialects.learned.masking import Slot
 from forensics.dialects.spec import N
 from forensics.knowledge.vocabulary import stands_for, words_for
+from forensics.patterns import lazily
 
-_NUMBER = re.compile(rf"^(?:{N})%?$")
-_CLOCK = re.compile(r"^\d+(?::\d\d)+$")
+_NUMBER = lazily(rf"^(?:{N})%?$")
+_CLOCK = lazily(r"^\d+(?::\d\d)+$")
 _MAX_CELLS = 24
 #: All lines are searched for the rows of each header, so a file of nothing but headers must not cost their square.
 _MAX_HEADERS = 16

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.names import table
 from forensics.dialects.spec import N
+from forensics.patterns import lazily
 
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
 _UNIT = r"(?:%| ?[kKMGT]i?B(?:/s)?|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x|[a-z]+/s(?:ec)?)"
@@ -25,7 +26,7 @@ SOURCE = {
     NUMBER: rf"(?:{N}){_UNIT}?",
 }
 UNIT_SOURCE = _UNIT + "?"
-_TOKEN = re.compile(
+_TOKEN = lazily(
     rf"(?P<bar>{SOURCE[BAR]})|(?P<clock>{SOURCE[CLOCK]})"
     r"|(?P<opaque>\d{4}[-/.]\d\d[-/.]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?"
     r"|\d{1,2}/\d{1,2}/\d{4}\b|\d\d/\d\d(?:/\d\d)?(?=[ ,]+\d\d:\d\d)"
@@ -41,30 +42,30 @@ _KEY_WORD = rf"[{LETTERS}][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b\uf
 _NORM = rf"(?:\|\||‖)[{LETTERS}∇][{LETTERS}∇ ()]{{0,20}}(?:\|\||‖)(?:_?2)?"
 #: The unit of a quantity, glued to its name: `fwd(ms): 52.0`.
 _IN_UNITS = r"(?:\((?:[mun]?s|sec|min|hrs?|%|[kKMGT]i?B|[A-Za-z]+/[A-Za-z]+)(?=\)))?"
-_KEY = re.compile(
+_KEY = lazily(
     rf"(?P<key>{_NORM}|{_KEY_WORD}{_IN_UNITS}"
     rf"(?: [{LETTERS}@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b]*){{0,3}})"
     r"(?P<sep>['\"]?[\])]?\s*(?:->|=>|:=|[:=\uff1a]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
 )
 _COUNTER = r"(?:epoch|step|iter(?:ation)?|batch|update)"
 #: A quantity whose counter comes before its value: `Loss for epoch 3: 0.5`.
-_COUNTED = re.compile(
+_COUNTED = lazily(
     rf"(?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,2}}?) \(?(?:(?:for|at|of|in|after|on) )?{_COUNTER}\s*#?\s*$",
     re.IGNORECASE,
 )
-_BRACKETED = re.compile(rf"\({_COUNTER}", re.IGNORECASE)
-_MIXED = re.compile(rf"(?P<before>[^\x00-\x7f][{LETTERS} ]*?[^\x00-\x7f] ?)\(?(?P<latin>[A-Za-z_][\x20-\x7e]*)")
-_VALIDATION = re.compile("验证|测试|评估|検証|검증")
-_VALUED = re.compile(r"(?i)(?:loss|norm|ppl|perplexity|acc|accuracy|reward|kl|err|error|nll)$")
+_BRACKETED = lazily(rf"\({_COUNTER}", re.IGNORECASE)
+_MIXED = lazily(rf"(?P<before>[^\x00-\x7f][{LETTERS} ]*?[^\x00-\x7f] ?)\(?(?P<latin>[A-Za-z_][\x20-\x7e]*)")
+_VALIDATION = lazily("验证|测试|评估|検証|검증")
+_VALUED = lazily(r"(?i)(?:loss|norm|ppl|perplexity|acc|accuracy|reward|kl|err|error|nll)$")
 _WRAPPERS = frozenset({"tensor", "array", "Array", "float", "DeviceArray"})
 #: A counter glued to its name, which would make another key of every row (`E3 iter[ 14/ 15]`).
-_GLUED = re.compile(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
+_GLUED = lazily(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
 #: Behind a word that ends a sentence another one begins.
-_SENTENCE = re.compile(r"\. [A-Z]")
+_SENTENCE = lazily(r"\. [A-Z]")
 #: Loguru's `module:function:line`.
-_SITE = re.compile(r"[\w.]+:[\w.<>]+:$")
+_SITE = lazily(r"[\w.]+:[\w.<>]+:$")
 #: The one place where a digit says what is a number: `nan.0` is one, `nan.5` is none.
-_SPELLED = re.compile(r"(?:nan|inf(?:inity)?)\.\d")
+_SPELLED = lazily(r"(?:nan|inf(?:inity)?)\.\d")
 _ANY_DIGIT = str.maketrans("123456789", "0" * 9)
 _STOP = frozenset(
     {"the", "with", "at", "of", "is", "and", "a", "an", "in", "to", "on", "for"}
@@ -73,7 +74,7 @@ _STOP = frozenset(
 
 
 #: A rate or a duration of steps or of what they work on, behind its number: `748,982 tok/s`, `410 ms/step`.
-_RATE = re.compile(
+_RATE = lazily(
     r" ?((?:(?:tok(?:en)?s?|words?|samples?|sequences?|seqs?|examples?|images?|imgs?|batch(?:es)?|steps?|it(?:er)?s?)"
     r"/s(?:ec)?(?:/(?:gpu|device))?|m?s/(?:step|it(?:er)?|batch)))(?![\w/])",
     re.IGNORECASE,

@@ -9,7 +9,6 @@ a throughput jitter by a few percent, and a score is a share.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import isfinite, log
@@ -19,6 +18,7 @@ from forensics.dialects.learned.families import Column, Family
 from forensics.dialects.learned.masking import Slot
 from forensics.dialects.names import falls
 from forensics.dialects.spec import N
+from forensics.patterns import lazily
 
 #: Fewer lines enumerate something.
 _LEAST_LINES = 12
@@ -28,8 +28,8 @@ _NAMED = 3
 _MOST_CHARS = 200
 _BETWEEN = r"[\s,:;]+"
 _TENSOR = (r"(?:tensor\()?", r"(?:(?:, [^)]*)?\))?")
-_ROW = re.compile(rf"[\s(\[]*(\d+)(?:{_BETWEEN}{_TENSOR[0]}{N}{_TENSOR[1]}){{1,3}}[\s)\]]*")
-_NUMBER = re.compile(rf"(?<![\w.]){N}(?![\w.])")
+_ROW = lazily(rf"[\s(\[]*(\d+)(?:{_BETWEEN}{_TENSOR[0]}{N}{_TENSOR[1]}){{1,3}}[\s)\]]*")
+_NUMBER = lazily(rf"(?<![\w.]){N}(?![\w.])")
 #: Of the rises of a counter so many may be falls: a run that began again.
 _FALLS = 0.2
 #: Norms of one step and the next differ so much, in the median of their logarithms: 0.1 where their spread is 0.1, and

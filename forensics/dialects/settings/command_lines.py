@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from itertools import islice
 
 from forensics.dialects.settings.literal import Scalar, scalar
+from forensics.patterns import lazily
 
 LITERALS = (
     *(b"torchrun ", b"python ", b"python3 ", b"accelerate launch", b"deepspeed --", b".py --"),
     b"torch.distributed",
 )
-_WORD = re.compile(r"(?:[^\s'\"]+|'[^']*'|\"[^\"]*\")+")
-_RUNS = re.compile(r"(?:^|[\s/])(?:torchrun|python[\d.]*|accelerate|deepspeed|srun|mpirun)\s")
-_OPTION = re.compile(r"^--?([A-Za-z_][\w.-]*)(?:=(.*))?$", re.DOTALL)
-_OVERRIDE = re.compile(r"^[+~]{0,2}([A-Za-z_][\w.@/]*)=(.*)$", re.DOTALL)
+_WORD = lazily(r"(?:[^\s'\"]+|'[^']*'|\"[^\"]*\")+")
+_RUNS = lazily(r"(?:^|[\s/])(?:torchrun|python[\d.]*|accelerate|deepspeed|srun|mpirun)\s")
+_OPTION = lazily(r"^--?([A-Za-z_][\w.-]*)(?:=(.*))?$", re.DOTALL)
+_OVERRIDE = lazily(r"^[+~]{0,2}([A-Za-z_][\w.@/]*)=(.*)$", re.DOTALL)
 _WORDS, _FEWEST, _LINES = 1000, 2, 200
 
 

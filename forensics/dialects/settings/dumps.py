@@ -11,28 +11,29 @@ from dataclasses import dataclass
 
 from forensics.dialects.settings import command_lines
 from forensics.dialects.settings.literal import Leaf, Scalar, Walk, leaves, scalar
+from forensics.patterns import lazily
 
 SCANNED_BYTES = 4 << 20
 _DUMPS, _VALUES, _DUMP_BYTES, _LINES = 40, 4000, 128 << 10, 2000
 _COMMAND_BYTES, _NEAR = 16 << 10, 160
 _FEWEST = 3
-_CALL = re.compile(rb"[A-Za-z_]\w*(?:Namespace|Arguments|Args|Config|Params|Configuration)\(|\b(?:Namespace|Config)\(")
-_HEAD = re.compile(
+_CALL = lazily(rb"[A-Za-z_]\w*(?:Namespace|Arguments|Args|Config|Params|Configuration)\(|\b(?:Namespace|Config)\(")
+_HEAD = lazily(
     rb"(?i)\b(?:(?:train(?:ing)?|run|model|experiment|full|resolved|final|job|data|optim(?:izer)?|engine)[ _/-]?)*"
     rb"(?:config(?:uration)?|arguments|args|hyper-?parameters|hparams|parameters|settings|options)[ \w]{0,24}[:=][ \t]*"
 )
-_TABLE = re.compile(rb"-{3,} ?(?:[Ee]nd of )?[\w ]{0,40}arguments ?-{3,}|DeepSpeedEngine configuration:")
-_DOTTED = re.compile(r"(?:^|[\s:\]])([A-Za-z_][\w.-]*) \.{2,} ?(.*?)\s*$")
-_ENGINE = re.compile(r"\[config\.py:\d+:print\] {1,4}([A-Za-z_][\w.-]*) [. ]*(.*?)\s*$")
-_PAIR = re.compile(r"^[\s|*\-•]*([A-Za-z_][\w./-]{0,80})\s*(?::|=|\|)\s*(\S.*?)\s*\|?\s*$")
-_PREFIX = re.compile(
+_TABLE = lazily(rb"-{3,} ?(?:[Ee]nd of )?[\w ]{0,40}arguments ?-{3,}|DeepSpeedEngine configuration:")
+_DOTTED = lazily(r"(?:^|[\s:\]])([A-Za-z_][\w.-]*) \.{2,} ?(.*?)\s*$")
+_ENGINE = lazily(r"\[config\.py:\d+:print\] {1,4}([A-Za-z_][\w.-]*) [. ]*(.*?)\s*$")
+_PAIR = lazily(r"^[\s|*\-•]*([A-Za-z_][\w./-]{0,80})\s*(?::|=|\|)\s*(\S.*?)\s*\|?\s*$")
+_PREFIX = lazily(
     r"^(?:\S+ +){0,6}?(?:\[?(?:INFO|DEBUG|WARNING)\]?)(?:[\s:|>-]|\[[^\]]*\])*|^\[?(?:default|rank ?)?\d+\]?:\s"
     r"|^\[[^\]]*\]\s*"
     r"|^\d{4}-\d\d-\d\d[T ][\d:.,]+Z?[\s:|-]*"
 )
-_RATIO = re.compile(r"(dataset \d{1,4}), input: [\d.e+-]+, achieved: ([\d.e+-]+)\s*$")
-_PASSED = re.compile(r"(?:self|args|config|cfg|hparams|opt)\.\w")
-_PROSE = re.compile(r"(?:\S+ ){3}")
+_RATIO = lazily(r"(dataset \d{1,4}), input: [\d.e+-]+, achieved: ([\d.e+-]+)\s*$")
+_PASSED = lazily(r"(?:self|args|config|cfg|hparams|opt)\.\w")
+_PROSE = lazily(r"(?:\S+ ){3}")
 _LITERALS = (
     *(b"Namespace(", b"Arguments(", b"Args(", b"Config(", b"Params(", b"onfig:", b"onfiguration:", b"rguments:"),
     b"> sample ratios:",

@@ -11,14 +11,16 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-_TOKEN = re.compile(
+from forensics.patterns import lazily
+
+_TOKEN = lazily(
     r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|(?P<call>[A-Za-z_][\w.]*+\()|[{}\[\]():,=]|<[^<>\n]{0,200}>"
     r"|[^\s{}\[\]():,='\"]+",
     re.DOTALL,
 )
 _OPEN, _CLOSE = "{[(", "}])"
 _DEPTH = 60
-_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z")
+_NUMBER = lazily(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z")
 _WORDS = {
     "None": None,
     "null": None,
@@ -33,7 +35,7 @@ _WORDS = {
     "inf": float("inf"),
     "-inf": float("-inf"),
 }
-_ESCAPES = re.compile(
+_ESCAPES = lazily(
     r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
     r"|(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8}))|(.))",
     re.DOTALL,

@@ -14,7 +14,6 @@ the blanks behind it, as are those that a pattern begins with. In `names` an emp
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
@@ -23,6 +22,7 @@ from typing import Any, Final, get_args
 
 from forensics.dialects.spec import NS, Dialect, Line, Meaning, N, Name, Nan
 from forensics.dialects.trainers.steps import NAMED
+from forensics.patterns import lazily
 
 Table = Mapping[str, Any]
 #: A table up to here is what the program reads; its examples are for people and tests.
@@ -34,8 +34,8 @@ _KEYS = frozenset(
 _LINE_KEYS = frozenset(("needle", "tail", "names", "carry", "step_offset", "each"))
 #: What a table does not take from the one that it extends.
 _OWN = frozenset(("title", "doc", "sniff", "stores", "examples"))
-_BREAK, _PART = re.compile(r"(?:^|\n) +"), re.compile(r"\{([A-Z]+)\}")
-_META, _BETWEEN = re.compile(r"[\\.+*?()|\[\]{}^$]"), re.compile(r"\W+")
+_BREAK, _PART = lazily(r"(?:^|\n) +"), lazily(r"\{([A-Z]+)\}")
+_META, _BETWEEN = lazily(r"[\\.+*?()|\[\]{}^$]"), lazily(r"\W+")
 
 
 def dialects(tables: Mapping[str, Table]) -> tuple[Dialect, ...]:

@@ -9,7 +9,6 @@ are kept elsewhere (a pointer of Git LFS); where its path gives a step, that che
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePosixPath
 
 from forensics.checkpoint import Named, named, whose
@@ -19,6 +18,7 @@ from forensics.formats.rows.out import Out
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.model import WEIGHTS
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _POINTERS = ("latest", "latest_checkpointed_iteration.txt", "last_checkpoint", "latest_checkpoint")
@@ -27,7 +27,7 @@ _WEIGHTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".distcp", ".npz", "
 _SHARED = (".bin", ".npz")
 #: kinds of file that hold anything: a checkpoint only where the path gives a step or an epoch
 _ANYTHING = (".h5", ".hdf5", ".zip")
-_NAMED = re.compile(r"(?:pytorch_|adapter_|diffusion_pytorch_)?model|optimizer|scheduler|training_args|rng_state")
+_NAMED = lazily(r"(?:pytorch_|adapter_|diffusion_pytorch_)?model|optimizer|scheduler|training_args|rng_state")
 _INDEX = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _COMMITTED = (".metadata", "commit_success.txt", "_CHECKPOINT_METADATA")
 _POINTER_BYTES = 4096

@@ -7,7 +7,6 @@ file that ends before its tensors do was cut: the checkpoint is not complete.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from math import prod
@@ -21,18 +20,19 @@ from forensics.formats.rows.out import Out
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import loads
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _MOST_TENSORS, _MOST_DIM = 200_000, 1 << 40
 _NOTES, _CHARS = 32, 200
 #: Tables of input and output embeddings, as Llama, GPT-2, GPT-NeoX, BERT, T5, OLMo and Megatron name them.
-_EMBEDDING = re.compile(
+_EMBEDDING = lazily(
     r"(?:^|\.)(?:embed_tokens|wte|word_embeddings?|tok_embeddings?|token_embeddings?|token_embedding_table|embed_in"
     r"|embedding\.word_embeddings|shared|lm_head|output_layer|embed_out|embeddings?)\.weight$|^output\.weight$"
 )
-_PLACES = re.compile(r"(?i)position|patch|type|vision|visual|audio|time|class")
+_PLACES = lazily(r"(?i)position|patch|type|vision|visual|audio|time|class")
 #: Shards of tensor parallelism hold parts of rows, so their shapes tell nothing of the vocabulary.
-_SPLIT = re.compile(r"tp[-_]rank[-_]\d+[-_]of[-_](?!1(?:\D|$))\d+|mp_rank_\d+")
+_SPLIT = lazily(r"tp[-_]rank[-_]\d+[-_]of[-_](?!1(?:\D|$))\d+|mp_rank_\d+")
 
 
 @ingester("safetensors_header", version=1, sniff=Sniff(glob=("*.safetensors",)), emits=("facts", "checkpoints"))

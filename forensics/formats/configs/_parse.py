@@ -16,17 +16,18 @@ from forensics.dialects.settings import literal
 from forensics.errors import InputError, NotMine
 from forensics.formats.configs import yaml_leaves as yaml
 from forensics.io.budget import Budget, WorkExceeded
+from forensics.patterns import lazily
 
 #: The YAML parser takes up to a second for 48 KB of a damaged document; TOML's is quadratic in the parts of a key.
 _YAML_BYTES, _TOML_BYTES = 96 << 10, 256 << 10
 _SETTINGS = 20_000
-_TABLE = re.compile(r"^\s*\[{1,2}\s*([^\]]+?)\s*\]{1,2}\s*(?:#.*)?$")
-_ASSIGN = re.compile(r"^\s*([\w.\"' -]+?)\s*=")
+_TABLE = lazily(r"^\s*\[{1,2}\s*([^\]]+?)\s*\]{1,2}\s*(?:#.*)?$")
+_ASSIGN = lazily(r"^\s*([\w.\"' -]+?)\s*=")
 _TOML_DEPTH = 50
 _PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?)"""
 _DOT = r"[ \t]*+\.[ \t]*+"
 #: A key of more parts than are kept, or what else begins here: longer texts and comments hold no keys.
-_DEEP_KEY = re.compile(
+_DEEP_KEY = lazily(
     r'"""(?:[^"\\]|\\.|"(?!""))*+(?:"{3,5})?|' + r"'''(?:[^']|'(?!''))*+(?:'{3,5})?|#[^\n]*+"
     rf"|(?P<deep>{_PART}(?:{_DOT}{_PART}){{{_TOML_DEPTH},}}+)|{_PART}(?:{_DOT}{_PART})*+|.",
     re.DOTALL | re.ASCII,

@@ -6,7 +6,6 @@ launcher (torchrun, accelerate, deepspeed, srun) and of `#SBATCH` stand apart fr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from forensics.dialects.settings.command_lines import Argument, arguments, options
@@ -16,6 +15,7 @@ from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _GLOBS = (
@@ -44,10 +44,10 @@ _GLOBS = (
     ),
 )
 _MOST_BYTES, _LINES, _COMMAND_CHARS = 256 << 10, 5000, 16 << 10
-_SBATCH = re.compile(r"^#SBATCH\s+--?([A-Za-z][\w-]*)[=\s]\s*(\S+)")
+_SBATCH = lazily(r"^#SBATCH\s+--?([A-Za-z][\w-]*)[=\s]\s*(\S+)")
 _SLURM = {"nodes": "nnodes", "N": "nnodes", "ntasks": "ntasks", "n": "ntasks", "ntasks-per-node": "ntasks_per_node"}
-_OVERRIDE = re.compile(r"^- (\S.{0,1000})$")
-_EXPORT = re.compile(
+_OVERRIDE = lazily(r"^- (\S.{0,1000})$")
+_EXPORT = lazily(
     r"^\s*export\s+(WORLD_SIZE|OMP_NUM_THREADS|NCCL_[A-Z_]{1,40}|CUDA_[A-Z_]{1,40}|TORCH_[A-Z_]{1,40})=(\S{1,200})"
 )
 

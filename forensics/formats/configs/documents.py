@@ -18,6 +18,7 @@ from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _MOST_BYTES = 4 << 20
@@ -26,14 +27,14 @@ _READERS = {
     **dict.fromkeys(("yaml", "yml"), yaml_settings),
     "toml": toml_settings,
 }
-_GENERATION = re.compile(r"generation[_-]?config\.json$|(?:^|/)generation\.json$")
-_PACKAGE = re.compile(r"^(?P<name>[A-Za-z][\w.-]*)={1,3}(?P<version>[\w.+!-]+)")
-_NAMES = re.compile(
+_GENERATION = lazily(r"generation[_-]?config\.json$|(?:^|/)generation\.json$")
+_PACKAGE = lazily(r"^(?P<name>[A-Za-z][\w.-]*)={1,3}(?P<version>[\w.+!-]+)")
+_NAMES = lazily(
     r"config|args|arguments|params|settings|cfg|options|recipe|deepspeed|(?:^|/)ds_|zero[_-]?\d|metadata|\.hydra/"
     r"|environment|(?:^|/)env|run_?spec|experiment|job|preset|(?:^|/)git|sweep|flags|card|conf/|launch|dataset_info"
     r"|mixture|data_?mix"
 )
-_NOT = re.compile(
+_NOT = lazily(
     r"(?:^|/)(?:package(?:-lock)?|tsconfig|composer|docker-compose|mkdocs|codecov|\.pre-commit-config)\."
     r"|(?:^|/)\.(?:github|vscode|idea|circleci|ipynb_checkpoints)/"
 )
@@ -45,7 +46,7 @@ _OTHERS = frozenset(
         *("image_id", "runs", "charts", "events", "records", "history", "scores"),
     }
 )
-_COMMON = re.compile(
+_COMMON = lazily(
     r"^(?:lr|learning_rate|max_lr|seed|(?:\w+_)?batch_size|max_steps|num_(?:train_)?epochs|weight_decay|optimizer"
     r"|model(?:_name(?:_or_path)?|_type)?|vocab_size|hidden_size|num_(?:hidden_)?layers|dataset(?:_name)?|data_path"
     r"|seq_(?:len|length)|block_size|train_iters|precision|dtype|torch_dtype|bf16|fp16|temperature|top_p"

@@ -10,16 +10,17 @@ from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _GLOBS = ("*git*", "*commit*", "*revision*", "*sha.txt", "version.txt", "codever*")
-_LINE = re.compile(
+_LINE = lazily(
     r"^\s*(?:(?:git[_ -]?)?(?:commit|hash|sha1?|revision|head)(?:[_ -]?(?:hash|sha|id))?\s*[:= ]\s*)?"
     r"([0-9a-f]{40}|[0-9a-f]{7,12})"
     r"(?:[ -]dirty)?\s*$",
     re.IGNORECASE,
 )
-_DIRTY = re.compile(r"-dirty\b|^ M |^Changes not staged", re.MULTILINE)
+_DIRTY = lazily(r"-dirty\b|^ M |^Changes not staged", re.MULTILINE)
 _MOST_BYTES = 64 << 10
 
 

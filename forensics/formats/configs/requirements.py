@@ -5,28 +5,27 @@ A package from a repository keeps its commit and loses its address, which may ho
 
 from __future__ import annotations
 
-import re
-
 from forensics.errors import NotMine
 from forensics.formats.rows.facts import ConfigFacts
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import lines_of, settle
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _GLOBS = (
     *("requirements*.txt", "*pip*freeze*", "*pip*list*", "*freeze*.txt", "pip*.txt", "packages*.txt"),
     *("conda*.txt", "conda*list*", "constraints*.txt", "*requirements*.txt", "pip-freeze", "environment*.txt"),
 )
-_EQUAL = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]*\])?\s*(===?|>=|<=|~=|>|<|!=)\s*([\w.*+!-]+)")
-_CONDA = re.compile(r"^([A-Za-z0-9_][\w.-]*)={1,2}([\w.+!-]+)=[\w.]+$")
-_TABLE = re.compile(r"^([A-Za-z0-9_][\w.-]*)\s+(v?\d[\w.+!-]*)(?:\s+\S+)*$")
-_FROM = re.compile(r"^(?:([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]*\])?\s*@|-e\s|--editable[ =])\s*\S+")
-_COMMIT = re.compile(r"@([0-9a-f]{7,40})\b")
-_EGG = re.compile(r"#egg=([\w.-]+)")
-_BARE = re.compile(r"^[A-Za-z0-9][\w.-]*(?:\[[\w,.-]*\])?$")
-_OTHER = re.compile(r"^(?:#|--|-[a-z]\s|Package\s+Version|-{3,}|$|@EXPLICIT)")
+_EQUAL = lazily(r"^([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]*\])?\s*(===?|>=|<=|~=|>|<|!=)\s*([\w.*+!-]+)")
+_CONDA = lazily(r"^([A-Za-z0-9_][\w.-]*)={1,2}([\w.+!-]+)=[\w.]+$")
+_TABLE = lazily(r"^([A-Za-z0-9_][\w.-]*)\s+(v?\d[\w.+!-]*)(?:\s+\S+)*$")
+_FROM = lazily(r"^(?:([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]*\])?\s*@|-e\s|--editable[ =])\s*\S+")
+_COMMIT = lazily(r"@([0-9a-f]{7,40})\b")
+_EGG = lazily(r"#egg=([\w.-]+)")
+_BARE = lazily(r"^[A-Za-z0-9][\w.-]*(?:\[[\w,.-]*\])?$")
+_OTHER = lazily(r"^(?:#|--|-[a-z]\s|Package\s+Version|-{3,}|$|@EXPLICIT)")
 _SHARE, _LINE_CHARS, _LINES = 0.8, 1000, 20_000
 
 

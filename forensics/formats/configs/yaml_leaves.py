@@ -7,7 +7,6 @@ document cannot grow. The parser gives events as it goes: what stands before dam
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,9 +14,10 @@ from typing import Any
 
 from forensics.errors import InputError
 from forensics.formats.rows.json_records import number
+from forensics.patterns import lazily
 
 _DEPTH = 100
-_WHOLE = re.compile(r"[-+]?(?:0|[1-9]\d{0,17})\Z")
+_WHOLE = lazily(r"[-+]?(?:0|[1-9]\d{0,17})\Z")
 #: Plain words of YAML 1.1, as nearly every trainer's parser reads them: small, with a first capital, or in capitals.
 _WORDS: dict[str, float | bool | None] = {"": None, "~": None} | {
     form: value

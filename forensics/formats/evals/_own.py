@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from forensics.errors import NotMine
@@ -12,6 +11,7 @@ from forensics.formats.evals._tree import COUNTS, TASKS, Scored
 from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
 from forensics.formats.rows.json_records import Offsets
 from forensics.knowledge.scores import is_share
+from forensics.patterns import lazily
 
 _MODELS = ("checkpoint", "ckpt", "weights", "model_path", "checkpoint_path", "model_name", "model", "model_id")
 _STEPS = (
@@ -21,7 +21,7 @@ _STEPS = (
 _SHOTS = ("num_fewshot", "n_shot", "num_shots", "n_shots", "nshot", "shots", "few_shot", "fewshot", "k_shot")
 _VERSIONS = ("task_version", "dataset_version", "version")
 #: A word of a path that says that it holds evaluations.
-_SAYS = re.compile(
+_SAYS = lazily(
     r"(?i)(?:^|[/_.-])(?:eval\w*|bench\w*|results?|scores?|leaderboard|baseline\w*|test_metrics|accuracy)(?=[/_.\-\d]|$)"
 )
 #: What only records of training hold.
@@ -32,12 +32,12 @@ _TRAINS = frozenset(
     )
 )
 #: Words of a file's name that name no task.
-_NO_TASK = re.compile(
+_NO_TASK = lazily(
     r"(?i)(?:eval(?:uation)?s?|results?|scores?|metrics?|summary|output|benchmarks?|accuracy|final|last|best|latest|all"
     r"|(?:global[_-]?step|checkpoint|iteration|step|iter|ckpt|epoch)[_\-=]?\d*|\d[\d\-T.:]*|baseline|candidate|run)"
     r"(?=[_\-.]|$)[_\-.]?"
 )
-_WORDS = re.compile(r"[A-Za-z]{2}")
+_WORDS = lazily(r"[A-Za-z]{2}")
 #: No share and no percentage.
 _MOST_SHARE = 100.0
 

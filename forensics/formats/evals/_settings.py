@@ -13,14 +13,15 @@ from typing import cast
 
 from forensics.io.tables import named_rows
 from forensics.io.tolerant_json import dumps
+from forensics.patterns import lazily
 
 _LONG = 120
 _MOST = 200
 _MEMBERS = 50_000
-_SECRET = re.compile(r"token(?!iz|s\b|_id)|secret|passw|api[_-]?key|credential|\bauth", re.IGNORECASE)
-_SECRET_VALUE = re.compile(r"\b(?:hf_|sk-|ghp_|gho_|xox[abp]-|AKIA|glpat-)[A-Za-z0-9_\-]{8,}")
-_ADDRESS = re.compile(r"<function|<bound method| at 0x[0-9a-f]+")
-_PAIR = re.compile(r"\s*([\w.\-]+)\s*=\s*((?:\{[^}]*\}|\[[^\]]*\]|[^,])*)")
+_SECRET = lazily(r"token(?!iz|s\b|_id)|secret|passw|api[_-]?key|credential|\bauth", re.IGNORECASE)
+_SECRET_VALUE = lazily(r"\b(?:hf_|sk-|ghp_|gho_|xox[abp]-|AKIA|glpat-)[A-Za-z0-9_\-]{8,}")
+_ADDRESS = lazily(r"<function|<bound method| at 0x[0-9a-f]+")
+_PAIR = lazily(r"\s*([\w.\-]+)\s*=\s*((?:\{[^}]*\}|\[[^\]]*\]|[^,])*)")
 
 
 def _keys_of(place: str) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ the keys that lead to it. What stands beside it and above it, and in objects the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
@@ -15,6 +14,7 @@ from typing import cast
 
 from forensics.formats.evals._settings import flat
 from forensics.knowledge.scores import metric_of
+from forensics.patterns import lazily
 
 Path = tuple[str | int, ...]
 #: Deeper objects and more scores of one document than this are no table of results.
@@ -50,7 +50,7 @@ _OF_ONE_DOCUMENT = frozenset(
         *("instance_id", "resps", "filtered_resps"),
     )
 )
-_ERROR = re.compile(r"(?i)(?:^|_)(?:stderr|std_?err(?:or)?|se|sem)$")
+_ERROR = lazily(r"(?i)(?:^|_)(?:stderr|std_?err(?:or)?|se|sem)$")
 #: Counts of documents, the plainest first.
 COUNTS = (
     *("n", "num_samples", "n_samples", "num_examples", "n_examples", "num_docs", "n_docs", "num_questions"),

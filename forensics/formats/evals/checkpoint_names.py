@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-_STEP = re.compile(
+from forensics.patterns import lazily
+
+_STEP = lazily(
     r"(?:^|[^a-z])(?:global[_-]?step|checkpoint|iteration|step|iter|ckpt)[_\-=/]?(\d{1,15})(?!\d|\.\d*[bm]\b)",
     re.IGNORECASE,
 )
-_STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d)[-:](\d\d)[-:](\d\d)(?:\.(\d{1,6}))?")
+_STAMP = lazily(r"(\d{4})-(\d\d)-(\d\d)T(\d\d)[-:](\d\d)[-:](\d\d)(?:\.(\d{1,6}))?")
 
 
 def step_in(names: Iterable[str]) -> int | None:

@@ -6,7 +6,6 @@ task `all` is the mean of the others. The details of single documents are in Par
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from forensics.errors import NotMine
@@ -18,11 +17,12 @@ from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _HEAD = 1 << 16
 _MOST_BYTES = 64 << 20
-_NAME = re.compile(r"^(?P<task>.+?)\|(?P<shots>\d{1,4})(?:\|(?P<cut>\w+))?$")
+_NAME = lazily(r"^(?P<task>.+?)\|(?P<shots>\d{1,4})(?:\|(?P<cut>\w+))?$")
 _GENERAL = {
     "lighteval_sha": "git_hash",
     "model_sha": "model_sha",

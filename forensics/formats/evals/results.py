@@ -13,7 +13,6 @@ in the name of the file, and everything else that stands there is a setting (`_e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,21 +30,22 @@ from forensics.formats.rows.text import document, settle_document
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import loads
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _HEAD = 1 << 16
 _MOST_BYTES = 64 << 20
-_RESULTS = re.compile(rb'"results"\s*:\s*\{')
-_FLAT_NAMES = re.compile(r"(?:^|/)(?:eval|test|predict|all)_results\.json$")
-_FLAT_KEY = re.compile(r"^(eval|test|predict)_(\w+)$")
-_COSTS = re.compile(r"_(?:runtime|samples|steps_per_second|samples_per_second|model_preparation_time)$|_per_second$")
+_RESULTS = lazily(rb'"results"\s*:\s*\{')
+_FLAT_NAMES = lazily(r"(?:^|/)(?:eval|test|predict|all)_results\.json$")
+_FLAT_KEY = lazily(r"^(eval|test|predict)_(\w+)$")
+_COSTS = lazily(r"_(?:runtime|samples|steps_per_second|samples_per_second|model_preparation_time)$|_per_second$")
 #: A document without any of these has no score that is known by its name.
-_HINT = re.compile(
+_HINT = lazily(
     rb"(?i)acc|exact_match|\"em\"|f1|bleu|rouge|score|pass|ppl|perplex|win_?rate|mcc|auc|_rate|bits_per|wer\"|cer\"|ndcg"
     rb"|metric|recall|chrf|result|iou|psnr|mrr"
 )
 #: Files of other kinds that may lie beside results, whose keys may be any word.
-_OTHERS = re.compile(
+_OTHERS = lazily(
     r"(?i)(?:^|/)(?:tokenizer\w*|vocab\w*|added_tokens|special_tokens_map|package(?:-lock)?|\w*config\w*|trainer_state"
     r"|\w+\.(?:safetensors|bin)\.index|index|args|params|hparams|settings|\w*schema\w*)\.json$"
 )

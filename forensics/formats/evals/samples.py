@@ -6,7 +6,6 @@ metric that is a number. Documents, prompts and answers are not kept. The task i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
@@ -18,9 +17,10 @@ from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import Line, settle
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
-_NAME = re.compile(r"samples_(?P<task>.+?)(?:_\d{4}-\d\d-\d\dT[\d\-.]+)?\.jsonl(?:\.gz|\.zst)?$")
+_NAME = lazily(r"samples_(?P<task>.+?)(?:_\d{4}-\d\d-\d\dT[\d\-.]+)?\.jsonl(?:\.gz|\.zst)?$")
 _BATCH = 50_000
 _MOST_ROWS = 5_000_000
 _NOT_METRICS = frozenset(

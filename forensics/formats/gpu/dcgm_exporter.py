@@ -6,8 +6,6 @@ comes again, the next scrape begins. Times are printed only by some scrapers; la
 
 from __future__ import annotations
 
-import re
-
 from forensics.errors import NotMine
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows
@@ -16,14 +14,15 @@ from forensics.formats.rows.text import head_lines, lines_of, settle
 from forensics.formats.trackers.points import time_of
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
-_SAMPLE = re.compile(rb"(?:# (?:HELP|TYPE) )?DCGM_FI_\w+[{ ]")
-_ROW = re.compile(
+_SAMPLE = lazily(rb"(?:# (?:HELP|TYPE) )?DCGM_FI_\w+[{ ]")
+_ROW = lazily(
     r"(?P<name>[A-Za-z_:][\w:]{0,200})(?:\{(?P<labels>(?:[^\"}]|\"(?:[^\"\\]|\\.)*+\")*+)\})?"
     r"[ \t]+(?P<value>[-+]?[\w.+-]{1,40})(?:[ \t]+(?P<t>\d{1,19}))?[ \t]*"
 )
-_GPU = re.compile(r'(?:^|,)\s*gpu="(\d{1,4})"')
+_GPU = lazily(r'(?:^|,)\s*gpu="(\d{1,4})"')
 _SAMPLE_BYTES, _LINE_CHARS, _SERIES = 65_536, 8192, 100_000
 
 

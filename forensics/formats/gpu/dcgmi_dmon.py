@@ -7,7 +7,6 @@ rank: `rank` is null. `N/A` and `-` were not measured and give no row. Dates of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,13 +18,14 @@ from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import head_lines, lines_of, settle
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
-_ENTITY = re.compile(r"#\s*Entity\s+(\S.*)")
-_SMI = re.compile(r"#\s*((?:Date\s+)?(?:Time\s+)?gpu(?:\s+[\w-]+)+)\s*")
-_SMI_UNITS = re.compile(r"#\s*(?:YYYYMMDD\s+)?(?:HH:MM:SS\s+)?Idx(?:\s+\S+)+\s*")
-_ROW = re.compile(r"\s*([A-Z][\w-]{0,20}) +(\d{1,4})\s+(\S.*)")
-_UNITS_ROW = re.compile(r"\s*I[Dd]\b[\s\w%/-]*")
+_ENTITY = lazily(r"#\s*Entity\s+(\S.*)")
+_SMI = lazily(r"#\s*((?:Date\s+)?(?:Time\s+)?gpu(?:\s+[\w-]+)+)\s*")
+_SMI_UNITS = lazily(r"#\s*(?:YYYYMMDD\s+)?(?:HH:MM:SS\s+)?Idx(?:\s+\S+)+\s*")
+_ROW = lazily(r"\s*([A-Z][\w-]{0,20}) +(\d{1,4})\s+(\S.*)")
+_UNITS_ROW = lazily(r"\s*I[Dd]\b[\s\w%/-]*")
 _SAMPLE_BYTES, _LINE_CHARS = 8192, 8192
 _AXES = frozenset({"Date", "Time", "gpu"})
 

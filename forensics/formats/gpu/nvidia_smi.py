@@ -9,7 +9,6 @@ brackets (`[Unknown Error]`, `[GPU requires reset]`) a null. Times have no zone 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,19 +21,18 @@ from forensics.formats.rows.text import head_lines, lines_of, settle
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
-_FIELD = re.compile(
+_FIELD = lazily(
     r"(?:utilization|memory|temperature|power|enforced\.power|clocks|clocks_throttle_reasons|clocks_event_reasons|ecc"
     r"|retired_pages|remapped_rows|encoder|fan|pcie|gom|mig|compute_cap|pci|gpu)[._][\w.]+|pstate"
 )
-_UNIT_CELL = re.compile(r"([-+]?\d+(?:\.\d+)?) (%|[KMGT]iB|W|MHz|C)")
-_UNIT_HEAD = re.compile(r"(.*?) \[([^\]]*)\]")
-_TIME = re.compile(r"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
+_UNIT_CELL = lazily(r"([-+]?\d+(?:\.\d+)?) (%|[KMGT]iB|W|MHz|C)")
+_UNIT_HEAD = lazily(r"(.*?) \[([^\]]*)\]")
+_TIME = lazily(r"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
 _IDS = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "serial", "gpu_serial")
-_NO_METRICS = re.compile(
-    r"timestamp|count|name|gpu_name|vbios_version|inforom\..*|driver_version|display_.*|pci\..*|pid"
-)
+_NO_METRICS = lazily(r"timestamp|count|name|gpu_name|vbios_version|inforom\..*|driver_version|display_.*|pci\..*|pid")
 _MIB = {"KiB": 1 / 1024, "MiB": 1.0, "GiB": 1024.0, "TiB": 1048576.0}
 _NOT_MEASURED = frozenset({"", "n/a", "[n/a]", "[not supported]", "not supported", "[not found]"})
 _SWITCHES = {"Active": 1.0, "Not Active": 0.0, "Enabled": 1.0, "Disabled": 0.0}

@@ -9,7 +9,6 @@ was printed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -25,12 +24,13 @@ from forensics.io.pickle import ops as pickle_ops
 from forensics.io.pickle.machine import Machine
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _NAMES = ("*trace_rank_*", "*_dump_[0-9]*", "*fr_trace*", "*flight_recorder*", "*_rank_[0-9]*.json", "*fr_dump*")
 _PICKLES = tuple(bytes((0x80, version)) for version in (2, 3, 4, 5))
 _PROBE_BYTES = 64 << 10
-_END = re.compile(r"(?:^|\D)(\d{1,6})(?:\.(?:json|pkl|pickle|bin|dump))?$")
+_END = lazily(r"(?:^|\D)(\d{1,6})(?:\.(?:json|pkl|pickle|bin|dump))?$")
 _HEALTH_CHARS = 2_000
 #: Units of the state of one group, beside one for each of its ranks: its event takes 10 µs.
 _GROUP_UNITS = 64

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from forensics.formats.rows.text import Line
 from forensics.io.blocks import Block, count_lines
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import Opened
+from forensics.patterns import lazily
 
 #: Bounds of one row; a quote that does not close within them is a letter, and its line is a row.
 MOST_COLUMNS = 10_000
@@ -26,7 +26,7 @@ _DELIMITERS = (",", "\t", ";")
 _HEAD_BYTES = 1 << 16
 #: Bytes with which a line is more than cells between delimiters: a quote, a NUL, rare blanks, anything beside ASCII.
 _ODD_ASCII = b'"\0\x0b\x0c\x1c\x1d\x1e\x1f'
-_ODD = re.compile(rb"[" + _ODD_ASCII + rb"\x80-\xff]")
+_ODD = lazily(rb"[" + _ODD_ASCII + rb"\x80-\xff]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,15 +16,16 @@ from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import Line, lines_of
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import loads
+from forensics.patterns import lazily
 
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
+_TOKEN = lazily(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
 _MOST_TOKENS, _DEEPEST = 4_000_000, 200
 #: A longer text is no number.
 NUMBER_CHARS = 64
 #: Beyond it, not every whole number is a float.
 FLOAT_HOLDS = 1 << 53
 _INT64 = range(-(1 << 63), 1 << 63)
-_WHOLE = re.compile(r"\s*[-+]?\d+\s*", re.ASCII)
+_WHOLE = lazily(r"\s*[-+]?\d+\s*", re.ASCII)
 Path = tuple[str | int, ...]
 Span = tuple[int, int]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from forensics.io.secrets import HIDDEN, is_empty, is_setting, looks_random, names_a_secret, without_secrets
+from forensics.patterns import lazily
 
-_ALSO = re.compile(r"(?i)bearer|authorization|(?:^|_)(?:pwd|cookies?|creds?)$")
-_PERSON = re.compile(r"(?i)(?:^|_)(?:user|user_?name|e?_?mail|author|author_?email|user_?id)$")
-_MAYBE = re.compile(r"(?i)(?:^|_|-)(?:token|tokens|key|keys|auth|pat|pass)$|[a-z](?:Token|Key)$")
+_ALSO = lazily(r"(?i)bearer|authorization|(?:^|_)(?:pwd|cookies?|creds?)$")
+_PERSON = lazily(r"(?i)(?:^|_)(?:user|user_?name|e?_?mail|author|author_?email|user_?id)$")
+_MAYBE = lazily(r"(?i)(?:^|_|-)(?:token|tokens|key|keys|auth|pat|pass)$|[a-z](?:Token|Key)$")
 
 
 def masked(key: str, value: object) -> object:

@@ -22,10 +22,11 @@ from forensics.io.limits import DEFAULT, Limits
 from forensics.io.pickle.data_ops import DATA_OPS, Op
 from forensics.io.pickle.machine import Buffer, Machine, PickleBounds
 from forensics.io.pickle.ops import run
+from forensics.patterns import lazily
 
 #: Stands on the stack for an event that went to the columns.
 _TAKEN = object()
-_GET_RUN = re.compile(rb"(?:h.|j.{4})++e", re.DOTALL)
+_GET_RUN = lazily(rb"(?:h.|j.{4})++e", re.DOTALL)
 _APPEND = b"a"
 _LOOK_BACK = 4096
 _DROP_BYTES = 4 << 20

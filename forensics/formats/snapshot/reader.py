@@ -23,14 +23,15 @@ from forensics.io.limits import Limits
 from forensics.io.pickle.ops import foreign
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _MAGIC = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _NAMES = ("*.pickle", "*.pkl", "*.json", "*snapshot*")
 _HEAD_BYTES = 4096
 #: Within the first items of a pickled snapshot, or of a list of segments: its keys as pickled strings.
-_PICKLED = re.compile(rb"[\x8cX](?:.|.{4})(?:segments|device_traces|total_size|segment_type|allocated_size)", re.DOTALL)
-_JSON = re.compile(rb'^\s*(?:\{\s*"(?:segments|device_traces)"\s*:\s*\[|\[\s*\{[^{}\[\]]*"total_size"\s*:)')
+_PICKLED = lazily(rb"[\x8cX](?:.|.{4})(?:segments|device_traces|total_size|segment_type|allocated_size)", re.DOTALL)
+_JSON = lazily(rb'^\s*(?:\{\s*"(?:segments|device_traces)"\s*:\s*\[|\[\s*\{[^{}\[\]]*"total_size"\s*:)')
 PREFIX = "memory_snapshot"
 _SETTINGS = 200
 _I63 = 1 << 63

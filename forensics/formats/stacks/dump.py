@@ -7,7 +7,6 @@ passed over. A log in which stacks stand among other lines is no dump.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from forensics.errors import NotMine
@@ -17,6 +16,7 @@ from forensics.formats.stacks._rows import StackRows, Thread, process_attrs, who
 from forensics.formats.stacks.sites import Frame
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _MAGICS = (
@@ -28,47 +28,47 @@ _GLOBS = (
     *("*gdb*", "*hang*dump*", "*thread*dump*"),
 )
 #: A process that py-spy could look into, and in which it found no thread.
-_NO_THREAD = re.compile(rb"Process \d+: [^\n]*\nPython v\d")
+_NO_THREAD = lazily(rb"Process \d+: [^\n]*\nPython v\d")
 _HEAD_BYTES = 64 << 10
 #: Share of the first lines that must belong to a dump: what is less is a log with a stack in it.
 _LEAST_SHARE = 0.6
 _LINE_CHARS = 4_000
-_RANK = re.compile(r"^=== Rank (?P<rank>\d{1,7}): ")
-_PARTIAL = re.compile(r"^PARTIAL DATA: \d+/\d+ workers responded")
-_ABSENT = re.compile(r"^ {2}Rank (?P<rank>\d{1,7}): (?P<why>.*)$")
-_FAILED = re.compile(r"^Error: (?P<why>.+)$")
-_PROCESS = re.compile(r"^(?:Parent )?Process (?P<pid>\d{1,10})(?:: ?(?P<command>.*))?$")
-_PYSPY = re.compile(
+_RANK = lazily(r"^=== Rank (?P<rank>\d{1,7}): ")
+_PARTIAL = lazily(r"^PARTIAL DATA: \d+/\d+ workers responded")
+_ABSENT = lazily(r"^ {2}Rank (?P<rank>\d{1,7}): (?P<why>.*)$")
+_FAILED = lazily(r"^Error: (?P<why>.+)$")
+_PROCESS = lazily(r"^(?:Parent )?Process (?P<pid>\d{1,10})(?:: ?(?P<command>.*))?$")
+_PYSPY = lazily(
     r"^Thread (?P<thread>0[xX][0-9A-Fa-f]+|\d+) \((?P<state>(?:idle|active)(?:\+gil)?)\)(?:: \"(?P<name>.*)\")?$"
 )
-_PYSTACK = re.compile(
+_PYSTACK = lazily(
     r"^Traceback for thread (?P<thread>\d+)(?: \((?P<name>[^)]*)\))? \[(?P<flags>[^\]]*)\] \(most recent call last\):"
 )
-_FAULT = re.compile(
+_FAULT = lazily(
     r"^(?P<current>Current thread|Thread) (?P<thread>0x[0-9a-fA-F]+)(?: \[(?P<name>[^\]]*)\])? "
     r"\(most recent call first\):"
 )
-_GDB = re.compile(
+_GDB = lazily(
     r"^Thread (?P<number>\d+) \((?:Thread (?P<thread>0x[0-9a-fA-F]+) )?\(?LWP (?P<lwp>\d+)\)?"
     r"(?: \"(?P<name>[^\"]*)\")?\)(?: \(Exiting\))?:"
 )
-_PYSPY_FRAME = re.compile(r"^ {4}(?P<function>\S.*?) \((?P<where>[^()]*(?:\([^()]*\)[^()]*)*)\)$")
-_PYSTACK_FRAME = re.compile(
+_PYSPY_FRAME = lazily(r"^ {4}(?P<function>\S.*?) \((?P<where>[^()]*(?:\([^()]*\)[^()]*)*)\)$")
+_PYSTACK_FRAME = lazily(
     r"^ {4}\((?P<kind>Python|C|Other)\) File \"(?P<file>[^\"]*)\", line (?P<line>\d+), in (?P<function>.*?)"
     r"(?: \(inlined\))?(?: \((?P<lib>/[^()]*)\))?$"
 )
-_FAULT_FRAME = re.compile(r"^ {2}File \"(?P<file>[^\"]*)\", line (?P<line>\d+|\?+)(?:,)? in (?P<function>.*)$")
-_GDB_FRAME = re.compile(r"^#(?P<number>\d+) +(?:0x[0-9a-fA-F]+ in )?(?P<function>\S.*?)(?: \((?P<rest>.*))?$")
-_GDB_PLACE = re.compile(r"\) at (?P<file>\S+?):(?P<line>\d+)$|\) from (?P<lib>\S+)$")
-_KERNEL = re.compile(r"^\[<[0-9a-fA-F]+>\] (?P<function>[\w.]+)(?:\+0x[0-9a-f]+/0x[0-9a-f]+)?(?: \[(?P<lib>\w+)\])?$")
+_FAULT_FRAME = lazily(r"^ {2}File \"(?P<file>[^\"]*)\", line (?P<line>\d+|\?+)(?:,)? in (?P<function>.*)$")
+_GDB_FRAME = lazily(r"^#(?P<number>\d+) +(?:0x[0-9a-fA-F]+ in )?(?P<function>\S.*?)(?: \((?P<rest>.*))?$")
+_GDB_PLACE = lazily(r"\) at (?P<file>\S+?):(?P<line>\d+)$|\) from (?P<lib>\S+)$")
+_KERNEL = lazily(r"^\[<[0-9a-fA-F]+>\] (?P<function>[\w.]+)(?:\+0x[0-9a-f]+/0x[0-9a-f]+)?(?: \[(?P<lib>\w+)\])?$")
 #: Lines that stand in a dump and say nothing of a thread.
-_BESIDE = re.compile(
+_BESIDE = lazily(
     r"^(?:Python v\d|Fatal Python error: |Python runtime state: |Timeout \([\d:.]+\)!$|Extension modules: "
     r"|\[New LWP \d|\[Thread debugging|Using host libthread_db|\[Inferior |Detaching from |Attaching to "
     r"|warning: |Download failed: |Using executable found|Core file information:|\s*state: |Reading symbols"
     r"|process \d+ is executing|\[Switching to thread|=+$|-+$|\s+(?:<no Python frame>|<invalid frame>|\.\.\.|<.*>)$)"
 )
-_PY_FILE = re.compile(r"\.pyx?$|^<")
+_PY_FILE = lazily(r"\.pyx?$|^<")
 
 
 @ingester(

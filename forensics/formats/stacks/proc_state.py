@@ -15,13 +15,14 @@ from forensics.formats.rows.text import lines_of, settle
 from forensics.formats.stacks._rows import StackRows
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _HEAD_BYTES = 8 << 10
-_FIELD = re.compile(r"^(?P<key>[A-Za-z][A-Za-z0-9_]{1,40}):\s*(?P<value>.{0,400})$")
-_STATE = re.compile(rb"^State:\s+[A-Za-z]\b", re.MULTILINE)
-_PID = re.compile(rb"^(?:Pid|Tgid|VmRSS|wchan|Threads):\s", re.MULTILINE)
-_LOCAL = re.compile(rb"^(?:JobId|JobID|Job ID)\b", re.MULTILINE)
+_FIELD = lazily(r"^(?P<key>[A-Za-z][A-Za-z0-9_]{1,40}):\s*(?P<value>.{0,400})$")
+_STATE = lazily(rb"^State:\s+[A-Za-z]\b", re.MULTILINE)
+_PID = lazily(rb"^(?:Pid|Tgid|VmRSS|wchan|Threads):\s", re.MULTILINE)
+_LOCAL = lazily(rb"^(?:JobId|JobID|Job ID)\b", re.MULTILINE)
 _KEPT = {"Name": "name", "Pid": "pid", "Threads": "threads", "wchan": "wchan", "SigQ": "sigq", "PPid": "ppid"}
 
 

@@ -12,6 +12,7 @@ from forensics.dialects import sniff
 from forensics.dialects.engine import Matcher
 from forensics.dialects.spec import Dialect
 from forensics.io.reading import Opened
+from forensics.patterns import lazily
 
 _WHOLE_BYTES = 1 << 20
 _END_BYTES = 256 << 10
@@ -21,7 +22,7 @@ _LEARN_LINES = 20_000
 #: Words of a line that tells of held-out data.
 _HELD_OUT = r"(?i)(?:^|[^a-z])(?:val|eval|valid|validation|evaluation|test|dev)(?:$|[^a-z])"
 #: Files of these names are program text, settings or documents: words in them are not what a run said.
-_NOT_LOGS = re.compile(
+_NOT_LOGS = lazily(
     r"(?i)\.(?:py[cxi]?|sh|bash|slurm|sbatch|ya?ml|toml|cfg|ini|md|rst|ipynb|c|cc|cpp|cu|cuh|h|hpp|rs|go|js|ts|css|html?"
     r"|json|csv|tsv|xml|tex|bib|lock|patch|diff|pkl|pt|pth|bin|safetensors|npy|npz|parquet|arrow|svg|proto)(?:\.gz|\.zst)?$"
     r"|^(?:readme|licen[cs]e|makefile|dockerfile)[^/]*$"

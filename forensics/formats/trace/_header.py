@@ -10,15 +10,16 @@ from typing import Any, cast
 from forensics.errors import InputError
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
+from forensics.patterns import lazily
 
-_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})')
-_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]{0,4000}?"rank"\s*:\s*"?(\d{1,7})')
+_BASE = lazily(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})')
+_RANK = lazily(rb'"distributedInfo"\s*:\s*\{[^{}]{0,4000}?"rank"\s*:\s*"?(\d{1,7})')
 #: At the end of a trace stand its name, its base and, on demand, the rank and messages of the profiler.
 _TAIL_BYTES = 1 << 20
 _BLANK = b"\xef\xbb\xbf \t\r\n,"
 _MOST_FACTS, _KEY_CHARS, _VALUE_CHARS, _MOST_DEPTH = 2_000, 200, 2_000, 4
 #: Names of persons, hosts and folders, and messages of the profiler, are no evidence.
-_WITHHELD = re.compile(
+_WITHHELD = lazily(
     r"(?i)(?:^|[._])(?:host_?name|user_?name|.*_user|tw_.*|traceName|log_?file.*|ERROR|WARNING|INFO|STAGE|STATUS|VERBOSE)(?:\.|$)"
 )
 

@@ -12,15 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-OPEN = re.compile(rb'"traceEvents"\s*:\s*\[|\A\s*\[')
+from forensics.patterns import lazily
+
+OPEN = lazily(rb'"traceEvents"\s*:\s*\[|\A\s*\[')
 #: An array of events whose name is damaged.
-UNNAMED = re.compile(rb'\[(?=\s*\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args)"\s*:)')
-_FIRST = re.compile(rb"\A(\s*)(\{\s*\"(?:[^\"\\]|\\.){0,200}\"|\{\s*\})")
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]', re.DOTALL)
+UNNAMED = lazily(rb'\[(?=\s*\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args)"\s*:)')
+_FIRST = lazily(rb"\A(\s*)(\{\s*\"(?:[^\"\\]|\\.){0,200}\"|\{\s*\})")
+_TOKEN = lazily(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]', re.DOTALL)
 _BEHIND = rb"(?=\s*(?:,\s*\"|\}\s*\Z|\Z))"
 _CLOSE = rb"\}\s*\]" + _BEHIND
 #: The bracket of an array, with what may stand behind one: a key, the end of the root, or nothing.
-_ARRAY_END = re.compile(rb"\]" + _BEHIND)
+_ARRAY_END = lazily(rb"\]" + _BEHIND)
 _KEY_BYTES = 40
 _MOST_ENDS = 8
 

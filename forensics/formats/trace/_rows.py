@@ -17,6 +17,7 @@ from forensics.formats.trace._event import Args, Event
 from forensics.formats.trace._times import Bools, Ints
 from forensics.io.columns import owned
 from forensics.knowledge.sizes import element_bytes
+from forensics.patterns import lazily
 
 #: Categories as profilers of 2021 spelled them.
 _OLD = {
@@ -33,9 +34,9 @@ _DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events", "mtia_i
 _ON_DEVICE = frozenset((*_DEVICE_WORK, "gpu_user_annotation", "cuda_sync", "cuda_event", "cuda_profiler_range"))
 #: How -1 is printed by writers that take it for unsigned.
 _NO_STREAM = 0xFFFFFFFF
-_STREAM = re.compile(r"(?:stream\s*)?(-?\d{1,18})", re.IGNORECASE)
+_STREAM = lazily(r"(?:stream\s*)?(-?\d{1,18})", re.IGNORECASE)
 _MOST_PAIRS = 1 << 20
-_STEP = re.compile(r"ProfilerStep#([0-9]{1,18})")
+_STEP = lazily(r"ProfilerStep#([0-9]{1,18})")
 _NAME_CHARS = 8192
 _ATTRS_CHARS = 8192
 _NO_ARGS = Args()

@@ -6,7 +6,6 @@ no UTF-8. The whole stretch is tried with its bare words replaced; then each eve
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -14,13 +13,14 @@ from forensics.errors import InputError
 from forensics.formats.trace._event import COUNTER, REFUSED, Event, decoded_exactly, decoded_loosely, shaped
 from forensics.formats.trace._layout import OPEN, Layout, Objects
 from forensics.io.tolerant_json import loads
+from forensics.patterns import lazily
 
-_BARE = re.compile(rb"([:\[,]\s*)-?(?:N/A|n/a|NaN|nan|Infinity|inf|None)(?=\s*[,}\]])")
-_ESCAPE = re.compile(rb'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
-_NAME = re.compile(rb'"name"\s*:\s*"')
-_NAME_END = re.compile(rb'"\s*(?:,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:|\})')
-_EMPTY = re.compile(rb"\s*\{\s*\}\s*")
-_QUOTE = re.compile(rb'(?<!\\)"')
+_BARE = lazily(rb"([:\[,]\s*)-?(?:N/A|n/a|NaN|nan|Infinity|inf|None)(?=\s*[,}\]])")
+_ESCAPE = lazily(rb'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
+_NAME = lazily(rb'"name"\s*:\s*"')
+_NAME_END = lazily(rb'"\s*(?:,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:|\})')
+_EMPTY = lazily(rb"\s*\{\s*\}\s*")
+_QUOTE = lazily(rb'(?<!\\)"')
 #: No event is longer, the longest of 70 recorded traces has 5,934 bytes: what is, is not repaired nor waited for.
 _MOST_EVENT_BYTES = 1 << 20
 _BLANK = b" \t\r\n,"

@@ -21,6 +21,7 @@ from forensics.formats.trace._layout import Layout
 from forensics.formats.trace._rows import category_of
 from forensics.formats.trace._times import Bools, Ints
 from forensics.formats.trace.calls import QUIET_CALLS
+from forensics.patterns import lazily
 
 Kind = tuple[str, str]
 #: Events of a block whose kind is not known yet and that are looked at, in the first block and in each later one.
@@ -29,11 +30,11 @@ _MOST_PATTERNS = 48
 #: As long as a trace gave no row, these first events of a block are decoded: they tell the unit of its stamps.
 _FIRST_EVENTS = 64
 _END_BYTES = 200
-_LASTING = re.compile(rb'\A\{\s*"ph"\s*:\s*"(X)"\s*,\s*"cat"\s*:\s*"([a-zA-Z_]+)"\s*,\s*"name"\s*:\s*"')
-_NAME = re.compile(rb'(\w+)"')
-_INSTANT = re.compile(rb'\A\{\s*"ph"\s*:\s*"([iIR])"\s*,\s*"cat"\s*:\s*"([a-zA-Z_]+)"\s*,')
-_FLOW = re.compile(rb'\A\{\s*"ph"\s*:\s*"([stf])"\s*,\s*"id"\s*:\s*')
-_FLOW_END = re.compile(rb',\s*"cat"\s*:\s*"(\w+)"\s*,\s*"name"\s*:\s*"\w*"(?:\s*,\s*"bp"\s*:\s*"e")?\s*\}\Z')
+_LASTING = lazily(rb'\A\{\s*"ph"\s*:\s*"(X)"\s*,\s*"cat"\s*:\s*"([a-zA-Z_]+)"\s*,\s*"name"\s*:\s*"')
+_NAME = lazily(rb'(\w+)"')
+_INSTANT = lazily(rb'\A\{\s*"ph"\s*:\s*"([iIR])"\s*,\s*"cat"\s*:\s*"([a-zA-Z_]+)"\s*,')
+_FLOW = lazily(rb'\A\{\s*"ph"\s*:\s*"([stf])"\s*,\s*"id"\s*:\s*')
+_FLOW_END = lazily(rb',\s*"cat"\s*:\s*"(\w+)"\s*,\s*"name"\s*:\s*"\w*"(?:\s*,\s*"bp"\s*:\s*"e")?\s*\}\Z')
 
 
 @dataclass(frozen=True, slots=True)

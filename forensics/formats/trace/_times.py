@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from forensics.patterns import lazily
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -22,7 +23,7 @@ _WHOLE_BELOW = float(1 << 53)
 #: A stamp and a base, both below, fit 64 bits together.
 _MOST_NS = 1 << 62
 #: Microseconds since 1970 with a fraction that is no multiple of a quarter, which is all that a float keeps there.
-_ODD = re.compile(rb'"ts"\s*:\s*-?\d{13,}\.(?!(?:0+|250*|50*|750*)[\s,}])')
+_ODD = lazily(rb'"ts"\s*:\s*-?\d{13,}\.(?!(?:0+|250*|50*|750*)[\s,}])')
 
 
 def rounds(us: Floats, raw: Callable[[], bytes]) -> bool:

@@ -8,7 +8,6 @@ so. The file is read as a stream: memory does not grow with it beyond the rows.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from forensics.formats.trace._layout import OPEN
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ _GLOBS = ("*.json", "*.json.tmp", "*.trace", "*.trace.tmp")
 _SNIFF_BYTES = 1 << 20
 #: Larger blocks decode no faster and their events take more memory.
 _CHUNK_BYTES = 1 << 20
-_PHASE = re.compile(rb'"ph"\s*:\s*"')
-_HEADER = re.compile(rb'\A\s*\{\s*"(?:schemaVersion|deviceProperties|displayTimeUnit|distributedInfo)"')
-_ROOT = re.compile(rb"\A\s*[\[{]")
+_PHASE = lazily(rb'"ph"\s*:\s*"')
+_HEADER = lazily(rb'\A\s*\{\s*"(?:schemaVersion|deviceProperties|displayTimeUnit|distributedInfo)"')
+_ROOT = lazily(rb"\A\s*[\[{]")
 
 
 @ingester("chrome_trace", version=1, sniff=Sniff(glob=_GLOBS), emits=("spans", "metrics", "facts"), device_growth=1 / 8)

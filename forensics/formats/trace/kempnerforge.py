@@ -15,13 +15,14 @@ from forensics.formats.rows.text import Line, lines_of, settle
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _TITLE = b"# Profiling Summary"
 _HEAD_BYTES = 4096
 _MOST_ROWS = 1_000
-_FIELD = re.compile(r"\*\*(Date|GPU)\*\*: (.{1,200})")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|-?inf|nan", re.IGNORECASE)
+_FIELD = lazily(r"\*\*(Date|GPU)\*\*: (.{1,200})")
+_NUMBER = lazily(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|-?inf|nan", re.IGNORECASE)
 _EFFICIENCY = {
     "Total FLOPS": "total_tflop",
     "Achieved TFLOPS": "achieved_tflops",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from forensics.formats.rows.out import Out
 from forensics.io.tolerant_json import dumps
+from forensics.patterns import lazily
 
 _MOST, _CHARS = 20_000, 10_000
-_WITHHELD = re.compile(
+_WITHHELD = lazily(
     r"(?i)mlflow\.(?:user|note\.|log-model\.|source\.git\.(?:repo|branch)|databricks\.|docker\.)"
     r"|(?:^|[._/])(?:user|user_?name|e-?mail|host_?name|password|secret|token|api_?key)$"
 )

@@ -20,15 +20,16 @@ from forensics.formats.trackers._facts import STATUS, TrackerFacts
 from forensics.formats.trackers.points import Point, TrackedPoints, time_of
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
-_ROW = re.compile(
+_ROW = lazily(
     rb"(\d{10,13}) ([-+]?(?:(?:\d++(?:\.\d*+)?|\.\d++)(?:e[-+]?\d++)?|nan|inf(?:inity)?))(?: (-?\d{1,19})(?: .*)?)?",
     re.IGNORECASE,
 )
-_FOLDER = re.compile(r"(?:^|/)(metrics|params|tags)/(.+)\Z")
-_META = re.compile(rb"(?m)^(?:run_id|run_uuid): *'?[0-9a-f]{32}'?\s*$")
-_META_LINE = re.compile(r"([a-z_]{1,40}): *(.*?)\s*\Z")
+_FOLDER = lazily(r"(?:^|/)(metrics|params|tags)/(.+)\Z")
+_META = lazily(rb"(?m)^(?:run_id|run_uuid): *'?[0-9a-f]{32}'?\s*$")
+_META_LINE = lazily(r"([a-z_]{1,40}): *(.*?)\s*\Z")
 #: the store itself allows parameters of 6,000 and tags of 8,000 characters
 _VALUE_BYTES = 40_000
 _SAMPLE_BYTES, _SAMPLE_ROWS, _LINE_BYTES = 8192, 50, 4096

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from forensics.formats.rows.metrics import int64
 from forensics.formats.wandb._items import Names, leaves, parts
+from forensics.patterns import lazily
 
 #: x axes that count something else than optimizer steps.
-_OTHER_AXIS = re.compile(r"token|sample|example|image|epoch|time|hour|second|minute|flop|episode", re.IGNORECASE)
+_OTHER_AXIS = lazily(r"token|sample|example|image|epoch|time|hour|second|minute|flop|episode", re.IGNORECASE)
 _SUMMARIES: Names = {1: "min", 2: "max", 3: "mean", 4: "best", 5: "last", 6: "none", 7: "copy", 8: "first"}
 _GOALS: Mapping[object, str] = {1: "minimize", 2: "maximize"}
 _MOST = 100_000

@@ -16,6 +16,7 @@ from forensics.formats.wandb._define import Definition
 from forensics.formats.wandb._items import Leaf, Names, flat, items, leaves, parts
 from forensics.formats.wandb._marks import stamp_ns
 from forensics.io.tolerant_json import dumps, loads
+from forensics.patterns import lazily
 
 #: Family and key of the facts of a message, by the numbers of its fields; a remote may hold a name or a password.
 _GIT: Names = {2: "versions git_commit"}
@@ -40,10 +41,10 @@ _ENVIRONMENT: Names = {
 _ARGUMENTS, _GPUS, _SLURM = 5, 24, 27
 _GPU: Names = {1: "name", 2: "memory_bytes", 4: "architecture"}
 _MOST_PARTS = 1000
-SLURM_KEYS = re.compile(
+SLURM_KEYS = lazily(
     r"(?i)(?:slurm_)?(?:job_?id|job_?name|node_?list|n?nodes|num_nodes|ntasks|partition|restart_count)\Z"
 )
-_SECRET = re.compile(r"(?i)(--?[\w.-]*(?:key|token|secret|passw)[\w.-]*)(=.*)?\Z", re.DOTALL)
+_SECRET = lazily(r"(?i)(--?[\w.-]*(?:key|token|secret|passw)[\w.-]*)(=.*)?\Z", re.DOTALL)
 _MOST, _CHARS = 20_000, 10_000
 #: Keys that a config or summary record deletes.
 _REMOVE = 2

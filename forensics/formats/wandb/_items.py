@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Union, cast
@@ -11,9 +10,10 @@ from forensics.errors import InputError
 from forensics.formats.rows.json_records import number
 from forensics.io.records.protobuf import BYTES, FIXED64, VARINT, fields, signed, varint
 from forensics.io.tolerant_json import loads
+from forensics.patterns import lazily
 
 _KEY, _NESTED_KEY, _VALUE = 1, 2, 16
-_NUMBER = re.compile(rb"-?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|Infinity)\Z|NaN\Z")
+_NUMBER = lazily(rb"-?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|Infinity)\Z|NaN\Z")
 _VALUE_TAG = b"\x82\x01"
 _NESTING = 4
 #: Of one nested value: cells, and characters of their joined names (names of 400 characters reach both at once).

@@ -6,20 +6,20 @@ elsewhere is a NaN that was probably lost. That is only known at the end, so nul
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from forensics.dialects.spec import Name
 from forensics.formats.rows.metrics import NAME_CHARS, At, Names, class_of
 from forensics.formats.rows.out import Out
+from forensics.patterns import lazily
 
 _BATCH = 100_000
 _NAMES = 100_000
 _HELD = 100_000
 _COLUMNS = (*(column for column in At._fields if column != "line"), "name", "raw_name", "value", "value_class")
 _KEEPS_NAN = (0, 28, 1)
-_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_VERSION = lazily(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 class Place(NamedTuple):

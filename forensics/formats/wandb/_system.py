@@ -7,16 +7,16 @@ whole machine until 0.13.5 and is the process, divided by the number of cores, s
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from forensics.dialects.spec import Name
 from forensics.io.tables import named_rows
+from forensics.patterns import lazily
 
 PREFIX = "system."
 _IN_GIB = {"": 1.0, "MiB": 1 / 1024, "bytes": 1 / 2**30}
 _WHOLE_MACHINE_BEFORE = (0, 13, 6)
-_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_VERSION = lazily(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 def _names_of(place: str) -> dict[str, Name]:
@@ -25,8 +25,8 @@ def _names_of(place: str) -> dict[str, Name]:
 
 
 _GPU, _HOST = _names_of("gpu"), _names_of("host")
-_SHAPES = [(re.compile(pattern), name) for pattern, name in _names_of("shape").items()]
-_DEVICE = re.compile(r"gpu\.(process\.)?\d+\.(\w+)")
+_SHAPES = [(lazily(pattern), name) for pattern, name in _names_of("shape").items()]
+_DEVICE = lazily(r"gpu\.(process\.)?\d+\.(\w+)")
 
 
 @lru_cache(maxsize=4096)

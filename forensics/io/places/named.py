@@ -10,11 +10,12 @@ from urllib.parse import unquote, urlsplit
 from forensics.errors import UsageError
 from forensics.io.places.local import Local
 from forensics.io.places.place import Place
+from forensics.patterns import lazily
 
 #: A place, or what a user calls it.
 Where = Place | str | PathLike[str]
-_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
-_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+_SCHEME = lazily(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
+_BUCKET = lazily(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 _HELP = "a folder, a file, or as {}"
 
 

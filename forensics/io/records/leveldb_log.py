@@ -9,7 +9,6 @@ chunk runs over the end of its block, the blocks are counted anew: a chunk that 
 from __future__ import annotations
 
 import mmap
-import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from forensics.io.limits import DEFAULT, Limits
+from forensics.patterns import lazily
 
 BLOCK_BYTES = 32_768
 HEADER_BYTES = 7
@@ -28,7 +28,7 @@ FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 _PROBE_BYTES = 64 * BLOCK_BYTES
 #: Bytes that may be checksummed in search of sound chunks: at least so many, or so many times the size of the log.
 _SEARCH_BYTES, _SEARCH_TIMES = 256 << 20, 4
-_KIND = re.compile(rb"[\x01-\x04]")
+_KIND = lazily(rb"[\x01-\x04]")
 #: Records of about so many bytes of the file are given together.
 _BATCH_BYTES = 4 << 20
 

@@ -10,13 +10,13 @@ Layout: the format description of sqlite.org, "Database File Format", sections 1
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from forensics.errors import InputError
 from forensics.io.sqlite._record import Cell, Plans, varint
 from forensics.io.sqlite.wal import Log, Read
+from forensics.patterns import lazily
 
 __all__ = ["LEAF", "MAGIC", "Cell", "Damage", "Database", "Row", "Table", "database", "leaf_rows", "rows", "tables"]
 
@@ -32,7 +32,7 @@ _SCHEMA_ROWS = 10_000
 # What a `CREATE TABLE` statement says of the columns of a table; the statement is read as words and never run.
 
 _SQL_CHARS = 1 << 16
-_TOKEN = re.compile(
+_TOKEN = lazily(
     r"--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?+"
     r"|\"(?:[^\"]|\"\")*+\"|`(?:[^`]|``)*+`|\[[^\]]*+\]|'(?:[^']|'')*+'"
     r"|[^\s\"'`\[\](),/-]++|[(),]"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from importlib.resources import files
 
+from forensics.patterns import lazily
+
 #: Selectors of one rule, of a sheet in which only `@media` holds other rules.
-_SELECTORS = re.compile(r"(?<=[{}\n])([^@{}\n][^{}\n]*)\{(?=[^{}]*\})")
+_SELECTORS = lazily(r"(?<=[{}\n])([^@{}\n][^{}\n]*)\{(?=[^{}]*\})")
 
 _LIGHT = (
     "--bg:#fff;--fg:#1b1f24;--soft:#57606a;--line:#d0d7de;--box:#f6f8fa;--bad:#b3261e;--good:#1a6b36;--warn:#7d5200;"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 
 from forensics.identity import bare
 from forensics.model import Evidence, EvidenceRole, Verdict
+from forensics.patterns import lazily
 from forensics.report import phrases as say
 from forensics.report.html._elements import Markup, join, tag
 
-_OPTION = re.compile(r" (?=--)")
+_OPTION = lazily(r" (?=--)")
 #: Places of a finding that are shown.
 MOST_EVIDENCE = 12
 #: Places that a folded line names.

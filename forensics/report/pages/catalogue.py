@@ -11,6 +11,7 @@ from typing import Any
 
 from forensics.dialects.spec import Dialect
 from forensics.knowledge.ranges import Range, ranges
+from forensics.patterns import lazily
 from forensics.registry import Ingester, Registry, Rule
 from forensics.report.json_v1 import encoded
 from forensics.report.payload import Payload, named, tool
@@ -19,8 +20,8 @@ from forensics.report.style import PLAIN, Style
 FORMATS = ("text", "json", "markdown")
 #: Two screens of a terminal.
 COLUMNS, MOST_LINES = 80, 80
-_CONTINUED = re.compile(r"\n {8}(?=\S)")
-_EXAMPLES = re.compile(r"^(?=(?:Example|Not this):)", re.MULTILINE)
+_CONTINUED = lazily(r"\n {8}(?=\S)")
+_EXAMPLES = lazily(r"^(?=(?:Example|Not this):)", re.MULTILINE)
 
 
 def thresholds(rule: Rule) -> tuple[tuple[str, str, Any], ...]:

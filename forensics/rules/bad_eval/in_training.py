@@ -15,6 +15,7 @@ from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.nonfinite import watched, watched_series
 from forensics.case.steps import SERIES
+from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step, proof, rule
 from forensics.stats.spread import bending
 
@@ -139,7 +140,7 @@ def _fallen(curve: EvalCurve, best: int, count: int) -> Finding:
     )
 
 
-_EMA = re.compile(r"(?i)[_/. -]?(?<![a-z])(?:ema|averaged|swa)(?![a-z])[_/. -]?")
+_EMA = lazily(r"(?i)[_/. -]?(?<![a-z])(?:ema|averaged|swa)(?![a-z])[_/. -]?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from forensics.case.errors.timeline import in_order
 from forensics.case.last_steps import last_step
 from forensics.case.world import world
 from forensics.knowledge.reports import report
+from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.rules.kit import (
     Evidence,
@@ -28,8 +28,8 @@ from forensics.rules.kit import (
     rule,
 )
 
-_BLOCK = re.compile(r"^\W*(?:exitcode|traceback)\s*:")
-_LOCAL_RANK = re.compile(r"\blocal_rank: (\d{1,6})\b")
+_BLOCK = lazily(r"^\W*(?:exitcode|traceback)\s*:")
+_LOCAL_RANK = lazily(r"\blocal_rank: (\d{1,6})\b")
 
 
 @rule("CRH002 signal-death", needs=("events", "metrics"), severity="error", confidence="medium")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from forensics.case.errors.exits import exits
@@ -13,12 +12,13 @@ from forensics.case.rank_spans import all_ranks
 from forensics.case.world import world
 from forensics.knowledge.errors import ErrorLine, row_of
 from forensics.knowledge.suspects import suspect
+from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who
 from forensics.rules.kit import Findings, Run, rule
 
 #: Ranks of one program reach the same line within this time.
 _TOGETHER_NS = 5_000_000_000
-_DIGITS = re.compile(r"\d+")
+_DIGITS = lazily(r"\d+")
 _OF_PROGRAM = "the error is the program's own, and neither later steps nor a success marker follow it"
 _OF_HOST = "the driver or the kernel reported it, and neither later steps nor a success marker follow it"
 

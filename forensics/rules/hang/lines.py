@@ -20,6 +20,7 @@ from forensics.knowledge import errors
 from forensics.knowledge.doing import by_words
 from forensics.knowledge.errors import telling
 from forensics.knowledge.vocabulary import stands_for
+from forensics.patterns import lazily
 from forensics.rules.hang.clue import Clue, gives_clues, of_seen
 from forensics.rules.kit import Evidence, Run, event_evidence
 
@@ -95,8 +96,8 @@ def frozen(run: Run) -> Iterator[Clue]:
             yield Clue((rank,), cause, 3, "host", why, (event_evidence(row),))
 
 
-_OTHER = re.compile(r"OpType=(?P<op>\w+)(?:, TensorShape=\[(?P<shape>[^\]]*)\], TensorDtypes=(?P<dtype>\w+))?")
-_SAID = re.compile(
+_OTHER = lazily(r"OpType=(?P<op>\w+)(?:, TensorShape=\[(?P<shape>[^\]]*)\], TensorDtypes=(?P<dtype>\w+))?")
+_SAID = lazily(
     r"mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running collective: CollectiveFingerPrint\("
     r"(?:SequenceNumber=(?P<seq>\d+),? ?)?OpType=(?P<op>\w+)"
     r"(?:, TensorShape=\[(?P<shape>[^\]]*)\], TensorDtypes=(?P<dtype>\w+))?"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import polars as pl
 
 from forensics.analyses.hang.lines import matching
 from forensics.case.end_markers import SURVIVED_STEPS, marks_of
 from forensics.case.errors.failures import standing
 from forensics.knowledge.hazards import hazards_of
+from forensics.patterns import lazily
 from forensics.rules.kit import Findings, Onset, Run, event_evidence, fact_evidence, proof, rule
 
-_FAILED = re.compile(r"(?:NCCL )?health check failed at step (?P<step>\d{1,12})")
+_FAILED = lazily(r"(?:NCCL )?health check failed at step (?P<step>\d{1,12})")
 
 
 @rule(

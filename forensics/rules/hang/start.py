@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,12 +13,13 @@ from forensics.case.errors.exits import exits
 from forensics.case.rank_spans import ranks_text
 from forensics.case.world import world
 from forensics.knowledge import errors
+from forensics.patterns import lazily
 from forensics.rules._errors import of_failure
 from forensics.rules.hang.clue import Clue, gives_clues
 from forensics.rules.kit import Evidence, Run, event_evidence
 
 #: The number of the rank that did not write it ends a key of the store.
-_KEY = re.compile(r"[\w/:\-.]*?(?P<rank>\d{1,6})(?![\w/])")
+_KEY = lazily(r"[\w/:\-.]*?(?P<rank>\d{1,6})(?![\w/])")
 
 
 @gives_clues("HNG014 stuck-at-start")

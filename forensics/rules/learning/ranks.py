@@ -16,6 +16,7 @@ from forensics.case.curves.loss import Curve
 from forensics.case.errors.attributes import attributes
 from forensics.case.last_steps import last_step
 from forensics.knowledge.errors import telling
+from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step, event_evidence, number, proof, rule
 from forensics.stats.spread import Floats
 
@@ -87,7 +88,7 @@ def _row(curve: Curve, step: int) -> Mapping[str, Any]:
     return curve.row(int((curve.at == step).arg_max() or 0))
 
 
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)", re.IGNORECASE)
+_NUMBER = lazily(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +17,12 @@ from forensics.case.last_steps import last_step
 from forensics.case.settings import OFF, stated
 from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import table, telling
+from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.rules.kit import Findings, Onset, Run, event_evidence, fact_evidence, proof, rule
 from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, message_onset, ranks
 
-_TRIED = re.compile(r"Tried to allocate ([\d.]+ (?:bytes|[KMGT]i?B))")
+_TRIED = lazily(r"Tried to allocate ([\d.]+ (?:bytes|[KMGT]i?B))")
 #: The kind of a cause that is about the memory of the host.
 _HOST = "host_memory"
 #: What the program was doing, where that decides what to change.
@@ -80,7 +80,7 @@ def _named(found: Sequence[Failure]) -> Sequence[Failure]:
     return [first, *(f for f in same if not is_before(first, f))]
 
 
-_SIZE = re.compile(r"([\d.]+) *([KMGT]?)i?B?$")
+_SIZE = lazily(r"([\d.]+) *([KMGT]?)i?B?$")
 _SCALE = {unit: 1024**power for power, unit in enumerate(("", "K", "M", "G", "T"))}
 _RESERVED, _LOST = "GPU reserved memory", "Non-releasable memory"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import polars as pl
@@ -13,6 +12,7 @@ from forensics.case.settings import settings
 from forensics.case.steps import ordered
 from forensics.knowledge.ranges import range_of
 from forensics.knowledge.vocabulary import words_for
+from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, onset_at, proof, rule
 
 
@@ -70,7 +70,7 @@ def _reason(one: Throttled, cfg: Clocks) -> tuple[str, str] | None:
     return None
 
 
-_FULL, _OFF = re.compile(r"32.*|fp32|float32"), frozenset(("false", "0", "no", "off"))
+_FULL, _OFF = lazily(r"32.*|fp32|float32"), frozenset(("false", "0", "no", "off"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from forensics.patterns import lazily
+
 #: the row numbers that a data frame writes as a column of their own
-INDEX = re.compile(r"Unnamed: \d+(?:\.\d+)?|index|level_0")
+INDEX = lazily(r"Unnamed: \d+(?:\.\d+)?|index|level_0")
 #: axes that the chart's menu offers; any metric can be one too
-_CHART_AXES = re.compile(r"Step|Relative Time(?: \(.*\))?|Wall Time")
-_TIME_AXES = re.compile(r"(?i)relative time.*|wall time|_runtime|_timestamp")
+_CHART_AXES = lazily(r"Step|Relative Time(?: \(.*\))?|Wall Time")
+_TIME_AXES = lazily(r"(?i)relative time.*|wall time|_runtime|_timestamp")
 HISTORY_AXES = frozenset(("_step", "_timestamp", "_runtime"))
 _BOUNDS = ("__MIN", "__MAX")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import ceil, prod
@@ -17,11 +16,12 @@ from forensics.case.errors.failures import Failure
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.knowledge.sizes import element_bytes
+from forensics.patterns import lazily
 from forensics.rules._errors import of_failure
 from forensics.rules.hang.clue import Clue, gives_clues, of_entry
 from forensics.rules.kit import Run
 
-_SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (?P<got>\d+) vs (?P<want>\d+)")
+_SIZES = lazily(r"op\.preamble\.length <= op\.nbytes\. (?P<got>\d+) vs (?P<want>\d+)")
 #: A buffer that is smaller than the message by more than this factor is no half or quarter of it.
 _TINY = 16
 _SHOWN = 4

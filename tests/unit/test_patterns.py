@@ -1,0 +1,31 @@
+"""Patterns that are compiled when they are first asked for."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from forensics.patterns import lazily
+
+
+def test_a_pattern_is_compiled_at_its_first_use_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    compiled = re.compile
+    monkeypatch.setattr(re, "compile", lambda text, flags=0: asked.append(text) or compiled(text, flags))
+    word = lazily(r"(\w+)=", re.ASCII)
+    assert asked == []
+    assert [word.match("lr=1").group(1), word.match("x=2").group(1)] == ["lr", "x"]  # type: ignore[union-attr]
+    assert asked == [r"(\w+)="]
+
+
+def test_it_is_what_the_pattern_is() -> None:
+    assert lazily(b"(?P<n>\\d+)").sub(rb"<\g<n>>", b"a1") == b"a<1>"
+    assert lazily("a|b", re.IGNORECASE).pattern == "a|b"
+
+
+def test_what_no_pattern_has_is_an_error() -> None:
+    with pytest.raises(AttributeError):
+        _ = lazily("a").nothing  # type: ignore[attr-defined]
+    with pytest.raises(re.error):
+        lazily("(").search("")
